@@ -37,7 +37,7 @@ def timed(*args: Any, **options: Any) -> tuple[FleetOutcome, float]:
     """A run with everything that its folder would hold, and its seconds."""
     begin = time.perf_counter()
     found = identify_fleet(*args, **options)
-    found.models  # noqa: B018  what is told of the robots is worked out when it is asked for
+    found.robot_types  # noqa: B018  what is told of the robots is worked out when it is asked for
     return found, time.perf_counter() - begin
 
 
@@ -49,7 +49,7 @@ def coverage(plan: FleetPlan, found: FleetOutcome) -> dict[str, Any]:
     inside: dict[str, list[float]] = {"own": [], "links": [], "gain": [], "own, one poor log": []}
     errors: dict[str, list[float]] = {"pooled": [], "alone": []}
     bars: dict[str, list[float]] = {"own": [], "links": [], "own, one poor log": []}
-    for name, model in found.models.items():
+    for name, model in found.robot_types.items():
         base, fleet = found.factors.studies[name].study.base, model.pooled
         kinds, links = base.terms.per_parameter(lambda term, c: (term.kind, c.index)), true_links(name)
         for r in plan.numbers:
@@ -80,14 +80,14 @@ def coverage(plan: FleetPlan, found: FleetOutcome) -> dict[str, Any]:
 
 def faults(plan: FleetPlan, found: FleetOutcome) -> dict[str, Any]:
     """Which planted faults were told, and what was told beside them."""
-    told = [o for model in found.models.values() for o in model.judged.outliers]
+    told = [o for model in found.robot_types.values() for o in model.judged.outliers]
     planted: dict[tuple[str, str], str] = {("gear", robot_id(r)): f"joint {j + 1}" for r, j in plan.failing.items()}
     planted |= {("mapping", robot_id(r)): f"joints {a + 1}, {b + 1}" for r, (a, b) in plan.swapped.items()}
     planted |= {("exchange", robot_id(r)): "" for pair in plan.exchanged for r in pair}
     hit = {key: next((o for o in told if (o.kind, o.robot) == key), None) for key in planted}
     others = [o.sentence for o in told if o.robot not in {robot for _, robot in planted}]
-    joints = {m: found.factors.studies[m].study.robot.joint_names for m in found.models}
-    drifts = [d for model in found.models.values() for d in model.drift.drifts]
+    joints = {m: found.factors.studies[m].study.robot.joint_names for m in found.robot_types}
+    drifts = [d for model in found.robot_types.values() for d in model.drift.drifts]
     failing = {robot_id(r): joints[plan.model(r)][j] for r, j in plan.failing.items()}
     late = [
         (d.since - FIRST.timestamp()) / WEEK_S - FAILS_FROM * plan.logs
@@ -102,7 +102,7 @@ def faults(plan: FleetPlan, found: FleetOutcome) -> dict[str, Any]:
         "invented": others,
         "drifts of robots without a fault": [d.sentence for d in drifts if d.robot not in known],
         "date of failing gears, weeks off": late,
-        "asked": sum(model.drift.joints for model in found.models.values()),
+        "asked": sum(model.drift.joints for model in found.robot_types.values()),
     }  # fmt: skip
 
 

@@ -15,9 +15,9 @@ from typing import Any
 from fuzz import mutators as change
 from steelyard.errors import SteelyardError
 from steelyard.fleet.connection import check_identity, dashboard_page, worker_cores
-from steelyard.fleet.engine import check_outcome
-from steelyard.fleet.mapped import _MAGIC, LogFactors, _head, merge_factors, skipped_log
-from steelyard.fleet.settings import ModelSettings, content_key
+from steelyard.fleet.executor import check_outcome
+from steelyard.fleet.log_factors import _MAGIC, LogFactors, _head, merge_factors, skipped_log
+from steelyard.fleet.settings import RobotTypeSettings, content_key
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.table import read_fleet
 from steelyard.ground.untrusted import parse_json
@@ -149,7 +149,7 @@ def _answered(path: Path) -> None:
 
 def _settings(path: Path) -> None:
     document = parse_json(path.read_bytes().decode("utf-8", "replace"), "settings", SteelyardError)
-    ModelSettings.from_json(document, "settings")
+    RobotTypeSettings.from_json(document, "settings")
 
 
 def _factors() -> bytes:
@@ -157,7 +157,7 @@ def _factors() -> bytes:
     try:
         import numpy as np
 
-        from tests.fleet.made_population import Truth
+        from tests.fleet.population import Truth
     finally:
         sys.path.pop(0)
     truth = Truth(2, np.random.default_rng(0))

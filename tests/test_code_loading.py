@@ -33,7 +33,7 @@ ALLOWED = {
     ("studio/worker.py", "run_module"): "the program itself, in the process of a job",
     ("studio/prepared.py", "import_module"): "a module of the table beside it",
     (
-        "fleet/work.py",
+        "fleet/worker.py",
         "pickle",
     ): "a model, from the coordinator to its own workers; Dask pickles all it sends",
     (

@@ -56,7 +56,7 @@ def test_identify_leaves_closed_what_most_identifications_never_enter() -> None:
 
 
 def test_a_fleet_of_files_on_this_machine_needs_nothing_that_speaks_to_a_network() -> None:
-    modules = loaded_by("from steelyard.fleet.written import read_written\nfrom steelyard.signals.read import read_log")
+    modules = loaded_by("import steelyard.fleet.fleet_files\nfrom steelyard.signals.read import read_log")
     assert not {"fsspec", "aiohttp", "s3fs", "dask", "distributed", "llvmlite", "rich", "plotly"} & modules
 
 

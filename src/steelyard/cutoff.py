@@ -1,4 +1,4 @@
-"""Choose the cut-off of a study by left-out blocks of its logs, and judge one that the user stated."""
+"""Chooses the cut-off of a study by left-out blocks of its logs, and evaluates a stated one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from steelyard.study import Study
 
 
 def choose_cutoff(study: Study) -> Study:
-    """Let left-out blocks of the logs choose the cut-off, the torques' delay and the source of the velocities.
+    """Choose the cut-off, the torques' delay and the source of the velocities by left-out blocks of the logs.
 
-    What the preparation states stays. All are chosen with the usual terms; the torques of all joints judge
-    (`regression/band.py`). A delay is tried where all joints share it.
+    Settings of the preparation are kept. All choices use the usual terms and the torques of all joints
+    (`regression/band.py`). A delay is tried if all joints share it.
 
     Args:
-        study: With the usual terms.
+        study: Study with the usual terms.
     """
     plan = study.sources or velocity_plan(study.beginnings, study.preparation)
     chosen = replace(study, sources=plan)
@@ -34,7 +34,7 @@ def choose_cutoff(study: Study) -> Study:
         if others.choose(choice.judged_hz).least_percent < choice.least_percent:
             chosen, levels, choice = other, others, others.choose()
     if any(plan.measured) and study.preparation.velocity == "auto":
-        # Its motions go with it where it is not taken.
+        # A separate cache, which is freed if this choice is rejected.
         other = replace(chosen, sources=VelocityPlan.uniform(len(plan.measured), False), _prepared={})
         others = other.band_levels(motion_hz)
         if others.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
@@ -45,19 +45,19 @@ def choose_cutoff(study: Study) -> Study:
 
 
 def judge_stated_cutoff(study: Study) -> Study:
-    """Note how a stated cut-off does on left-out blocks beside the one that they choose; the fit stays as stated.
+    """Compare a stated cut-off with the best one on left-out blocks; the fit keeps the stated one.
 
-    It costs what the choice costs where none is stated: one more pass of the filter, and the same Gram matrices.
+    The cost is that of choosing a cut-off: one more pass of the filter, and the same Gram matrices.
 
     Args:
-        study: With a stated cut-off and the sources of its velocities.
+        study: Study with a stated cut-off and the sources of its velocities.
     """
     stated, free = study.cutoff_hz, replace(study.preparation, cutoff_hz=None)
     try:
         ceiling = max(stated, chosen_cutoff(study.beginnings, free))
         motions = replace(study, preparation=free, cutoff_hz=ceiling)
         levels = motions.band_levels(motion_frequency(study.beginnings), stated)
-    except LogError:  # too short or too still for the rule: nothing to compare with
+    except LogError:  # the rule needs longer logs or more motion
         return study
     if stated not in levels.edges:
         return study

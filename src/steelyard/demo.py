@@ -1,10 +1,10 @@
-"""`steelyard demo`: the whole story on a simulated 6-axis arm: motion, log, check, identification, report.
+"""`steelyard demo`: the complete workflow on a simulated 6-axis arm: motion, log, check, identification, report.
 
-The arm is the built-in `ns16` with its nominal model as the truth. Nothing here is special to it: the motion is found
-by a simple search, its log comes from sensors that quantise and err, and the rest is what a user would type.
+The arm is the built-in `ns16` with its nominal model as the truth. A simple search finds the motion, the sensors of the
+log quantise and are noisy, and the rest is what a user would type.
 
-The plant rubs by the same law that is fitted (dry friction rounded off as `identify` does it), so that what is found
-may be held against what is true: error bars know of noise, not of another law.
+The friction of the simulated arm has the same form as the fitted one, so that the result can be compared with the truth
+within its error bars, which describe noise but not a different friction law.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from steelyard.simulation.play import good_sensors, play
 if TYPE_CHECKING:
     from rich.console import Console
 
-_RATE = 1000.0  # Hz of the log
+_RATE = 1000.0  # of the log [Hz]
 DURATION = 20.0  # s, one period of the motion
 TRIALS = 40
-# What this robot has; an offset is not among it.
+# Joint terms of this robot, without an offset.
 _TERMS = ("rotor", "coulomb", "viscous", "quadratic")
 HARMONICS = np.array([1.0, 2.0, 3.0, 5.0, 8.0])
 
 
 @dataclass(frozen=True)
 class _Fourier:
-    """A sum of five harmonics per joint around a posture, brought in and out smoothly so that it starts at rest."""
+    """A sum of five harmonics per joint around a posture, with smooth ramps so that it starts and ends at rest."""
 
     centre: Array
     amplitudes: Array
@@ -53,13 +53,13 @@ class _Fourier:
     duration: float = DURATION
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
-        """q (rad), q̇, q̈ `(samples, joints)` at times `t` (s)."""
+        """Compute q [rad], its velocity and acceleration at the times `t` [s], shape (samples, joints)."""
         time = np.asarray(t, dtype=float)
         w = self.fundamental * HARMONICS
         angle = time[..., None, None] * w[:, None] + self.phases
         s, c = self.amplitudes * np.sin(angle), self.amplitudes * np.cos(angle)
         x, dx, ddx = s.sum(-2), (w[:, None] * c).sum(-2), (-(w[:, None] ** 2) * s).sum(-2)
-        # Quintic ramps over a tenth of the period at both ends: position, velocity and acceleration are continuous.
+        # Quintic ramps over a tenth of the period at both ends keep the acceleration continuous.
         e, de, dde = (g[..., None] for g in _envelope(time))
         return self.centre + e * x, de * x + e * dx, dde * x + 2.0 * de * dx + e * ddx
 
@@ -75,7 +75,7 @@ def _envelope(t: Array) -> tuple[Array, Array, Array]:
 
 
 def _find_motion(robot: Robot, seed: int) -> _Fourier:
-    """The best of some random series within the limits, by the condition number of the scaled base columns."""
+    """Choose the random series within the limits whose scaled base columns have the smallest condition number."""
     rng = np.random.default_rng(seed)
     base = base_parameters(robot)
     t = np.linspace(0.0, DURATION, 400)
@@ -91,7 +91,7 @@ def _find_motion(robot: Robot, seed: int) -> _Fourier:
 
 
 def _random_motion(robot: Robot, rng: np.random.Generator) -> _Fourier:
-    """Random amplitudes and phases, scaled so that 90 % of every limit is kept (1.5 rad or m where there is none)."""
+    """Draw amplitudes and phases, scaled to 90 % of every limit (1.5 rad or m without one)."""
     n = robot.dof
     lower = np.array([max(j.lower, -1.5) for j in robot.joints])
     upper = np.array([min(j.upper, 1.5) for j in robot.joints])
@@ -104,14 +104,19 @@ def _random_motion(robot: Robot, rng: np.random.Generator) -> _Fourier:
 
 
 def simulated_log(truth: Model, seed: int) -> Log:
-    """The robot `truth` follows a motion under its own controller, and its sensors write a log; `seed` chooses both."""
+    """Simulate a robot that follows a motion under its own controller, and the log of its sensors.
+
+    Args:
+        truth: Model of the robot.
+        seed: Seed of motion and noise.
+    """
     motion = _find_motion(truth.robot, seed)
     return play(truth, motion, _RATE).log(sensors=good_sensors(expected_noise(truth.robot), seed))
 
 
 @dataclass(frozen=True, eq=False)
 class Demo(Outcome):
-    """What the demo found, for people and for machines."""
+    """Result of the demo."""
 
     truth: Model
     found: Identification
@@ -120,7 +125,7 @@ class Demo(Outcome):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Base parameters, true and found."""
+        """True and identified base parameters."""
         names = {p.name: v for p, v in zip(self.truth.dynamics.parameters, self.truth.theta, strict=True)}
         base = self.found.base
         true = base.values(np.array([names.get(p.name, 0.0) for p in base.parameters]))
@@ -132,7 +137,7 @@ class Demo(Outcome):
 
     @property
     def covered(self) -> int:
-        """How many base parameters lie within two standard errors of the truth."""
+        """Number of base parameters within two standard errors of the truth."""
         return sum(abs(r["found"] - r["true"]) < 2.0 * r["standard_error"] for r in self.rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -153,14 +158,18 @@ class Demo(Outcome):
 
 
 def demo_truth(robot: Robot) -> Model:
-    """The nominal model of `robot` with the terms as they are fitted."""
+    """Return the nominal model of `robot` with the fitted terms."""
     return Model(robot, identification_terms(robot, _TERMS), Model.nominal(robot).theta)
 
 
 @watched
 def run_demo(folder: Path, progress: Watch | None = None) -> Demo:
-    """Motion, log, check, identification, report; a run in `folder` is replaced. `progress` is told how far it is
-    (`steelyard.ground.progress`); None: nobody."""
+    """Run motion, log, check, identification and report.
+
+    Args:
+        folder: Run folder; an existing run in it is replaced.
+        progress: Callback for progress (`steelyard.ground.progress`).
+    """
     from steelyard.check import check_log
 
     check_target(folder, overwrite=True)

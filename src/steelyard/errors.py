@@ -1,4 +1,4 @@
-"""Everything that can go wrong with a user's input, said in one sentence that also tells how to mend it."""
+"""Errors about user input; each message states the problem and the remedy in one sentence."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from collections.abc import Iterable
 from typing import Any
 from unicodedata import category
 
-# A message quotes names and lists out of files, which may be of any length.
+# Messages quote names and lists from files, which may be of any length.
 LONGEST_MESSAGE = 300
 _NEARBY = 25
 
 
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
-    """`text` for people: at most so many characters (`most`), cut in the middle, and none that moves a cursor."""
+    """Shorten a text in the middle and make it printable.
+
+    Args:
+        text: The text.
+        most: Largest number of characters.
+    """
     if len(text) > most:
         tail = most // 3
         head, end = text[: most - tail - 3], text[len(text) - tail :]
-        # Between words, where there is a space nearby.
+        # Cut between words if a space is near.
         last, first = head.rfind(" "), end.find(" ")
         head = head[:last] if last > len(head) - _NEARBY else head
         text = f"{head} … {end[first + 1 :] if first < _NEARBY else end}"
@@ -28,36 +33,34 @@ def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` as a terminal may have it: what moves the cursor, turns the direction of writing or hides something is
-    shown as a question mark in a box."""
+    """Replace characters of `text` that move the cursor, change the writing direction or hide text."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
-# Names end up in file formats, code, tables and terminals.
+# Names are used in file formats, code, tables and terminals.
 LONGEST_NAME = 1000
 _LINES = ("Cc", "Cs", "Zl", "Zp")  # Unicode's categories of control characters, halves of characters, ends of lines
 _FORMULA = re.compile(r"[=@]|[+-].*[|!(]")
 
 
 def unfit_for_a_name(name: str) -> str:
-    """What is wrong with `name` for a robot or a part of it, in words; "" where nothing is.
+    """Describe the problem with `name` as the name of a robot or a part of it; "" if it is fine.
 
-    Any writing and any sign will do, but for what would break lines apart (control characters), half a character,
-    and what readers of URDF (xacro) or of tables (spreadsheets) would take for a formula.
+    Control characters, unpaired surrogates, and text that readers of URDF (xacro) or spreadsheets take for a formula
+    are problems.
     """
     if len(name) > LONGEST_NAME:
-        return f"is a name of {len(name)} characters, more than {LONGEST_NAME}"
-    odd = next((c for c in name if category(c) in _LINES), "") if not name.isprintable() else ""
-    if odd:
-        return f"holds the control character U+{ord(odd):04X}"
+        return f"has {len(name)} characters, more than {LONGEST_NAME}"
+    control = next((c for c in name if category(c) in _LINES), "") if not name.isprintable() else ""
+    if control:
+        return f"contains the control character U+{ord(control):04X}"
     if "${" in name or "$(" in name:
         return "looks like xacro that was not expanded"
-    return "would be taken for a formula by spreadsheets" if _FORMULA.match(name) else ""
+    return "looks like a formula to spreadsheets" if _FORMULA.match(name) else ""
 
 
 def warnings_as_notes() -> None:
-    """From now on a warning is one line on standard error: where in the program it arose, and that line of it, help
-    nobody who uses it."""
+    """Print warnings as one line on standard error, without their place in the source code."""
 
     def show(message: Warning | str, *where: Any, **more: Any) -> None:
         print(f"steelyard: note: {shortened(' '.join(str(message).split()))}", file=sys.stderr)
@@ -66,18 +69,24 @@ def warnings_as_notes() -> None:
 
 
 class SteelyardError(Exception):
-    """Base of all errors that a user can cause and can mend. The command line turns it into exit code 2."""
+    """Base of all errors that a user can cause and fix; the command line turns it into exit code 2."""
 
     def __str__(self) -> str:
         return shortened(super().__str__())
 
 
 class RobotError(SteelyardError):
-    """A robot description that cannot be understood: names the file, the place in it, and what would fix it."""
+    """A robot description is invalid; the message names the file, the place in it, and the remedy."""
 
 
 class UnknownNameError(SteelyardError):
-    """There is no `kind` of thing called `name`. Carries the `known` names, and suggests the nearest."""
+    """A name is unknown; the message suggests the nearest known name.
+
+    Args:
+        kind: Kind of the named thing.
+        name: The unknown name.
+        known: All known names.
+    """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
@@ -87,40 +96,40 @@ class UnknownNameError(SteelyardError):
 
 
 class ShapeError(SteelyardError):
-    """An array that does not fit the robot: names the argument, its shape, and the shape that was expected."""
+    """An array does not fit the robot; the message names the argument, its shape, and the expected shape."""
 
 
 class StructureError(SteelyardError):
-    """The structure of a robot plus terms leaves no clear answer, e.g. a rank that cannot be decided."""
+    """The structure of a robot with its terms is ambiguous, for example its rank."""
 
 
 class SimulationError(SteelyardError):
-    """A simulation that cannot go on: names the time, the robot of the batch and the reason."""
+    """A simulation cannot continue; the message names the time, the robot of the batch and the reason."""
 
 
 class LogError(SteelyardError):
-    """A log that cannot be used: names the file, the signal, the row or sample, and what would fix it."""
+    """A log cannot be used; the message names the file, the signal, the row or sample, and the remedy."""
 
 
 class UnreachableError(LogError):
-    """What lies elsewhere does not answer: the same may work later, or from another machine."""
+    """A remote server does not answer; the same may work later, or from another machine."""
 
 
 class ExcitationError(SteelyardError):
-    """A design problem without an answer: names the limit, the joint or the region, and what would help."""
+    """A design problem cannot be solved; the message names the limit, the joint or the region, and the remedy."""
 
 
 class ProgramError(SteelyardError):
-    """A via-point program that cannot be run: names the move, the joint or the pose, and what would fix it."""
+    """A via-point program cannot be run; the message names the move, the joint or the pose, and the remedy."""
 
 
 class LocalError(SteelyardError):
-    """A region or a bank that cannot be used as asked: names it, and what would help."""
+    """A region or a bank cannot be used as requested; the message names it, and the remedy."""
 
 
 class OutsideError(LocalError):
-    """A question about a posture that no region of a bank knows anything of."""
+    """A posture is outside of all regions of a bank."""
 
 
 class ExportError(SteelyardError):
-    """A model that a format cannot hold: names the link, joint or term, and what would work instead."""
+    """A format cannot represent a model; the message names the link, joint or term, and an alternative."""

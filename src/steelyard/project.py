@@ -1,4 +1,4 @@
-"""`Project`: steelyard.toml, which says once what every command and notebook in a folder is about."""
+"""`Project`: steelyard.toml, the common settings of all commands and notebooks in a folder."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from steelyard.signals.log import Log
 
 PROJECT_FILE = "steelyard.toml"
-# Text with commas between, or a list of texts.
+# Comma-separated text, or a list of texts.
 Names = str | tuple[str, ...]
-# One number, one per joint, pairs low and high of positions, or "none".
+# One number, one per joint, pairs of lower and upper positions, or "none".
 Limit = float | str | tuple[float | tuple[float, float], ...] | None
 
 
 class ProjectError(SteelyardError):
-    """A project file that cannot be used: names the file, the table and the key, and what to write."""
+    """A project file cannot be used; the message names the file, the table and the key, and the remedy."""
 
 
 @dataclass(frozen=True)
 class ProjectLimits:
-    """What designed motions keep to, as the options of `steelyard excite` say it; None: the robot's own."""
+    """Limits of designed motions, as in the options of `steelyard excite`; None: those of the robot."""
 
     q: Limit = None
     dq: Limit = None
@@ -46,10 +46,15 @@ class ProjectLimits:
 
 @dataclass(frozen=True)
 class ProjectLogs:
-    """The logs by what they are for: paths or patterns such as "logs/*.csv", relative to the file.
+    """Logs by their role: paths or patterns such as "logs/*.csv", relative to the file.
 
-    `identify` is fitted to, `validate` judges, `friction` holds constant speeds, `payload` (a list, or one for each
-    named load) carries loads that `bare` does not, `healthy` is what later logs are compared with.
+    Attributes:
+        identify: Logs for the fit.
+        validate: Logs for validation.
+        friction: Logs with constant speeds.
+        payload: Logs with a payload: a list, or one list for each named payload.
+        bare: Logs without a payload, for comparison.
+        healthy: Logs that later logs are compared with.
     """
 
     identify: Names = ()
@@ -65,7 +70,7 @@ ROLES = tuple(f.name for f in fields(ProjectLogs))
 
 @dataclass(frozen=True)
 class Project:
-    """What a project file says. Paths in it are relative to it; methods give them from where one stands."""
+    """Content of a project file. Its paths are relative to it; methods convert them to the current folder."""
 
     file: Path
     robot: str = ""
@@ -85,46 +90,44 @@ class Project:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Project:
-        """The project that the file `path` says."""
+        """Read the project file `path`."""
         source = Path(path)
         data = read_document(source, ProjectError)
         return build(Project, Field(data, str(source), error=ProjectError), file=source)
 
     @staticmethod
     def find(start: str | os.PathLike[str] = ".") -> Project:
-        """The project of the folder `start`: of the first steelyard.toml from there upward, no further than the folder
-        that holds `.git`."""
+        """Read the first steelyard.toml from the folder `start` upward, up to the folder that contains `.git`."""
         found = project_file(start)
         if found is None:
             raise ProjectError(
-                f"There is no {PROJECT_FILE} in {Path(start).absolute()} or above; write one, or let `steelyard init "
-                "ROBOT LOG…` do it."
+                f"There is no {PROJECT_FILE} in {Path(start).absolute()} or above; write one, or run `steelyard init "
+                "ROBOT LOG…`."
             )
         return Project.load(found)
 
     def path_of(self, text: str) -> str:
-        """A path of the file as it reads from where one stands; a `text` that is a name (of a built-in robot, say), and
-        no file there, stays as it is."""
+        """Convert the path `text` of the file to the current folder; a name without a file is returned unchanged."""
         if not text or not (Path(text).suffix or os.path.lexists(self.file.parent / text)):
             return text
         return from_here(self.file.parent / text)
 
     def path_in(self, *parts: str) -> str:
-        """The path that `parts` make below the folder of the project file, from where one stands."""
+        """Join `parts` below the folder of the project file, relative to the current folder."""
         return from_here(self.file.parent.joinpath(*parts))
 
     def log_paths(self, role: str = "") -> list[str]:
-        """The logs of a `role` (see `ProjectLogs`), or of all roles, each once, from where one stands."""
+        """List the logs of a `role` (see `ProjectLogs`), or of all roles, without duplicates."""
         wanted = [role] if role else list(ROLES)
         paths = [path for one in wanted for group in self.log_groups(one).values() for path in group]
         return list(dict.fromkeys(paths))
 
     def log_groups(self, role: str) -> dict[str, list[str]]:
-        """The logs of a `role` by the name of the load that they carry; "" where none is named."""
+        """Return the logs of a `role` by the name of their payload; "" without a name."""
         if role not in ROLES:
             raise ProjectError(f"{self.file}: logs have no role '{role}'; choose one of {', '.join(ROLES)}.")
-        given = getattr(self.logs, role)
-        groups = given if isinstance(given, Mapping) else {"": given}
+        stated = getattr(self.logs, role)
+        groups = stated if isinstance(stated, Mapping) else {"": stated}
         lists = {name: [texts] if isinstance(texts, str) else list(texts) for name, texts in groups.items()}
         return {name: [p for text in texts for p in self._expanded(role, text)] for name, texts in lists.items()}
 
@@ -133,17 +136,17 @@ class Project:
             return [from_here(self.file.parent / text)]
         found = sorted(glob(text, root_dir=self.file.parent, recursive=True))
         if not found:
-            raise ProjectError(f"{self.file}: logs: {role}: '{text}' is no file's name; correct it, or leave it out.")
+            raise ProjectError(f"{self.file}: logs: {role}: '{text}' matches no file; correct it, or leave it out.")
         return [from_here(self.file.parent / name) for name in found]
 
-    # ------------------------------------------------------------ what Python does with it
+    # ------------------------------------------------------------ actions
 
     def load_robot(self, **changes: Any) -> Robot:
-        """The robot; `changes` are arguments of `steelyard.load_robot` that shall be other than in the file."""
+        """Load the robot; `changes` are arguments of `steelyard.load_robot` that replace those of the file."""
         from steelyard.robot.load import load_robot
 
         if not self.robot:
-            raise ProjectError(f"{self.file}: names no robot; add robot = 'arm.urdf'.")
+            raise ProjectError(f"{self.file}: states no robot; add robot = 'arm.urdf'.")
         own = {
             "joints": listed_names(self.joints) or None,
             "locked": dict(self.lock) or None,
@@ -153,14 +156,19 @@ class Project:
         return load_robot(self.path_of(self.robot), **{**own, **changes})
 
     def read_logs(self, role: str = "identify", robot: Robot | None = None) -> list[Log]:
-        """The logs of a `role` ("": of all), read for `robot` (default: the project's)."""
+        """Read the logs of a role.
+
+        Args:
+            role: The role; "": all roles.
+            robot: Robot of the logs; default: the project's.
+        """
         from steelyard.signals.read import read_log
 
         whose = robot if robot is not None else self.load_robot()
         return [read_log(path, whose, self.path_of(self.mapping) or None) for path in self.log_paths(role)]
 
     def check(self) -> Check | Checks:
-        """What `steelyard check` finds in the logs of all roles."""
+        """Check the logs of all roles as `steelyard check` does."""
         from steelyard.check import check_log
         from steelyard.check.many import checked_alike
 
@@ -169,18 +177,17 @@ class Project:
         return checked_alike(paths, [check_log(robot, log, listed_names(self.terms) or None) for log in logs])
 
     def identify(self, **options: Any) -> Identification:
-        """Identify from the logs to `identify`, judged by those to `validate`; `options` are those of
-        `steelyard.identify`."""
+        """Fit the logs of role `identify`, validate on those of `validate`; `options` as of `steelyard.identify`."""
         from steelyard.identification.files import identify_files
 
         logs, judges = ([Path(p) for p in self.log_paths(role)] for role in ("identify", "validate"))
         if not logs:
-            raise ProjectError(f"{self.file}: names no log to identify from; add [logs] with identify = ['run.csv'].")
+            raise ProjectError(f"{self.file}: states no log to identify from; add [logs] with identify = ['run.csv'].")
         own = {"terms": listed_names(self.terms) or None, "mapping": self.path_of(self.mapping) or None}
         return identify_files(self.load_robot(), logs, judges, **{**own, **options})
 
     def excite(self, **options: Any) -> Plan:
-        """Design a motion within the project's limits; `options` are those of `steelyard.excite`."""
+        """Design a motion within the project's limits; `options` as of `steelyard.excite`."""
         from steelyard.excitation import excite
 
         limits = {k: None if v == "none" else v for k, v in vars(self.limits).items() if v is not None}
@@ -189,12 +196,12 @@ class Project:
 
 
 def listed_names(names: Names) -> list[str]:
-    """`names` that were given as a list, or as a text with commas between."""
+    """Convert `names`, a list or comma-separated text, to a list."""
     return [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else list(names)
 
 
 def from_here(path: Path) -> str:
-    """`path` as it reads from where one stands; as it is where there is no way, on another drive."""
+    """Convert `path` to the current folder; an absolute path if it is on another drive."""
     try:
         return os.path.relpath(path)
     except ValueError:
@@ -202,7 +209,7 @@ def from_here(path: Path) -> str:
 
 
 def project_file(start: str | os.PathLike[str] = ".") -> Path | None:
-    """The first steelyard.toml from the folder `start` upward, no further than the folder that holds `.git`."""
+    """Find the first steelyard.toml from the folder `start` upward, up to the folder that contains `.git`."""
     place = Path(start).absolute()
     for folder in (place, *place.parents):
         if (folder / PROJECT_FILE).is_file():

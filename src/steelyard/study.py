@@ -1,8 +1,7 @@
-"""`Study`: a robot as its logs show it, its terms, and signals made ready. Made once, asked by everyone.
+"""`Study`: shared intermediate results of check, tuning, fit, error bars and scores, each computed once.
 
-What check, tuning, fit, error bars and scores have in common stands here and is computed once: prepared motions, the
-dynamics with its terms, base parameters, rows. Short logs are filtered once; longer ones, in memory or not, are gone
-through in the same pieces, and the piece that settings were chosen by is not read twice.
+These are prepared motions, the dynamics with its terms, base parameters and rows. Short logs are filtered once. Longer
+ones, in memory or not, are processed in the same pieces; their first piece, which determines settings, is read once.
 """
 
 from __future__ import annotations
@@ -40,31 +39,31 @@ from steelyard.signals.repeats import without_repeats
 from steelyard.signals.source import LogFile, Source, ahead, is_one_piece, pieces_of, read_beginnings
 from steelyard.signals.velocity import VelocityPlan
 
-# What a motion is changed by before it is made ready (a second rounding of its positions, for instance).
+# Changes a log before it is prepared, for instance by a second rounding of its positions.
 _Change = Callable[[Log], Log]
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Logs of one robot, and everything about them that several questions share.
+    """Logs of one robot with shared intermediate results.
 
     Attributes:
-        robot: mounted and coupled as the logs state.
-        logs: what is studied. A long one is more than one piece; files are streamed.
-        beginnings: each log, or the first piece of a long one: enough to choose settings by.
-        terms: the joint terms beside the links.
-        preparation: how signals are made ready.
-        cutoff_hz: of the low-pass that acts on both sides of y = A θ.
-        scheme: how the physics is written.
-        known_friction: curves over velocity, by joint, that are taken off the torque.
-        reference: whose links and rotors say what joints carry, for terms that go by it; None: a plain fit to the
-            beginnings of the logs, without those terms.
-        known_base: base parameters that were found before; they are taken where they are of this robot and its terms.
-        band: how the logs chose the cut-off; None: it was given, or follows the motion alone.
-        between: how the torque runs between samples; None: nobody looked.
-        delay: the delay of the torques that the logs showed, which the preparation then states; None: none.
-        sources: where each joint's velocity comes from; None: as the preparation says, log by log.
-        look: what is found in each later piece of a long log as it goes by (`later`); None: nobody looks.
+        robot: Robot, mounted and coupled as the logs state.
+        logs: The logs; long ones have several pieces, and files are streamed.
+        beginnings: Each log, or the first piece of a long one; they determine settings.
+        terms: Joint terms.
+        preparation: Settings for the preparation of signals.
+        cutoff_hz: Cut-off of the low-pass on both sides of y = A θ [Hz].
+        scheme: Form of the equations.
+        known_friction: Friction curves over velocity, by joint, that are subtracted from the torque.
+        reference: Model that gives the joint loads to terms that depend on load; None: a fit to the beginnings of the
+            logs without those terms.
+        known_base: Earlier base parameters, used if they belong to this robot and its terms.
+        band: Choice of the cut-off by the logs; None: it is stated, or follows from the motion.
+        between: Torque between samples; None: not examined.
+        delay: Delay of the torques by the logs, also stated in the preparation; None: no delay.
+        sources: Source of each joint's velocity; None: by the preparation, log by log.
+        look: Checks each later piece of a long log during a pass (`later`); None: no check.
     """
 
     robot: Robot
@@ -82,17 +81,17 @@ class Study:
     delay: DelayEstimate | None = None
     sources: VelocityPlan | None = None
     look: Callable[[Robot, Log], Sequence[Finding]] | None = None
-    # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
-    # of, if there is one); shared by studies that differ in something else.
+    # Prepared motions of logs in memory, by log and settings (and by terms and reference if terms have a history);
+    # shared by studies that differ in other settings.
     _prepared: dict[tuple[object, ...], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
-    # Base parameters that were asked for, of whatever robot and terms; shared likewise.
+    # Base parameters of all robots and terms that were used; shared in the same way.
     _bases: list[BaseParameters] = field(default_factory=list, repr=False)
-    # What the choice of the band has computed, until somebody takes it.
+    # Tables from the choice of the band, until they are taken.
     _tables: list[BandLevels] = field(default_factory=list, repr=False)
-    # What is still to come of files whose first piece was read.
-    _coming: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
-    # What was found by a whole pass over the pieces of each long log after its first.
-    _found: dict[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
+    # Remaining pieces of files whose first piece was read.
+    _remaining: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
+    # Findings of a complete pass over the later pieces of each long log.
+    _findings: dict[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -103,42 +102,44 @@ class Study:
         preparation: Preparation | None = None,
         needs_torque: bool = True,
     ) -> Study:
-        """Open the logs, and let them say how the robot is mounted and which cut-off its motion needs.
+        """Open the logs, and determine mounting and cut-off from them.
 
         Args:
-            robot: the robot as it is described.
-            logs: one log or several.
-            terms: joint terms by name or as objects (default: those of `identify`).
-            preparation: filter, derivatives, masks; what it leaves open is chosen by the logs.
-            needs_torque: refuse a log whose torques are all zero; what a wrist sensor feels needs none.
+            robot: Robot as described.
+            logs: One log or several.
+            terms: Joint terms by name or as objects (default: those of `identify`).
+            preparation: Filter, derivatives, masks; open settings are chosen by the logs.
+            needs_torque: Refuse a log whose torques are all zero; wrist sensors need no joint torques.
         """
-        given = (logs,) if isinstance(logs, Log | LogFile) else tuple(logs)
-        sources: tuple[Source, ...] = tuple(without_repeats(s) if isinstance(s, Log) else s for s in given)
+        several = (logs,) if isinstance(logs, Log | LogFile) else tuple(logs)
+        sources: tuple[Source, ...] = tuple(without_repeats(s) if isinstance(s, Log) else s for s in several)
         if not sources:
-            raise SteelyardError("There is no log to identify from.")
-        sources, beginnings, coming = read_beginnings(sources)
+            raise SteelyardError("Identification needs at least one log; name one.")
+        sources, beginnings, remaining = read_beginnings(sources)
         if needs_torque:
             refuse_without_torque(beginnings)
         mounted = as_logged(robot, beginnings)
         settings = preparation or Preparation()
         bound = identification_terms(mounted, terms)
-        return cls(mounted, sources, beginnings, bound, settings, chosen_cutoff(beginnings, settings), _coming=coming)
+        return cls(
+            mounted, sources, beginnings, bound, settings, chosen_cutoff(beginnings, settings), _remaining=remaining
+        )
 
     def prepared_as(self, preparation: Preparation) -> Study:
-        """The same logs, made ready as `preparation` says."""
+        """Return a study of the same logs with another `preparation`."""
         cutoff_hz = chosen_cutoff(self.beginnings, preparation)
         return replace(self, preparation=preparation, cutoff_hz=cutoff_hz, band=None, sources=None)
 
     def leave_tables(self, levels: BandLevels) -> None:
-        """Keep [A y] of the `levels` of the band for the search, which looks at the same rows."""
+        """Keep [A y] of the `levels` of the band for the search, which uses the same rows."""
         self._tables[:] = [levels]
 
     def take_tables(self, motions: Sequence[Motion]) -> Iterator[list[Array]]:
-        """Give away, once, [A y] of the stretches of `motions`, where the choice of the band has left them."""
+        """Return, once, [A y] of the stretches of `motions`, if the choice of the band computed them."""
         return iter(self._tables.pop().tables_of(self.base, motions) if self._tables else ())
 
     def with_torque_between(self) -> Study:
-        """Find out how the torque runs between samples, where neither the preparation nor the scheme states it."""
+        """Determine the torque between samples, unless the preparation or the scheme states it."""
         scheme_states = isinstance(self.scheme, Balanced) and self.scheme.stated_rule != "auto"
         stated = self.preparation.torque_between
         if scheme_states and stated != "auto":
@@ -150,7 +151,7 @@ class Study:
             return self
         if stated != "auto":
             return replace(self, between=BetweenChoice(stated, stated=True))
-        if self.known_friction:  # it is not in the columns, and a delay would take its place
+        if self.known_friction:  # it is not in the columns, so a delay would be fitted instead
             return self
         motions = tuple(m for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough)
         alike = tuple(m for m in motions if abs(m.filter.period / motions[0].filter.period - 1.0) < 0.01)
@@ -160,7 +161,7 @@ class Study:
         return replace(self, preparation=replace(self.preparation, torque_between=choice.name), between=choice)
 
     def band_levels(self, motion_hz: float, stated_hz: float | None = None) -> BandLevels:
-        """The rows below each candidate for the cut-off.
+        """Make the rows below each candidate for the cut-off.
 
         Args:
             motion_hz: Band of the motion [Hz].
@@ -170,19 +171,24 @@ class Study:
         return BandLevels(self.dynamics, self.base, numbered, motion_hz, stated_hz)
 
     def with_terms(self, terms: Terms, reference: Model) -> Study:
-        """The same with the `terms` and `reference`; rows that have been made are kept where the terms are these."""
+        """Return a study with other terms; existing rows are kept if the terms are equal.
+
+        Args:
+            terms: Joint terms.
+            reference: Model that gives the joint loads.
+        """
         made = replace(self, terms=terms, reference=reference)
         if terms.terms == self.terms.terms and not terms.history:
             vars(made).update({x: y for x, y in vars(self).items() if x in ("base", "dynamics", "parts", "rows")})
         return made
 
     def with_logs(self, logs: Sequence[Log], robot: Robot | None = None, terms: Terms | None = None) -> Study:
-        """The same question to other logs, some of these or parts of them, which say anew which cut-off they need.
+        """Return a study of other logs, such as parts of these, which determine their own cut-off.
 
         Args:
-            logs: in memory.
-            robot: the one they are of, mounted already, such as this one with some joints locked; default: this one.
-            terms: bound to that robot; default: these.
+            logs: Logs in memory.
+            robot: Their robot, already mounted, such as this one with some joints locked; default: this one.
+            terms: Terms bound to that robot; default: these.
         """
         return replace(
             self,
@@ -193,32 +199,32 @@ class Study:
             cutoff_hz=chosen_cutoff(logs, self.preparation),
             band=None,
             sources=None,
-            _coming={},
-            _found={},
+            _remaining={},
+            _findings={},
         )
 
     def judged_on(self, logs: Sequence[Source]) -> Study:
-        """The same question to `logs` that judge what was found here, and choose nothing.
+        """Return a study of validation `logs`, which choose no settings.
 
-        A log that is streamed is read once: its beginning, which the check looks at, is what a pass begins with.
+        A streamed log is read once: a pass starts with its beginning, which the check has read.
         """
-        sources, beginnings, coming = read_beginnings(logs)
-        made = replace(self, logs=sources, beginnings=beginnings, _coming=coming, _found={})
+        sources, beginnings, remaining = read_beginnings(logs)
+        made = replace(self, logs=sources, beginnings=beginnings, _remaining=remaining, _findings={})
         vars(made).update(base=self.base, dynamics=self.dynamics, carrier=self.carrier)
         return made
 
     @cached_property
     def opening(self) -> Study:
-        """The same question to the beginnings of the logs alone."""
+        """The study of the beginnings of the logs."""
         if self.logs == self.beginnings:
             return self
-        made = replace(self, logs=self.beginnings, _coming={})
+        made = replace(self, logs=self.beginnings, _remaining={})
         vars(made).update(base=self.base, dynamics=self.dynamics)
         return made
 
     @cached_property
     def base(self) -> BaseParameters:
-        """The base parameters of the robot with its terms."""
+        """Base parameters of the robot with its terms."""
         known = self.known_base
         if known is not None and known.robot is self.robot and known.terms is self.terms:
             return known
@@ -229,13 +235,13 @@ class Study:
 
     @cached_property
     def dynamics(self) -> Dynamics:
-        """The physics of the robot with its terms."""
+        """Dynamics of the robot with its terms."""
         return self.base.structure.dynamics
 
     def motions_of(self, source: Source) -> Iterable[Motion]:
-        """The prepared motions of `source`, be it a log of the study's or another that is judged alike.
+        """Return the prepared motions of `source`, a log of the study or another one.
 
-        A short log is prepared once; a long one is gone through, piece by piece, on every pass.
+        A short log is prepared once; a long one is prepared piece by piece on every pass.
         """
         number = next((k for k, one in enumerate(self.logs) if one is source), None)
         if number is None and not (isinstance(source, Log) and is_one_piece(source)):
@@ -246,17 +252,17 @@ class Study:
         return self._motions_in_memory(source)
 
     def _streamed(self, number: int, source: Source) -> Iterator[Motion]:
-        """The beginning, which is at hand, then what is still to come of it; a later pass reads the file anew."""
+        """Yield the beginning from memory, then the remaining pieces; a later pass reads the file again."""
         yield from self._motions_in_memory(self.beginnings[number])
-        rest = self._coming.pop(number, None)
+        rest = self._remaining.pop(number, None)
         if rest is None:
             rest = pieces_of(source)
             next(rest)
         yield from ahead(m for piece in self._looked_at(number, rest) for m in self._prepare(piece))
 
     def _looked_at(self, number: int, pieces: Iterator[Log]) -> Iterator[Log]:
-        """The later `pieces` of a log, at which the first whole pass looks."""
-        if self.look is None or number in self._found:
+        """Yield the later `pieces` of a log; the first complete pass checks them."""
+        if self.look is None or number in self._findings:
             yield from pieces
             return
         found: list[Finding] = []
@@ -264,21 +270,21 @@ class Study:
             found += self.look(self.robot, piece)
             yield piece
             del piece
-        self._found[number] = tuple(found)
+        self._findings[number] = tuple(found)
 
     def later(self, number: int) -> tuple[Finding, ...]:
-        """What was found in the pieces of log `number` (from 0) after its first, where a pass over it looked."""
-        return self._found.get(number, ())
+        """Return the findings in the later pieces of log `number` (from 0), if a pass checked them."""
+        return self._findings.get(number, ())
 
     def _prepare(self, piece: Log) -> Iterator[Motion]:
         motions = prepare(piece, self.preparation, self.cutoff_hz, to_fit=False, velocity=self.sources)
-        return (self._remembered(m) for m in motions) if self.terms.history else motions
+        return (self._add_history(m) for m in motions) if self.terms.history else motions
 
     def _motions_in_memory(self, log: Log) -> tuple[Motion, ...]:
         between = self.preparation.torque_between
         key: tuple[object, ...] = (log, self.preparation, self.cutoff_hz, self.sources)
         if key not in self._prepared:
-            # A log is filtered once; what was found out about its torque shifts its motions.
+            # A log is filtered once; the torque between samples only shifts its motions.
             settings = replace(self.preparation, torque_between="auto")
             plain = (log, settings, self.cutoff_hz, self.sources)
             if plain not in self._prepared:
@@ -289,27 +295,27 @@ class Study:
             return self._prepared[key]
         own = (*key, self.terms.history_key, self.carrier)
         if own not in self._prepared:
-            self._prepared[own] = tuple(self._remembered(m) for m in self._prepared[key])
+            self._prepared[own] = tuple(self._add_history(m) for m in self._prepared[key])
         return self._prepared[own]
 
-    def _remembered(self, motion: Motion) -> Motion:
+    def _add_history(self, motion: Motion) -> Motion:
         return with_history(self.dynamics, motion, self.carrier)
 
     @cached_property
     def carrier(self) -> Model | None:
-        """Whose links and rotors say what joints carry, where terms ask for that."""
+        """Model that gives the joint loads, if terms depend on them."""
         if self.reference is not None or not self.terms.needs_rigid:
             return self.reference
         plain = Terms(self.robot, tuple(t for t in self.terms.terms if not any(a.of_torque for a in t.history)))
-        own = replace(self, logs=self.beginnings, scheme=Dynamic(), _coming={})
+        own = replace(self, logs=self.beginnings, scheme=Dynamic(), _remaining={})
         return replace(own, reference=replace(own, terms=plain).quick_fit()[0]).quick_fit()[0]
 
     def quick_fit(self) -> tuple[Model, Array]:
-        """Weighted least squares, with nothing but the torques in mind, and each equation's residual (rms)."""
+        """Fit the torques by weighted least squares; return the model and each equation's residual (rms)."""
         columns, factor = list(self.base.independent), self.rows.factor()
         theta = np.zeros(len(self.base.parameters))
         weights, left = None, np.zeros(0)
-        for _ in range(2):  # every joint by its own noise, once that is known
+        for _ in range(2):  # the second time each joint is weighted by its noise
             joined = factor.joined(weights, columns)
             scale = np.maximum(np.linalg.norm(joined[:, :-1], axis=0), 1e-300)
             theta[columns] = np.linalg.lstsq(joined[:, :-1] / scale, joined[:, -1], rcond=1e-8)[0] / scale
@@ -318,17 +324,17 @@ class Study:
         return Model(self.robot, self.terms, theta), left
 
     def motions(self, source: Source | None = None) -> Iterator[Motion]:
-        """A pass over the prepared motions of `source` (None: of all logs) that are long enough to be fitted to."""
+        """Yield the prepared motions of `source` (None: of all logs) that are long enough for a fit."""
         for one in self.logs if source is None else (source,):
             yield from (m for m in self.motions_of(one) if m.long_enough)
 
     def first_motions(self, number: int) -> tuple[Motion, ...]:
-        """The prepared motions of the beginning of log `number` (from 0)."""
+        """Return the prepared motions of the beginning of log `number` (from 0)."""
         return self._motions_in_memory(self.beginnings[number])
 
     @cached_property
     def parts(self) -> dict[int, RegressionData]:
-        """The rows of every log by its number, but for logs that are too short for the filter."""
+        """Rows of every log by its number, without logs that are too short for the filter."""
         parts, last = {}, None
         for number, source in enumerate(self.logs):
             try:
@@ -341,11 +347,11 @@ class Study:
 
     @cached_property
     def rows(self) -> RegressionData:
-        """The rows y = A θ of all logs, as the scheme writes them; reduced in one pass, log by log."""
+        """Rows y = A θ of all logs in the form of the scheme; reduced in one pass, log by log."""
         return RegressionData.joined(tuple(self.parts.values()))
 
     def rows_of(self, source: Source) -> RegressionData:
-        """The rows of the log `source`. Of a long one the unfiltered torques are summed up in the same pass."""
+        """Make the rows of the log `source`; for a long one the same pass sums the unfiltered torques."""
 
         def motions() -> Iterator[Motion]:
             return self.motions(source)
@@ -357,7 +363,7 @@ class Study:
         return self._written(motions)
 
     def changed_rows(self, change: _Change) -> RegressionData:
-        """The rows of all logs after `change`, which makes another log of each piece."""
+        """Make the rows of all logs after a `change` of each piece."""
 
         def motions() -> Iterator[Motion]:
             for source in self.logs:
@@ -372,13 +378,13 @@ class Study:
 
     @property
     def scores_in_the_pass(self) -> bool:
-        """Whether rows are torques of all samples, so that what the pass adds up tells any model's errors."""
+        """Whether rows are torques of all samples, so that the sums of a pass give the errors of any model."""
         plain = isinstance(self.scheme, Dynamic) and self.scheme.reversals == 0.0
         return plain and self.preparation.mask == 0.0 and not self.known_friction
 
     @property
     def late_velocities(self) -> dict[str, float]:
-        """Joints whose logged velocity is used and late by more than half a sample, with the delay [s]."""
+        """Joints whose logged velocity is used and delayed by more than half a sample, with the delay [s]."""
         if self.sources is None:
             return {}
         period = min(m.filter.period for k in range(len(self.logs)) for m in self.first_motions(k))
@@ -386,5 +392,5 @@ class Study:
 
     @property
     def velocity(self) -> str:
-        """Where the velocities came from."""
+        """Sources of the velocities."""
         return " and ".join(sorted({m.velocity for k in range(len(self.logs)) for m in self.first_motions(k)}))

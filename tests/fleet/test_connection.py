@@ -1,4 +1,4 @@
-"""Schedulers and clusters as doors: others stay out of ours, and what is no scheduler is one sentence."""
+"""Security of clusters and schedulers: no access for others, and one error line for servers that are not schedulers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ import pytest
 from typer.testing import CliRunner
 
 from steelyard.cli.app import app
-from steelyard.fleet import engine
-from steelyard.fleet.connection import EngineError, connect_client, import_distributed, worker_cores
-from steelyard.fleet.engine import DaskEngine, check_outcome
-from tests.fleet.fault_work import squared
-from tests.fleet.made_fleet import write_fleet
+from steelyard.fleet import executor
+from steelyard.fleet.connection import ExecutorError, connect_client, import_distributed, worker_cores
+from steelyard.fleet.executor import DaskExecutor, check_outcome
+from tests.fleet.faulty_worker import squared
+from tests.fleet.planar_fleet import write_fleet
 
 distributed = pytest.importorskip("distributed")
 
 OTHER_USER = 65534  # nobody
-# A process that knows all addresses of a cluster, and has no key: it asks, as a client and plainly, for code to be run.
-# Certificates of its own making are what it has at best. Last line: what came back.
+# A process that knows all addresses of a cluster but not its key. It requests the execution of code, as a client and by
+# plain messages, without certificates and with its own ones. Its last line has the answers.
 STRANGER = """
 import asyncio, logging, os, sys
 import distributed
@@ -79,7 +79,7 @@ os._exit(0)
 
 
 def stranger_says(addresses: list[str], wait_s: float) -> str:
-    """What another process gets out of a cluster; as another user where this one may become that."""
+    """Return the answers of a cluster to another process; as another user if this one has the right."""
     user = OTHER_USER if os.geteuid() == 0 else os.geteuid()
     words = [sys.executable, "-c", STRANGER, str(user), str(wait_s), *addresses]
     done = subprocess.run(words, capture_output=True, text=True, timeout=180)
@@ -90,14 +90,14 @@ def stranger_says(addresses: list[str], wait_s: float) -> str:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="users are POSIX")
 def test_another_process_cannot_join_a_local_fleet() -> None:
-    """Scheduler, keeper and worker of a cluster at work; and the same stranger at one without TLS comes in."""
-    with DaskEngine(workers=1) as ours:
+    """A foreign process has no access to scheduler, nanny and worker; it has access to a cluster without TLS."""
+    with DaskExecutor(workers=1) as ours:
         info = ours._client.scheduler_info()
         addresses = [ours._client.scheduler.address, *info["workers"], *(w["nanny"] for w in info["workers"].values())]
         assert len(addresses) == 3
         assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
         assert stranger_says(addresses, 1.5) == "[]"
-        assert dict(ours.results(squared, [3])) == {3: 9}, "nor is it disturbed"
+        assert dict(ours.results(squared, [3])) == {3: 9}, "the cluster still works"
     with distributed.LocalCluster(
         n_workers=1, processes=False, protocol="tcp://", dashboard_address=None, silence_logs=logging.CRITICAL
     ) as open_to_all:
@@ -105,10 +105,10 @@ def test_another_process_cannot_join_a_local_fleet() -> None:
 
 
 def test_the_dashboard_of_a_local_fleet_serves_its_own_pages_alone() -> None:
-    """No other page of a browser may listen to it, and it forwards nothing."""
+    """Other pages of a browser cannot connect to it, and it forwards no requests."""
     from http.client import HTTPConnection
 
-    with DaskEngine(workers=1) as ours:
+    with DaskExecutor(workers=1) as ours:
         assert ours.dashboard.startswith("http://localhost:")
         port = ours.dashboard.split(":")[2].split("/")[0]
         upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
@@ -124,7 +124,7 @@ def test_the_dashboard_of_a_local_fleet_serves_its_own_pages_alone() -> None:
             asked.close()
 
 
-# ---------------------------------------------------------------- schedulers that are named
+# ---------------------------------------------------------------- named schedulers
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def refusal_of(logs: Path, output: Path, *words: str) -> str:
-    """The one sentence of a run that ends with exit code 2 and leaves nothing."""
+    """Run a command that fails with exit code 2, one error line and no output folder; return the line."""
     done = CliRunner().invoke(app, ["fleet", str(logs), "-o", str(output), *words])
     assert done.exit_code == 2, done.output
     assert len(done.stderr.strip().splitlines()) == 1
@@ -175,12 +175,12 @@ def test_a_scheduler_with_tls_is_used_with_the_certificates_of_dask(tmp_path: Pa
             n_workers=1, processes=False, protocol="tls://", security=security, dashboard_address=None, host="127.0.0.1"
         ) as cluster,
         dask.config.set({f"distributed.comm.tls.{k}": str(tmp_path / f"{v}.pem") for k, v in files.items()}),
-        DaskEngine(cluster.scheduler_address) as made,
+        DaskExecutor(cluster.scheduler_address) as made,
     ):
         assert dict(made.results(squared, range(3))) == {0: 0, 1: 1, 2: 4}
 
 
-# ---------------------------------------------------------------- what is no scheduler
+# ---------------------------------------------------------------- servers that are not schedulers
 
 
 def answer_http(talk: socket.socket) -> None:
@@ -211,7 +211,7 @@ def say_nothing(talk: socket.socket) -> None:
 
 @contextmanager
 def listening(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A port of this machine on which every connection is given to `answer`, and closed after it."""
+    """Open a port on which `answer` handles every connection."""
 
     def serve_one(talk: socket.socket) -> None:
         with talk:
@@ -237,13 +237,13 @@ def listening(answer: Callable[[socket.socket], None]) -> Iterator[int]:
     "answer", [socket.socket.close, answer_http, answer_garbage, answer_zeros, announce_terabytes, say_nothing]
 )
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
-def test_what_is_no_scheduler_is_one_sentence(
+def test_a_server_that_is_not_a_scheduler_gives_one_error_line(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, answer: Callable[[socket.socket], None]
 ) -> None:
-    monkeypatch.setattr(engine, "_CONNECT_S", 1.0)
-    monkeypatch.setattr(engine, "scheduler_security", lambda _: distributed.Security.temporary())
+    monkeypatch.setattr(executor, "_CONNECT_S", 1.0)
+    monkeypatch.setattr(executor, "scheduler_security", lambda _: distributed.Security.temporary())
     if scheme == "tcp":
-        monkeypatch.setattr(engine, "scheduler_security", lambda _: None)
+        monkeypatch.setattr(executor, "scheduler_security", lambda _: None)
     begun = time.monotonic()
     with listening(answer) as port:
         address = f"{scheme}://127.0.0.1:{port}"
@@ -255,7 +255,7 @@ def test_what_is_no_scheduler_is_one_sentence(
 
 @contextmanager
 def odd_scheduler(**answers: Any) -> Iterator[str]:
-    """A server that speaks Dask's protocol, and answers each request as stated, whatever is asked."""
+    """Start a server with Dask's protocol and fixed answers."""
     from distributed.core import Server
     from distributed.utils import LoopRunner
 
@@ -280,43 +280,43 @@ def odd_scheduler(**answers: Any) -> Iterator[str]:
         runner.stop()
 
 
-def test_a_server_that_is_another_or_contradicts_itself_is_told() -> None:
-    """One that speaks Dask's protocol and is a worker; one that says it is a scheduler, and then speaks nonsense."""
+def test_a_wrong_or_inconsistent_dask_server_is_reported() -> None:
+    """A server with Dask's protocol that is a worker, and one that claims to be a scheduler and answers nonsense."""
     for identity in ("x", {"type": "Worker"}, None):
-        with odd_scheduler(identity=identity) as address, pytest.raises(EngineError, match="not a scheduler of Dask"):
+        with odd_scheduler(identity=identity) as address, pytest.raises(ExecutorError, match="not a scheduler of Dask"):
             connect_client(address, None, 2.0)
     with (
         odd_scheduler(identity={"type": "Scheduler"}, **{"register-client": ["x"]}) as address,
-        pytest.raises(EngineError, match=r"not a scheduler of Dask|no scheduler|closed before"),
+        pytest.raises(ExecutorError, match=r"not a scheduler of Dask|no scheduler|closed before"),
     ):
         connect_client(address, None, 2.0)
 
 
 @pytest.mark.parametrize("answer", [["x"], {"a": "b"}, {"a": -1}, None, 5])
-def test_workers_that_are_none_are_told(answer: Any) -> None:
+def test_invalid_worker_lists_are_reported(answer: Any) -> None:
     class Odd:
         scheduler = type("S", (), {"address": "tls://x:1"})
 
         def ncores(self, callback_timeout: float) -> Any:
             return answer
 
-    with pytest.raises(EngineError, match="not a scheduler of Dask"):
+    with pytest.raises(ExecutorError, match="not a scheduler of Dask"):
         worker_cores(Odd(), 1.0)
 
 
 @pytest.mark.parametrize("outcome", [None, 5, (1.0,), ("x", [1]), (1.0, [1, 2]), (float("nan"), [1]), (1.0, "x")])
-def test_outcomes_that_were_not_asked_for_are_told(outcome: Any) -> None:
-    with pytest.raises(EngineError, match="do not answer what was asked"):
+def test_invalid_outcomes_are_reported(outcome: Any) -> None:
+    with pytest.raises(ExecutorError, match="sent an invalid result"):
         check_outcome(outcome, 1, "tls://host:1")
 
 
-def test_distributed_is_what_the_extra_brings() -> None:
+def test_the_extra_installs_distributed() -> None:
     assert import_distributed() is distributed
 
 
 @pytest.mark.proof
-def test_random_answers_of_a_scheduler_are_one_sentence() -> None:
-    """Three hundred answers, half of them with the lengths that Dask's frames begin with."""
+def test_random_answers_of_a_scheduler_give_one_error() -> None:
+    """300 answers, half of them with valid lengths of Dask's frames."""
     import random
 
     rng = random.Random(1)
@@ -332,5 +332,5 @@ def test_random_answers_of_a_scheduler_are_one_sentence() -> None:
 
     with listening(answer) as port:
         for _ in range(300):
-            with pytest.raises(EngineError):
+            with pytest.raises(ExecutorError):
                 connect_client(f"tcp://127.0.0.1:{port}", None, 1.0)

@@ -1,4 +1,4 @@
-"""Friction, offset and gain over months: what has changed is found with its date; false alarms are as rare as said."""
+"""Changes of friction, offset and gain over months are found with their dates, with the stated rate of false alarms."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from log_files import real_logs
 
 from steelyard.fleet._channels import Channel
-from steelyard.fleet._days import Days
+from steelyard.fleet._daily_series import DailySeries
 from steelyard.fleet._scan import excess_variance, false_discovery, scan
-from steelyard.fleet.drift import FleetDrift, compared, fleet_drift
+from steelyard.fleet.drift import FleetDrift, find_changes, fleet_drift
 from steelyard.fleet.fleet import identify_fleet
-from steelyard.fleet.mapped import LogFactors, skipped_log
+from steelyard.fleet.log_factors import LogFactors, skipped_log
 from steelyard.fleet.pooling import pool
-from tests.fleet.made_population import QuickLogs, Truth
+from tests.fleet.population import QuickLogs, Truth
 
 START, WEEK = 1.7e9, 7 * 86400.0
 
 
 def test_p_values_hold_over_all_dates() -> None:
-    """Of series without a change as many have a p below 5 % as it says, or fewer, but not by far."""
+    """The p-values of series without a change are valid and not much too large."""
     rng = np.random.default_rng(0)
     n = 20
     same = np.broadcast_to(np.eye(n), (1500, n, n))
@@ -35,7 +35,7 @@ def test_p_values_hold_over_all_dates() -> None:
         assert 0.4 * level < np.mean(p < level) < level + 2.6 * np.sqrt(level / len(p))
 
 
-def test_a_step_and_a_ramp_are_told_apart_and_dated() -> None:
+def test_steps_and_ramps_are_distinguished_and_dated() -> None:
     rng, t = np.random.default_rng(1), np.arange(40.0)
     for ramp, course in ((False, np.where(t >= 17, 5.0, 0.0)), (True, np.maximum(t - 17, 0.0) * 0.5)):
         known = np.eye(40)[None], t, np.array([1e6])
@@ -49,7 +49,7 @@ def test_a_step_and_a_ramp_are_told_apart_and_dated() -> None:
         assert after.p > 1e-3
 
 
-def test_scatter_is_learnt_whatever_a_few_do() -> None:
+def test_excess_variance_is_robust_to_a_minority() -> None:
     rng = np.random.default_rng(2)
     known = rng.uniform(0.5, 2.0, 4000)
     squares = rng.normal(size=4000) ** 2 * (known + 2.0 * 3.0)
@@ -58,7 +58,7 @@ def test_scatter_is_learnt_whatever_a_few_do() -> None:
     assert excess_variance(0.5 * rng.normal(size=4000) ** 2 * known, known, np.full(4000, 2.0)) == 0.0
 
 
-def test_false_discoveries_among_true_ones_are_as_many_as_stated() -> None:
+def test_the_false_discovery_rate_is_as_stated() -> None:
     rng = np.random.default_rng(3)
     false = []
     for _ in range(400):
@@ -77,8 +77,8 @@ CHANNELS = [
 ]
 
 
-def still(rng: np.random.Generator, robots: int = 5, days: int = 12, scatter: float = 2.0) -> list[Days]:
-    """Robots that do not change, whose days scatter by more than their error bars say, each its own way."""
+def still(rng: np.random.Generator, robots: int = 5, days: int = 12, scatter: float = 2.0) -> list[DailySeries]:
+    """Make robots that do not change, whose days scatter more than their error bars, each by its own amount."""
     out = []
     for r in range(robots):
         t = START + np.sort(rng.choice(100, days, replace=False)) * 86400.0
@@ -86,21 +86,21 @@ def still(rng: np.random.Generator, robots: int = 5, days: int = 12, scatter: fl
         v = rng.uniform(0.5, 2.0, shape)
         z = np.sqrt(v + scatter * np.exp(0.3 * rng.normal())) * rng.normal(size=shape)
         ones = np.ones(len(CHANNELS))
-        out.append(Days(f"r{r}", t, np.full(days, np.nan), z, v, 20.0 * ones, 20.0 * ones))
+        out.append(DailySeries(f"r{r}", t, np.full(days, np.nan), z, v, 20.0 * ones, 20.0 * ones))
     return out
 
 
 def test_robots_that_do_not_change_raise_no_more_alarms_than_stated() -> None:
-    """Any discovery in a fleet without a change is false: at most 5 % of 200 fleets have one."""
+    """At most 5 % of 200 fleets without a change have a discovery."""
     rng = np.random.default_rng(4)
-    alarms = sum(bool(compared(still(rng), CHANNELS).drifts) for _ in range(200))
+    alarms = sum(bool(find_changes(still(rng), CHANNELS).drifts) for _ in range(200))
     assert alarms <= 200 * 0.05 + 2.6 * np.sqrt(200 * 0.05)
 
 
 def fleet_logs(
     seed: int, robots: int = 8, weeks: int = 26, grows: float = 0.0, since: int = 9, jump: float = 0.0
 ) -> tuple[Truth, list[LogFactors]]:
-    """Weekly logs. The friction of the first robot's first joint grows by a part; the gain of the second's jumps."""
+    """Make weekly logs; friction of joint 1 of robot 0 grows, and the gain of joint 2 of robot 1 jumps."""
     rng = np.random.default_rng(seed)
     made = Truth(2, rng, log_std=0.02, noise=0.1)
     quick, logs = QuickLogs(made, count=400), []
@@ -129,7 +129,7 @@ def test_growing_friction_is_found_with_its_date() -> None:
     assert told[0].earliest - WEEK < START + 9 * WEEK < told[0].latest + WEEK
     if told[0].what == "friction":
         assert told[0].relative == pytest.approx(0.1, abs=3.0 * told[0].relative_error)
-    assert "has risen by" in told[0].sentence
+    assert "has increased by" in told[0].sentence
     assert "growing since 202" in told[0].sentence
 
 
@@ -140,7 +140,7 @@ def test_a_gain_that_jumps_is_found_with_its_date() -> None:
     assert told[0].earliest <= START + 9.01 * WEEK <= told[0].latest + 1.01 * WEEK
 
 
-def test_all_others_are_left_alone() -> None:
+def test_other_robots_have_no_drift() -> None:
     assert {d.robot for d in changed().drifts} == {"r0", "r1"}
     found = changed()
     assert len(found.series) == 8 * 2 * 5
@@ -149,7 +149,7 @@ def test_all_others_are_left_alone() -> None:
 
 @pytest.mark.parametrize("measured", [False, True])
 def test_warmth_is_no_drift(measured: bool) -> None:
-    """Friction is 40 % higher on a cold morning, and in autumn robots log earlier in the day, or it is colder."""
+    """Friction is 40 % higher when cold, and later logs are earlier in the day, or at a lower temperature."""
     rng = np.random.default_rng(6)
     made = Truth(2, rng, log_std=0.01, noise=0.1)
     quick, logs = QuickLogs(made, count=400), []
@@ -166,13 +166,13 @@ def test_warmth_is_no_drift(measured: bool) -> None:
     assert not fleet_drift(pool(made.design, logs), logs).drifts
 
 
-def test_without_dates_or_with_one_day_nothing_is_told() -> None:
+def test_without_dates_or_with_one_day_there_are_no_drifts() -> None:
     made, logs = fleet_logs(7, robots=3, weeks=4)
     fleet = pool(made.design, logs, ["stored"])
-    undated = [log.stated(log.robot) for log in logs]
+    undated = [log.with_table_values(log.robot) for log in logs]
     assert not fleet_drift(fleet, undated).series
-    same = [log.stated(log.robot, date=START) for log in logs]
-    found = fleet_drift(fleet, [*same, skipped_log("Empty.").stated("r0", date=START)])
+    same = [log.with_table_values(log.robot, date=START) for log in logs]
+    found = fleet_drift(fleet, [*same, skipped_log("Empty.").with_table_values("r0", date=START)])
     assert not found.drifts
     assert found.joints == 0
     assert all(len(s.dates) == 1 and s.p == 1.0 for s in found.series)
@@ -180,7 +180,7 @@ def test_without_dates_or_with_one_day_nothing_is_told() -> None:
 
 
 @pytest.mark.proof
-def test_fleets_without_a_change_are_quiet_from_the_factors_on() -> None:
+def test_fleets_without_a_change_have_few_false_alarms() -> None:
     alarms = 0
     for seed in range(100):
         made, logs = fleet_logs(100 + seed, robots=8, weeks=20)
@@ -197,8 +197,10 @@ UNLOADED = (
 @pytest.mark.proof
 @pytest.mark.parametrize("rubs", [False, True])
 def test_two_months_of_a_real_arm(tmp_path: Path, rubs: bool) -> None:
-    """Sixteen runs of a UR10e on eight days, four of them with a load that the table states: nothing of the arm has
-    changed, and no log is odd. If its second joint rubs by a fifth more from 12 February on, that alone is told."""
+    """Sixteen runs of a UR10e on eight days, four with a stated load, have no change and no wrong mapping.
+
+    If the friction of the second joint is a fifth higher from 12 February on, only this is found.
+    """
     data = real_logs("ur10e")
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -206,7 +208,7 @@ def test_two_months_of_a_real_arm(tmp_path: Path, rubs: bool) -> None:
         table = pq.read_table(file)
         if rubs and file.name >= "ident__20_02_12":
             at = table.column_names.index("i2")
-            more = 0.2 * 27.5 / 11.976 * np.sign(table["dq2"].to_numpy())  # 27.5 N m is what it rubs by
+            more = 0.2 * 27.5 / 11.976 * np.sign(table["dq2"].to_numpy())  # its friction is 27.5 N m
             table = table.set_column(at, "i2", pa.array(table["i2"].to_numpy() + more))
         pq.write_table(table, folder / file.name)
     loads = ", ".join(
@@ -226,7 +228,7 @@ def test_two_months_of_a_real_arm(tmp_path: Path, rubs: bool) -> None:
     found = identify_fleet(tmp_path / "fleet.toml", workers=0)
     assert len(found.factors.logs) == 16
     assert not found.skipped
-    told = found.models["ur10e"].judged
+    told = found.robot_types["ur10e"].judged
     assert not told.odd
     if not rubs:
         assert not told.outliers

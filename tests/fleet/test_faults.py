@@ -1,4 +1,4 @@
-"""Real processes, and what becomes of a run when they die: it ends right to the bit, or says what is missing."""
+"""Runs with real processes that die: the result is identical, or the error names what is missing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 
 from steelyard.cli.app import app
 from steelyard.errors import SteelyardError
-from steelyard.fleet import engine, gathering
-from steelyard.fleet.connection import EngineError
-from steelyard.fleet.engine import DaskEngine, GivenUpError
+from steelyard.fleet import executor, run_fleet
+from steelyard.fleet.connection import ExecutorError
+from steelyard.fleet.executor import AbandonedItemError, DaskExecutor
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.ground.progress import HowFar
-from tests.fleet.fault_work import deadly, squared, unfit
-from tests.fleet.made_fleet import write_fleet
+from tests.fleet.faulty_worker import deadly, squared, unfit
+from tests.fleet.planar_fleet import write_fleet
 
 INSECURE = {"insecure_scheduler": True}  # on loopback, for some seconds
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
@@ -41,12 +41,12 @@ def run(logs: Path, **options: Any) -> FleetOutcome:
 
 def as_bytes(found: FleetOutcome) -> list[bytes]:
     own = found.factors
-    return [factors.to_bytes() for factors in (*own.logs, *own.robots.values(), *own.models.values())]
+    return [factors.to_bytes() for factors in (*own.logs, *own.robots.values(), *own.robot_types.values())]
 
 
 @pytest.fixture(scope="module")
 def first(logs: Path) -> tuple[Path, list[bytes]]:
-    """The store of a run that nothing disturbed, and what it found."""
+    """The store of an undisturbed run, and its factors."""
     store = logs.parent / "first"
     return store, as_bytes(run(logs, store=store))
 
@@ -58,7 +58,7 @@ def undisturbed(first: tuple[Path, list[bytes]]) -> list[bytes]:
 
 @pytest.fixture
 def store(first: tuple[Path, list[bytes]], tmp_path: Path) -> Path:
-    """A store with the settings of the first run, and nothing else."""
+    """A store that contains only the settings of the first run."""
     made = tmp_path / "fleet-store"
     (made / "settings").mkdir(parents=True)
     for path in (first[0] / "STORE", *(first[0] / "settings").iterdir()):
@@ -67,22 +67,22 @@ def store(first: tuple[Path, list[bytes]], tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[DaskEngine]:
-    with DaskEngine(workers=2) as made:
+def cluster() -> Iterator[DaskExecutor]:
+    with DaskExecutor(workers=2) as made:
         yield made
 
 
 @pytest.fixture
-def on_cluster(cluster: DaskEngine, monkeypatch: pytest.MonkeyPatch) -> DaskEngine:
-    """Runs use the one cluster that all tests share."""
-    monkeypatch.setattr(gathering, "make_engine", lambda *_: _Lent(cluster))
+def on_cluster(cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch) -> DaskExecutor:
+    """Runs use the cluster that all tests share."""
+    monkeypatch.setattr(run_fleet, "make_executor", lambda *_: _SharedExecutor(cluster))
     return cluster
 
 
-class _Lent(engine.Engine):
-    """An engine that is not ended by who uses it."""
+class _SharedExecutor(executor.Executor):
+    """An executor that runs do not end."""
 
-    def __init__(self, owner: DaskEngine) -> None:
+    def __init__(self, owner: DaskExecutor) -> None:
         self.owner, self.dashboard = owner, owner.dashboard
 
     def results(self, function: Any, items: Any) -> Any:
@@ -93,14 +93,14 @@ class _Lent(engine.Engine):
         return self.owner.cores
 
 
-def worker_pids(made: DaskEngine) -> list[int]:
+def worker_pids(made: DaskExecutor) -> list[int]:
     client = made._client
     return [] if client is None else list(client.run(os.getpid).values())
 
 
 @contextmanager
-def killing(made: DaskEngine, times: int, pause: float) -> Iterator[list[int]]:
-    """Kills a worker after every `pause` seconds, so often."""
+def killing(made: DaskExecutor, times: int, pause: float) -> Iterator[list[int]]:
+    """Kill a worker about every `pause` seconds, up to `times` workers."""
     killed: list[int] = []
     over = threading.Event()
 
@@ -120,8 +120,8 @@ def killing(made: DaskEngine, times: int, pause: float) -> Iterator[list[int]]:
         thread.join()
 
 
-def test_workers_make_what_this_process_makes(
-    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskEngine
+def test_workers_give_the_same_result_as_this_process(
+    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskExecutor
 ) -> None:
     found = run(logs, workers=2, store=store)
     assert as_bytes(found) == undisturbed
@@ -133,7 +133,7 @@ def test_workers_make_what_this_process_makes(
 
 
 def test_a_killed_worker_changes_nothing(
-    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskEngine
+    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskExecutor
 ) -> None:
     with killing(on_cluster, 2, 0.3) as killed:
         found = run(logs, workers=2, store=store)
@@ -143,11 +143,11 @@ def test_a_killed_worker_changes_nothing(
     assert killed
 
 
-def test_an_item_that_kills_its_workers_is_given_up_and_no_other(on_cluster: DaskEngine) -> None:
-    """Without patience at the first death those beside it die with it; alone, each is judged by itself."""
+def test_only_the_item_that_kills_its_workers_is_abandoned(on_cluster: DaskExecutor) -> None:
+    """Items of the same task are abandoned with it at first; each is then tried alone."""
     on_cluster._client.run_on_scheduler(allow_no_failures)
     done = dict(on_cluster.results(deadly, range(6)))
-    assert isinstance(done.pop(3), GivenUpError)
+    assert isinstance(done.pop(3), AbandonedItemError)
     assert done == {k: k * k for k in (0, 1, 2, 4, 5)}
 
 
@@ -155,18 +155,18 @@ def allow_no_failures(dask_scheduler: Any) -> None:
     dask_scheduler.allowed_failures = 0
 
 
-def test_workers_that_cannot_do_the_work_are_told_of(on_cluster: DaskEngine) -> None:
-    with pytest.raises(EngineError, match=r"No module named 'steelyard'.*install the same version"):
+def test_workers_without_the_package_are_reported(on_cluster: DaskExecutor) -> None:
+    with pytest.raises(ExecutorError, match=r"No module named 'steelyard'.*install the version of Steelyard"):
         list(on_cluster.results(unfit, range(3)))
 
 
 # ---------------------------------------------------------------- schedulers
 
 
-def test_a_scheduler_that_does_not_answer_is_one_sentence(
+def test_a_scheduler_that_does_not_answer_gives_one_error_line(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(executor, "_CONNECT_S", 0.5)
     told = {"tcp://127.0.0.1:9": "no scheduler answers there", "nonsense": "is not the address of a scheduler"}
     for address, words in told.items():
         asked = ["--scheduler", address, "--insecure-scheduler"]
@@ -177,7 +177,7 @@ def test_a_scheduler_that_does_not_answer_is_one_sentence(
     assert not (tmp_path / "run").exists()
 
 
-def test_without_dask_one_process_does_it_and_others_are_asked_for(
+def test_without_dask_only_one_process_works(
     logs: Path, store: Path, undisturbed: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -192,10 +192,8 @@ def started(*words: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.proof
-def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
-    logs: Path, undisturbed: list[bytes], tmp_path: Path
-) -> None:
-    """Scheduler and workers in processes of their own; all are killed halfway, and started again."""
+def test_a_run_survives_a_restarted_scheduler(logs: Path, undisturbed: list[bytes], tmp_path: Path) -> None:
+    """Scheduler and workers are separate processes; all are killed halfway, and started again."""
     port = 20_000 + os.getpid() % 20_000
     address = f"tcp://127.0.0.1:{port}"
 
@@ -209,7 +207,7 @@ def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
     again: list[subprocess.Popen[bytes]] = []
 
     def lose(far: HowFar) -> None:
-        if "Mapping" in far.stage and far.message.startswith("8 of") and not again:
+        if "Processing" in far.stage and far.message.startswith("8 of") and not again:
             for process in processes:
                 process.kill()
             time.sleep(1.0)
@@ -219,9 +217,9 @@ def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
         for _ in range(40):  # until it listens
             time.sleep(0.25)
             try:
-                with DaskEngine(address, insecure=True):
+                with DaskExecutor(address, insecure=True):
                     break
-            except EngineError:
+            except ExecutorError:
                 continue
         found = run(logs, workers=None, scheduler=address, **INSECURE, store=tmp_path / "store", progress=lose)
         assert again, "it was lost"
@@ -232,10 +230,10 @@ def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
 
 
 @pytest.mark.proof
-def test_a_scheduler_that_stays_away_leaves_what_is_done(
+def test_a_lost_scheduler_keeps_the_finished_logs(
     logs: Path, tmp_path: Path, undisturbed: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_LOST_S", 3.0)
+    monkeypatch.setattr(executor, "_LOST_S", 3.0)
     port = 20_001 + os.getpid() % 20_000
     address = f"tcp://127.0.0.1:{port}"
     processes = [
@@ -244,13 +242,13 @@ def test_a_scheduler_that_stays_away_leaves_what_is_done(
     ]
 
     def lose(far: HowFar) -> None:
-        if "Mapping" in far.stage and far.message.startswith("8 of"):
+        if "Processing" in far.stage and far.message.startswith("8 of"):
             for process in processes:
                 process.kill()
 
     time.sleep(3.0)
     try:
-        with pytest.raises(SteelyardError, match=r"was lost and does not come back.*of 24 logs are done and kept"):
+        with pytest.raises(SteelyardError, match=r"was lost and did not come back.*of 24 logs are done and stored"):
             run(logs, workers=None, scheduler=address, **INSECURE, store=tmp_path / "store", progress=lose)
     finally:
         for process in processes:
@@ -263,10 +261,10 @@ def test_a_scheduler_that_stays_away_leaves_what_is_done(
 @pytest.mark.proof
 @pytest.mark.parametrize("seed", range(3))
 def test_workers_killed_at_random_moments(logs: Path, undisturbed: list[bytes], seed: int) -> None:
-    """Kills every second or so, some of them while a worker starts, until its keeper gives it up."""
-    with DaskEngine(workers=2) as made, killing(made, 6, 0.7 + 0.5 * seed) as killed:
+    """Workers are killed about every second, some while they start, until their nanny gives up."""
+    with DaskExecutor(workers=2) as made, killing(made, 6, 0.7 + 0.5 * seed) as killed:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gathering, "make_engine", lambda *_: _Lent(made))
+            patch.setattr(run_fleet, "make_executor", lambda *_: _SharedExecutor(made))
             assert as_bytes(run(logs, workers=2)) == undisturbed
         dict(made.results(squared, range(60)))
     assert killed
@@ -275,13 +273,13 @@ def test_workers_killed_at_random_moments(logs: Path, undisturbed: list[bytes], 
 # ---------------------------------------------------------------- logs and disks
 
 
-def test_logs_that_vanish_or_break_meanwhile_are_listed(logs: Path, tmp_path: Path) -> None:
-    """Two of the last robot's logs, after the first ones were mapped: one is taken away, one cut short."""
+def test_logs_that_vanish_or_break_during_the_run_are_listed(logs: Path, tmp_path: Path) -> None:
+    """After the first logs are processed, one log of the last robot is deleted, and one is truncated."""
     mine = write_fleet(tmp_path / "logs", robots=2, logs=4, samples=800)
     gone, cut = mine / "arm1" / "2026-01-03.parquet", mine / "arm1" / "2026-01-04.parquet"
 
     def spoil(far: HowFar) -> None:
-        if "Mapping" in far.stage and far.message.startswith("2 of"):
+        if "Processing" in far.stage and far.message.startswith("2 of"):
             gone.unlink()
             cut.write_bytes(cut.read_bytes()[:1000])
 
@@ -295,7 +293,7 @@ def test_logs_that_vanish_or_break_meanwhile_are_listed(logs: Path, tmp_path: Pa
         (other / path.name).write_bytes(path.read_bytes())
     (tmp_path / "other" / "STORE").write_bytes((tmp_path / "store" / "STORE").read_bytes())
     without = run(mine, store=tmp_path / "other")
-    assert as_bytes(without)[-3:] == as_bytes(found)[-3:], "robots and model as if the two had never been there"
+    assert as_bytes(without)[-3:] == as_bytes(found)[-3:], "robots and type as without these two logs"
 
 
 FULL = """
@@ -303,26 +301,26 @@ import resource, signal, sys
 from steelyard.fleet.fleet import identify_fleet
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 def full(far):
-    if "Mapping" in far.stage and far.message.startswith("5 of"):
+    if "Processing" in far.stage and far.message.startswith("5 of"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
 found = identify_fleet(sys.argv[1], store=sys.argv[2], workers=0, plain=True, progress=full)
 own = found.factors
 import hashlib
 print(own.tally.unkept, own.tally.trouble)
-every = b"".join(f.to_bytes() for f in (*own.logs, *own.robots.values(), *own.models.values()))
+every = b"".join(f.to_bytes() for f in (*own.logs, *own.robots.values(), *own.robot_types.values()))
 print(hashlib.sha256(every).hexdigest())
 """
 
 
-def test_a_full_disk_lets_the_run_end_right_and_says_so(logs: Path, undisturbed: list[bytes], store: Path) -> None:
-    """After five logs no file may be longer than 512 bytes, in a process of its own."""
+def test_a_full_disk_is_reported_and_the_result_is_correct(logs: Path, undisturbed: list[bytes], store: Path) -> None:
+    """After five logs no file may be longer than 512 bytes, in a separate process."""
     import hashlib
 
     done = subprocess.run([sys.executable, "-c", FULL, str(logs), str(store)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     said, digest = done.stdout.splitlines()
     assert int(said.split()[0]) == 19 + 4, "the other logs, and four robots"
-    assert "cannot be written any more" in said
+    assert "can no longer be written" in said
     assert digest == hashlib.sha256(b"".join(undisturbed)).hexdigest()
     again = run(logs, store=store)
     assert again.factors.tally.kept == 5
@@ -330,7 +328,7 @@ def test_a_full_disk_lets_the_run_end_right_and_says_so(logs: Path, undisturbed:
     assert as_bytes(again) == undisturbed
 
 
-def test_two_coordinators_on_one_store_end_alike(logs: Path, undisturbed: list[bytes], store: Path) -> None:
+def test_two_coordinators_on_one_store_give_the_same_result(logs: Path, undisturbed: list[bytes], store: Path) -> None:
     words = [sys.executable, "-m", "steelyard", "fleet", str(logs), "--workers", "0", "--plain"]
     both = [subprocess.Popen([*words, "-o", str(store.parent / name)], stdout=subprocess.DEVNULL) for name in "ab"]
     assert [p.wait(120) for p in both] == [0, 0]
@@ -340,7 +338,7 @@ def test_two_coordinators_on_one_store_end_alike(logs: Path, undisturbed: list[b
     assert as_bytes(last) == undisturbed
 
 
-def test_a_killed_coordinator_leaves_a_store_to_go_on_with(logs: Path, undisturbed: list[bytes], store: Path) -> None:
+def test_a_run_continues_from_the_store_of_a_killed_one(logs: Path, undisturbed: list[bytes], store: Path) -> None:
     words = [sys.executable, "-m", "steelyard", "fleet", str(logs), "--workers", "0", "--plain"]
     made = subprocess.Popen([*words, "-o", str(store.parent / "run")], stdout=subprocess.DEVNULL)
     until = time.monotonic() + 60.0
@@ -356,7 +354,7 @@ def test_a_killed_coordinator_leaves_a_store_to_go_on_with(logs: Path, undisturb
 
 @pytest.mark.proof
 def test_an_interrupt_ends_in_one_line_and_leaves_no_process(logs: Path, undisturbed: list[bytes], store: Path) -> None:
-    """Ctrl-C reaches all processes of a terminal: the command, its workers, and what watches over them."""
+    """Ctrl-C reaches all processes of a terminal: the command, its workers, and their nannies."""
     words = [sys.executable, "-m", "steelyard", "fleet", str(logs), "--workers", "2", "--plain"]
     output = ["-o", str(store.parent / "run")]
     made = subprocess.Popen(
@@ -364,7 +362,7 @@ def test_an_interrupt_ends_in_one_line_and_leaves_no_process(logs: Path, undistu
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # What a shell starts in the background ignores Ctrl-C, and so would what it starts in turn.
+        # Background processes of a shell ignore Ctrl-C, and so do their children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     until = time.monotonic() + 60.0

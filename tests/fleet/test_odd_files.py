@@ -1,4 +1,4 @@
-"""What lies among a fleet's logs and is no log: a pipe, a device, an endless or a huge file, a silent server."""
+"""Files among a fleet's logs that are not logs: a pipe, a device, an endless or a huge file, a silent server."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 from steelyard.errors import LogError, SteelyardError
 from steelyard.fleet.fleet import identify_fleet
-from steelyard.fleet.storage import content_identity, how_it_lies
+from steelyard.fleet.storage import content_identity, file_state
 from steelyard.ground import addresses
 from steelyard.ground.remote import content_hash
 from steelyard.signals.table import open_reader
-from tests.fleet.made_fleet import write_fleet
+from tests.fleet.planar_fleet import write_fleet
 from tests.fleet.test_connection import listening, say_nothing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes with names are POSIX")
@@ -36,7 +36,7 @@ def make_socket(path: Path) -> None:
 
 
 def make_huge(path: Path) -> None:
-    """Two terabytes of nothing, which take no room: reading them takes hours."""
+    """Make a sparse file of two terabytes, which would take hours to read."""
     with path.open("wb") as file:
         file.truncate(1 << 41)
 
@@ -52,8 +52,8 @@ ODD = {
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".mcap"])
-def test_what_is_no_file_is_listed_and_the_others_go_on(tmp_path: Path, suffix: str) -> None:
-    """As a process of its own, which has to end."""
+def test_special_files_are_listed_and_the_run_continues(tmp_path: Path, suffix: str) -> None:
+    """The run is a separate process, which must end."""
     logs = write_fleet(tmp_path / "logs", robots=2, logs=2, samples=600)
     odd = [name for name in ODD if name != "kernel" or Path("/proc/kmsg").exists()]
     for name in odd:
@@ -72,10 +72,10 @@ def test_what_is_no_file_is_listed_and_the_others_go_on(tmp_path: Path, suffix: 
     assert len(logs_read) == 4 + len(odd)
 
 
-def test_every_place_that_opens_a_log_by_its_name_refuses_a_pipe(tmp_path: Path) -> None:
+def test_every_function_that_opens_a_log_refuses_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "x.parquet"
     os.mkfifo(pipe)
-    for opened in (how_it_lies, content_identity, lambda p: content_hash(Path(p)), open_reader):
+    for opened in (file_state, content_identity, lambda p: content_hash(Path(p)), open_reader):
         with pytest.raises(LogError, match=NOT_A_FILE):
             opened(str(pipe))
     bag, signals = tmp_path / "bag", tmp_path / "signals"
@@ -87,7 +87,7 @@ def test_every_place_that_opens_a_log_by_its_name_refuses_a_pipe(tmp_path: Path)
             open_reader(folder)
 
 
-def test_a_pipe_as_table_description_or_mapping_is_one_sentence(tmp_path: Path) -> None:
+def test_a_pipe_as_table_description_or_mapping_gives_one_error(tmp_path: Path) -> None:
     logs = write_fleet(tmp_path / "logs", robots=1, logs=1, samples=400)
     for name in ("fleet.toml", "mapping.toml", "fleet.csv", "fleet.parquet"):
         os.mkfifo(logs / name)
@@ -96,10 +96,10 @@ def test_a_pipe_as_table_description_or_mapping_is_one_sentence(tmp_path: Path) 
         (logs / name).unlink()
 
 
-def test_a_server_that_says_nothing_is_listed_and_the_others_go_on(
+def test_logs_of_a_silent_server_are_listed_and_the_run_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It accepts, and never answers. Its first log costs the wait, the others nothing: the server is known."""
+    """The server accepts and never answers. Only its first log has to wait, then the server is known as silent."""
     monkeypatch.setattr(addresses, "SILENT_S", 2.0)
     logs = write_fleet(tmp_path / "logs", robots=1, logs=2, samples=600)
     with listening(say_nothing) as port:

@@ -1,4 +1,4 @@
-"""Mixed-up channels, exchanged arms and failing gears are found in a fleet, and nothing in one without faults."""
+"""Wrong mappings, exchanged arms and failing gears are found in a fleet, and nothing in one without faults."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from steelyard.fleet._scan import false_discovery
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.odd_logs import odd_logs
-from steelyard.fleet.outliers import JudgedFleet, _p_of_kind, judge_fleet
+from steelyard.fleet.outliers import JudgedFleet, _p_values, judge_fleet
 from steelyard.ground.arrays import Array
-from tests.fleet.made_population import QuickLogs, Truth, from_rows
+from tests.fleet.population import QuickLogs, Truth, from_rows
 
 START, WEEK = 1.7e9, 7 * 86400.0
 JOINTS, ROBOTS, WEEKS = 4, 12, 14
@@ -45,8 +45,8 @@ def logs_of(faulty: bool) -> list[LogFactors]:
     return out
 
 
-def mixed_up(kind: str, robot: str = "r05", weeks: int = 1) -> list[LogFactors]:
-    """Logs whose torques are turned, scaled or exchanged."""
+def wrong_mapping(kind: str, robot: str = "r05", weeks: int = 1) -> list[LogFactors]:
+    """Make logs whose torques have the wrong sign, factor or order."""
     made, _, robots = population()
     beta, gain = robots[robot]
     out = []
@@ -60,23 +60,23 @@ def mixed_up(kind: str, robot: str = "r05", weeks: int = 1) -> list[LogFactors]:
         else:
             y[0], y[3] = y[3], y[0]
         date = START + (week + 0.3) * WEEK
-        out.append(from_rows(made.design, A, y).stated(robot, f"{robot}/{kind}{week}", date))
+        out.append(from_rows(made.design, A, y).with_table_values(robot, f"{robot}/{kind}{week}", date))
     return out
 
 
 @cache
 def faulty() -> JudgedFleet:
     made, *_ = population()
-    return judge_fleet(made.design, [*logs_of(True), *mixed_up("exchange", "r06", 2)], ["stored"])
+    return judge_fleet(made.design, [*logs_of(True), *wrong_mapping("exchange", "r06", 2)], ["stored"])
 
 
-def test_exchanged_arms_are_found_with_their_date_and_with_whose_they_are() -> None:
+def test_exchanged_arms_are_found_with_date_and_origin() -> None:
     told = {o.robot: o for o in faulty().outliers if o.kind == "exchange"}
     assert set(told) == set(ARMS)
     for one, other in (ARMS, ARMS[::-1]):
         assert told[one].since == pytest.approx(START + SINCE * WEEK, abs=0.5 * WEEK)
         assert told[one].like == other
-        assert f"It is like that of robot '{other}' before its own exchange." in told[one].sentence
+        assert f"It matches robot '{other}' before its own exchange." in told[one].sentence
 
 
 def test_a_gear_that_wears_and_one_that_is_worn_are_found() -> None:
@@ -88,7 +88,7 @@ def test_a_gear_that_wears_and_one_that_is_worn_are_found() -> None:
     assert "above that of the other 11 robots" in worn.sentence
 
 
-def test_mixed_up_channels_are_found_and_take_no_part() -> None:
+def test_wrong_mappings_are_found_and_excluded() -> None:
     told = [o for o in faulty().outliers if o.kind == "mapping"]
     assert [(o.robot, o.joints, o.logs) for o in told] == [
         ("r06", ("joint1", "joint4"), ("r06/exchange0", "r06/exchange1"))
@@ -97,14 +97,14 @@ def test_mixed_up_channels_are_found_and_take_no_part() -> None:
     assert faulty().fleet.by_name["r06"].logs == WEEKS
 
 
-def test_nothing_else_is_told_and_what_is_sure_comes_first() -> None:
+def test_there_are_no_other_outliers_and_they_are_ranked() -> None:
     found = faulty().outliers
     assert {o.robot for o in found} == {GROWS, *ARMS, WORN, "r06"}
     assert [o.score for o in found] == sorted((o.score for o in found), reverse=True)
     assert faulty().fleet.by_name["stored"].logs == 0
 
 
-def test_a_robot_with_another_arm_is_pooled_as_it_is_now() -> None:
+def test_a_robot_with_another_arm_is_pooled_with_its_later_logs() -> None:
     _, _, robots = population()
     now = faulty().fleet.by_name[ARMS[0]]
     assert now.logs == WEEKS - SINCE
@@ -113,9 +113,9 @@ def test_a_robot_with_another_arm_is_pooled_as_it_is_now() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sign", "factor", "exchange"])
-def test_what_is_wrong_with_a_mapping_is_said(kind: str) -> None:
+def test_the_fault_of_a_mapping_is_identified(kind: str) -> None:
     made, *_ = population()
-    told = odd_logs(made.design, [*logs_of(False), *mixed_up(kind)])
+    told = odd_logs(made.design, [*logs_of(False), *wrong_mapping(kind)])
     assert [(o.kind, o.url) for o in told] == [(kind, f"r05/{kind}0")]
     expected = {"sign": ("joint2",), "factor": ("joint3",), "exchange": ("joint1", "joint4")}
     assert told[0].joints == expected[kind]
@@ -130,17 +130,17 @@ def test_a_fleet_without_faults_has_no_outlier() -> None:
 
 @pytest.mark.parametrize("by_factors", [False, True])
 def test_friction_may_differ_by_amounts_or_by_factors(by_factors: bool) -> None:
-    """Of 100 fleets of 200 joints at most 5 % have one outside, whichever way they differ; a joint far off is found."""
+    """At most 5 % of 100 fleets with 200 joints have a false outlier for both kinds of differences."""
     rng, alarms = np.random.default_rng(12), 0
     for _ in range(100):
         value = np.exp(0.25 * rng.normal(size=200)) if by_factors else 1.0 + 0.2 * rng.normal(size=200)
-        p = _p_of_kind(np.maximum(value, 0.2) - 1.0, np.full(200, 1e-4), 1.0, True)
+        p = _p_values(np.maximum(value, 0.2) - 1.0, np.full(200, 1e-4), 1.0, True)
         alarms += bool(false_discovery(p, 0.05).any())
     assert alarms <= 5 + 2.6 * np.sqrt(5)
-    assert _p_of_kind(np.append(value - 1.0, 2.5), np.full(201, 1e-4), 1.0, True)[-1] < 1e-5
+    assert _p_values(np.append(value - 1.0, 2.5), np.full(201, 1e-4), 1.0, True)[-1] < 1e-5
 
 
-def test_few_robots_and_few_logs_are_judged_without_a_word() -> None:
+def test_few_robots_and_few_logs_have_no_outliers() -> None:
     made, _, robots = population()
     one = judge_fleet(made.design, [made.log("r00", *robots["r00"])])
     assert not one.outliers
@@ -149,8 +149,8 @@ def test_few_robots_and_few_logs_are_judged_without_a_word() -> None:
 
 
 @pytest.mark.proof
-def test_fleets_without_faults_are_quiet() -> None:
-    """Of each kind at most 5 % of fleets have a false outlier; over all four kinds a fifth at most."""
+def test_fleets_without_faults_have_few_false_alarms() -> None:
+    """At most 5 % of fleets have a false outlier of each kind, so at most a fifth of one of the four kinds."""
     alarms = 0
     for seed in range(60):
         made = Truth(3, np.random.default_rng(200 + seed), log_std=0.03, noise=0.2)
@@ -162,7 +162,7 @@ def test_fleets_without_faults_are_quiet() -> None:
     assert alarms <= 60 * 0.2
 
 
-def test_a_load_that_the_table_states_is_no_fault_and_one_that_it_does_not_is() -> None:
+def test_only_an_unstated_load_is_a_fault() -> None:
     made, _, robots = population()
     tip = [k for k, kind in enumerate(made.design.kinds) if kind == "links"][-3:]
     carries = replace(made.design, load=np.eye(made.design.rank)[:, tip], load_names=("m4", "mx4", "my4"))
@@ -172,5 +172,5 @@ def test_a_load_that_the_table_states_is_no_fault_and_one_that_it_does_not_is() 
     A = made.rows(600)
     y = [(1.0 + g) * (a @ heavy) + made.noise * made.rng.normal(size=600) for a, g in zip(A, gain, strict=True)]
     logs, lifted = logs_of(False), from_rows(made.design, A, y)
-    assert odd_logs(carries, [*logs, lifted.stated("r05", "heavy", START, load="5 kg")]) == ()
-    assert [o.url for o in odd_logs(carries, [*logs, lifted.stated("r05", "heavy", START)])] == ["heavy"]
+    assert odd_logs(carries, [*logs, lifted.with_table_values("r05", "heavy", START, load="5 kg")]) == ()
+    assert [o.url for o in odd_logs(carries, [*logs, lifted.with_table_values("r05", "heavy", START)])] == ["heavy"]

@@ -1,4 +1,4 @@
-"""Robots of a model borrow strength from each other: the fit is exact, its error bars hold, and poor logs gain."""
+"""Pooling of robots: the fit is exact, its error bars hold, and robots with poor logs gain."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from steelyard.errors import SteelyardError
-from steelyard.fleet._arrow import Arrow, covariances
+from steelyard.fleet._arrowhead import Arrowhead, covariances
 from steelyard.fleet.effects import FleetDesign
-from steelyard.fleet.mapped import LogFactors, log_factors, skipped_log
+from steelyard.fleet.log_factors import LogFactors, log_factors, skipped_log
 from steelyard.fleet.pooling import PooledFleet, pool
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.study import Study
-from tests.fleet.made_fleet import made_log, planar, truth
-from tests.fleet.made_population import Truth
+from tests.fleet.planar_fleet import made_log, planar, truth
+from tests.fleet.population import Truth
 
 
 def fleet(
     seed: int, robots: int, joints: int, logs: int, std: dict[str, float] | None = None, log_std: float = 0.0
 ) -> tuple[PooledFleet, dict[str, tuple[Array, Array]], list[LogFactors], Truth]:
-    """A fleet of which every fourth robot has but one short, slow log, and every eighth a joint that stands in it."""
+    """Make a fleet; every fourth robot has only one short, slow log, and every eighth a joint that does not move."""
     made = Truth(joints, np.random.default_rng(seed), log_std=log_std)
     made.std |= std or {}
     drawn, every = {}, []
@@ -41,8 +41,7 @@ def one_fleet() -> tuple[PooledFleet, dict[str, tuple[Array, Array]], list[LogFa
 
 
 def covered(seeds: range, robots: int, joints: int, logs: int, **kind: float) -> tuple[Array, Array]:
-    """Whether each number of each robot lies within 1.96 standard errors; and the errors, pooled and own, of those with
-    one poor log."""
+    """Return whether parameters are within 1.96 standard errors, and the errors of robots with a poor log."""
     inside, errors = [], []
     log_std = kind.pop("log_std", 0.0)
     for seed in seeds:
@@ -55,8 +54,8 @@ def covered(seeds: range, robots: int, joints: int, logs: int, **kind: float) ->
     return np.array(inside), np.array(errors)
 
 
-def test_error_bars_hold_and_a_poor_log_gains() -> None:
-    """Of the numbers of 12 fleets 92 to 98 % lie within 95 % bars, and a robot with one poor log errs half as much."""
+def test_error_bars_hold_and_pooling_helps_a_poor_log() -> None:
+    """95 % intervals cover 92 to 98 % of the parameters, and pooling halves the errors of robots with a poor log."""
     inside, errors = covered(range(12), 10, 2, 3)
     assert 0.92 < inside.mean() < 0.98
     pooled, own = np.sqrt(np.mean(errors**2, axis=0)).mean(axis=1)
@@ -81,42 +80,42 @@ def test_error_bars_hold_in_fleets_of_all_sizes(fleets: int, robots: int, joints
     assert pooled < 0.5 * own
 
 
-def test_the_arrow_is_the_dense_fit() -> None:
-    """Model, robots and covariances against one least-squares problem over all unknowns at once."""
+def test_the_arrowhead_solution_equals_the_dense_fit() -> None:
+    """Mean, robots and covariances equal those of one dense least-squares problem."""
     rng = np.random.default_rng(1)
     robots, d, p, q = 4, 5, 4, 6
     roots, B = rng.normal(size=(robots, 7, d)), rng.normal(size=(d, q))
     h, group_of = rng.normal(size=(robots, d)), np.array([0, 0, 1, 1, 2, 2])
     J, v = np.swapaxes(roots, 1, 2) @ roots, np.array([0.3, 1.0, 0.01])
-    arrow = Arrow(J, h, B, group_of, p, np.ones(robots, dtype=bool))
-    found = arrow.solved(v)
-    ways = [np.hstack([np.eye(d)[:, :p], *(B if s == r else np.zeros((d, q)) for s in range(robots))])
+    arrow = Arrowhead(J, h, B, group_of, p, np.ones(robots, dtype=bool))
+    found = arrow.solve(v)
+    effects = [np.hstack([np.eye(d)[:, :p], *(B if s == r else np.zeros((d, q)) for s in range(robots))])
             for r in range(robots)]  # fmt: skip
     prior = np.diag(np.concatenate([np.zeros(p), np.tile(1.0 / v[group_of], robots)]))
-    whole = np.linalg.inv(sum(w.T @ j @ w for w, j in zip(ways, J, strict=True)) + prior)
-    answer = whole @ sum(w.T @ x for w, x in zip(ways, h, strict=True))
+    whole = np.linalg.inv(sum(w.T @ j @ w for w, j in zip(effects, J, strict=True)) + prior)
+    answer = whole @ sum(w.T @ x for w, x in zip(effects, h, strict=True))
     np.testing.assert_allclose(found.mu, answer[:p], rtol=1e-9)
     np.testing.assert_allclose(found.u.ravel(), answer[p:], rtol=1e-9)
-    np.testing.assert_allclose(found.x, [w @ answer for w in ways], rtol=1e-9)
+    np.testing.assert_allclose(found.x, [w @ answer for w in effects], rtol=1e-9)
     np.testing.assert_allclose(found.variance_u.ravel(), np.diag(whole)[p:], rtol=1e-9)
-    # With scores as variable as the information says and variances that are known, nothing is added.
+    # If the scores vary as the information says, and the variances are known, nothing is added.
     known = np.full(3, 1e12)
     every, model = covariances(arrow, found, J, v, known)
-    np.testing.assert_allclose(every, [w @ whole @ w.T for w in ways], rtol=1e-6)
+    np.testing.assert_allclose(every, [w @ whole @ w.T for w in effects], rtol=1e-6)
     np.testing.assert_allclose(model, whole[:p, :p], rtol=1e-9)
-    # With other scores it is the sandwich.
+    # With other scores it is the sandwich covariance.
     K = J + 0.5 * np.eye(d)
-    meat = sum(w.T @ k @ w for w, k in zip(ways, K, strict=True)) + prior
+    meat = sum(w.T @ k @ w for w, k in zip(effects, K, strict=True)) + prior
     every, model = covariances(arrow, found, K, v, known)
-    np.testing.assert_allclose(every, [w @ whole @ meat @ whole @ w.T for w in ways], rtol=1e-6)
+    np.testing.assert_allclose(every, [w @ whole @ meat @ whole @ w.T for w in effects], rtol=1e-6)
     np.testing.assert_allclose(model, (whole @ meat @ whole)[:p, :p], rtol=1e-9)
 
 
-def test_how_much_robots_differ_is_found() -> None:
+def test_differences_between_robots_are_estimated() -> None:
     found, *_ = fleet(1, 40, 2, 3, {"viscous": 0.4, "coulomb": 0.02, "links": 0.0})
     std = {(k.kind, k.joint): k for k in found.kinds}
     for joint in ("joint1", "joint2"):
-        assert std["viscous", joint].std == pytest.approx(0.4, rel=0.35)  # 40 robots know it to a ninth
+        assert std["viscous", joint].std == pytest.approx(0.4, rel=0.35)  # 40 robots determine it to a ninth
         assert std["viscous", joint].shown
         assert std["coulomb", joint].std < 0.06
         assert std["links", joint].std < 0.005
@@ -124,13 +123,13 @@ def test_how_much_robots_differ_is_found() -> None:
     assert not found.notes
 
 
-def test_links_that_are_not_alike_show() -> None:
+def test_different_links_are_reported() -> None:
     found, *_ = fleet(2, 16, 2, 3, {"links": 0.3})
     assert all(k.shown for k in found.kinds if k.kind == "links")
-    assert "The links of the robots are not all alike: what 'joint1' moves" in found.notes[0]
+    assert "The links of the robots differ: what 'joint1' moves" in found.notes[0]
 
 
-def test_gains_are_told_from_links() -> None:
+def test_gains_are_separated_from_links() -> None:
     away, z = [], []
     for seed in range(4, 10):
         found, drawn, _, _ = fleet(seed, 16, 2, 3, {"gain": 0.05})
@@ -139,12 +138,12 @@ def test_gains_are_told_from_links() -> None:
         z.append([(r.gain - drawn[r.robot][1]) / r.gain_errors for r in rich])
     assert np.std(away) < 0.02
     assert np.mean(np.abs(z) < 1.96) > 0.85
-    # Gains of a joint err together in a fleet. If they did so wholly, z² of six fleets of two joints were a χ² of 12:
-    # within these limits in all but two of a thousand cases. It is 0.73; a factor of two in the error bars shows.
+    # Errors of gains are correlated in a fleet. If they were equal, the sum of z² of six fleets with two joints would
+    # be a χ² of 12: within these limits in all but two of a thousand cases. The value is 0.73.
     assert 0.43 < np.sqrt(np.mean(np.square(z))) < 1.66
 
 
-def test_a_robot_without_a_log_is_its_kin() -> None:
+def test_a_robot_without_a_log_equals_the_mean_robot() -> None:
     _, _, logs, made = one_fleet()
     found = pool(made.design, logs, ["stored"])
     stored = found.by_name["stored"]
@@ -152,12 +151,12 @@ def test_a_robot_without_a_log_is_its_kin() -> None:
     np.testing.assert_allclose(stored.beta, found.beta)
     assert np.all(np.isnan(stored.own_beta))
     own = made.design.own
-    # As wide as robots differ, and not less than the mean is known.
+    # The error bars include the difference between robots and the uncertainty of the mean.
     assert np.all(stored.errors >= found.errors)
     assert np.all(stored.errors[own] > 0.08)
 
 
-def test_what_no_robot_moves_has_no_number() -> None:
+def test_unidentifiable_parameters_are_nan() -> None:
     made = Truth(2, np.random.default_rng(5))
     logs = [made.log(name, *made.robot(), still=(1,)) for name in "abc"]
     found = pool(made.design, logs)
@@ -169,7 +168,7 @@ def test_what_no_robot_moves_has_no_number() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_one_robot_is_as_its_own_logs_say(count: int) -> None:
+def test_a_single_robot_keeps_its_own_estimate(count: int) -> None:
     made = Truth(2, np.random.default_rng(6))
     drawn = made.robot()
     found = pool(made.design, [made.log("only", *drawn) for _ in range(count)])
@@ -179,10 +178,10 @@ def test_one_robot_is_as_its_own_logs_say(count: int) -> None:
     assert not any(k.shown for k in found.kinds)
 
 
-def test_robots_set_apart_have_no_say() -> None:
+def test_excluded_robots_do_not_influence_the_mean() -> None:
     _, drawn, logs, made = one_fleet()
     worn = made.log("worn", drawn["robot001"][0] * np.where(made.design.own, 4.0, 1.0), np.zeros(2))
-    found, without = pool(made.design, [*logs, worn], apart=["worn"]), pool(made.design, logs)
+    found, without = pool(made.design, [*logs, worn], excluded=["worn"]), pool(made.design, logs)
     np.testing.assert_allclose(found.beta, without.beta, rtol=1e-9)
     assert found.by_name["worn"].logs == 1
     away = found.by_name["worn"].beta - found.beta
@@ -190,7 +189,7 @@ def test_robots_set_apart_have_no_say() -> None:
 
 
 def test_logs_with_another_load_do_not_move_the_links() -> None:
-    """A log whose load is said to be another keeps its say of friction; of what the load changes it has none."""
+    """A log with another stated load contributes to friction, but not to parameters that the load changes."""
     made = Truth(2, np.random.default_rng(8))
     load = np.zeros((made.design.rank, 2))
     load[[6, 7], [0, 1]] = 1.0
@@ -200,7 +199,10 @@ def test_logs_with_another_load_do_not_move_the_links() -> None:
     beta, gain = made.robot()
     others = [made.log(name, *made.robot()) for name in "bcdef" for _ in range(2)]
     carries = beta + load @ np.array([3.0, 3.0])
-    logs = [*(made.log("a", beta, gain) for _ in range(2)), made.log("a", carries, gain).stated("a", load="box")]
+    logs = [
+        *(made.log("a", beta, gain) for _ in range(2)),
+        made.log("a", carries, gain).with_table_values("a", load="box"),
+    ]
     robot = pool(made.design, [*others, *logs]).by_name["a"]
     assert np.all(np.abs(robot.beta - beta)[[6, 7]] < 3.0 * robot.errors[[6, 7]])
 
@@ -212,12 +214,12 @@ def vars_of(made: object) -> dict[str, object]:
     }
 
 
-def test_a_fleet_of_logs_that_cannot_be_used_is_refused() -> None:
+def test_a_fleet_without_usable_logs_is_refused() -> None:
     made = Truth(2, np.random.default_rng(7))
-    with pytest.raises(SteelyardError, match="No log of the model could be used"):
-        pool(made.design, [skipped_log("It is empty.").stated("a")])
-    with pytest.raises(SteelyardError, match="set apart"):
-        pool(made.design, [made.log("a", *made.robot())], apart=["a"])
+    with pytest.raises(SteelyardError, match="None of the logs of this robot type could be used"):
+        pool(made.design, [skipped_log("It is empty.").with_table_values("a")])
+    with pytest.raises(SteelyardError, match="is excluded"):
+        pool(made.design, [made.log("a", *made.robot())], excluded=["a"])
 
 
 def test_the_order_of_logs_and_robots_does_not_matter() -> None:
@@ -229,14 +231,14 @@ def test_the_order_of_logs_and_robots_does_not_matter() -> None:
         np.testing.assert_allclose(one.errors, two.errors, rtol=1e-6)
 
 
-def test_every_robot_gets_a_model_that_can_exist() -> None:
-    """Planar arms with links alike and friction of their own, by the pass that real logs take."""
+def test_every_robot_gets_a_physically_possible_model() -> None:
+    """Planar arms with equal links and different friction, processed like real logs."""
     viscous = {"a": 0.6, "b": 0.8, "c": 1.1}
     logs = []
     for n, (name, value) in enumerate(viscous.items()):
         study = Study.of(planar(), [made_log(n, truth(value))], "viscous,coulomb,offset")
         model, left = study.quick_fit()
-        logs.append(log_factors(study, study.base.values(model.theta), left, check=None).stated(name))
+        logs.append(log_factors(study, study.base.values(model.theta), left, check=None).with_table_values(name))
     base = study.base
     design = FleetDesign.of(base, [e.name for e in logs[0].equations])
     assert set(design.kinds) == {"links", "viscous", "coulomb", "offset"}
@@ -251,8 +253,8 @@ def test_every_robot_gets_a_model_that_can_exist() -> None:
     assert found.estimate(base).physical
 
 
-def test_doubt_of_the_terms_is_not_averaged_away() -> None:
-    """A shape of friction that no term has leans on all robots alike, however many there are."""
+def test_uncertainty_of_the_terms_does_not_average_out() -> None:
+    """A wrong friction law has the same effect on all robots."""
     plain, _, logs, made = one_fleet()
     doubted = pool(replace(made.design, structure_std=(0.5,) * made.design.rank), logs)
     for before, after in zip(plain.robots, doubted.robots, strict=True):
@@ -262,8 +264,8 @@ def test_doubt_of_the_terms_is_not_averaged_away() -> None:
     assert np.allclose(doubted.errors**2 - plain.errors**2, 0.25)
 
 
-def test_what_a_variance_adds_is_the_ratio_of_restricted_likelihoods() -> None:
-    """Against the likelihood of the scores themselves: Gaussian, of covariance J + J B v Bᵀ J."""
+def test_the_evidence_is_the_ratio_of_restricted_likelihoods() -> None:
+    """The reference is the Gaussian likelihood of the scores, with covariance J + J B v Bᵀ J."""
     rng, robots, base, size = np.random.default_rng(4), 7, 3, 5
     roots = rng.normal(size=(robots, size, 2 * size))
     J, B = roots @ np.swapaxes(roots, 1, 2), rng.normal(size=(size, 6))
@@ -280,6 +282,6 @@ def test_what_a_variance_adds_is_the_ratio_of_restricted_likelihoods() -> None:
             quadratic += hr @ np.linalg.solve(S, hr)
         return float(-size_of - np.linalg.slogdet(whole)[1] - quadratic + right @ np.linalg.solve(whole, right))
 
-    arrow = Arrow(J, h, B, group_of, base, counts)
+    arrow = Arrowhead(J, h, B, group_of, base, counts)
     without = [restricted(np.where(np.arange(3) == g, 0.0, v)) for g in range(3)]
     np.testing.assert_allclose(arrow.evidence(v), restricted(v) - np.array(without), rtol=1e-9)

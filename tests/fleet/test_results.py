@@ -1,4 +1,4 @@
-"""What a run of a fleet leaves: tables that other programs read, a model of every robot, pages."""
+"""Results of a fleet run: tables for other programs, a model of every robot, pages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.export import as_model
 from steelyard.fleet.columns import TABLES
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
-from steelyard.fleet.models import FoundModel, file_names, find_model
 from steelyard.fleet.odd_logs import OddLog
 from steelyard.fleet.outliers import Outlier
 from steelyard.fleet.results import fleet_tables
-from steelyard.fleet.robot_page import robot_of_run
+from steelyard.fleet.robot_page import read_run_robot
+from steelyard.fleet.robot_types import FittedRobotType, file_names, fit_robot_type
 from steelyard.fleet.sections import map_section, outliers_section, unused_section
 from steelyard.ground.reasons import missing
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from tests.fleet.made_fleet import made_log, truth, write_fleet
+from tests.fleet.planar_fleet import made_log, truth, write_fleet
 from tests.report_pages import figures, own_part, undashed
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "fleet.md"
@@ -35,7 +35,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "fleet.md"
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> FleetOutcome:
-    """Three robots, whose viscous friction of the shoulder is 0.6, 0.7 and 0.8 N m s, and a log that is torn."""
+    """Three robots with a viscous friction of the shoulder of 0.6, 0.7 and 0.8 N m s, and a damaged log."""
     folder = tmp_path_factory.mktemp("fleet") / "logs"
     write_fleet(folder, logs=3, samples=1000)
     (folder / "arm1" / "2026-01-09.parquet").write_bytes(b"PAR1 and no more")
@@ -48,11 +48,11 @@ def run(found: FleetOutcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(found: FleetOutcome) -> FoundModel:
-    return found.models["planar"]
+def model(found: FleetOutcome) -> FittedRobotType:
+    return found.robot_types["planar"]
 
 
-def test_tables_are_what_the_guide_says(run: Path) -> None:
+def test_tables_agree_with_the_guide(run: Path) -> None:
     text = GUIDE.read_text("utf-8")
     for name, (about, fields) in TABLES.items():
         read = pq.read_table(run / f"{name}.parquet")
@@ -65,7 +65,7 @@ def test_tables_are_what_the_guide_says(run: Path) -> None:
 
 
 def test_the_examples_of_the_guide_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those for Polars and pandas as they are printed; that for DuckDB by another reader of SQL."""
+    """The examples for Polars and pandas run as printed; that for DuckDB runs with another SQL reader."""
     text = GUIDE.read_text("utf-8").split("## Reading the results")[1]
     blocks = [b for b in re.findall(r"```text\n(import .*?)```", text, re.DOTALL)]
     assert len(blocks) == 2
@@ -83,15 +83,15 @@ def test_the_examples_of_the_guide_run(run: Path, capsys: pytest.CaptureFixture[
 
 
 def test_parameters_of_a_robot_are_found_in_the_table(run: Path) -> None:
-    """By Polars: the viscous friction of each robot's shoulder is what it was made with, within its interval."""
+    """The viscous friction of each robot's shoulder is the true one within its interval, read with Polars."""
     own = pl.read_parquet(run / "parameters.parquet").filter(
         (pl.col("kind") == "viscous") & (pl.col("joint") == "shoulder")
     )
     for row in own.iter_rows(named=True):
         made = 0.6 + 0.1 * int(row["robot"][3:])
         assert abs(row["estimate"] - made) < 4.0 * row["error"], row
-        # What the links may be off by is in the pooled error bar alone: a few percent of it.
-        assert row["error"] < 1.1 * row["own_error"], "kin do not make it worse"
+        # Only the pooled error bar includes the structural error of the links: a few percent of it.
+        assert row["error"] < 1.1 * row["own_error"], "pooling does not make it worse"
         assert row["unit"] == "N m s/rad"
     mean = own["mean"].unique().to_list()
     assert len(mean) == 1
@@ -108,8 +108,8 @@ def test_a_log_that_could_not_be_used_is_listed_with_its_reason(run: Path) -> No
     assert [str(d) for d in dates] == ["2026-01-01", "2026-01-02", "2026-01-03"]
 
 
-def test_scores_are_those_of_the_rows(found: FleetOutcome, model: FoundModel) -> None:
-    """What a robot's coordinates leave of a log, by its triangles, against the rows themselves."""
+def test_scores_are_those_of_the_rows(found: FleetOutcome, model: FittedRobotType) -> None:
+    """Residuals computed from triangles equal those of the rows."""
     scores = pl.from_arrow(found.tables["scores"])
     study = found.factors.studies["planar"].study
     log = next(log for log in model.logs if log.robot == "arm2" and log.factor is not None)
@@ -125,7 +125,7 @@ def test_scores_are_those_of_the_rows(found: FleetOutcome, model: FoundModel) ->
     assert told["residual_mean"][0] > 1.05 * told["residual"][0], "the mean robot has another friction"
 
 
-def test_every_robot_has_a_model_that_can_exist(run: Path, model: FoundModel) -> None:
+def test_every_robot_has_a_physically_possible_model(run: Path, model: FittedRobotType) -> None:
     files = dict(pl.read_parquet(run / "robots.parquet").select("robot", "file").iter_rows())
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.uniform(-1.0, 1.0, (3, 50, 2))
@@ -140,7 +140,7 @@ def test_every_robot_has_a_model_that_can_exist(run: Path, model: FoundModel) ->
     assert (run / "models" / "planar.urdf").is_file()
 
 
-def test_starting_at_the_mean_robot_changes_nothing(model: FoundModel) -> None:
+def test_starting_at_the_mean_robot_does_not_change_the_result(model: FittedRobotType) -> None:
     assert model.mean is not None
     prior = Prior(model.mean.theta)
     for robot in model.pooled.robots:
@@ -149,16 +149,16 @@ def test_starting_at_the_mean_robot_changes_nothing(model: FoundModel) -> None:
         assert np.max(np.abs(apart) / robot.errors) < 1e-3
 
 
-def test_names_of_files_are_no_two_alike() -> None:
+def test_file_names_are_unique() -> None:
     assert file_names(["a b", "a_b", "A_B", "é"]) == ["a_b", "a_b-2", "A_B-3", "é"]
 
 
-def test_a_model_without_a_usable_log_is_named(model: FoundModel) -> None:
+def test_a_robot_type_without_a_usable_log_is_named(model: FittedRobotType) -> None:
     from steelyard.errors import SteelyardError
-    from steelyard.fleet.mapped import skipped_log
+    from steelyard.fleet.log_factors import skipped_log
 
     with pytest.raises(SteelyardError, match="'planar': none of its 2 logs could be used"):
-        find_model("planar", model.base, [skipped_log("Torn.").stated("arm0")] * 2)
+        fit_robot_type("planar", model.base, [skipped_log("Torn.").with_table_values("arm0")] * 2)
 
 
 # ---------------------------------------------------------------- pages
@@ -168,19 +168,25 @@ def test_the_page_shows_the_fleet(run: Path) -> None:
     page = (run / "report.html").read_text("utf-8")
     assert not undashed(page)
     assert list(missing(json.loads((run / "result.json").read_text("utf-8")))) == []
-    for title in ("Map of the fleet", "How much robots differ", "Scores", "Logs that were not used", "How it was done"):
+    for title in (
+        "Map of the fleet",
+        "Differences between robots",
+        "Scores",
+        "Logs that were not used",
+        "Run statistics",
+    ):
         assert f">{title}</h2>" in page
     maps = [f for f in figures(page) if f["data"][0]["type"] == "heatmap"]
     assert [m["data"][0]["colorbar"]["title"]["text"] for m in maps] == [
-        "friction against its kin [%]", "residual over the median [1]", "torque gain [%]",
+        "friction relative to the type [%]", "residual over the median [1]", "torque gain [%]",
     ]  # fmt: skip
     z = maps[0]["data"][0]["z"]
-    assert z[0][0] < -3.0 < 3.0 < z[0][2], "the shoulder of arm0 rubs less than usual, that of arm2 more"
+    assert z[0][0] < -3.0 < 3.0 < z[0][2], "the shoulder friction of arm0 is below the mean, that of arm2 above"
     assert "2026-01-09.parquet" in own_part(page)
 
 
-def test_a_page_of_hundreds_of_robots_stays_small(model: FoundModel) -> None:
-    """Two hundred robots of seven joints, and four thousand logs that were not used."""
+def test_a_page_of_hundreds_of_robots_stays_small(model: FittedRobotType) -> None:
+    """200 robots with seven joints, and 4000 logs that were not used."""
     import pyarrow as pa
 
     cells = {"unit": "N m", "friction": 1.23456789, "friction_error": 0.0123456, "friction_mean": 1.1,
@@ -191,7 +197,7 @@ def test_a_page_of_hundreds_of_robots_stays_small(model: FoundModel) -> None:
     made = map_section({"joints": pa.Table.from_pylist(rows)})
     assert made is not None
     assert len(made.body) < 100_000
-    assert map_section({"joints": pa.Table.from_pylist(rows[:7])}) is None, "one robot has no kin"
+    assert map_section({"joints": pa.Table.from_pylist(rows[:7])}) is None, "a single robot has no map"
     logs = [
         {"model": "arm", "robot": f"arm-{k % 200:03d}", "used": False, "reason": f"{k}.csv: is torn."}
         for k in range(4000)
@@ -204,7 +210,7 @@ def test_a_page_of_hundreds_of_robots_stays_small(model: FoundModel) -> None:
     assert fleet_tables(robots, (), (), {})["robots"].num_rows == 3
 
 
-def test_what_does_not_belong_is_ranked_with_its_evidence(found: FleetOutcome, model: FoundModel) -> None:
+def test_outliers_are_ranked_with_their_evidence(found: FleetOutcome, model: FittedRobotType) -> None:
     odd = OddLog("arm0", "https://host/a.csv?key=secret", "sign", ("elbow",), 0.9, 1e-12, "The log is turned.")
     told = (
         Outlier("mapping", "arm0", ("elbow",), (odd.url,), None, "", 1e-12, odd.sentence),
@@ -224,7 +230,7 @@ def test_what_does_not_belong_is_ranked_with_its_evidence(found: FleetOutcome, m
     assert body.index("The log is turned.") < body.index("grows")
 
 
-def test_a_robot_has_its_own_page_when_it_is_asked_for(run: Path, tmp_path: Path) -> None:
+def test_a_robot_has_its_own_page_on_request(run: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["fleet", str(run), "--robot", "arm1", "-o", str(tmp_path / "arm1")])
     assert done.exit_code == 0, done.output
     page = (tmp_path / "arm1" / "report.html").read_text("utf-8")
@@ -235,7 +241,7 @@ def test_a_robot_has_its_own_page_when_it_is_asked_for(run: Path, tmp_path: Path
     assert not undashed(page)
     titles = set(re.findall(r"<h2>(.*?)</h2>", page))
     assert {"Joints", "Parameters", "Over time", "Logs"} <= titles
-    bars = [t for f in figures(page) for t in f["data"] if t.get("name") == "with its kin, 95 % interval"]
+    bars = [t for f in figures(page) for t in f["data"] if t.get("name") == "pooled, 95 % interval"]
     assert bars
     assert all(x >= 0.0 for t in bars for x in t["error_x"]["array"])
 
@@ -243,13 +249,13 @@ def test_a_robot_has_its_own_page_when_it_is_asked_for(run: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("robot", "folder", "says"), [("arm9", "", "no robot 'arm9'"), ("arm1", "models", "has no logs.parquet")]
 )
-def test_what_there_is_not_is_one_sentence(run: Path, robot: str, folder: str, says: str) -> None:
+def test_a_missing_robot_or_run_gives_one_error_line(run: Path, robot: str, folder: str, says: str) -> None:
     done = CliRunner().invoke(app, ["fleet", str(run / folder), "--robot", robot])
     assert done.exit_code == 2
     assert says in " ".join(done.output.split())
 
 
-def test_a_robot_is_the_same_for_machines(run: Path) -> None:
-    document = robot_of_run(run, "arm0").to_json()
+def test_a_robot_as_json(run: Path) -> None:
+    document = read_run_robot(run, "arm0").to_json()
     assert {row["robot"] for row in document["parameters"]} == {"arm0"}
     assert len(document["logs"]) == 3

@@ -1,4 +1,4 @@
-"""Fleets that lie elsewhere: in a bucket, behind http, in an archive; and what is asked of their keepers."""
+"""Remote fleets: in a bucket, behind http, in an archive; and the number of requests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError, UnreachableError
 from steelyard.fleet.fleet import identify_fleet
-from steelyard.fleet.storage import FleetError, content_identity, files_at, how_it_lies
+from steelyard.fleet.storage import FleetError, content_identity, file_state, files_at
 from steelyard.fleet.table import read_fleet
 from steelyard.ground.remote import any_path
 from steelyard.signals.read import read_log
 from steelyard.signals.source import open_log
-from tests.fleet.made_fleet import write_fleet
+from tests.fleet.planar_fleet import write_fleet
 
 DAYS = ("2026-03-01", "2026-03-02")
 
@@ -58,7 +58,7 @@ def heads(fleet):
     return [(log.robot, any_path(log.url).name, log.date, log.mapping.joints) for log in fleet.logs]
 
 
-def test_a_bucket_and_an_archive_are_laid_out_as_a_folder_is(folder, bucket):
+def test_buckets_and_archives_are_read_like_folders(folder, bucket):
     here = read_fleet(folder)
     assert [head[:2] for head in heads(here)] == [
         (robot, f"{day}.{kind}") for robot, kind in (("a-1", "parquet"), ("a-2", "mcap")) for day in DAYS
@@ -66,10 +66,10 @@ def test_a_bucket_and_an_archive_are_laid_out_as_a_folder_is(folder, bucket):
     for source in ("s3://arms/", f"zip://all/::{folder.parent}/fleet.zip"):
         there = read_fleet(source)
         assert heads(there) == heads(here)
-        assert there.models["arm"].robot.joint_names == ("shoulder",)
-        assert there.models["arm"].identity == here.models["arm"].identity
+        assert there.robot_types["arm"].robot.joint_names == ("shoulder",)
+        assert there.robot_types["arm"].identity == here.robot_types["arm"].identity
         for one, other in zip(here.logs, there.logs, strict=True):
-            robot = there.model_of(other).robot
+            robot = there.type_of(other).robot
             near, far = read_log(one.url, robot, one.mapping), open_log(any_path(other.url), robot, other.mapping)
             np.testing.assert_array_equal(near.tau, far.tau)
 
@@ -84,15 +84,15 @@ def test_patterns_in_a_bucket(bucket, tmp_path):
     assert files_at("s3://arms/a-[1]/*.parquet") == [log.url for log in fleet.logs[:2]]
 
 
-def test_objects_are_told_apart_without_reading_them(bucket, folder):
-    """By what the bucket's listing says: no log is asked for by itself, and none is read."""
+def test_objects_are_identified_without_reading_them(bucket, folder):
+    """The bucket's listing identifies them, without a request for a single log."""
     import s3fs
 
     listed = len(bucket.requests)
     urls = [log.url for log in read_fleet("s3://arms/").logs]
-    assert len(bucket.requests) - listed <= 4  # two listings, the mapping and its size, however many robots there are
+    assert len(bucket.requests) - listed <= 4  # two listings, the mapping and its size, for any number of robots
     begun = len(bucket.requests)
-    before = [content_identity(url, how_it_lies(url)) for url in urls]
+    before = [content_identity(url, file_state(url)) for url in urls]
     assert len(set(before)) == len(urls)
     assert len(bucket.requests) == begun
     system = s3fs.S3FileSystem()
@@ -104,8 +104,8 @@ def test_objects_are_told_apart_without_reading_them(bucket, folder):
     assert [content_identity(log.url) for log in read_fleet("s3://arms/").logs] == before
 
 
-def test_a_fleet_in_a_bucket_is_identified_as_one_on_a_disk(bucket, tmp_path):
-    """The same factors to the bit; a second run asks for no log; a vanished and a broken one are listed."""
+def test_a_fleet_in_a_bucket_gives_the_same_result_as_on_disk(bucket, tmp_path):
+    """The factors are identical, a second run requests no log, and missing and damaged logs are listed."""
     import s3fs
 
     write_fleet(tmp_path / "logs", robots=2, logs=2, samples=600)
@@ -136,8 +136,8 @@ def test_a_fleet_in_a_bucket_is_identified_as_one_on_a_disk(bucket, tmp_path):
     assert some.robots["a"].samples == near.robots["arm0"].samples
 
 
-def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypatch):
-    """Exit code 2, and a line that names what is wrong."""
+def test_the_command_prints_one_error_line(folder, tmp_path, bucket, monkeypatch):
+    """The exit code is 2, and one line names the problem."""
     from typer.testing import CliRunner
 
     from steelyard.cli import app
@@ -164,7 +164,7 @@ def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypat
             str(tmp_path / "none.toml"): "no such file",
             str(tmp_path / "nobody.toml"): "http://127.0.0.1:1/arm.urdf: cannot be reached",
             str(tmp_path / "mapping.toml"): "none.yaml: there is no such file",
-            str(tmp_path / "pattern.toml"): "no log has such a name",
+            str(tmp_path / "pattern.toml"): "no log matches this pattern",
             str(tmp_path / "broken.toml"): "mapping.toml",
         }.items():
             done = CliRunner().invoke(app, ["fleet", source, "-o", str(tmp_path / "run")])
@@ -174,7 +174,7 @@ def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypat
             assert not (tmp_path / "run").exists()
 
 
-def test_a_table_behind_http_names_what_lies_beside_it(folder, tmp_path):
+def test_paths_in_a_table_behind_http_are_relative_to_it(folder, tmp_path):
     for name in ("arm.urdf", "mapping.toml"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     (tmp_path / "run.mcap").write_bytes((folder / "a-2" / f"{DAYS[0]}.mcap").read_bytes())
@@ -185,35 +185,35 @@ def test_a_table_behind_http_names_what_lies_beside_it(folder, tmp_path):
         (log,) = fleet.logs
         assert (log.url, log.mapping.joints) == (f"{served.url}/run.mcap", ("shoulder",))
         assert "secrecy" not in fleet.source
-        assert len(read_log(log.url, fleet.models["arm"].robot, log.mapping)) == 200
-        lies = how_it_lies(log.url)
+        assert len(read_log(log.url, fleet.robot_types["arm"].robot, log.mapping)) == 200
+        state = file_state(log.url)
         read = served.total
-        assert content_identity(log.url, lies) == content_identity(log.url)
+        assert content_identity(log.url, state) == content_identity(log.url)
         assert served.total == read
         refused(lambda: read_fleet(f"{served.url}/secret.toml"), "no permission", error=FleetError)
         refused(lambda: read_fleet(f"{served.url}/none.toml"), "no such file", error=FleetError)
 
 
-def test_who_does_not_answer_is_named(folder, tmp_path):
+def test_a_server_that_does_not_answer_is_named(folder, tmp_path):
     refused(lambda: read_fleet("http://127.0.0.1:1/fleet.toml"), "cannot be reached", error=UnreachableError)
     text = '[models.arm]\ndescription = "{0}"\n[robots.a]\nlogs = "{1}"\n'
     (tmp_path / "a.toml").write_text(text.format(folder / "arm.urdf", "http://127.0.0.1:1/*.csv"))
     refused(lambda: read_fleet(tmp_path / "a.toml"), "http://127.0.0.1:1/*.csv", error=SteelyardError)
     (tmp_path / "b.toml").write_text(text.format("http://127.0.0.1:1/arm.urdf", folder / "a-1"))
     fleet = read_fleet(tmp_path / "b.toml")
-    refused(lambda: fleet.models["arm"].robot, "http://127.0.0.1:1/arm.urdf", error=SteelyardError)
+    refused(lambda: fleet.robot_types["arm"].robot, "http://127.0.0.1:1/arm.urdf", error=SteelyardError)
     (tmp_path / "c.toml").write_text(text.format(folder / "arm.urdf", "s4://bucket/*.csv"))
     refused(lambda: read_fleet(tmp_path / "c.toml"), "s4", "s3", error=FleetError)
 
 
-def test_one_log_that_is_gone_is_no_matter_of_the_table(folder, tmp_path):
-    """It is listed when its turn comes, and stops nobody."""
+def test_a_missing_log_is_no_error_of_the_table(folder, tmp_path):
+    """It is listed when it is processed, and the run continues."""
     gone = ("http://127.0.0.1:1/run.parquet", "s3://nobody/run.parquet", str(tmp_path / "none.parquet"))
     rows = "".join(f"a,{folder}/arm.urdf,{url}\n" for url in gone)
     (tmp_path / "fleet.csv").write_text(f"robot,model,log\n{rows}")
     fleet = read_fleet(tmp_path / "fleet.csv")
     assert sorted(log.url for log in fleet.logs) == sorted(gone)
-    refused(lambda: how_it_lies(gone[2]), "none.parquet", error=LogError)
+    refused(lambda: file_state(gone[2]), "none.parquet", error=LogError)
 
 
 def test_months_of_one_real_arm(tmp_path):
@@ -240,6 +240,6 @@ def test_months_of_one_real_arm(tmp_path):
     assert days == sorted(days)
     assert (days[0], days[-1]) == ("2019-12-23", "2020-02-19")
     assert sum(log.load is not None for log in fleet.logs) == 2
-    robot = fleet.models["ur10e"].robot
+    robot = fleet.robot_types["ur10e"].robot
     for log in fleet.logs[:2]:
         assert open_log(any_path(log.url), robot, log.mapping).meta["torque_kind"] == "torque"

@@ -1,4 +1,4 @@
-"""What is kept is whole, and its own; what is not is noticed; a disk that is full ends nothing."""
+"""Stores: entries are complete and authentic, others are detected, and a full disk does not stop a run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import SteelyardError
-from steelyard.fleet.mapped import FACTOR_VERSION, skipped_log
-from steelyard.fleet.sealed import StoreWarning
+from steelyard.fleet.log_factors import FACTOR_VERSION, skipped_log
+from steelyard.fleet.sealed_files import StoreWarning
 from steelyard.fleet.settings import content_key
 from steelyard.fleet.store import FactorStore
 
@@ -46,7 +46,7 @@ def test_an_entry_is_found_again(tmp_path: Path) -> None:
     ],
     ids=["torn", "empty", "one byte", "foreign", "rubbish", "older"],
 )
-def test_what_is_torn_or_foreign_is_noticed_and_made_anew(tmp_path: Path, spoil) -> None:
+def test_damaged_or_foreign_entries_are_replaced(tmp_path: Path, spoil) -> None:
     FactorStore(tmp_path).put(KEY, ONE)
     path = entry(tmp_path, KEY)
     path.write_bytes(spoil(path.read_bytes()))
@@ -57,14 +57,14 @@ def test_what_is_torn_or_foreign_is_noticed_and_made_anew(tmp_path: Path, spoil)
     assert FactorStore(tmp_path).get(KEY) is not None
 
 
-def test_a_folder_with_other_things_is_not_taken(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(b"")
-    with pytest.raises(SteelyardError, match="holds other things"):
+    with pytest.raises(SteelyardError, match="contains other files"):
         FactorStore(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["photo.jpg"]
 
 
-def test_identities_hold_while_a_file_lies_as_it_did(tmp_path: Path) -> None:
+def test_identities_hold_while_the_state_of_a_file_is_unchanged(tmp_path: Path) -> None:
     store, old = FactorStore(tmp_path), {"size": 3, "mtime_ns": 10**18, "inode": 7}
     store.remember("/logs/a", old, "hash")
     store.save_identities()
@@ -87,9 +87,9 @@ FULL = """
 import resource, sys, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
-from steelyard.fleet.mapped import skipped_log
+from steelyard.fleet.log_factors import skipped_log
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.sealed import StoreWarning
+from steelyard.fleet.sealed_files import StoreWarning
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]), most_held=100_000)
 small, large = skipped_log("small").to_bytes(), skipped_log("x" * 20_000).to_bytes()
@@ -105,24 +105,24 @@ for k in range(3, 9):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes are POSIX")
-def test_a_full_disk_leaves_no_torn_entry_and_ends_in_a_sentence(tmp_path: Path) -> None:
-    """In a process that may not write more than 10 kB to a file: what cannot be kept is held, up to a limit."""
+def test_a_full_disk_leaves_no_damaged_entry_and_gives_one_error(tmp_path: Path) -> None:
+    """A process that can write only 10 kB to a file holds larger entries in memory, up to a limit."""
     done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True)
-    assert "cannot be written any more" in done.stdout
+    assert "can no longer be written" in done.stdout
     assert "make room and run it again" in done.stderr.splitlines()[-1]
     again = FactorStore(tmp_path)
     assert again.get(content_key(1)) is not None
     assert again.get(content_key(2)) is None
-    assert again.tally.mended == 0, "nothing torn was left"
+    assert again.tally.mended == 0, "no damaged entry is left"
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and "steelyard-new" in p.name]
 
 
 WRITER = """
 import sys
 from pathlib import Path
-from steelyard.fleet.mapped import LogFactors, skipped_log
+from steelyard.fleet.log_factors import LogFactors, skipped_log
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.sealed import StoreWarning
+from steelyard.fleet.sealed_files import StoreWarning
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]))
 for _ in range(15):
@@ -137,7 +137,7 @@ assert store.tally.mended == 0, store.tally
 """
 
 
-def test_two_runs_on_one_store_see_whole_entries_only(tmp_path: Path) -> None:
+def test_two_runs_on_one_store_read_complete_entries(tmp_path: Path) -> None:
     both = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], env=os.environ) for _ in range(2)]
     assert [p.wait(60) for p in both] == [0, 0]
     again = FactorStore(tmp_path)
@@ -145,11 +145,11 @@ def test_two_runs_on_one_store_see_whole_entries_only(tmp_path: Path) -> None:
     assert again.identity("/logs/3", {"size": 3, "mtime_ns": 0, "inode": 1}) == "3"
 
 
-# ---------------------------------------------------------------- what others put into a store
+# ---------------------------------------------------------------- foreign entries
 
 
-def test_a_foreign_body_under_a_right_key_line_is_not_believed(tmp_path: Path) -> None:
-    """Fifteen bodies that are sound, each under the right key: without a seal, with none of ours, with another's."""
+def test_a_foreign_body_with_the_right_key_is_ignored(tmp_path: Path) -> None:
+    """Fifteen valid bodies under the right keys, with no seal, a wrong seal, or the seal of another entry."""
     store = FactorStore(tmp_path)
     keys = [content_key("log", k) for k in range(15)]
     for key in keys:
@@ -164,7 +164,7 @@ def test_a_foreign_body_under_a_right_key_line_is_not_believed(tmp_path: Path) -
     assert again.tally.mended == 15, "each counts once"
 
 
-def test_another_users_entries_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_another_user_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = {"size": 3, "mtime_ns": 10**18, "inode": 7}
     with monkeypatch.context() as theirs:
         theirs.setenv("STEELYARD_CONFIG", str(tmp_path / "theirs"))
@@ -184,14 +184,14 @@ def test_another_users_entries_are_not_believed(tmp_path: Path, monkeypatch: pyt
 
 
 def test_documents_and_journals_are_sealed(tmp_path: Path) -> None:
-    """Who may say that a file has another's content may have one log taken for another."""
+    """A forged identity of a file would make a run take one log for another."""
     old = {"size": 3, "mtime_ns": 10**18, "inode": 7}
     store = FactorStore(tmp_path)
     store.remember("/logs/a", old, "hash")
     (journal,) = tmp_path.glob("identities/*.jsonl")
-    sound = journal.read_bytes()
+    valid = journal.read_bytes()
     assert FactorStore(tmp_path).identity("/logs/a", old) == "hash"
-    journal.write_bytes(sound + sound.replace(b"/logs/a", b"/logs/b") + sound[:20])
+    journal.write_bytes(valid + valid.replace(b"/logs/a", b"/logs/b") + valid[:20])
     again = FactorStore(tmp_path)
     assert (again.identity("/logs/a", old), again.identity("/logs/b", old)) == ("hash", None)
     assert again.tally.mended == 1
@@ -202,7 +202,7 @@ def test_documents_and_journals_are_sealed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes with names are POSIX")
-def test_pipes_and_links_in_a_store_hold_nobody(tmp_path: Path) -> None:
+def test_pipes_and_links_in_a_store_do_not_block(tmp_path: Path) -> None:
     store = FactorStore(tmp_path / "s")
     store.put(KEY, ONE)
     path = entry(tmp_path / "s", KEY)
@@ -225,7 +225,7 @@ def test_pipes_and_links_in_a_store_hold_nobody(tmp_path: Path) -> None:
         FactorStore(tmp_path / "s")
 
 
-def test_a_store_writes_to_nothing_outside(tmp_path: Path) -> None:
+def test_a_store_writes_only_inside_its_folder(tmp_path: Path) -> None:
     FactorStore(tmp_path / "s").put(KEY, ONE)
     (tmp_path / "outside").mkdir()
     shard = entry(tmp_path / "s", KEY).parent
@@ -238,9 +238,7 @@ def test_a_store_writes_to_nothing_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX")
-def test_without_a_place_for_the_secret_the_next_run_begins_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_stored_secret_entries_are_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config").write_text("a file where the folder would be")
     monkeypatch.setenv("STEELYARD_CONFIG", str(tmp_path / "config"))
     with pytest.warns(StoreWarning, match="set STEELYARD_CONFIG"):

@@ -1,4 +1,4 @@
-"""A fleet is read from TOML, from a table or from a folder, and says the same whichever it is."""
+"""Fleets are read from TOML, from tables and from folders, with the same result."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError
 from steelyard.fleet.patterns import date_in_name
-from steelyard.fleet.storage import FleetError, content_identity, how_it_lies
-from steelyard.fleet.table import FleetModel, read_fleet
+from steelyard.fleet.storage import FleetError, content_identity, file_state
+from steelyard.fleet.table import RobotType, read_fleet
 from steelyard.robot.library import builtin
 from steelyard.signals.read import read_log
 
@@ -25,7 +25,7 @@ def day(text: str) -> float:
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two robots with two logs each, named by their days, and one mapping that all share."""
+    """Two robots with two logs each, named by their days, and one mapping for all."""
     (tmp_path / "arm.urdf").write_text(URDF)
     (tmp_path / "mapping.toml").write_text('position = ["q1"]\ntorque = ["tau1"]\n')
     for robot in ("a-1", "a-2"):
@@ -54,14 +54,14 @@ logs = ["a-1/run-2026-03-02.csv", {files = "a-1/run-2026-03-01.csv", temperature
 """
 
 
-def test_toml_and_folder_and_tables_say_the_same(folder):
+def test_toml_folders_and_tables_give_the_same_fleet(folder):
     laid_out = read_fleet(folder)
-    assert list(laid_out.models) == ["arm"]
+    assert list(laid_out.robot_types) == ["arm"]
     assert laid_out.robots == {"a-1": "arm", "a-2": "arm"}
     assert [log.date for log in laid_out.logs] == 2 * [day("2026-03-01"), day("2026-03-02")]
-    assert laid_out.models["arm"].robot.joint_names == ("shoulder",)
+    assert laid_out.robot_types["arm"].robot.joint_names == ("shoulder",)
     log = laid_out.logs[0]
-    assert read_log(log.url, laid_out.model_of(log).robot, log.mapping).meta["columns"]["torque"] == ["tau1"]
+    assert read_log(log.url, laid_out.type_of(log).robot, log.mapping).meta["columns"]["torque"] == ["tau1"]
 
     (folder / "some.toml").write_text(TOML)
     written = read_fleet(folder / "some.toml")
@@ -94,7 +94,7 @@ def test_robots_are_found_by_a_pattern(folder):
     assert [(x.robot, x.url, x.date) for x in fleet.logs] == [(x.robot, x.url, x.date) for x in read_fleet(folder).logs]
 
 
-def test_a_folder_of_each_model(folder, tmp_path):
+def test_one_folder_per_robot_type(folder, tmp_path):
     several = tmp_path / "several"
     for model in ("short", "long"):
         (several / model / f"{model}-1").mkdir(parents=True)
@@ -106,7 +106,7 @@ def test_a_folder_of_each_model(folder, tmp_path):
     assert fleet.logs_of("long-1")[0].date is None
 
 
-def test_what_runs_left_and_links_in_circles_are_passed_over(folder):
+def test_run_folders_and_circular_links_are_skipped(folder):
     before = heads(read_fleet(folder))
     (folder / "a-1" / "old-run").mkdir()
     (folder / "a-1" / "old-run" / "manifest.json").write_text("{}")
@@ -122,7 +122,7 @@ def test_what_runs_left_and_links_in_circles_are_passed_over(folder):
 
 
 def test_a_folder_may_be_a_log_and_have_a_mapping_of_its_own(folder):
-    """One file for each signal, in a folder: as a robot's only log, or among its others."""
+    """A folder with one file per signal is a robot's only log, or one of several."""
     for place in ("a-3", "a-1/night"):
         (folder / place).mkdir()
         write_csv(folder / place / "q.csv", columns({"t": motion()["t"], "q": motion(joints=1)["q"]}))
@@ -135,9 +135,9 @@ def test_a_folder_may_be_a_log_and_have_a_mapping_of_its_own(folder):
     assert len(content_identity(str(folder / "a-3"))) == 64
 
 
-def test_a_folder_that_may_not_be_read_is_no_empty_one(folder):
+def test_an_unreadable_folder_is_an_error(folder):
     if os.geteuid() == 0:
-        pytest.skip("who may do everything is refused nothing")
+        pytest.skip("root may read every folder")
     (folder / "a-2").chmod(0)
     refused(lambda: read_fleet(folder), "a-2", error=FleetError)
 
@@ -165,13 +165,13 @@ def test_dates_in_names(name, said):
     assert date_in_name(name) == (None if said is None else day(said))
 
 
-def test_what_stands_for_a_content(tmp_path):
-    """A copy has the same identity, a changed byte another; how a file lies changes with its time."""
+def test_identity_of_content_and_state_of_a_file(tmp_path):
+    """A copy has the same identity, a changed byte another one; the state of a file changes with its time."""
     path = write_csv(tmp_path / "run.csv", columns(motion()))
     copy = tmp_path / "copy.csv"
     copy.write_bytes(path.read_bytes())
     assert content_identity(str(path)) == content_identity(str(copy))
-    assert how_it_lies(str(path)) != how_it_lies(str(copy))
+    assert file_state(str(path)) != file_state(str(copy))
     copy.write_bytes(path.read_bytes()[:-1] + b" ")
     assert content_identity(str(path)) != content_identity(str(copy))
     before = content_identity(str(tmp_path))
@@ -179,12 +179,12 @@ def test_what_stands_for_a_content(tmp_path):
     assert content_identity(str(tmp_path)) != before
 
 
-def test_a_model_is_told_by_its_description_and_options(folder):
+def test_identity_of_a_robot_type(folder):
     where = str(folder / "arm.urdf")
-    plain = FleetModel("arm", where).identity
-    assert FleetModel("other name", where).identity == plain
-    assert FleetModel("arm", where, {"snap": 1e-4}).identity != plain
-    assert FleetModel("arm", "irp6").robot.joint_names == builtin("irp6").joint_names
+    plain = RobotType("arm", where).identity
+    assert RobotType("other name", where).identity == plain
+    assert RobotType("arm", where, {"snap": 1e-4}).identity != plain
+    assert RobotType("arm", "irp6").robot.joint_names == builtin("irp6").joint_names
 
 
 def written(folder, text: str, name: str = "bad.toml"):
@@ -193,7 +193,7 @@ def written(folder, text: str, name: str = "bad.toml"):
 
 
 class TestRefusals:
-    """One sentence each, which names the place and what to do."""
+    """Each error is one sentence that names the place and the remedy."""
 
     MODEL = '[models.arm]\ndescription = "arm.urdf"\n'
 
@@ -230,7 +230,7 @@ class TestRefusals:
         refused(written(folder, self.MODEL + 'logs="*/*.csv"\n'), "write {robot}", error=FleetError)
         refused(written(folder, self.MODEL + 'logs="{robot}/{date:%A}.csv"\n'), "%A", error=FleetError)
 
-    def test_robots_without_logs_and_logs_of_two(self, folder):
+    def test_robots_without_logs_and_logs_of_two_robots(self, folder):
         refused(written(folder, self.MODEL), "names no log", error=FleetError)
         text = self.MODEL + '[robots.a-1]\nlogs="a-1/"\n[robots.a-2]\nlogs=[]\n'
         refused(written(folder, text), "robot 'a-2' has no logs", error=FleetError)
@@ -247,13 +247,13 @@ class TestRefusals:
             text = f"robot,model,log\n{name},arm.urdf,a-1/\n"
             refused(written(folder, text, "bad.csv"), "the robot", error=FleetError)
 
-    def test_two_models_and_a_robot_of_neither(self, folder):
+    def test_a_robot_without_or_with_an_unknown_model(self, folder):
         text = self.MODEL + '[models.irp6]\ndescription="irp6"\n[robots.a-1]\nlogs="a-1/"\n'
-        refused(written(folder, text), "does not say its model", "arm, irp6", error=FleetError)
+        refused(written(folder, text), "states no model", "arm, irp6", error=FleetError)
         text = self.MODEL + '[robots.a-1]\nlogs="a-1/"\nmodel="amr"\n'
         refused(written(folder, text), "'amr'", "'arm'", error=FleetError)
 
-    def test_what_is_no_fleet(self, folder, tmp_path):
+    def test_sources_that_are_not_fleets(self, folder, tmp_path):
         refused(lambda: read_fleet(tmp_path / "none.toml"), "no such file", error=FleetError)
         refused(lambda: read_fleet(folder / "arm.urdf"), ".toml", ".csv", error=FleetError)
         refused(written(folder, "models = [", "bad.toml"), "not valid TOML", error=FleetError)
@@ -267,7 +267,7 @@ def test_a_table_of_numbers_names_robots_as_whole_numbers(folder):
     assert list(read_fleet(folder / "numbers.parquet").robots) == ["7"]
 
 
-def test_a_pattern_takes_what_it_says_and_no_more(folder):
+def test_a_pattern_matches_only_its_own_files(folder):
     (folder / "some.toml").write_text(
         '[models.arm]\ndescription = "arm.urdf"\n[robots.a-1]\nlogs = "a-1/run-{date:%Y-%m-%d}[.]*"\n'
     )

@@ -14,7 +14,7 @@ from steelyard.cli.deliver import deliver
 
 if TYPE_CHECKING:
     from steelyard.fleet.fleet import FleetOutcome
-    from steelyard.fleet.robot_page import RobotOfFleet
+    from steelyard.fleet.robot_page import FleetRobot
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ def fleet(o: FleetOptions) -> None:
         deliver(lambda: _found(o), o.output, o.overwrite, o.as_json)
 
 
-def _one_robot(o: FleetOptions) -> RobotOfFleet:
-    from steelyard.fleet.robot_page import robot_of_run
+def _one_robot(o: FleetOptions) -> FleetRobot:
+    from steelyard.fleet.robot_page import read_run_robot
 
-    return robot_of_run(o.fleet, o.robot_id)
+    return read_run_robot(o.fleet, o.robot_id)
 
 
 def _found(o: FleetOptions) -> FleetOutcome:

@@ -1,1 +1,1 @@
-"""Fleets: many logs of many robots, each reduced once to small factors, from which robots, models and faults follow."""
+"""Fleets: identifies many robots from many logs. Each log is reduced once to small factors; all results use these."""

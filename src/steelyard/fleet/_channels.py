@@ -1,8 +1,8 @@
-"""What is followed of every joint over time, in each log by itself: friction and its parts, offset, gain.
+"""Channels of every joint that are followed over time: friction and its parts, offset and gain, estimated per log.
 
-Links and load are those of the robot; the parameters that are its own, and the gains, are solved for in each log alone.
-What is common to all logs of the robot, the errors of its own mean included, is the level of a series and tells nothing
-of changes; what the links may be off by leaks into logs of other motions, and is in their variance.
+Links and load are fixed at the robot's values. Its own parameters and the gains are estimated from each log alone.
+Errors that all logs of the robot share shift the level of a series only, so they do not look like changes. Errors of
+the links affect logs with other motions; their covariance is part of each log's variance.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import numpy as np
 
 from steelyard.fleet._information import Information
 from steelyard.fleet.effects import GAIN_KIND
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.pooling import PooledFleet, PooledRobot
 from steelyard.ground.arrays import Array
 
-# Of what is followed a log may show anything, up to as much as the joint's torque; gains err by less.
-_WIDE, _WIDE_GAIN = 1.0, 0.3
-# A number of which a log shows less than this part is not told apart from others there.
-TOLD_APART = 0.5
+# Prior standard deviation of a channel in one log, as a part of the joint's torque; gains vary less.
+_PRIOR_STD, _PRIOR_STD_GAIN = 1.0, 0.3
+# Smallest resolution of a channel that is used: 1 if the log determines it alone, 0 if only the prior does.
+MIN_RESOLVED = 0.5
 FRICTION_CHANNEL = "friction"
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """A number of a joint that is followed.
+    """A quantity of a joint that is followed over time.
 
     Attributes:
-        joint: its name.
-        what: "friction" (that at the joint's usual speed, all its terms together), the kind of a term, or "gain".
-        unit: of its values.
-        row: the number as a combination of a robot's coordinates.
-        reference: what it is told as a part of, as such a combination: the joint's friction; zeros for gains.
-        friction: whether it is friction.
+        joint: Name of the joint.
+        what: "friction" (all terms together at the joint's usual speed), the kind of a term, or "gain".
+        unit: Unit of the values.
+        row: The quantity as a linear combination of a robot's coordinates.
+        reference: Linear combination that relative changes refer to: the joint's friction; zeros for gains.
+        friction: Whether it is friction.
     """
 
     joint: str
@@ -46,28 +46,28 @@ class Channel:
     friction: bool
 
     def size(self, x: Array) -> float:
-        """What changes are told as parts of, for a robot with the coordinates `x`; 1 for gains."""
+        """Return the reference of relative changes for a robot with the coordinates `x`; 1 for gains."""
         return float(abs(self.reference @ x)) if np.any(self.reference) else 1.0
 
 
 def channels_of(fleet: PooledFleet) -> list[Channel]:
-    """All channels of a model, joint by joint."""
-    design, grams = fleet.design, fleet.informed.grams
+    """List all channels of a robot type, joint by joint."""
+    design, grams = fleet.design, fleet.builder.grams
     p, d = design.rank, design.size
     units = np.eye(d)
     out: list[Channel] = []
     for joint in dict.fromkeys(
         (*design.equations, *(j for j, own in zip(design.joints, design.own, strict=True) if own))
     ):
-        own = [k for k in range(p) if design.own[k] and design.joints[k] == joint and fleet.informed.scales[k] > 0.0]
-        rubs = [k for k in own if design.friction[k]]
+        own = [k for k in range(p) if design.own[k] and design.joints[k] == joint and fleet.builder.scales[k] > 0.0]
+        frictional = [k for k in own if design.friction[k]]
         level = np.zeros(d)
-        if rubs:
-            e = int(np.argmax(grams[:, rubs, rubs].sum(axis=1)))
-            along = grams[e, rubs, rubs[0]]
-            level[rubs] = np.where(along < 0.0, -1.0, 1.0) * np.sqrt(grams[e, rubs, rubs])
-            unit = next((design.units[k] for k in rubs if design.units[k] in ("N m", "N")), "N m")
-            if len(rubs) > 1:
+        if frictional:
+            e = int(np.argmax(grams[:, frictional, frictional].sum(axis=1)))
+            along = grams[e, frictional, frictional[0]]
+            level[frictional] = np.where(along < 0.0, -1.0, 1.0) * np.sqrt(grams[e, frictional, frictional])
+            unit = next((design.units[k] for k in frictional if design.units[k] in ("N m", "N")), "N m")
+            if len(frictional) > 1:
                 out.append(Channel(joint, FRICTION_CHANNEL, unit, level, level, True))
         out += [Channel(joint, design.kinds[k], design.units[k], units[k], level, design.friction[k]) for k in own]
         if joint in design.equations:
@@ -75,41 +75,40 @@ def channels_of(fleet: PooledFleet) -> list[Channel]:
     return out
 
 
-class OwnPart:
-    """Solves for what is each robot's own, links and load being given.
+class OwnParameters:
+    """Estimates a robot's own parameters with fixed links and load.
 
     Args:
-        fleet: the robots of the model.
-        channels: what is followed.
+        fleet: Robots of one type.
+        channels: Channels to evaluate.
     """
 
     def __init__(self, fleet: PooledFleet, channels: Sequence[Channel]) -> None:
         design = fleet.design
         self.own = np.flatnonzero([*design.own, *(True for _ in design.equations)])
         self.rest = np.setdiff1d(np.arange(design.size), self.own)
-        self.scale = fleet.informed.scales[self.own]
-        self._wide = np.where(self.own < design.rank, _WIDE, _WIDE_GAIN)
+        self.scale = fleet.builder.scales[self.own]
+        self._prior_std = np.where(self.own < design.rank, _PRIOR_STD, _PRIOR_STD_GAIN)
         self._rows = np.array([c.row[self.own] for c in channels]).reshape(-1, len(self.own)) * self.scale
 
-    def fixed(self, covariance: Array) -> Array:
-        """The `covariance` of a robot's coordinates, without what is its own."""
+    def shared_covariance(self, covariance: Array) -> Array:
+        """Return the `covariance` of a robot's coordinates with the entries of its own parameters set to zero."""
         out = np.zeros_like(covariance)
         places = np.ix_(self.rest, self.rest)
         out[places] = covariance[places]
         return out
 
-    def solved(self, info: Information, x: Array, fixed: Array) -> tuple[Array, Array, Array]:
-        """By how much the robot's own coordinates differ from `x`, as parts of the torque, the covariance of that, and
-        how much of each is seen; of several logs each by itself, these first.
+    def solve(self, info: Information, x: Array, fixed: Array) -> tuple[Array, Array, Array]:
+        """Estimate deviations of the own coordinates from `x` as parts of the torque, their covariance and resolution.
 
         Args:
-            info: what a log, or several, say.
-            x: coordinates of a robot.
-            fixed: covariance of those of its coordinates that are not its own.
+            info: Information of one log, or of several logs along the first axis.
+            x: Coordinates of a robot.
+            fixed: Covariance of the coordinates that are not its own.
         """
         scale = self.scale
         N = info.J[..., self.own[:, None], self.own] * scale * scale[:, None]
-        P: Array = np.asarray(np.linalg.inv(N + np.diag(1.0 / self._wide**2)), dtype=float)
+        P: Array = np.asarray(np.linalg.inv(N + np.diag(1.0 / self._prior_std**2)), dtype=float)
         across = info.J[..., self.own, :]
         noise = info.widened[..., self.own[:, None], self.own] + across @ fixed @ np.swapaxes(across, -1, -2)
         covariance = P @ (noise * scale * scale[:, None]) @ P
@@ -117,32 +116,34 @@ class OwnPart:
         return (P @ away[..., None])[..., 0], covariance, np.sum(P * np.swapaxes(N, -1, -2), axis=-1)
 
     def channels(self, info: Information, x: Array, fixed: Array) -> tuple[Array, Array]:
-        """By how much every channel differs from that of `x`, and the variance of that, infinite where it is not told.
+        """Compute the deviation of every channel from its value for `x`, and its variance; infinite if not resolved.
 
         Args:
-            info: what a log, or several, say.
-            x: coordinates of a robot.
-            fixed: covariance of those of its coordinates that are not its own.
+            info: Information of one log, or of several logs along the first axis.
+            x: Coordinates of a robot.
+            fixed: Covariance of the coordinates that are not its own.
         """
-        delta, covariance, seen = self.solved(info, x, fixed)
+        delta, covariance, resolution = self.solve(info, x, fixed)
         rows = self._rows
         size = np.abs(rows).max(axis=1, initial=0.0)
-        told = np.where(np.abs(rows) > 1e-3 * size[:, None], seen[..., None, :], 1.0).min(axis=-1, initial=1.0)
+        resolved = np.where(np.abs(rows) > 1e-3 * size[:, None], resolution[..., None, :], 1.0)
+        resolved = resolved.min(axis=-1, initial=1.0)
         variance = np.sum((rows @ covariance) * rows, axis=-1)
-        return delta @ rows.T, np.where((told > TOLD_APART) & (size > 0.0), variance, np.inf)
+        return delta @ rows.T, np.where((resolved > MIN_RESOLVED) & (size > 0.0), variance, np.inf)
 
 
 def deviations(
     fleet: PooledFleet, robot: PooledRobot, logs: Sequence[LogFactors], channels: Sequence[Channel]
 ) -> tuple[Array, Array]:
-    """Of each log, by how much every channel differs from the robot's own, and the variance of that; both
-    `(logs, channels)`, infinite variance where a log does not tell.
+    """Compute the deviation of every channel from the robot's level in each log, and its variance.
+
+    Both have the shape (logs, channels). The variance is infinite where a log does not resolve a channel.
 
     Args:
-        fleet: the robots of the model.
-        robot: one of them.
-        logs: its logs, all usable.
-        channels: what is followed.
+        fleet: Robots of one type.
+        robot: One of them.
+        logs: Its usable logs.
+        channels: Channels to evaluate.
     """
-    part = OwnPart(fleet, channels)
-    return part.channels(fleet.information(logs), robot.x, part.fixed(robot.x_covariance))
+    own = OwnParameters(fleet, channels)
+    return own.channels(fleet.information(logs), robot.x, own.shared_covariance(robot.x_covariance))

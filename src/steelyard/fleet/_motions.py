@@ -1,8 +1,8 @@
-"""How much wider the model's error bars are than noise explains: logs of the same motion repeat what a model lacks.
+"""Structural error of the links, estimated from the differences between motions.
 
-Robots of a fleet play a handful of motions, again and again. Noise averages out over their logs, but friction that the
-model rounds off is the same in each of them. What it does to the links is seen from motion to motion: the scores of all
-logs of one motion together are as large as noise makes them, or larger.
+Robots of a fleet repeat a few motions. Noise averages out over their logs, but friction that the model approximates
+causes the same error in all logs of a motion. Its effect on the links shows in the scatter of the summed scores between
+motions, which exceeds that of noise.
 """
 
 from __future__ import annotations
@@ -13,68 +13,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
-from steelyard.fleet._arrow import Solved
-from steelyard.fleet._between import of_logs
-from steelyard.fleet._information import Informed
+from steelyard.fleet._arrowhead import Solution
+from steelyard.fleet._information import InformationBuilder
+from steelyard.fleet._variances import log_information
 from steelyard.fleet.effects import FleetDesign
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
 
-# Logs whose columns have the same sizes, to this part of them, are of one motion.
-_ALIKE = 0.03
-# More motions than this are not told apart: every log is one.
-_MOST = 64
+# Logs belong to the same motion if the relative sizes of their columns differ by less than this.
+_TOLERANCE = 0.03
+# With more motions than this every log is its own motion.
+_MAX_MOTIONS = 64
 
 
 def motion_ratio(
-    informed: Informed, robots: Sequence[Sequence[LogFactors]], found: Solved, between_logs: Array, model: Array
+    builder: InformationBuilder,
+    robots: Sequence[Sequence[LogFactors]],
+    solution: Solution,
+    between_logs: Array,
+    mean_covariance: Array,
 ) -> float:
-    """How many times larger the variance of the links is than noise explains; 1 where motions agree.
+    """Estimate the ratio of the variance of the links to that of noise; 1 if motions agree.
 
     Args:
-        informed: what makes the information of a log.
-        robots: the logs of each robot that counts, as `found` has them in order; empty for those that do not.
-        found: the fit.
-        between_logs: variances of effects between logs, by group.
-        model: the covariance of the model's base parameters, as noise explains it.
+        builder: Computes the information of a log.
+        robots: Logs of each robot in the order of `solution`; empty for robots that do not count.
+        solution: The fit.
+        between_logs: Variances of effects between logs, by group.
+        mean_covariance: Covariance of the mean robot's base parameters by noise alone.
     """
-    design = informed.design
-    links = ~design.own & found.seen & (np.diag(model) > 0.0)
+    design = builder.design
+    links = ~design.own & solution.identifiable & (np.diag(mean_covariance) > 0.0)
     of = _motions(design, [log for own in robots for log in own])
     count = int(of.max(initial=0)) + 1
     if count < 3 or not links.any():
         return 1.0
     v = between_logs[design.group_of]
     kept = v > 0.0
-    B = (design.ways * informed.scales)[:, kept] * np.sqrt(v[kept])
+    B = (design.effects_matrix * builder.scales)[:, kept] * np.sqrt(v[kept])
     scores = np.zeros((count, design.rank))
     at = 0
     for r, own in enumerate(robots):
-        info = of_logs(informed, own)
-        left = info.h - info.J @ found.x[r]
+        info = log_information(builder, own)
+        left = info.h - info.J @ solution.x[r]
         JB = info.J @ B
         inner = np.linalg.solve(np.eye(B.shape[1]) + B.T @ JB, (left @ B)[..., None])
         left = left - (JB @ inner)[..., 0]
         np.add.at(scores, of[at : at + len(own)], left[:, : design.rank])
         at += len(own)
-    moved = (scores - scores.mean(axis=0)) @ found.cov_mu
-    ratios = np.sum(moved**2, axis=0)[links] * count / (count - 1.0) / np.diag(model)[links]
+    moved = (scores - scores.mean(axis=0)) @ solution.cov_mu
+    ratios = np.sum(moved**2, axis=0)[links] * count / (count - 1.0) / np.diag(mean_covariance)[links]
     degrees = count - 1.0
     ratio = float(drawn_to_mean(mean_ratio(ratios, degrees), 1.0, 2.0 * degrees))
     return max(ratio, 1.0)
 
 
 def _motions(design: FleetDesign, logs: Sequence[LogFactors]) -> NDArray[np.int64]:
-    """The number of the motion of each log."""
+    """Return the number of the motion of each log."""
     leaders: list[Array] = []
     out = np.zeros(len(logs), dtype=np.int64)
     for n, log in enumerate(logs):
         shape = _shape(design, log)
         far = [float(np.linalg.norm(shape - one)) for one in leaders]
-        if far and min(far) < _ALIKE * np.sqrt(len(design.equations)):
+        if far and min(far) < _TOLERANCE * np.sqrt(len(design.equations)):
             out[n] = int(np.argmin(far))
             continue
-        if len(leaders) == _MOST:
+        if len(leaders) == _MAX_MOTIONS:
             return np.arange(len(logs))
         leaders.append(shape)
         out[n] = len(leaders) - 1
@@ -82,7 +86,7 @@ def _motions(design: FleetDesign, logs: Sequence[LogFactors]) -> NDArray[np.int6
 
 
 def _shape(design: FleetDesign, log: LogFactors) -> Array:
-    """The sizes of the columns of each equation, to one another."""
+    """Return the relative sizes of the columns of each equation."""
     out = np.zeros((len(design.equations), design.rank))
     assert log.factor is not None
     for e, (equation, r) in enumerate(zip(log.equations, log.factor.triangles, strict=True)):

@@ -1,12 +1,12 @@
-"""Whether and when a series has changed, with p-values that hold over all dates, and false discoveries among many.
+"""Change-point tests of time series with p-values over all dates, and control of false discoveries.
 
-A change is a step or a ramp that begins on some day. Of each the whitened, projected template f gives T = fᵀz/|f|,
-Student's where nothing has changed. That the largest |T| of a family of dates exceeds b has a probability of at most
+A change is a step or a ramp that starts on some day. Its whitened, projected template f gives T = fᵀz/|f|, which has
+Student's distribution without a change. The largest |T| of a family of dates exceeds b with a probability of at most
 
-    2 [Φ(−b) + Σ_j min(Φ(−b), arccos(ρ_j)/2π · exp(−b²/2))],
+    2 [Φ(−b) + Σ_j min(Φ(−b), arccos(ρ_j)/2π · exp(−b²/2))]
 
-ρ_j the correlation of neighbouring dates: each way up through b is counted (Rice; Efron 1997). Dates that are nearly
-the same cost nearly nothing; ramps follow steps, the last of both being neighbours.
+with the correlation ρ_j of neighbouring dates: the sum counts the upcrossings of b (Rice; Efron 1997). Nearly equal
+dates add almost nothing. Ramps follow steps, and the last step is a neighbour of the last ramp.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
 
-# The median of a squared Gaussian.
+# Median of a squared standard Gaussian.
 MEDIAN_SQUARE = 0.45494
-# Days that a change needs before and after it, and a ramp after its beginning.
+# Number of days that a change needs before and after it, and that a ramp needs from its start.
 _BEFORE, _AFTER, _RAMP = 2, 2, 3
-# A template of which less than this part (of its square) is left beside what is fitted along cannot be told from it.
-_LEFT = 1e-4
-# Dates whose fit is this much less good, of squares, may be the true ones (95 %).
-_DOUBT = 3.84
+# Smallest part of a template's square that must remain after projection; below it the template is not identifiable.
+_MIN_REMAINDER = 1e-4
+# Decrease of T² that bounds the 95 % interval of the date.
+_DATE_INTERVAL = 3.84
 
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """The best account of a change in a series.
+    """The most likely change in a series.
 
     Attributes:
-        p: how often chance alone would do as much, on any day.
-        ramp: whether it grows steadily, from `start` to the last day; else it is a step.
-        start: the place of its first day; `first` and `last` are those between which it lies at 95 %.
-        size: by how much the last day differs from what was before.
-        error: the standard error of this.
-        template: its course, 0 before and 1 on the last day.
+        p: p-value over all days.
+        ramp: True for steady growth from `start` to the last day, False for a step.
+        start: Index of its first day.
+        first: Lower end of the 95 % interval of `start`.
+        last: Upper end of this interval.
+        size: Difference between the last day and the level before the change.
+        error: Standard error of the size.
+        template: Its course, 0 before the change and 1 on the last day.
     """
 
     p: float
@@ -54,14 +56,14 @@ class ChangePoint:
 
 
 def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = ()) -> list[ChangePoint | None]:
-    """Look for a change on any day of series that have the same days; None where they are too short.
+    """Find the most likely change in each of several series with the same days; None where they are too short.
 
     Args:
-        z: values, `(series, days)`.
-        C: their covariances but for what is fitted along, `(series, days, days)`.
-        t: times, rising.
-        degrees: of freedom that the size of each C is known with.
-        along: courses that are fitted along beside a level, such as changes that were found before.
+        z: Values, shape (series, days).
+        C: Their covariances without the courses of `along`, shape (series, days, days).
+        t: Times, increasing.
+        degrees: Degrees of freedom of the size of each C.
+        along: Courses that are fitted in addition to a level, such as earlier changes.
     """
     n = len(t)
     if n < _BEFORE + _AFTER:
@@ -76,7 +78,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
     most = as_gaussian(np.max(np.abs(T), axis=1, initial=0.0), degrees)
     starts = np.concatenate([own for _, own in families])
     ramps = np.repeat([False, True], [len(own) for _, own in families])
-    # Along the path dates are neighbours of dates, and the last step that of the last ramp.
+    # Neighbours along the path are neighbouring dates; the last step is next to the last ramp.
     path = np.argsort(np.where(ramps, 2 * n - starts, starts), kind="stable")
     out: list[ChangePoint | None] = []
     for m in range(len(z)):
@@ -86,7 +88,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
         along_path = unit[m][:, path[kept[m][path]]]
         p = _beyond(float(most[m]), np.sum(along_path[:, 1:] * along_path[:, :-1], axis=0))
         k = int(np.argmax(np.abs(T[m])))
-        near = starts[kept[m] & (ramps == ramps[k]) & (T[m] ** 2 >= T[m, k] ** 2 - _DOUBT)]
+        near = starts[kept[m] & (ramps == ramps[k]) & (T[m] ** 2 >= T[m, k] ** 2 - _DATE_INTERVAL)]
         size = float(length[m, k])
         out.append(
             ChangePoint(min(p, 1.0), bool(ramps[k]), int(starts[k]), int(near.min()), int(near.max()),
@@ -96,13 +98,14 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
 
 
 def step_statistics(z: Array, C: Array, t: Array) -> tuple[Array, Array]:
-    """Student's T of a step on each day that has two before it and two from it on, `(series, days)`, and the times of
-    these days.
+    """Compute Student's T of a step on each possible day, shape (series, days), and the times of these days.
+
+    A step needs two days before it, and two days from it on.
 
     Args:
-        z: values, `(series, days)`.
-        C: their covariances.
-        t: times, rising.
+        z: Values, shape (series, days).
+        C: Their covariances.
+        t: Times, increasing.
     """
     n = len(t)
     if n < _BEFORE + _AFTER:
@@ -113,8 +116,7 @@ def step_statistics(z: Array, C: Array, t: Array) -> tuple[Array, Array]:
 
 
 def _projected(z: Array, C: Array, raw: Array, along: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """Values and templates, whitened and without what is fitted `along`, and the squares of these templates: zero of
-    those that cannot be told from it."""
+    """Whiten values and templates, project out `along`, and compute the templates' squares (0 if not identifiable)."""
     fitted, count = np.stack(along, axis=1), len(along)
     same = np.broadcast_to(np.concatenate([fitted, raw], axis=1), (len(z), len(raw), count + raw.shape[1]))
     white = np.linalg.solve(np.linalg.cholesky(C), np.concatenate([same, z[..., None]], axis=2))
@@ -123,11 +125,11 @@ def _projected(z: Array, C: Array, raw: Array, along: Sequence[Array]) -> tuple[
     white = white[..., count:] - Q @ (np.swapaxes(Q, 1, 2) @ white[..., count:])
     F = white[..., :-1]
     left = np.sum(F**2, axis=1)
-    return white[..., -1], F, np.where(left > _LEFT * whole, left, 0.0)
+    return white[..., -1], F, np.where(left > _MIN_REMAINDER * whole, left, 0.0)
 
 
 def _templates(t: Array, starts: NDArray[np.int64], ramp: bool) -> Array:
-    """0 before, 1 on the last day, `(days, starts)`."""
+    """Return templates that are 0 before the change and 1 on the last day, shape (days, starts)."""
     begins = t[starts]
     if not ramp:
         return np.where(t[:, None] >= begins, 1.0, 0.0)
@@ -135,26 +137,25 @@ def _templates(t: Array, starts: NDArray[np.int64], ramp: bool) -> Array:
 
 
 def as_gaussian(T: Array | float, degrees: Array | float) -> Array:
-    """The Gaussian quantile as rare as a Student's `T` ≥ 0 of so many `degrees` of freedom."""
+    """Convert Student's `T` ≥ 0 with these `degrees` of freedom to the Gaussian quantile with the same tail."""
     from scipy.special import ndtri, stdtr  # takes a fifth of a second to import
 
     return np.asarray(np.minimum(-ndtri(np.maximum(stdtr(degrees, -np.asarray(T)), 1e-300)), 37.0))
 
 
 def _beyond(b: float, correlations: Array) -> float:
-    """How often the largest of a family of |T| exceeds b, at most."""
+    """Bound the probability that the largest |T| of a family exceeds b."""
     tail = 0.5 * math.erfc(b / math.sqrt(2.0))
     turns = np.arccos(np.clip(np.abs(correlations), 0.0, 1.0)) / (2.0 * math.pi) * math.exp(-0.5 * b * b)
     return float(2.0 * (tail + np.sum(np.minimum(turns, tail))))
 
 
 def false_discovery(p: Array, rate: float) -> NDArray[np.bool_]:
-    """Which of many tests are discoveries: of these at most the part `rate` is false, on the average (Benjamini &
-    Hochberg 1995).
+    """Select the tests that are discoveries at a false discovery `rate` (Benjamini & Hochberg 1995).
 
     Args:
-        p: the p-values.
-        rate: of false discoveries.
+        p: p-values.
+        rate: Expected part of false ones among the discoveries.
     """
     order = np.argsort(p)
     enough = np.flatnonzero(p[order] <= rate * np.arange(1, len(p) + 1) / max(len(p), 1))
@@ -165,8 +166,7 @@ def false_discovery(p: Array, rate: float) -> NDArray[np.bool_]:
 
 
 def excess_variance(squares: Array, known: Array, weight: Array) -> float:
-    """The variance s ≥ 0 for which `squares` / (`known` + `weight` s) have the median of squared Gaussians: what values
-    scatter beyond their errors, whatever a minority of them does."""
+    """Find s ≥ 0 for which squares / (known + weight s) has the median of squared Gaussians; robust to a minority."""
     if not len(squares) or np.median(squares / np.maximum(known, 1e-300)) <= MEDIAN_SQUARE:
         return 0.0
     low, high = 0.0, float(np.max(squares / np.maximum(weight, 1e-300))) / MEDIAN_SQUARE

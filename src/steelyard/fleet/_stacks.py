@@ -1,5 +1,4 @@
-"""Logs of one model, some dozens at a time, as stacked arrays: a thousand small matrices take as long as their
-arithmetic does, not as long as a thousand calls."""
+"""Stacked arrays of a few dozen logs, so that many small matrices need few NumPy calls."""
 
 from __future__ import annotations
 
@@ -10,25 +9,25 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.estimation.linear.widening import log_bias
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
 
-# Logs of a stack: seven joints and seventy parameters are 20 MB.
-_MOST = 32
+# Largest number of logs in a stack; with seven joints and seventy parameters they take 20 MB.
+_MAX_LOGS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class LogStack:
-    """What some logs leave, over the base parameters of their model; all arrays begin with `(logs, equations)`.
+    """Factors of several logs over the base parameters of their type; all arrays start with (logs, equations).
 
     Attributes:
-        logs: these, all usable.
+        logs: The logs, all usable.
         grams: [A y]ᵀ[A y].
-        meats: the covariance of the score.
-        squares: of the scores' scatter from stretch to stretch, by column.
-        rows: how many there are.
-        stretches: into which the scores are cut.
-        residual_std: of each log's own fit.
+        meats: Covariance of the score.
+        squares: Scatter of the scores from stretch to stretch, by column.
+        rows: Number of rows.
+        stretches: Number of stretches of the scores.
+        residual_std: Residual standard deviation of each log's own fit.
     """
 
     logs: tuple[LogFactors, ...]
@@ -41,7 +40,7 @@ class LogStack:
 
     @classmethod
     def of(cls, logs: Sequence[LogFactors], columns: Sequence[int]) -> LogStack:
-        """Of `logs` whose equations have the same columns, over `columns` of the parameter vector."""
+        """Stack `logs` whose equations have the same columns, over `columns` of the parameter vector."""
         first, p = logs[0], len(columns)
         shape = len(logs), len(first.equations)
         grams, meats, squares = np.zeros((*shape, p + 1, p + 1)), np.zeros((*shape, p, p)), np.zeros((*shape, p))
@@ -60,14 +59,14 @@ class LogStack:
 
     @cached_property
     def _sizes(self) -> tuple[Array, Array]:
-        """Squares of the columns and the noise that they feel, `(logs, equations, columns)`."""
+        """Squares of the columns, and the noise of their scores; shape (logs, equations, columns)."""
         p = self.meats.shape[-1]
         own, noise = (np.diagonal(x, axis1=-2, axis2=-1)[..., :p] for x in (self.grams, self.meats))
         return own, noise
 
     @cached_property
     def weights(self) -> Array:
-        """w² of every equation: one over the variance of its noise, as its columns feel it."""
+        """w² of every equation: the inverse variance of its noise, averaged over its columns."""
         own, noise = self._sizes
         known = (own > 0.0) & (noise > 0.0)
         ratio = np.where(known, noise / np.where(known, own, 1.0), 0.0).sum(axis=-1)
@@ -81,22 +80,23 @@ class LogStack:
 
     @cached_property
     def ratios(self) -> Array:
-        """How much more the scores of each equation scatter than the spectrum of its residuals says, by the mean of
-        logarithms; 0: not known."""
+        """Geometric mean of the scores' scatter over the one that the residual spectrum predicts; 0 if unknown."""
         noise = self._sizes[1]
-        told = (noise > 0.0) & (self.squares > 0.0)
-        values = np.log(np.where(told, self.squares, 1.0) / np.where(told, noise, 1.0))
+        positive = (noise > 0.0) & (self.squares > 0.0)
+        values = np.log(np.where(positive, self.squares, 1.0) / np.where(positive, noise, 1.0))
         degrees = self.stretches - 1.0
         bias = {n: log_bias(n) for n in np.unique(degrees[degrees > 0.0]).tolist()}
         of = np.vectorize(lambda n: bias.get(n, 0.0), otypes=[float])(degrees)
-        mean = values.sum(axis=-1) / np.maximum(told.sum(axis=-1), 1)
+        mean = values.sum(axis=-1) / np.maximum(positive.sum(axis=-1), 1)
         known = (degrees > 0.0) & np.any(noise > 0.0, axis=-1)
-        return np.where(known, np.where(told.any(axis=-1), np.exp(mean) * of, 1.0), 0.0)
+        return np.where(known, np.where(positive.any(axis=-1), np.exp(mean) * of, 1.0), 0.0)
 
     @cached_property
-    def redness(self) -> tuple[Array, Array]:
-        """How much more of the noise each column feels than of white noise of the same size, as a logarithm; and where
-        that is known. Both `(logs, equations, columns)`."""
+    def colour(self) -> tuple[Array, Array]:
+        """Log ratio of the noise of each column's score to that of white noise, and where it is known.
+
+        Both have the shape (logs, equations, columns).
+        """
         own, noise = self._sizes
         white = own * (self.residual_std**2)[..., None]
         known = (white > 0.0) & (noise > 0.0)
@@ -104,16 +104,15 @@ class LogStack:
         return red, known.astype(float)
 
 
-def stacked(logs: Sequence[LogFactors], columns: Sequence[int]) -> Iterator[LogStack]:
-    """All `logs`, which must be usable, in their order, over `columns` of the parameter vector."""
+def stack_logs(logs: Sequence[LogFactors], columns: Sequence[int]) -> Iterator[LogStack]:
+    """Stack usable `logs` in their order, over `columns` of the parameter vector."""
     start = 0
     for k in range(1, len(logs) + 1):
-        if k == len(logs) or k - start == _MOST or not _alike(logs[k], logs[start]):
+        if k == len(logs) or k - start == _MAX_LOGS or not _same_columns(logs[k], logs[start]):
             yield LogStack.of(logs[start:k], columns)
             start = k
 
 
-def _alike(one: LogFactors, other: LogFactors) -> bool:
-    """Whether they have the same columns."""
+def _same_columns(one: LogFactors, other: LogFactors) -> bool:
     pairs = zip(one.equations, other.equations, strict=True)
     return all(a is b or np.array_equal(a.columns, b.columns) for a, b in pairs)

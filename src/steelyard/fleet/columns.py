@@ -1,4 +1,4 @@
-"""The tables of a fleet's run: which there are, and what each of their columns says."""
+"""The tables of a fleet run and the meaning of their columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TableField:
-    """A column of a table: its name, its type ("text", "number", "count", "yes/no" or "time"), and what it says."""
+    """A column of a table.
+
+    Attributes:
+        name: Name of the column.
+        type: "text", "number", "count", "yes/no" or "time".
+        about: Its meaning.
+    """
 
     name: str
     type: str
@@ -15,128 +21,128 @@ class TableField:
 
 
 def _fields(*lines: str) -> tuple[TableField, ...]:
-    """From lines of name, type and meaning."""
+    """Parse lines of name, type and meaning."""
     return tuple(TableField(*(part.strip() for part in line.split("|"))) for line in lines)
 
 
-_WHO = ("model | text | the robot's model", "robot | text | the robot")
-_LOG = "log | text | where the log lies"
-_JOINT = "joint | text | the joint; empty where it concerns none"
-# By name, with what a row is.
+_ROBOT = ("model | text | type of the robot", "robot | text | name of the robot")
+_LOG = "log | text | location of the log"
+_JOINT = "joint | text | name of the joint; empty if the row is about no joint"
+# By name: meaning of a row, and columns.
 TABLES: dict[str, tuple[str, tuple[TableField, ...]]] = {
     "logs": ("a log of the fleet's table", _fields(
-        *_WHO, _LOG,
-        "date | time | when it was logged, where that is known",
-        "temperature_c | number | of the robot or its surroundings, as the table says",
-        "load | text | what the robot carried, as the table says",
-        "used | yes/no | whether it could be used",
-        "reason | text | why not",
-        "samples | count | of the log",
-        "duration_s | number | of it",
-        "findings | count | rows of findings.parquet",
+        *_ROBOT, _LOG,
+        "date | time | date of the log; empty if unknown",
+        "temperature_c | number | temperature of the robot or its surroundings, from the fleet's table",
+        "load | text | load of the robot, from the fleet's table",
+        "used | yes/no | whether the log was used",
+        "reason | text | why it was not used",
+        "samples | count | number of samples",
+        "duration_s | number | length of the log",
+        "findings | count | number of its rows in findings.parquet",
     )),
     "robots": ("a robot", _fields(
-        *_WHO,
-        "logs | count | that the table names",
-        "logs_used | count | of these",
-        "samples | count | of the logs that were used",
-        "duration_s | number | of these",
-        "first | time | date of the first one",
-        "last | time | date of the last one",
-        "sharper | number | how much smaller its error bars are than by its own logs alone (median)",
-        "drifts | count | rows of drift.parquet",
-        "outliers | count | rows of outliers.parquet",
-        "file | text | its model in the run folder: a URDF, with its sidecar",
+        *_ROBOT,
+        "logs | count | number of its logs in the fleet's table",
+        "logs_used | count | number of logs that were used",
+        "samples | count | number of samples in the logs used",
+        "duration_s | number | total length of the logs used",
+        "first | time | date of the first log used",
+        "last | time | date of the last log used",
+        "sharper | number | ratio of the error bars from its own logs alone to those with all robots (median)",
+        "drifts | count | number of its rows in drift.parquet",
+        "outliers | count | number of its rows in outliers.parquet",
+        "file | text | its model in the run folder: a URDF with a sidecar",
     )),
     "parameters": ("a base parameter of a robot, or the gain of a joint's torque", _fields(
-        *_WHO,
-        "parameter | text | its name",
+        *_ROBOT,
+        "parameter | text | name of the parameter",
         "kind | text | links, gain, or the kind of its term: viscous, coulomb, offset and so on",
         _JOINT,
-        "unit | text | of all numbers in the row",
-        "estimate | number | by the robot's logs and those of its kin",
+        "unit | text | unit of all numbers in the row",
+        "estimate | number | value estimated from all robots of the type together",
         "error | number | its standard error",
-        "own_estimate | number | by the robot's own logs alone",
+        "own_estimate | number | value estimated from the robot's own logs alone",
         "own_error | number | its standard error",
-        "mean | number | of the robots of the model",
+        "mean | number | value of the mean robot of the type",
         "mean_error | number | its standard error",
         "robots_std | number | standard deviation between robots; empty for links",
-        "possible | number | in the model that is written, which can exist",
+        "possible | number | value in the written model, which is physically possible",
     )),
     "joints": ("a joint of a robot", _fields(
-        *_WHO, _JOINT,
-        "unit | text | of friction and residuals",
-        "friction | number | at the usual speed, all terms together",
+        *_ROBOT, _JOINT,
+        "unit | text | unit of friction and residuals",
+        "friction | number | friction at the usual speed, all terms together",
         "friction_error | number | its standard error",
-        "friction_mean | number | of the robots of the model",
-        "gain | number | by which part its torque is larger than the model's",
+        "friction_mean | number | friction of the mean robot of the type",
+        "gain | number | relative excess of its torque over the model",
         "gain_error | number | its standard error",
-        "residual | number | what the robot's model leaves of the torque in all its logs, root mean square",
-        "residual_ratio | number | the same over the median of the robots of the model",
+        "residual | number | root mean square residual of the robot's model in all its logs",
+        "residual_ratio | number | residual over the median of the robots of the type",
     )),
     "scores": ("a joint in a log", _fields(
-        *_WHO, _LOG, _JOINT,
-        "unit | text | of torques",
-        "rows | count | that were compared",
-        "torque | number | standard deviation of the measured one, filtered",
-        "residual | number | what the robot's model leaves of it, root mean square",
-        "residual_mean | number | what the mean robot leaves",
-        "residual_own | number | what a fit of this log alone leaves",
+        *_ROBOT, _LOG, _JOINT,
+        "unit | text | unit of torques",
+        "rows | count | number of rows that were compared",
+        "torque | number | standard deviation of the measured torque, filtered",
+        "residual | number | root mean square residual of the robot's model",
+        "residual_mean | number | root mean square residual of the mean robot",
+        "residual_own | number | root mean square residual of a fit to this log alone",
         "relative_error | number | residual / torque",
     )),
-    "findings": ("something that the check of a log found", _fields(
-        *_WHO, _LOG, _JOINT,
-        "kind | text | what was looked at: gap, sign, units and so on",
+    "findings": ("a finding of the check of a log", _fields(
+        *_ROBOT, _LOG, _JOINT,
+        "kind | text | kind of the finding: gap, sign, units and so on",
         "severity | text | note, warning or problem",
-        "message | text | what was seen",
-        "advice | text | what to do about it",
-        "count | count | how often it was seen",
+        "message | text | description",
+        "advice | text | remedy",
+        "count | count | how often it was found",
     )),
-    "differences": ("a kind of parameter on a joint of a model: how much its robots differ", _fields(
-        _WHO[0],
+    "differences": ("a kind of parameter on a joint of a robot type, with the difference between its robots", _fields(
+        _ROBOT[0],
         "kind | text | links, load mass and so on, gain, or the kind of a term",
-        "joint | text | the joint; of loads the link",
+        "joint | text | name of the joint; of the link for loads",
         "std | number | standard deviation between robots",
         "error | number | its standard error",
-        "log_std | number | between logs of one robot, beyond their error bars",
-        "unit | text | of these; 1: parts of the joint's torque",
-        "shown | yes/no | whether robots differ for sure, not by chance",
+        "log_std | number | standard deviation between logs of one robot, beyond their error bars",
+        "unit | text | unit of these; 1 is a part of the joint's torque",
+        "shown | yes/no | whether the difference is significant",
         "sharper | number | own error over pooled error, median over robots; empty for loads",
     )),
-    "drift": ("a change beyond chance", _fields(
-        *_WHO, _JOINT,
+    "drift": ("a significant change", _fields(
+        *_ROBOT, _JOINT,
         "what | text | friction, offset, gain or the kind of a term",
         "how | text | step or growth",
-        "since | time | its date",
-        "earliest | time | with latest what the date lies between at 95 %",
-        "latest | time | see earliest",
-        "size | number | by how much the last days differ from before",
+        "since | time | date of the change",
+        "earliest | time | lower end of the 95 % interval of the date",
+        "latest | time | upper end of the 95 % interval of the date",
+        "size | number | difference between the last days and before the change",
         "error | number | its standard error",
-        "unit | text | of these",
+        "unit | text | unit of size and error",
         "relative | number | size as a part of the joint's friction; of the torque for gains",
         "relative_error | number | its standard error",
-        "p | number | how often chance would do as much on this joint",
-        "sentence | text | all this in words",
+        "p | number | p-value of the joint",
+        "sentence | text | description of the change",
     )),
-    "outliers": ("something that does not belong, the surest first", _fields(
-        *_WHO,
-        "rank | count | from 1, within the model",
+    "outliers": ("an outlier, the most significant first", _fields(
+        *_ROBOT,
+        "rank | count | from 1, within the robot type",
         "kind | text | mapping, exchange, gear, friction, offset, gain or links",
-        "joints | text | that are concerned, with commas between",
-        "logs | count | that are concerned, where it is a matter of logs",
-        "log | text | the first of them",
-        "since | time | its date, where it has one",
-        "like | text | for an exchange, the robot whose arm it is now, where that is known",
-        "p | number | how often chance would do as much",
+        "joints | text | affected joints, separated by commas",
+        "logs | count | number of affected logs",
+        "log | text | first affected log",
+        "since | time | its date; empty without one",
+        "like | text | for an exchange, the robot that the arm comes from; empty if unknown",
+        "p | number | p-value",
         "score | number | −log₁₀ p",
         "sentence | text | the evidence",
     )),
     "days": ("a day of a robot's joint", _fields(
-        *_WHO, _JOINT,
+        *_ROBOT, _JOINT,
         "what | text | friction, offset, gain or the kind of a term",
-        "unit | text | of value and error",
-        "date | time | of the day",
-        "value | number | warmth taken out",
-        "error | number | its standard error, the usual scatter of days included",
+        "unit | text | unit of value and error",
+        "date | time | date of the day",
+        "value | number | value without the effect of warmth",
+        "error | number | its standard error, including the usual scatter of days",
     )),
 }  # fmt: skip

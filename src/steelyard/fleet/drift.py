@@ -1,11 +1,10 @@
-"""`fleet_drift`: friction, offset and torque gain of every joint over weeks and months, and what changed since when.
+"""`fleet_drift`: changes of friction, offset and torque gain of every joint over weeks and months, with their dates.
 
-Each log gives one value of every channel (`_channels.py`), with an error bar. What a robot does every day is taken out:
-warmth, by the temperature that the table states or else by the time since the first log of the day, and, where five
-joints move or more, the friction that they have in common. Days are compared, not logs. They scatter by more than
-their error bars, and usually wander a little; how much is learnt from all robots of the model together, by medians,
-which the few that have really changed do not lead. Then each joint is asked whether it has changed on any day, and the
-rate of false discoveries is kept over all joints of all robots.
+Each log gives one value of every channel (`_channels.py`) with an error bar. Warmth is removed, by the temperature in
+the table or else by the time since the first log of the day. With five or more joints, friction that they share is
+removed as well. Daily means are compared. They scatter by more than their error bars and often follow a slow random
+walk. Medians over all robots of the type estimate both, so the few robots that changed have little influence. Then each
+joint is tested for a change on any day, with a controlled false discovery rate over all joints of all robots.
 """
 
 from __future__ import annotations
@@ -17,22 +16,29 @@ from datetime import UTC, datetime
 import numpy as np
 
 from steelyard.fleet._channels import FRICTION_CHANNEL, Channel, channels_of, deviations
-from steelyard.fleet._days import Days, Scatter, learnt_scatter, noises, with_warmth, without_weather
+from steelyard.fleet._daily_series import (
+    DailySeries,
+    ResidualScale,
+    add_warmth_regressors,
+    estimate_residual_scale,
+    remove_common_friction,
+    series_blocks,
+)
 from steelyard.fleet._scan import ChangePoint, false_discovery, scan
 from steelyard.fleet.effects import GAIN_KIND
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.pooling import PooledFleet
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import with_error
 
-# Of the changes that are told, so many are false on the average.
+# Expected part of false ones among the reported changes.
 FALSE_DRIFTS = 0.05
-# What is told of one channel at most.
-_MOST = 3
-_SAYS = {
+# Largest number of changes of one channel.
+_MAX_CHANGES = 3
+_SENTENCES = {
     FRICTION_CHANNEL: "the friction of '{joint}' has {way} by {part} %",
-    "offset": "the torque of '{joint}' has an offset that has {way} by {part} % of its friction",
-    GAIN_KIND: "the torque of '{joint}' has {way} by {part} %: its gain has changed",
+    "offset": "the torque offset of '{joint}' has {way} by {part} % of its friction",
+    GAIN_KIND: "the torque gain of '{joint}' has {way} by {part} %",
     "": "the {what} friction of '{joint}' has {way} by {part} % of its friction",
 }
 
@@ -42,14 +48,14 @@ class DriftSeries:
     """A channel of a robot over time.
 
     Attributes:
-        robot: its name.
-        joint: the joint.
+        robot: Name of the robot.
+        joint: Name of the joint.
         what: "friction", the kind of a term, or "gain".
-        unit: of values and errors.
-        dates: of the days, seconds since 1970 (UTC).
-        values: the robot's own plus what each day differs by, warmth taken out.
-        errors: standard errors, the usual scatter of days included.
-        p: how often chance would look like a change; 1 where there are too few days.
+        unit: Unit of values and errors.
+        dates: Dates of the days, seconds since 1970 (UTC).
+        values: The robot's level plus the deviation of each day, without the effect of warmth.
+        errors: Standard errors including the usual scatter of days.
+        p: p-value of the most likely change; 1 if there are too few days.
     """
 
     robot: str
@@ -64,23 +70,23 @@ class DriftSeries:
 
 @dataclass(frozen=True)
 class Drift:
-    """A change of a robot's joint beyond chance.
+    """A significant change of a robot's joint.
 
     Attributes:
-        robot: its name.
-        joint: the joint.
-        what: the channel in which it is clearest.
+        robot: Name of the robot.
+        joint: Name of the joint.
+        what: Channel with the most significant change.
         how: "step" or "growth".
-        since: its date, seconds since 1970 (UTC).
-        earliest: with `latest` what the date lies between at 95 %.
-        latest: see `earliest`.
-        size: by how much the last days differ from what was before, in `unit`.
-        error: its standard error.
-        unit: of the size.
-        relative: the size as a part of the joint's friction (of the torque for gains).
-        relative_error: its standard error.
-        p: how often chance would do as much in this joint, on any day.
-        sentence: all this in words.
+        since: Its date, seconds since 1970 (UTC).
+        earliest: Lower end of the 95 % interval of the date.
+        latest: Upper end of this interval.
+        size: Difference between the last days and the level before, in `unit`.
+        error: Standard error of the size.
+        unit: Unit of the size.
+        relative: Size as a part of the joint's friction (of the torque for gains).
+        relative_error: Its standard error.
+        p: p-value of the joint, over all days.
+        sentence: Description in one sentence.
     """
 
     robot: str
@@ -101,17 +107,17 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class FleetDrift:
-    """What drifts in the robots of one model.
+    """Changes over time in the robots of one type.
 
     Attributes:
-        series: every channel of every robot, for curves.
-        drifts: what has changed, the surest first.
-        joints: how many joints of robots were asked.
-        rate: of false discoveries among `drifts`.
-        scatter: of days, beyond their error bars: by channel (joint, what), in its unit.
-        channels: what is followed.
-        days: every robot day by day, warmth taken out.
-        learnt: how days scatter.
+        series: Every channel of every robot, for curves.
+        drifts: Significant changes, the most significant first.
+        joints: Number of joints of all robots that were tested.
+        rate: False discovery rate of `drifts`.
+        scatter: Standard deviation of days beyond their error bars, by channel (joint, what), in the channel's unit.
+        channels: Channels that were followed.
+        days: Daily means of every robot, without the effect of warmth.
+        residual_scale: Usual scatter of days.
     """
 
     series: tuple[DriftSeries, ...]
@@ -120,39 +126,40 @@ class FleetDrift:
     rate: float
     scatter: dict[tuple[str, str], float]
     channels: tuple[Channel, ...]
-    days: tuple[Days, ...]
-    learnt: Scatter
+    days: tuple[DailySeries, ...]
+    residual_scale: ResidualScale
 
 
 def fleet_drift(fleet: PooledFleet, logs: Sequence[LogFactors], rate: float = FALSE_DRIFTS) -> FleetDrift:
-    """Follow every joint of the robots of one model, and tell what has changed.
+    """Follow every joint of the robots of one type over time and find significant changes.
 
     Args:
-        fleet: the robots, pooled.
-        logs: of all of them; those without a date, or that could not be used, count for nothing.
-        rate: of false discoveries.
+        fleet: The robots, pooled.
+        logs: Logs of all robots; logs without a date and unusable ones are ignored.
+        rate: False discovery rate.
     """
     dated = [log for log in logs if log.factor is not None and log.date is not None]
     with one_blas_thread():
         channels = channels_of(fleet)
-        followed = [_followed(fleet, name, dated, channels) for name in fleet.by_name]
-        return compared([d for d in followed if d is not None], channels, rate)
+        series = [_channel_series(fleet, name, dated, channels) for name in fleet.by_name]
+        return find_changes([s for s in series if s is not None], channels, rate)
 
 
-def compared(robots: Sequence[Days], channels: Sequence[Channel], rate: float = FALSE_DRIFTS) -> FleetDrift:
-    """What has changed in robots whose channels are known log by log.
+def find_changes(robots: Sequence[DailySeries], channels: Sequence[Channel], rate: float = FALSE_DRIFTS) -> FleetDrift:
+    """Find significant changes in series of channels.
 
     Args:
-        robots: log by log.
-        channels: what their columns are.
-        rate: of false discoveries.
+        robots: Series of all robots, log by log.
+        channels: Channels of their columns.
+        rate: False discovery rate.
     """
-    daily, scatter = learnt_scatter([with_warmth(d) for d in without_weather(robots, channels)])
+    series_by_log = [add_warmth_regressors(d) for d in remove_common_friction(robots, channels)]
+    daily, scale = estimate_residual_scale(series_by_log)
     series: list[DriftSeries] = []
     by_joint: dict[tuple[int, str], list[tuple[float, int, ChangePoint]]] = {}
     for r, days in enumerate(daily):
         made: dict[int, DriftSeries] = {}
-        for noise in noises(days, scatter, range(len(channels))):
+        for noise in series_blocks(days, scale, range(len(channels))):
             found = scan(noise.z, noise.C, noise.t, noise.degrees)
             errors = np.sqrt(np.diagonal(noise.C, axis1=1, axis2=2))
             for n, (c, change) in enumerate(zip(noise.channels.tolist(), found, strict=True)):
@@ -164,27 +171,29 @@ def compared(robots: Sequence[Days], channels: Sequence[Channel], rate: float = 
                     by_joint.setdefault((r, own.joint), []).append((p_own, c, change))
         series += [made[c] for c in sorted(made)]
     keys = sorted(by_joint)
-    # A joint has several channels that tell of much the same: its p is that of its best, times their number.
+    # The channels of a joint overlap; its p-value is the smallest one times their number.
     p = np.array([min(1.0, min(x[0] for x in by_joint[k]) * len(by_joint[k])) for k in keys])
     real = false_discovery(p, rate)
-    told: list[Drift] = []
+    drifts: list[Drift] = []
     limit = float(p[real].max()) if real.any() else 0.0
     for k, key in enumerate(keys):
         if real[k]:
-            told += _all_changes(daily[key[0]], channels, scatter, by_joint[key], limit, float(p[k]))
-    told.sort(key=lambda one: (one.p, one.robot, one.joint, one.since))
-    usual = {(c.joint, c.what): float(np.sqrt(s)) for c, s in zip(channels, scatter.day, strict=False)}
-    return FleetDrift(tuple(series), tuple(told), len(keys), rate, usual, tuple(channels), tuple(daily), scatter)
+            drifts += _all_changes(daily[key[0]], channels, scale, by_joint[key], limit, float(p[k]))
+    drifts.sort(key=lambda one: (one.p, one.robot, one.joint, one.since))
+    usual = {(c.joint, c.what): float(np.sqrt(s)) for c, s in zip(channels, scale.day, strict=False)}
+    return FleetDrift(tuple(series), tuple(drifts), len(keys), rate, usual, tuple(channels), tuple(daily), scale)
 
 
-def _followed(fleet: PooledFleet, name: str, dated: Sequence[LogFactors], channels: Sequence[Channel]) -> Days | None:
-    """The logs of a robot in the order of their dates, and what each says of the channels."""
+def _channel_series(
+    fleet: PooledFleet, name: str, dated: Sequence[LogFactors], channels: Sequence[Channel]
+) -> DailySeries | None:
+    """Evaluate the channels of one robot in each of its logs, in the order of dates."""
     own = sorted((log for log in dated if log.robot == name), key=lambda log: (log.date or 0.0, log.url))
     if not own:
         return None
     robot = fleet.by_name[name]
     values, variances = deviations(fleet, robot, own, channels)
-    return Days(
+    return DailySeries(
         name,
         np.array([log.date for log in own], dtype=float),
         np.array([np.nan if log.temperature is None else log.temperature for log in own], dtype=float),
@@ -196,26 +205,26 @@ def _followed(fleet: PooledFleet, name: str, dated: Sequence[LogFactors], channe
 
 
 def _all_changes(
-    days: Days,
+    days: DailySeries,
     channels: Sequence[Channel],
-    scatter: Scatter,
+    scale: ResidualScale,
     found: Sequence[tuple[float, int, ChangePoint]],
     limit: float,
     p: float,
 ) -> list[Drift]:
-    """The changes of a joint: the clearest channel's, those after it, those of channels that changed at other times."""
+    """List the changes of a joint: of its most significant channel, later ones, and those of other channels."""
     out: list[Drift] = []
     for p_own, c, change in sorted(found, key=lambda one: (one[0], one[1])):
-        told = min(1.0, p_own * len(found))
-        if told > limit:
+        channel_p = min(1.0, p_own * len(found))
+        if channel_p > limit:
             break
-        noise = noises(days, scatter, [c])[0]
+        noise = series_blocks(days, scale, [c])[0]
         along: list[Array] = []
         next_change: ChangePoint | None = change
-        while next_change is not None and min(1.0, next_change.p * len(found)) <= limit and len(along) < _MOST:
-            own_p = min(told, p) if not along else next_change.p * len(found)
-            one = _told(days, channels[c], c, next_change, noise.t, own_p)
-            # The same event in another channel of the joint is no news.
+        while next_change is not None and min(1.0, next_change.p * len(found)) <= limit and len(along) < _MAX_CHANGES:
+            own_p = min(channel_p, p) if not along else next_change.p * len(found)
+            one = _as_drift(days, channels[c], c, next_change, noise.t, own_p)
+            # Another channel of the joint may show the same event.
             if not any(o.what != one.what and o.earliest <= one.latest and one.earliest <= o.latest for o in out):
                 out.append(one)
             along.append(next_change.template)
@@ -223,11 +232,11 @@ def _all_changes(
     return out
 
 
-def _told(days: Days, channel: Channel, c: int, change: ChangePoint, t: Array, p: float) -> Drift:
+def _as_drift(days: DailySeries, channel: Channel, c: int, change: ChangePoint, t: Array, p: float) -> Drift:
     part, error = change.size / days.units[c], change.error / days.units[c]
     since, earliest, latest = float(t[change.start]), float(t[change.first]), float(t[change.last])
-    words = _SAYS.get(channel.what, _SAYS[""]).format(
-        joint=channel.joint, what=channel.what, way="risen" if change.size > 0.0 else "fallen",
+    words = _SENTENCES.get(channel.what, _SENTENCES[""]).format(
+        joint=channel.joint, what=channel.what, way="increased" if change.size > 0.0 else "decreased",
         part=with_error(100.0 * abs(part), 100.0 * error),
     )  # fmt: skip
     when = f"growing since {day_text(since)}" if change.ramp else f"since {day_text(since)}"
@@ -240,5 +249,5 @@ def _told(days: Days, channel: Channel, c: int, change: ChangePoint, t: Array, p
 
 
 def day_text(seconds: float) -> str:
-    """The day of a moment, `seconds` since 1970, as 2026-03-01."""
+    """Format the date of a time, `seconds` since 1970, as 2026-03-01."""
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d")

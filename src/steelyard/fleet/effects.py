@@ -1,10 +1,9 @@
-"""`FleetDesign`: what robots of one model share, and in which ways each may differ from its kin.
+"""`FleetDesign`: parameters that robots of one type share, and effects of each robot.
 
-Every number of a robot is that of its model plus effects of its own. Friction, offset and whatever else a term states
-are one effect each; what the last link carries is ten (mass, moments, inertia of a load); the gain of a joint's torque
-sensor or drive is one, which scales all that acts on that joint; and the links, which are said to be equal, have one
-per base parameter, too, so that a wrong claim of equality shows. How large the effects of a kind are on a joint is a
-variance, and that is estimated.
+Every parameter of a robot is that of the mean robot plus effects. Friction, offset and other joint terms have one
+effect each. The load of the last link has ten (mass, moments, inertia). The gain of a joint's torque sensor or drive
+has one, which scales the whole torque of that joint. The links are assumed equal, but also have one effect per base
+parameter, so that the data can contradict. The size of the effects of a kind on a joint is an estimated variance.
 """
 
 from __future__ import annotations
@@ -19,23 +18,22 @@ from numpy.typing import NDArray
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 
-# Kinds that no term states.
+# Kinds that are not kinds of joint terms.
 LINKS_KIND, LOAD_KIND, GAIN_KIND = "links", "load", "gain"
-# What is expected of the differences between robots before any was seen, as a part of the joint's torque: an order of
-# magnitude, which a handful of robots overrules.
+# Prior standard deviations between robots, as a part of the joint's torque; an order of magnitude is enough.
 _EXPECTED = {LINKS_KIND: 0.01, LOAD_KIND: 0.05, GAIN_KIND: 0.03}
 _EXPECTED_OWN = 0.1
 
 
 @dataclass(frozen=True)
 class EffectGroup:
-    """Effects that have one variance: a kind of parameter on one joint.
+    """Effects with a common variance: a kind of parameter on one joint.
 
     Attributes:
         kind: "links", "load", "gain", or the kind of a term such as "viscous".
-        joint: the joint's name; of links that of the joint before the link, of loads the link's.
-        expected: its standard deviation before anything was seen, as a part of the torque.
-        per_log: whether it may also differ from log to log of one robot, as friction does.
+        joint: Name of the joint; for links of the joint before the link, for loads of the link.
+        expected: Prior standard deviation as a part of the torque.
+        per_log: Whether it may also differ between logs of one robot, as friction does.
     """
 
     kind: str
@@ -46,24 +44,23 @@ class EffectGroup:
 
 @dataclass(frozen=True, eq=False)
 class FleetDesign:
-    """The unknowns of a fleet: base parameters of the model, and effects of each robot.
+    """The unknowns of robots of one type: base parameters and effects of each robot.
 
-    Robots are written in p + E coordinates: the base parameters, then the gain of every equation (0 where the torque is
-    the model's).
+    A robot has p + E coordinates: the base parameters, then the gain of every equation (0 for the modelled torque).
 
     Attributes:
-        names: of the base parameters.
-        units: of each.
-        independent: their columns in the parameter vector, as factors have them.
-        kinds: of each: "links" where all robots of a model share it, else the kind of its term.
-        joints: of each, the joint it belongs to.
-        equations: names of the joints whose torque is used.
-        friction: whether each takes energy out of the robot, as friction does.
-        load: what a load's parameters add to the base parameters, `(base parameters, load parameters)`.
-        load_names: of a load's parameters.
-        load_link: the name of the link that carries it.
-        structure_std: of each base parameter, how far it hangs on the choice of the terms, which all robots share;
-            empty where nobody knows.
+        names: Names of the base parameters.
+        units: Unit of each base parameter.
+        independent: Their columns in the parameter vector of factors.
+        kinds: "links" for base parameters that all robots share, else the kind of the term.
+        joints: Joint of each base parameter.
+        equations: Names of the joints whose torque is used.
+        friction: Whether each base parameter dissipates energy.
+        load: Effect of a load on the base parameters, shape (base parameters, load parameters).
+        load_names: Names of the load parameters.
+        load_link: Name of the link that carries the load.
+        structure_std: Standard deviation of each base parameter due to the choice of the terms, which all robots share;
+            empty if unknown.
     """
 
     names: tuple[str, ...]
@@ -80,13 +77,19 @@ class FleetDesign:
 
     @classmethod
     def of(cls, base: BaseParameters, equations: Sequence[str], structure_std: Sequence[float] = ()) -> FleetDesign:
-        """The design of a robot's `base` parameters, whose rows have these `equations`; `structure_std` as above."""
+        """Make the design of a robot type.
+
+        Args:
+            base: Base parameters.
+            equations: Names of the joints whose torque is used.
+            structure_std: Standard deviation of each base parameter due to the choice of the terms.
+        """
         robot, links = base.robot, base.robot.inertial_count
         kinds = [LINKS_KIND] * links
         joints = [robot.joint_names[min(k // 10, robot.dof - 1)] for k in range(links)]
         kinds += base.terms.per_parameter(lambda term, _: LINKS_KIND if term.inertial else term.kind)
         joints += base.terms.per_parameter(lambda _, c: c.name or robot.joint_names[c.index])
-        rubs = [False] * links + base.terms.per_parameter(lambda term, _: term.dissipative)
+        friction = [False] * links + base.terms.per_parameter(lambda term, _: term.dissipative)
         parents = {link.parent for link in robot.links}
         tips = [n for n in range(len(robot.links)) if n not in parents]
         own = [k for k in range(10 * tips[-1], 10 * tips[-1] + 10) if np.any(base.matrix[:, k])] if tips else []
@@ -97,7 +100,7 @@ class FleetDesign:
             tuple(kinds[k] for k in base.independent),
             tuple(joints[k] for k in base.independent),
             tuple(equations),
-            tuple(rubs[k] for k in base.independent),
+            tuple(friction[k] for k in base.independent),
             base.matrix[:, own],
             tuple(base.parameters[k].name for k in own),
             robot.links[tips[-1]].name if tips else "",
@@ -106,7 +109,7 @@ class FleetDesign:
 
     @cached_property
     def structure_variance(self) -> Array:
-        """Of a robot's coordinates, what no number of logs and robots averages away: a matrix."""
+        """Covariance of a robot's coordinates due to the choice of the terms; more data do not reduce it."""
         out = np.zeros((self.size, self.size))
         if self.structure_std:
             out[: self.rank, : self.rank] = np.diag(np.square(self.structure_std))
@@ -114,22 +117,22 @@ class FleetDesign:
 
     @property
     def rank(self) -> int:
-        """How many base parameters there are."""
+        """Number of base parameters."""
         return len(self.names)
 
     @property
     def size(self) -> int:
-        """How many coordinates a robot is written in."""
+        """Number of coordinates of a robot."""
         return self.rank + len(self.equations)
 
     @cached_property
     def own(self) -> NDArray[np.bool_]:
-        """Which base parameters are each robot's own."""
+        """Base parameters that each robot has for itself."""
         return np.array([kind != LINKS_KIND for kind in self.kinds], dtype=bool)
 
     @cached_property
-    def ways(self) -> Array:
-        """The effects in the coordinates of a robot, not scaled, `(coordinates, effects)`."""
+    def effects_matrix(self) -> Array:
+        """Unscaled effects in the coordinates of a robot, shape (coordinates, effects)."""
         out = np.zeros((self.size, self.size + self.load.shape[1]))
         out[: self.size, : self.size] = np.eye(self.size)
         out[: self.load.shape[0], self.size :] = self.load
@@ -158,19 +161,18 @@ class FleetDesign:
         )
 
     def scales(self, grams: Array) -> Array:
-        """What each effect is by which a joint's torque changes by as much as it is (root mean square); 0 where no log
-        shows the effect.
+        """Compute the size of each effect that changes the joint torque by its root mean square; 0 if not identifiable.
 
         Args:
             grams: [A y]ᵀ[A y] of many logs, by equation.
         """
         torque = np.maximum(grams[:, -1, -1], 1e-300)
-        ways = self.ways[: self.rank]
-        power = np.einsum("pk,epq,qk,e->k", ways, grams[:, :-1, :-1], ways, 1.0 / torque, optimize=True)
+        effects = self.effects_matrix[: self.rank]
+        power = np.einsum("pk,epq,qk,e->k", effects, grams[:, :-1, :-1], effects, 1.0 / torque, optimize=True)
         power[self.rank : self.size] = torque > 1e-300  # a gain is a part of the torque already
         return np.where(power > 1e-20, 1.0 / np.sqrt(np.maximum(power, 1e-20)), 0.0)
 
 
 def _dimension(name: str) -> str:
-    """What a parameter of a link measures, by its name: m1, mx1, Ixx1."""
+    """Return the quantity of a link parameter by its name: m1, mx1, Ixx1."""
     return "inertia" if name[0] in "IJ" else "moment" if name[1:2] in ("x", "y", "z") else "mass"

@@ -1,4 +1,4 @@
-"""`identify_fleet`: a table of robots and their logs in, what they are and what differs between them out."""
+"""`identify_fleet`: identifies all robots of a fleet from a table of robots and logs, and finds their differences."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.fleet.gathering import FleetFactors, gather_fleet
-from steelyard.fleet.models import FoundModel, file_names, find_model, model_files
 from steelyard.fleet.results import fleet_tables, table_files
+from steelyard.fleet.robot_types import FittedRobotType, file_names, fit_robot_type, robot_type_files
+from steelyard.fleet.run_fleet import FleetFactors, run_fleet
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.table import Fleet, read_fleet
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
@@ -27,69 +27,69 @@ CHECKS = ("some", "all", "none")
 
 @dataclass(frozen=True, eq=False)
 class FleetOutcome(Viewed):
-    """What a fleet's logs told.
+    """Results of a fleet.
 
     Attributes:
-        factors: of every log, robot and model.
+        factors: Factors of every log, robot and robot type.
     """
 
     why_null: ClassVar = {
-        "logs/*/date": "Nobody says when it was logged.",
-        "logs/*/temperature": "Nobody says.",
-        "logs/*/load": "Nobody says.",
+        "logs/*/date": "The fleet's table does not state it.",
+        "logs/*/temperature": "The fleet's table does not state it.",
+        "logs/*/load": "The fleet's table does not state it.",
         "models/*/terms/*/where": "On every joint.",
     }
 
     factors: FleetFactors
 
     @property
-    def models(self) -> Mapping[str, FoundModel]:
-        """What follows of each model's robots, by the model's name; worked out when it is first asked for."""
-        return self._found[0]
+    def robot_types(self) -> Mapping[str, FittedRobotType]:
+        """Results of each robot type, by its name; computed on first use."""
+        return self._results[0]
 
     @property
-    def silent(self) -> Mapping[str, str]:
-        """Models of which nothing can be said, and why."""
-        return self._found[1]
+    def failures(self) -> Mapping[str, str]:
+        """Reasons why robot types have no results, by their names."""
+        return self._results[1]
 
     @cached_property
-    def _found(self) -> tuple[dict[str, FoundModel], dict[str, str]]:
+    def _results(self) -> tuple[dict[str, FittedRobotType], dict[str, str]]:
         own, begun = self.factors, time.monotonic()
-        models: dict[str, FoundModel] = {}
-        silent = {
+        types: dict[str, FittedRobotType] = {}
+        failures = {
             name: next(log.skipped for log in own.logs_of(name))
-            for name in own.fleet.models
+            for name in own.fleet.robot_types
             if name not in own.settings
         }
         for name, study in own.studies.items():
-            robots = [robot for robot, model in own.fleet.robots.items() if model == name]
+            robots = [robot for robot, robot_type in own.fleet.robots.items() if robot_type == name]
             tell_progress(f"Comparing the robots of '{name}'")
             try:
                 doubt = study.settings.structure_std
-                models[name] = find_model(name, study.study.base, own.logs_of(name), robots, structure_std=doubt)
+                types[name] = fit_robot_type(name, study.study.base, own.logs_of(name), robots, structure_std=doubt)
             except SteelyardError as why:
-                silent[name] = str(why)
+                failures[name] = str(why)
         own.tally.seconds["comparing"] = time.monotonic() - begun
-        return models, silent
+        return types, failures
 
     @cached_property
     def tables(self) -> dict[str, Any]:
-        """The tables of the run folder, as those of `pyarrow` (`steelyard.fleet.results`)."""
+        """Tables of the run folder as `pyarrow` tables (`steelyard.fleet.results`)."""
         robots = self.factors.fleet.robots
-        made = (robot for model in self.models.values() for robot in model.estimates)
-        files = {robot: f"models/{self._called[robot]}.urdf" for robot in made}
-        return fleet_tables(robots, self.factors.logs, tuple(self.models.values()), files)
+        fitted = (robot for one in self.robot_types.values() for robot in one.estimates)
+        files = {robot: f"models/{self._stems[robot]}.urdf" for robot in fitted}
+        return fleet_tables(robots, self.factors.logs, tuple(self.robot_types.values()), files)
 
     @cached_property
-    def _called(self) -> dict[str, str]:
-        """What the files of every robot are called, and of every model, by its name after a slash."""
+    def _stems(self) -> dict[str, str]:
+        """Names of the files of every robot, and of every robot type by its name after a slash."""
         fleet = self.factors.fleet
-        stems = file_names([*fleet.robots, *fleet.models])
-        return dict(zip((*fleet.robots, *(f"/{name}" for name in fleet.models)), stems, strict=True))
+        stems = file_names([*fleet.robots, *fleet.robot_types])
+        return dict(zip((*fleet.robots, *(f"/{name}" for name in fleet.robot_types)), stems, strict=True))
 
     @property
     def skipped(self) -> dict[str, str]:
-        """The logs that could not be used, by where they lie, and why."""
+        """Reasons why logs could not be used, by their locations."""
         shown = {log.url: log.shown for log in self.factors.fleet.logs}
         return {shown[log.url]: log.skipped for log in self.factors.logs if log.factor is None}
 
@@ -110,27 +110,27 @@ class FleetOutcome(Viewed):
             for robot, factors in own.robots.items()
         ]  # fmt: skip
         models = {
-            name: {"key": made.key, "cutoff_hz": made.cutoff_hz, "scheme": made.scheme, "terms": made.terms,
-                   "chosen_from": made.chosen_from}
-            for name, made in own.settings.items()
+            name: {"key": chosen.key, "cutoff_hz": chosen.cutoff_hz, "scheme": chosen.scheme, "terms": chosen.terms,
+                   "chosen_from": chosen.chosen_from}
+            for name, chosen in own.settings.items()
         }  # fmt: skip
-        judged = [model.judged for model in self.models.values()]
+        judged = [one.judged for one in self.robot_types.values()]
         drifts = [d.sentence for one in judged for d in one.drift.drifts]
         outliers = [o.sentence for one in judged for o in one.outliers]
         document = {"schema": 1, "fleet": own.fleet.source, "models": models, "robots": robots, "logs": logs}
-        document |= {"outliers": outliers, "changes": drifts, "without_models": dict(self.silent)}
+        document |= {"outliers": outliers, "changes": drifts, "without_models": dict(self.failures)}
         return explained({**document, "run": asdict(own.tally)}, self.why_null)
 
     def files(self) -> dict[str, Content]:
         out: dict[str, Content] = {
-            f"settings/{name}.json": json_text(explained(made.to_json(), _NULL_SETTINGS))
-            for name, made in self.factors.settings.items()
+            f"settings/{name}.json": json_text(explained(chosen.to_json(), _NULL_SETTINGS))
+            for name, chosen in self.factors.settings.items()
         }
         out |= table_files(self.tables)
-        for name, model in self.models.items():
-            described = self.factors.fleet.models[name].description
-            source = Path(described) if not is_url(described) and os.path.isfile(described) else None
-            out |= model_files(model, {**self._called, "": self._called[f"/{name}"]}, source)
+        for name, fitted in self.robot_types.items():
+            description = self.factors.fleet.robot_types[name].description
+            source = Path(description) if not is_url(description) and os.path.isfile(description) else None
+            out |= robot_type_files(fitted, {**self._stems, "": self._stems[f"/{name}"]}, source)
         return out
 
     def view(self) -> Presentation:
@@ -156,28 +156,27 @@ def identify_fleet(
     plain: bool = False,
     progress: Watch | None = None,
 ) -> FleetOutcome:
-    """Go through all logs of a fleet, each once, and merge what they tell by robot and by model.
+    """Process each log of a fleet once, merge the results by robot and robot type, and compare the robots.
 
     Args:
-        fleet: robots, models and logs: a `Fleet`, or what `read_fleet` reads.
-        store: the folder in which what logs left is kept, for this run and the next; None: in memory.
-        workers: processes of this machine; 0: none but this one, without Dask; None: one for every core.
-        scheduler: the address of a running scheduler of Dask, such as "tls://host:8786", instead of these. It can run
-            code as you: name your own alone.
-        insecure_scheduler: accept an address without TLS, where every computer of that network is to be trusted.
-        choose_again: choose the terms, filters and cut-offs of the models anew; else those of the store stand.
-        check: "all" looks at every log as `check_log` does, "some" at those that are unlike the others, "none" at none.
-        terms: joint terms by name or as objects; default: a search on a few logs of each model adds to the usual ones.
-        plain: take the usual terms as they are, without a search.
-        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
+        fleet: Robots, robot types and logs: a `Fleet`, or a source for `read_fleet`.
+        store: Folder that keeps the factors of logs for later runs; None: in memory only.
+        workers: Number of processes on this machine; 0: this process only, without Dask; None: one per core.
+        scheduler: Address of a running Dask scheduler to use instead, such as "tls://host:8786". It can run code as
+            you, so name only your own.
+        insecure_scheduler: Accept an address without TLS; only for a network whose computers you all trust.
+        choose_again: Choose terms, filters and cut-offs of the robot types again instead of using those of the store.
+        check: Logs to check in full, as `check_log` does: "all", "some" (those unlike the others) or "none".
+        terms: Joint terms by name or as objects; default: the usual ones and those that a search on a few logs adds.
+        plain: Use the usual terms without a search.
+        progress: Callback for progress (`steelyard.ground.progress`).
     """
     if check not in CHECKS:
         raise UnknownNameError("extent of the check", check, CHECKS)
     listed = fleet if isinstance(fleet, Fleet) else read_fleet(fleet)
-    kept = store if isinstance(store, FactorStore) else FactorStore(None if store is None else Path(store))
-    options = {"terms": terms, "plain": plain}
-    found = gather_fleet(
-        listed, kept, workers, scheduler, choose_again=choose_again, check=check, options=options,
-        insecure=insecure_scheduler,
+    factor_store = store if isinstance(store, FactorStore) else FactorStore(None if store is None else Path(store))
+    factors = run_fleet(
+        listed, factor_store, workers, scheduler, choose_again=choose_again, check=check,
+        options={"terms": terms, "plain": plain}, insecure=insecure_scheduler,
     )  # fmt: skip
-    return FleetOutcome(found)
+    return FleetOutcome(factors)

@@ -1,8 +1,8 @@
-"""Logs that do not belong to their robots: a joint's torque turned, in another unit, or that of another joint.
+"""Finds logs with a wrong mapping: a joint's torque has the wrong sign or unit, or belongs to another joint.
 
-Asked before anything is pooled: a log whose channels are mixed up says nothing of its robot. The links are those that
-most logs of the model agree on; friction and offset may be anything, for a gear may fail. What the torque of a joint
-then still lacks, as a part of its square, is compared with that of all logs of the model.
+This runs before the robots are pooled, because such a log says nothing about its robot. The links are fixed at the
+values that most logs of the type agree on. Friction and offset are free, because a gear may have failed. The remaining
+part of the squared torque of each joint is compared with that of all logs of the type.
 """
 
 from __future__ import annotations
@@ -13,46 +13,47 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.fleet._between import other_loads
 from steelyard.fleet._information import usual_parameters
 from steelyard.fleet._scan import false_discovery
-from steelyard.fleet._stacks import LogStack, stacked
+from steelyard.fleet._stacks import LogStack, stack_logs
+from steelyard.fleet._variances import have_other_load
 from steelyard.fleet.effects import FleetDesign
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import percent
 from steelyard.ground.remote import shown_address
 
-# Of the logs that are told, so many belong after all, on the average.
+# Expected part of correct logs among the reported ones.
 FALSE_LOGS = 0.01
-# A joint of which less than this part of the squared torque is unexplained is not worth a word.
-_WORTH = 0.2
-# A mistake explains it if it leaves less than this part of what was unexplained.
+# Smallest unexplained part of a joint's squared torque that is reported.
+_MIN_UNEXPLAINED = 0.2
+# A fault explains the torque if it leaves less than this part of what was unexplained.
 _EXPLAINS = 0.2
-# Friction of less than this multiple of the usual gives power to the joint.
+# Friction below this multiple of the usual drives the joint.
 _DRIVES = -0.5
-# Torques that an exchange accounts for are as large as those of the other joint, to this factor (as a logarithm).
-_AS_LARGE = 0.25
-# Rounds in which the links are fitted to the logs that agree, and how much more than usual these may lack.
+# Largest log ratio of torques at which an exchange of joints explains them.
+_SIZE_TOLERANCE = 0.25
+# Number of rounds in which the links are fitted to the logs that agree, and largest ratio of their unexplained part to
+# the usual one.
 _ROUNDS, _AGREES = 4, 4.0
-# So many logs are enough to know the links by.
-_ENOUGH = 200
-# Findings of the check that say what is wrong with a mapping.
+# Largest number of logs that the links are fitted to.
+_MAX_LOGS = 200
+# Findings of the check about faults of a mapping.
 _MAPPING = ("order", "sign", "torque_scale", "degrees", "position_sign", "zero", "clock", "coupled", "velocity_sign")
 
 
 @dataclass(frozen=True)
 class OddLog:
-    """A log that does not belong.
+    """A log with a wrong mapping.
 
     Attributes:
-        robot: whose it is said to be.
-        url: where it lies.
-        kind: "sign", "factor", "exchange" (of joints), or "unlike" where none of them accounts for it.
-        joints: that are concerned.
-        unexplained: the part of the squared torque, in the worst joint, that links, friction and offset leave.
-        p: how often a log that belongs would leave as much.
-        sentence: the evidence.
+        robot: Robot that the log is listed for.
+        url: Location of the log.
+        kind: "sign", "factor", "exchange" (of joints), or "unlike" if none of them explains it.
+        joints: Affected joints.
+        unexplained: Part of the squared torque of the worst joint that links, friction and offset do not explain.
+        p: p-value.
+        sentence: The evidence.
     """
 
     robot: str
@@ -65,10 +66,20 @@ class OddLog:
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
-    """Logs, and per equation, all `(logs, equations)`: what is left of the torque's square with the usual parameters,
-    as it is and turned; with friction of its own, if turned, and if it is scaled; by which factor; its friction as a
-    multiple of the usual; sizes of torques as they are and should be."""
+class _Unexplained:
+    """Unexplained parts of squared torques, shape (logs, equations).
+
+    Attributes:
+        usual: With the usual parameters.
+        usual_turned: The same for the opposite sign of the torque.
+        left: With fitted friction and offset.
+        turned: The same for the opposite sign of the torque.
+        scaled: With fitted friction, offset and factor of the torque.
+        factor: This factor.
+        friction: Fitted friction as a multiple of the usual.
+        size: Root mean square torque.
+        expected: Root mean square torque by the usual parameters.
+    """
 
     usual: Array
     usual_turned: Array
@@ -80,18 +91,18 @@ class _Look:
     size: Array
     expected: Array
 
-    def of(self, log: int) -> _Look:
-        """That of one log."""
-        return _Look(*(getattr(self, f.name)[log] for f in fields(self)))
+    def of(self, log: int) -> _Unexplained:
+        """Select one log."""
+        return _Unexplained(*(getattr(self, f.name)[log] for f in fields(self)))
 
 
 def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALSE_LOGS) -> tuple[OddLog, ...]:
-    """The logs of one model that do not belong, the clearest first.
+    """Find the logs of one robot type with a wrong mapping, the most significant first.
 
     Args:
-        design: base parameters and effects of the model.
-        logs: of all its robots.
-        rate: of false ones among those that are told.
+        design: Base parameters and effects.
+        logs: Logs of all robots.
+        rate: False discovery rate.
     """
     usable = [log for log in logs if log.factor is not None]
     if len(usable) < 3:
@@ -99,27 +110,29 @@ def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALS
     with one_blas_thread():
         loaded = _other_load(usable)
         plain = [log for log, other in zip(usable, loaded, strict=True) if not other]
-        some = plain[:: -(-len(plain) // _ENOUGH)]
-        weighted = np.concatenate([stack.weighted for stack in stacked(some, design.independent)])
+        some = plain[:: -(-len(plain) // _MAX_LOGS)]
+        weighted = np.concatenate([stack.weighted for stack in stack_logs(some, design.independent)])
         agree = np.ones(len(some), dtype=bool)
         for _ in range(_ROUNDS):
             beta = usual_parameters(weighted[agree])
-            left = _looked(design, some, beta).left
+            left = _unexplained(design, some, beta).left
             worst = np.nanmax(left / np.maximum(np.nanmedian(left, axis=0), 1e-4), axis=1)
             now = worst <= max(_AGREES * float(np.median(worst)), _AGREES)
             if now.sum() == agree.sum() or now.sum() < 0.5 * len(some):
                 break
             agree = now
-        looks = _looked(design, usable, beta, loaded)
-        left = looks.left
+        parts = _unexplained(design, usable, beta, loaded)
+        left = parts.left
     p = _p_values(left)
-    # Friction that drives the joint, where the torque is not the usual one either: it is turned.
-    drives = (looks.friction < _DRIVES) & (looks.usual > 1.0)
-    p = np.where(drives, np.fmin(p, _p_values(looks.usual)), p)
-    worth = (left > _WORTH) | drives
-    asked = np.where(np.isfinite(p) & worth, p, 1.0)
-    real = false_discovery(asked.ravel(), rate).reshape(asked.shape) & worth
-    out = [_told(design, usable[n], looks.of(n), real[n], asked[n]) for n in np.flatnonzero(real.any(axis=1)).tolist()]
+    # Friction that drives the joint and an unusual torque together are a wrong sign.
+    drives = (parts.friction < _DRIVES) & (parts.usual > 1.0)
+    p = np.where(drives, np.fmin(p, _p_values(parts.usual)), p)
+    large = (left > _MIN_UNEXPLAINED) | drives
+    tested = np.where(np.isfinite(p) & large, p, 1.0)
+    real = false_discovery(tested.ravel(), rate).reshape(tested.shape) & large
+    out = [
+        _explain(design, usable[n], parts.of(n), real[n], tested[n]) for n in np.flatnonzero(real.any(axis=1)).tolist()
+    ]
     return tuple(sorted(out, key=lambda one: (one.p, -one.unexplained, one.url)))
 
 
@@ -134,39 +147,39 @@ def _p_values(left: Array) -> Array:
 
 
 def _other_load(logs: Sequence[LogFactors]) -> NDArray[np.bool_]:
-    """Of each log, whether the table gives it another load than most logs of its robot have."""
+    """Return for each log whether its load differs from the usual load of its robot."""
     out = np.zeros(len(logs), dtype=bool)
     of_robot: dict[str, list[int]] = {}
     for n, log in enumerate(logs):
         of_robot.setdefault(log.robot, []).append(n)
     for own in of_robot.values():
-        out[own] = other_loads([logs[n] for n in own])
+        out[own] = have_other_load([logs[n] for n in own])
     return out
 
 
-def _looked(
+def _unexplained(
     design: FleetDesign, logs: Sequence[LogFactors], beta: Array, loaded: NDArray[np.bool_] | None = None
-) -> _Look:
-    """All `logs`; what a load changes may be anything in those that are `loaded`."""
+) -> _Unexplained:
+    """Compute the unexplained parts of `logs`; in those that are `loaded` the parameters of the load are free."""
     other = np.zeros(len(logs), dtype=bool) if loaded is None else loaded
     made, order = [], []
     for load in (False, True):
         places = np.flatnonzero(other == load)
         order.append(places)
         some = [logs[n] for n in places.tolist()]
-        made += [_look(design, stack, beta, load) for stack in stacked(some, design.independent)] if some else []
+        made += [_of_stack(design, stack, beta, load) for stack in stack_logs(some, design.independent)] if some else []
     back = np.argsort(np.concatenate(order))
-    return _Look(*(np.concatenate([getattr(one, f.name) for one in made])[back] for f in fields(_Look)))
+    return _Unexplained(*(np.concatenate([getattr(one, f.name) for one in made])[back] for f in fields(_Unexplained)))
 
 
-def _look(design: FleetDesign, stack: LogStack, beta: Array, loaded: bool) -> _Look:
+def _of_stack(design: FleetDesign, stack: LogStack, beta: Array, loaded: bool) -> _Unexplained:
     grams, rows = stack.grams, np.maximum(stack.rows, 1.0)
     p, shape = design.rank, stack.rows.shape
     left, turned, scaled, factor, friction = np.full((5, *shape), np.nan)
     power = np.sum((grams[..., :p, :p] @ beta) * beta, axis=-1) / rows
     squares = np.where(grams[..., p, p] > 0.0, grams[..., p, p], np.nan)
     usual, usual_turned = (
-        np.sum((grams @ way) * way, axis=-1) / squares for way in (np.append(-beta, 1.0), np.append(beta, 1.0))
+        np.sum((grams @ x) * x, axis=-1) / squares for x in (np.append(-beta, 1.0), np.append(beta, 1.0))
     )
     links = np.where(design.own, 0.0, beta)
     for e in range(shape[1]):
@@ -180,29 +193,31 @@ def _look(design: FleetDesign, stack: LogStack, beta: Array, loaded: bool) -> _L
         if more:
             M[:p, len(own) : -2] = design.load
         S = M.T @ G @ M
-        left[:, e], found = _rest(S, 1.0)
-        turned[:, e], _ = _rest(S, -1.0)
-        scaled[:, e], factor[:, e] = _scaled(S)
-        rubs = [n for n, k in enumerate(own) if design.friction[k]]
-        columns = [own[n] for n in rubs]
+        left[:, e], x = _remainder(S, 1.0)
+        turned[:, e], _ = _remainder(S, -1.0)
+        scaled[:, e], factor[:, e] = _scaled_remainder(S)
+        frictional = [n for n, k in enumerate(own) if design.friction[k]]
+        columns = [own[n] for n in frictional]
         known = sizes[:, columns] @ np.abs(beta[columns])
-        now = np.sum(found[:, rubs] * sizes[:, columns] * np.where(beta[columns] < 0.0, -1.0, 1.0), axis=1)
+        now = np.sum(x[:, frictional] * sizes[:, columns] * np.where(beta[columns] < 0.0, -1.0, 1.0), axis=1)
         friction[:, e] = np.where(known > 0.0, now / np.where(known > 0.0, known, 1.0), 1.0)
     size, expected = np.sqrt(squares / rows), np.sqrt(np.maximum(power, 0.0))
-    told = np.where(np.isfinite(squares), friction, 1.0)
-    return _Look(usual, usual_turned, left / squares, turned / squares, scaled / squares, factor, told, size, expected)
+    friction = np.where(np.isfinite(squares), friction, 1.0)
+    return _Unexplained(
+        usual, usual_turned, left / squares, turned / squares, scaled / squares, factor, friction, size, expected
+    )
 
 
-def _rest(S: Array, sign: float) -> tuple[Array, Array]:
-    """What own columns leave of the torque (turned, if `sign` is −1) less that of the links; and their parameters."""
+def _remainder(S: Array, sign: float) -> tuple[Array, Array]:
+    """Fit own columns to the torque times `sign` less that of the links; return the squared remainder and the fit."""
     way = np.array([-1.0, sign])
     r, rr = S[:, :-2, -2:] @ way, way @ S[:, -2:, -2:] @ way
     x = _solve(S[:, :-2, :-2], r)
     return np.maximum(rr - np.sum(r * x, axis=1), 0.0), x
 
 
-def _scaled(S: Array) -> tuple[Array, Array]:
-    """What own columns and a multiple of the links' torque leave, and that multiple."""
+def _scaled_remainder(S: Array) -> tuple[Array, Array]:
+    """Fit own columns and a multiple of the links' torque; return the squared remainder and the multiple."""
     x = _solve(S[:, :-1, :-1], S[:, :-1, -1])
     return np.maximum(S[:, -1, -1] - np.sum(S[:, :-1, -1] * x, axis=1), 0.0), x[:, -1]
 
@@ -214,56 +229,52 @@ def _solve(N: Array, b: Array) -> Array:
     return np.asarray(scale * np.linalg.solve(whole, (scale * b)[..., None])[..., 0])
 
 
-def _told(design: FleetDesign, log: LogFactors, look: _Look, real: Array, p: Array) -> OddLog:
-    """What accounts for it best, in words."""
+def _explain(design: FleetDesign, log: LogFactors, parts: _Unexplained, real: Array, p: Array) -> OddLog:
+    """Find the fault that explains the log best, and describe it."""
     places = [int(e) for e in np.flatnonzero(real)]
-    worst = max(places, key=lambda e: look.left[e])
-    names = [design.equations[e] for e in places]
-    kind, joints, why = (
-        "unlike",
-        tuple(names),
-        "neither a sign, nor a factor, nor an exchange of joints accounts for it",
-    )
-    order = _exchanged(look, places)
-    pairs = (look.turned, look.left), (look.usual_turned, look.usual)
+    worst = max(places, key=lambda e: parts.left[e])
+    kind, joints = "unlike", tuple(design.equations[e] for e in places)
+    why = "neither a sign, nor a factor, nor an exchange of joints explains it"
+    order = _exchanged(parts, places)
+    pairs = (parts.turned, parts.left), (parts.usual_turned, parts.usual)
     flips = [e for e in places if any(after[e] < _EXPLAINS * before[e] for after, before in pairs)]
-    factors = [e for e in places if look.scaled[e] < _EXPLAINS * look.left[e] and not 0.8 < look.factor[e] < 1.25]
+    factors = [e for e in places if parts.scaled[e] < _EXPLAINS * parts.left[e] and not 0.8 < parts.factor[e] < 1.25]
     if len(flips) == len(places):
         kind, joints = "sign", tuple(design.equations[e] for e in flips)
-        why = f"turned, the torque of {_listed(joints)} agrees"
+        why = f"with the opposite sign the torque of {_listed(joints)} agrees"
     elif len(factors) == len(places):
         kind, joints = "factor", tuple(design.equations[e] for e in factors)
-        many = _listed([f"{look.factor[e]:.3g}" for e in factors], quoted=False)
-        why = f"it is {many} times that of the other logs: another unit, or a current"
+        values = _listed([f"{parts.factor[e]:.3g}" for e in factors], quoted=False)
+        why = f"it is {values} times that of the other logs: another unit, or a current"
     elif order:
         kind, joints = "exchange", tuple(design.equations[e] for e in order)
-        sizes = ", ".join(f"{look.size[e]:.2g} where {look.expected[e]:.2g} was expected" for e in order)
+        sizes = ", ".join(f"{parts.size[e]:.2g} where {parts.expected[e]:.2g} was expected" for e in order)
         why = f"the torques are as large as if {_listed(joints)} had been exchanged ({sizes})"
-    said = [f["message"] for f in log.findings if f.get("kind") in _MAPPING and f.get("severity") == "problem"]
-    told = f"; the check says: {said[0]}" if said else "."
-    left = float(np.sqrt(look.left[worst]))
-    much = f"leave {percent(100.0 * left)} of" if left < 1.0 else "are farther off than"
+    found = [f["message"] for f in log.findings if f.get("kind") in _MAPPING and f.get("severity") == "problem"]
+    check = f"; the check reports: {found[0]}" if found else "."
+    left = float(np.sqrt(parts.left[worst]))
+    size = f"leave {percent(100.0 * left)} of" if left < 1.0 else "add to"
     sentence = (
-        f"The log '{shown_address(log.url)}' of robot '{log.robot}' does not belong: links, friction and offset {much} "
-        f"the torque of '{design.equations[worst]}', and {why}{told}"
+        f"The log '{shown_address(log.url)}' of robot '{log.robot}' does not fit its robot: links, friction and offset "
+        f"{size} the torque of '{design.equations[worst]}', and {why}{check}"
     )
-    return OddLog(log.robot, log.url, kind, joints, float(look.left[worst]), float(p[places].min()), sentence)
+    return OddLog(log.robot, log.url, kind, joints, float(parts.left[worst]), float(p[places].min()), sentence)
 
 
-def _exchanged(look: _Look, places: Sequence[int]) -> list[int]:
-    """The joints whose torques have the sizes of each other, if an exchange of them accounts for those."""
+def _exchanged(parts: _Unexplained, places: Sequence[int]) -> list[int]:
+    """Return the joints whose torques have the sizes of each other, if an exchange of joints explains them."""
     if len(places) < 2:
         return []
     from scipy.optimize import linear_sum_assignment
 
-    have, should = (np.log(np.maximum(x[list(places)], 1e-12)) for x in (look.size, look.expected))
+    have, should = (np.log(np.maximum(x[list(places)], 1e-12)) for x in (parts.size, parts.expected))
     cost = (have[:, None] - should[None, :]) ** 2
     rows, columns = linear_sum_assignment(cost)
     moved = [places[r] for r, c in zip(rows, columns, strict=True) if r != c]
     best = float(np.max(cost[rows, columns], initial=0.0))
-    return moved if moved and best < _AS_LARGE**2 and float(np.max(np.diag(cost))) > 4.0 * best else []
+    return moved if moved and best < _SIZE_TOLERANCE**2 and float(np.max(np.diag(cost))) > 4.0 * best else []
 
 
 def _listed(names: Sequence[str], quoted: bool = True) -> str:
-    told = [f"'{n}'" if quoted else n for n in names]
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    quoted_names = [f"'{n}'" if quoted else n for n in names]
+    return quoted_names[0] if len(names) == 1 else f"{', '.join(quoted_names[:-1])} and {quoted_names[-1]}"

@@ -1,4 +1,4 @@
-"""`Pattern`: locations of many logs that also say whose each is, and of which day: s3://bucket/{robot}/{date}*.mcap."""
+"""`Pattern`: locations of many logs that contain the robot and the date, such as s3://bucket/{robot}/{date}*.mcap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from steelyard.fleet.storage import FleetError
 
 _PLACES = re.compile(r"\{(robot|date)(?::([^{}]*))?\}")
-# 2026-03-01, 20260301, 2026_03_01-06_30_00 (as rosbag2 calls its bags), with hours and minutes or without.
+# 2026-03-01, 20260301, 2026_03_01-06_30_00 (rosbag2), with or without hours and minutes.
 _DAY = r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])[-_.]?(?:[0-2]\d|3[01])"
 _DATE = rf"{_DAY}(?:[T_-]?[0-2]\d[-_:.]?[0-5]\d(?:[-_:.]?[0-5]\d)?)?"
 _IN_NAME = re.compile(rf"(?<!\d)({_DATE})(?!\d)")
@@ -16,11 +16,11 @@ _DIGITS = {"%Y": 4, **dict.fromkeys(("%y", "%m", "%d", "%H", "%M", "%S"), 2), "%
 
 
 class Pattern:
-    """A location with * and ?, and with {robot}, {date} or a date as it is written there, {date:%y_%m_%d}.
+    """A location with *, ?, {robot}, {date}, or a date with its format, {date:%y_%m_%d}.
 
     Args:
-        text: the location.
-        source: where it is written, for messages.
+        text: The location.
+        source: File that contains it, for messages.
     """
 
     def __init__(self, text: str, source: str) -> None:
@@ -32,7 +32,7 @@ class Pattern:
             expression += _as_regex(text[at : place.start()])
             at = place.end()
             if name == "robot" and written:
-                raise FleetError(f"{source}: '{place[0]}' is not known; write {{robot}}.")
+                raise FleetError(f"{source}: '{place[0]}' is unknown; write {{robot}}.")
             if name in seen:
                 expression += rf"(?P={name})"
                 continue
@@ -44,35 +44,35 @@ class Pattern:
                 expression += f"(?P<date>{_DATE})" if name == "date" else r"(?P<robot>[^/\\]+?)"
         unknown = re.search(r"\{[^{}]*\}", _PLACES.sub("", text))
         if unknown:
-            raise FleetError(f"{source}: '{unknown[0]}' is not known in a pattern; known are {{robot}} and {{date}}.")
+            raise FleetError(f"{source}: '{unknown[0]}' is unknown in a pattern; known are {{robot}} and {{date}}.")
         self._regex = re.compile(expression + _as_regex(text[at:])) if seen else None
 
     def fits(self, url: str) -> bool:
-        """Whether the whole of `url` is as the pattern says, its date included: `wild` takes anything for that."""
+        """Whether `url` matches the pattern including its date; `wild` matches any text in its place."""
         return self._regex is None or self._regex.fullmatch(url) is not None
 
     def robot_of(self, url: str) -> str | None:
-        """Whose log the one at `url` is; None where it is not of the pattern."""
-        return self._found(url, "robot")
+        """Return the robot in `url`; None if it does not match the pattern."""
+        return self._group(url, "robot")
 
     def date_of(self, url: str) -> float | None:
-        """When the log at `url` was logged, seconds since 1970 (UTC); None where the pattern does not say."""
-        found = self._found(url, "date")
+        """Return the date in `url`, seconds since 1970 (UTC); None without one."""
+        found = self._group(url, "date")
         return None if found is None else _moment(found, self._format)
 
-    def _found(self, url: str, name: str) -> str | None:
+    def _group(self, url: str, name: str) -> str | None:
         match = self._regex.fullmatch(url) if self._regex is not None else None
         return match.groupdict().get(name) if match else None
 
 
 def date_in_name(url: str) -> float | None:
-    """The date that the last part of `url` holds, as 2026-03-01 or 20260301_0630, in seconds since 1970 (UTC)."""
+    """Return the date in the file name of `url`, as 2026-03-01 or 20260301_0630, in seconds since 1970 (UTC)."""
     found = _IN_NAME.search(re.split(r"[/\\]", url.partition("::")[0].partition("?")[0])[-1])
     return _moment(found[1], "") if found else None
 
 
 def _moment(text: str, written: str) -> float | None:
-    """Seconds since 1970 of a date; None of one that no calendar has."""
+    """Convert a date to seconds since 1970; None if it does not exist."""
     if not written:
         text = re.sub(r"\D", "", text)
         written = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}[len(text)]
@@ -83,7 +83,7 @@ def _moment(text: str, written: str) -> float | None:
 
 
 def _as_regex(text: str) -> str:
-    """What fits a piece of a pattern, in which * and ? end at slashes and ** does not."""
+    """Convert a piece of a pattern to a regular expression; * and ? do not match slashes, ** does."""
     out = ""
     for part in re.split(r"(\*\*/?|\*|\?|\[[^\]]*\])", text):
         if part.startswith("**"):
@@ -98,13 +98,11 @@ def _as_regex(text: str) -> str:
 
 
 def _written_date(written: str, source: str) -> str:
-    """What fits a date that is written so, in the words of `strftime`, of which only numbers are taken."""
+    """Convert a date format of `strftime` to a regular expression; only numeric fields are supported."""
     out = ""
     for part in re.split(r"(%.)", written):
         if part.startswith("%") and part not in _DIGITS:
             known = ", ".join(_DIGITS)
-            raise FleetError(
-                f"{source}: '{part}' of the date is not known; write it with {known}, as {{date:%y_%m_%d}}."
-            )
+            raise FleetError(f"{source}: '{part}' in the date is unknown; use {known}, as in {{date:%y_%m_%d}}.")
         out += rf"\d{{{_DIGITS[part]}}}" if part in _DIGITS else re.escape(part)
     return out

@@ -1,4 +1,4 @@
-"""Figures of a fleet: robots by joints in colours, days with error bars, a robot between its own logs and its kin."""
+"""Figures of a fleet: maps of robots and joints, series of days with error bars, own against pooled estimates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from steelyard.report.plots.figure import AROUND_ZERO, BLUE, GREY, VERMILLION, Figure
 from steelyard.report.plots.series import rounded
 
-_CELL, _AROUND = 30, 150  # pixels of a joint in a map, and around all of them
+_CELL, _MARGIN = 30, 150  # pixels of a joint in a map, and of its margins
 _ROW = 24  # pixels of a parameter
 _WIDTH = 1.96  # half of a 95 % interval, in standard errors
 
@@ -22,27 +22,27 @@ def fleet_map(
     robots: Sequence[str],
     joints: Sequence[str],
     values: ArrayLike,
-    said: Sequence[Sequence[str]],
+    hover_texts: Sequence[Sequence[str]],
     legend: str,
     end: float,
     ticks: Sequence[tuple[float, str]] = (),
 ) -> Figure:
-    """Robots across, joints down; what is nothing special has no colour.
+    """Draw a map with a column per robot and a row per joint; usual values are uncoloured.
 
     Args:
-        robots: names, in order.
-        joints: names.
-        values: by joint and robot, around 0; not a number where nothing is known.
-        said: what each cell says when it is pointed at.
-        legend: what the colours mean, with the unit.
-        end: the value at which colours end, on both sides.
-        ticks: values and words beside the colours; none: plotly's own.
+        robots: Names, in order.
+        joints: Names.
+        values: Values around 0, shape (joints, robots); NaN if unknown.
+        hover_texts: Text of each cell.
+        legend: Meaning of the colours, with the unit.
+        end: Value at which the colours end, on both sides.
+        ticks: Values and labels of the colour bar; default: those of plotly.
     """
-    figure = Figure(_AROUND + _CELL * len(joints))
+    figure = Figure(_MARGIN + _CELL * len(joints))
     names = [_short(robot) for robot in robots]
     if len(set(names)) < len(names):
         names = [f"{k} {name}" for k, name in enumerate(names, start=1)]
-    bar: dict[str, Any] = {  # above the map: beside it, it would take a phone's whole width
+    bar: dict[str, Any] = {  # above the map, since a bar at the side would fill the width of a phone
         "title": {"text": legend, "side": "top"}, "orientation": "h", "x": 0.0, "xanchor": "left", "y": 1.0,
         "yanchor": "bottom", "thickness": 10, "len": 0.6, "outlinewidth": 0,
     }  # fmt: skip
@@ -51,10 +51,10 @@ def fleet_map(
     z = [[None if not np.isfinite(x) else float(f"{x:.3g}") for x in row] for row in np.asarray(values, dtype=float)]
     figure.add(
         "heatmap", x=names, y=list(range(len(joints))), z=z, zmin=-end, zmax=end,
-        colorscale=AROUND_ZERO, colorbar=bar, text=[list(row) for row in said], xgap=1 if len(robots) <= 80 else 0,
-        ygap=1, hovertemplate="%{text}<extra></extra>",
+        colorscale=AROUND_ZERO, colorbar=bar, text=[list(row) for row in hover_texts],
+        xgap=1 if len(robots) <= 80 else 0, ygap=1, hovertemplate="%{text}<extra></extra>",
     )  # fmt: skip
-    # Of a category's names plotly writes as many as there is room for.
+    # Plotly shows as many names of a category axis as fit.
     figure.x_axis(type="category", showgrid=False, tickangle=-60 if len(robots) > 8 else 0, tickfont={"size": 10})
     figure.y_axis(
         tickmode="array", tickvals=list(range(len(joints))), ticktext=[_short(j) for j in joints], showgrid=False,
@@ -69,8 +69,17 @@ def _short(name: str, width: int = 18) -> str:
 
 @dataclass(frozen=True, eq=False)
 class DatedPoints:
-    """Points over dates: a `title` and what `y` is with its unit; `dates` in seconds since 1970, `values` with standard
-    `errors`; `since` are dates of changes, and `level` the mean of the kin (None: none is drawn)."""
+    """Points over dates.
+
+    Attributes:
+        title: Title of the panel.
+        y: Quantity with its unit.
+        dates: Dates, seconds since 1970.
+        values: Values.
+        errors: Standard errors.
+        since: Dates of changes.
+        level: Mean of all robots of the type; None: not drawn.
+    """
 
     title: str
     y: str
@@ -82,8 +91,13 @@ class DatedPoints:
 
 
 def date_curves(curves: Sequence[DatedPoints], name: str = "a day, 95 % interval", joints: bool = False) -> Figure:
-    """A panel for each of `curves`, over one axis of dates; the legend calls a point `name`. Those of `joints` stand
-    small and beside each other."""
+    """Draw a panel for each curve over one axis of dates.
+
+    Args:
+        curves: The curves.
+        name: Name of a point in the legend.
+        joints: Draw small panels next to each other, one per joint.
+    """
     made = Figure.by_joint if joints else Figure.panels
     figure = made([curve.title for curve in curves], height=190 if len(curves) > 1 else 300)
     for row, curve in enumerate(curves, start=1):
@@ -98,7 +112,7 @@ def date_curves(curves: Sequence[DatedPoints], name: str = "a day, 95 % interval
         if curve.level is not None and days:
             line = {"color": GREY, "width": 1.5, "dash": "dot"}
             ends = [days[0], days[-1]]
-            figure.add("scatter", row, x=ends, y=[curve.level] * 2, mode="lines", name="mean of its kin", line=line)
+            figure.add("scatter", row, x=ends, y=[curve.level] * 2, mode="lines", name="mean of the type", line=line)
         low, high = _span(curve)
         for since in curve.since:
             line = {"color": VERMILLION, "width": 1.6, "dash": "dash"}
@@ -118,14 +132,23 @@ def _span(curve: DatedPoints) -> tuple[float, float]:
 
 
 def moment(seconds: float) -> str:
-    """A date in `seconds` since 1970 as plotly reads it."""
+    """Format a date in `seconds` since 1970 for plotly."""
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M")
 
 
 @dataclass(frozen=True)
-class Between:
-    """A parameter of a robot: its `name` and `unit`, what the robot's `own` logs say of it, what it is `pooled`, each
-    with its standard error, and the `mean` of its kin."""
+class OwnAndPooled:
+    """A parameter of a robot, estimated from its own logs and pooled.
+
+    Attributes:
+        name: Name of the parameter.
+        unit: Its unit.
+        own: Estimate from the robot's own logs.
+        own_error: Its standard error.
+        pooled: Estimate from all robots of the type.
+        error: Its standard error.
+        mean: Mean of all robots of the type.
+    """
 
     name: str
     unit: str
@@ -136,9 +159,8 @@ class Between:
     mean: float
 
 
-def own_and_pooled(parameters: Sequence[Between]) -> Figure:
-    """One row for each of `parameters`, on a scale of its own around the mean of its kin: 95 % intervals of the robot's
-    own logs and of all together."""
+def own_and_pooled(parameters: Sequence[OwnAndPooled]) -> Figure:
+    """Draw own and pooled 95 % intervals of `parameters`, each in a row with its own scale around the type's mean."""
     rows = np.arange(len(parameters), dtype=float)
     own, pooled = (np.array([getattr(p, name) for p in parameters], dtype=float) for name in ("own", "pooled"))
     errors = [_WIDTH * np.array([getattr(p, n) for p in parameters], dtype=float) for n in ("own_error", "error")]
@@ -147,10 +169,10 @@ def own_and_pooled(parameters: Sequence[Between]) -> Figure:
     scale = np.fmax(np.nan_to_num(away[0]), np.nan_to_num(away[1]))
     scale = np.where(scale > 0.0, scale, 1.0)
     figure = Figure(_ROW * len(parameters) + 130)
-    traces = ((own, errors[0], "own logs alone", GREY, -0.17), (pooled, errors[1], "with its kin", BLUE, 0.17))
+    traces = ((own, errors[0], "own logs alone", GREY, -0.17), (pooled, errors[1], "pooled", BLUE, 0.17))
     for values, half, name, colour, shift in traces:
         known = np.isfinite(values)
-        words = [
+        texts = [
             f"{p.name}, {name}: {v:.5g} ± {h:.2g} {p.unit}" for p, v, h in zip(parameters, values, half, strict=True)
         ]
         figure.add(
@@ -159,10 +181,10 @@ def own_and_pooled(parameters: Sequence[Between]) -> Figure:
             error_x={
                 "type": "data", "array": rounded((half / scale)[known]), "color": colour, "thickness": 1.4, "width": 3,
             },
-            customdata=[w for w, k in zip(words, known, strict=True) if k],
+            customdata=[t for t, k in zip(texts, known, strict=True) if k],
             hovertemplate="%{customdata}<extra></extra>",
         )  # fmt: skip
-    figure.x_axis(title="from the mean of its kin, each on its own scale [1]", range=[-1.08, 1.08], zeroline=True)
+    figure.x_axis(title="deviation from the type's mean, each on its own scale [1]", range=[-1.08, 1.08], zeroline=True)
     labels = [_short(f"{p.name} [{p.unit}]", 26) for p in parameters]
     figure.y_axis(tickvals=rows, ticktext=labels, range=[len(parameters) - 0.5, -0.5], zeroline=False)
     return figure

@@ -1,4 +1,4 @@
-"""What a run folder of a fleet holds for other programs: tables (Parquet) for DuckDB, Polars, pandas."""
+"""Tables of a fleet run (Parquet) for DuckDB, Polars and pandas."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from steelyard.fleet._channels import FRICTION_CHANNEL, Channel, channels_of
 from steelyard.fleet.columns import TABLES
 from steelyard.fleet.drift import Drift
 from steelyard.fleet.effects import GAIN_KIND
-from steelyard.fleet.mapped import LogFactors
-from steelyard.fleet.models import FoundModel
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.pooling import KindStd
+from steelyard.fleet.robot_types import FittedRobotType
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content
 from steelyard.ground.remote import shown_address
@@ -26,15 +26,15 @@ Row = dict[str, Any]
 
 
 def fleet_tables(
-    robots: Mapping[str, str], logs: Sequence[LogFactors], models: Sequence[FoundModel], files: Mapping[str, str]
+    robots: Mapping[str, str], logs: Sequence[LogFactors], types: Sequence[FittedRobotType], files: Mapping[str, str]
 ) -> dict[str, Any]:
-    """All tables, by name, as those of `pyarrow`.
+    """Make all tables as `pyarrow` tables, by name.
 
     Args:
-        robots: the model of every robot.
-        logs: of all robots, those that could not be used among them.
-        models: what was found; nothing of models without a usable log.
-        files: of every robot that has one, the model in the run folder.
+        robots: Type of every robot.
+        logs: Logs of all robots, including unusable ones.
+        types: Results of the robot types that have some.
+        files: Path of the model in the run folder, of every robot that has one.
     """
     made: dict[str, dict[str, list[Any]]] = {name: {f.name: [] for f in own} for name, (_, own) in TABLES.items()}
 
@@ -43,34 +43,34 @@ def fleet_tables(
             for key, column in made[name].items():
                 column.append(robots[row["robot"]] if key == "model" and key not in row else row[key])
 
-    odd = {(o.robot, o.url): o.sentence for model in models for o in model.judged.odd}
+    odd = {(o.robot, o.url): o.sentence for fitted in types for o in fitted.judged.odd}
     add("logs", _logs(logs, odd))
     add("findings", _findings(logs))
-    add("robots", _robots(robots, logs, models, files))
-    add("outliers", (row for model in models for row in _outliers(model)))
-    for model in models:
-        scores = _scores(model)
+    add("robots", _robots(robots, logs, types, files))
+    add("outliers", (row for fitted in types for row in _outliers(fitted)))
+    for fitted in types:
+        scores = _scores(fitted)
         add("scores", scores)
-        add("parameters", _parameters(model))
-        add("joints", _joints(model, _residuals(scores)))
-        add("differences", _differences(model))
-        add("drift", (_plain(d) for d in model.drift.drifts))
-        _add_days(model, made["days"])
-    return {name: _arrow(name, columns) for name, columns in made.items()}
+        add("parameters", _parameters(fitted))
+        add("joints", _joints(fitted, _residuals(scores)))
+        add("differences", _differences(fitted))
+        add("drift", (_plain(d) for d in fitted.drift.drifts))
+        _add_days(fitted, made["days"])
+    return {name: _to_arrow(name, columns) for name, columns in made.items()}
 
 
 def table_files(tables: Mapping[str, Any]) -> dict[str, Content]:
-    """The `tables` as files of a run folder."""
+    """Make the Parquet files of `tables` for a run folder."""
     return {f"{name}.parquet": partial(_write, table) for name, table in tables.items()}
 
 
 def read_fleet_table(folder: Path, name: str, robot: str = "") -> Any:
-    """A table of a run, as that of `pyarrow`.
+    """Read a table of a run as a `pyarrow` table.
 
     Args:
-        folder: of the run.
-        name: of the table.
-        robot: whose rows alone; "": all.
+        folder: Run folder.
+        name: Name of the table.
+        robot: Robot whose rows are read; "": all.
     """
     import pyarrow.parquet as pq
 
@@ -83,7 +83,7 @@ def _write(table: Any, path: Path) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
-def _arrow(name: str, columns: Mapping[str, list[Any]]) -> Any:
+def _to_arrow(name: str, columns: Mapping[str, list[Any]]) -> Any:
     import pyarrow as pa
 
     about, own = TABLES[name]
@@ -127,12 +127,12 @@ def _findings(logs: Sequence[LogFactors]) -> Iterable[Row]:
 
 
 def _robots(
-    robots: Mapping[str, str], logs: Sequence[LogFactors], models: Sequence[FoundModel], files: Mapping[str, str]
+    robots: Mapping[str, str], logs: Sequence[LogFactors], types: Sequence[FittedRobotType], files: Mapping[str, str]
 ) -> Iterable[Row]:
-    drifts = Counter(d.robot for model in models for d in model.drift.drifts)
-    outliers = Counter(o.robot for model in models for o in model.judged.outliers)
-    odd = {(o.robot, o.url) for model in models for o in model.judged.odd}
-    pooled = {r.robot: r for model in models for r in model.pooled.robots}
+    drifts = Counter(d.robot for fitted in types for d in fitted.drift.drifts)
+    outliers = Counter(o.robot for fitted in types for o in fitted.judged.outliers)
+    odd = {(o.robot, o.url) for fitted in types for o in fitted.judged.odd}
+    pooled = {r.robot: r for fitted in types for r in fitted.pooled.robots}
     own: dict[str, list[LogFactors]] = {robot: [] for robot in robots}
     for log in logs:
         own[log.robot].append(log)
@@ -147,8 +147,8 @@ def _robots(
         }  # fmt: skip
 
 
-def _parameters(model: FoundModel) -> Iterable[Row]:
-    pooled, design = model.pooled, model.pooled.design
+def _parameters(fitted: FittedRobotType) -> Iterable[Row]:
+    pooled, design = fitted.pooled, fitted.pooled.design
     std = {(k.kind, k.joint): k.std for k in pooled.kinds if k.unit != "1" or k.kind == GAIN_KIND}
     gains = [f"gain {name}" for name in design.equations]
     heads = [*zip(design.names, design.kinds, design.joints, design.units, strict=True)]
@@ -156,7 +156,7 @@ def _parameters(model: FoundModel) -> Iterable[Row]:
     none = np.full(len(gains), np.nan)
     mean, mean_errors = np.concatenate([pooled.beta, none]), np.concatenate([pooled.errors, none])
     for robot in pooled.robots:
-        made = model.estimates.get(robot.robot)
+        made = fitted.estimates.get(robot.robot)
         possible = np.concatenate([np.full(design.rank, np.nan) if made is None else made.beta, none])
         columns = {
             "estimate": np.concatenate([robot.beta, robot.gain]),
@@ -173,16 +173,16 @@ def _parameters(model: FoundModel) -> Iterable[Row]:
             yield {"robot": robot.robot, **row, **{head: values[k] for head, values in finite.items()}}
 
 
-def _scores(model: FoundModel) -> list[Row]:
-    pooled, out = model.pooled, []
+def _scores(fitted: FittedRobotType) -> list[Row]:
+    pooled, out = fitted.pooled, []
     mean = np.concatenate([np.nan_to_num(pooled.beta), np.zeros(len(pooled.design.equations))])
-    units, own_x = _torque_units(model), {r.robot: np.nan_to_num(r.x) for r in pooled.robots}
-    for log in model.logs:
+    units, own_x = _torque_units(fitted), {r.robot: np.nan_to_num(r.x) for r in pooled.robots}
+    for log in fitted.logs:
         if log.factor is None:
             continue
         rows = np.maximum(log.rows, 1.0)
-        left = np.sqrt(model.squares(log, own_x[log.robot]) / rows)
-        far, own, torque = np.sqrt(model.squares(log, mean) / rows), log.residual_std, log.torque_std
+        left = np.sqrt(fitted.squares(log, own_x[log.robot]) / rows)
+        far, own, torque = np.sqrt(fitted.squares(log, mean) / rows), log.residual_std, log.torque_std
         where = shown_address(log.url)
         for e, equation in enumerate(log.equations):
             out.append({
@@ -195,7 +195,7 @@ def _scores(model: FoundModel) -> list[Row]:
 
 
 def _residuals(scores: Sequence[Row]) -> dict[tuple[str, str], float]:
-    """What is left of each joint's torque in all logs of a robot."""
+    """Compute the root mean square residual of each joint over all logs of a robot."""
     sums: dict[tuple[str, str], list[float]] = {}
     for row in scores:
         own = sums.setdefault((row["robot"], row["joint"]), [0.0, 0.0])
@@ -204,9 +204,9 @@ def _residuals(scores: Sequence[Row]) -> dict[tuple[str, str], float]:
     return {key: float(np.sqrt(squares / max(rows, 1.0))) for key, (squares, rows) in sums.items()}
 
 
-def _joints(model: FoundModel, residuals: Mapping[tuple[str, str], float]) -> Iterable[Row]:
-    pooled = model.pooled
-    units, channels = _torque_units(model), channels_of(pooled)
+def _joints(fitted: FittedRobotType, residuals: Mapping[tuple[str, str], float]) -> Iterable[Row]:
+    pooled = fitted.pooled
+    units, channels = _torque_units(fitted), channels_of(pooled)
     mean = np.concatenate([np.nan_to_num(pooled.beta), np.zeros(len(pooled.design.equations))])
     usual = {
         joint: _median([x for (_, other), x in residuals.items() if other == joint])
@@ -231,33 +231,33 @@ def _joints(model: FoundModel, residuals: Mapping[tuple[str, str], float]) -> It
 
 
 def _friction_of(joint: str, channels: Sequence[Channel]) -> Any:
-    """The friction of a `joint` at its usual speed as a row over a robot's coordinates; None where it has none."""
+    """Return the friction of a joint at its usual speed as a row over a robot's coordinates; None without friction."""
     own = [c for c in channels if c.joint == joint and c.friction]
     whole = next((c.row for c in own if c.what == FRICTION_CHANNEL), None)
     return whole if whole is not None else own[0].reference if own else None
 
 
-def _differences(model: FoundModel) -> Iterable[Row]:
-    pooled, design = model.pooled, model.pooled.design
+def _differences(fitted: FittedRobotType) -> Iterable[Row]:
+    pooled, design = fitted.pooled, fitted.pooled.design
     robots = [r for r in pooled.robots if r.logs]
     gained = np.array([r.sharper for r in robots]) if robots else np.zeros((0, design.rank))
     for kind in pooled.kinds:
         own = [k for k in range(design.rank) if (design.kinds[k], design.joints[k]) == (kind.kind, kind.joint)]
-        yield {"model": model.name, **_plain(kind), "sharper": _median(gained[:, own]) if own else None}
+        yield {"model": fitted.name, **_plain(kind), "sharper": _median(gained[:, own]) if own else None}
 
 
-def _add_days(model: FoundModel, columns: dict[str, list[Any]]) -> None:
-    """Column by column: there may be a hundred thousand."""
-    for series in model.drift.series:
-        same = {"model": model.name, **{name: getattr(series, name) for name in ("robot", "joint", "what", "unit")}}
+def _add_days(fitted: FittedRobotType, columns: dict[str, list[Any]]) -> None:
+    """Add the days column by column, since there may be a hundred thousand."""
+    for series in fitted.drift.series:
+        same = {"model": fitted.name, **{name: getattr(series, name) for name in ("robot", "joint", "what", "unit")}}
         for name, value in same.items():
             columns[name] += [value] * len(series.dates)
         for name, values in (("date", series.dates), ("value", series.values), ("error", series.errors)):
             columns[name] += values.tolist()
 
 
-def _outliers(model: FoundModel) -> Iterable[Row]:
-    for rank, one in enumerate(model.judged.outliers, start=1):
+def _outliers(fitted: FittedRobotType) -> Iterable[Row]:
+    for rank, one in enumerate(fitted.judged.outliers, start=1):
         yield {
             "robot": one.robot, "rank": rank, "kind": one.kind, "joints": ", ".join(one.joints), "logs": len(one.logs),
             "log": shown_address(one.logs[0]) if one.logs else None, "since": one.since, "like": one.like or None,
@@ -269,12 +269,12 @@ def _plain(found: KindStd | Drift) -> Row:
     return {f.name: getattr(found, f.name) for f in fields(found)}
 
 
-def _torque_units(model: FoundModel) -> dict[str, str]:
-    return {joint.name: joint.effort_unit for joint in model.base.robot.joints}
+def _torque_units(fitted: FittedRobotType) -> dict[str, str]:
+    return {joint.name: joint.effort_unit for joint in fitted.base.robot.joints}
 
 
 def _median(values: Array | Sequence[float]) -> float | None:
-    """Of those that are numbers; None where there are none."""
+    """Return the median of the finite values; None without any."""
     finite = np.asarray(values, dtype=float).ravel()
     finite = finite[np.isfinite(finite)]
     return float(np.median(finite)) if len(finite) else None

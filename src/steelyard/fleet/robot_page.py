@@ -1,4 +1,4 @@
-"""`RobotOfFleet`: one robot of a fleet on a page of its own, from the tables of a run; made when it is asked for."""
+"""`FleetRobot`: results of one robot of a fleet and their page, made on request from the tables of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.fleet.columns import TABLES
-from steelyard.fleet.pictures import Between, DatedPoints, date_curves, own_and_pooled
+from steelyard.fleet.pictures import DatedPoints, OwnAndPooled, date_curves, own_and_pooled
 from steelyard.fleet.results import read_fleet_table
-from steelyard.fleet.sections import Tables, drift_figure
+from steelyard.fleet.sections import Tables, drift_figure, shortened_note
 from steelyard.fleet.storage import FleetError
 from steelyard.ground.numbers import Known, number, with_error
 from steelyard.ground.outcome import Presentation, Viewed
@@ -26,20 +26,20 @@ from steelyard.report.terminal import say, table
 if TYPE_CHECKING:
     from rich.console import Console
 
-# So many logs and findings are listed.
-_LISTED = 60
-# A friction or residual is shaded in full where it is off by this part of its kin's.
-_OFF = 1.0
+# Largest number of logs and of findings that are listed.
+_MAX_ROWS = 60
+# Relative deviation of a friction or residual at full shading.
+_FULL_AT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class RobotOfFleet(Viewed):
-    """What a run of a fleet found of one robot.
+class FleetRobot(Viewed):
+    """Results of one robot of a fleet.
 
     Attributes:
-        run: the run's folder.
-        robot: its name.
-        tables: the robot's rows of the run's tables.
+        run: Run folder.
+        robot: Name of the robot.
+        tables: The robot's rows of the run's tables.
     """
 
     run: str
@@ -47,12 +47,12 @@ class RobotOfFleet(Viewed):
     tables: Tables
 
     @property
-    def model(self) -> str:
-        """The name of its model."""
+    def robot_type(self) -> str:
+        """Name of its type."""
         return str(self.tables["robots"]["model"][0].as_py())
 
     def to_json(self) -> dict[str, Any]:
-        why = {f"{name}/*/*": "It is not known, or does not apply." for name in TABLES}
+        why = {f"{name}/*/*": "Unknown or not applicable." for name in TABLES}
         rows = {name: [_plain(row) for row in own.to_pylist()] for name, own in self.tables.items()}
         return explained({"run": self.run, "robot": self.robot, **rows}, why)
 
@@ -60,12 +60,12 @@ class RobotOfFleet(Viewed):
         return robot_report, print_robot
 
 
-def robot_of_run(run: str | os.PathLike[str], robot: str) -> RobotOfFleet:
-    """One robot of a run of `steelyard fleet`.
+def read_run_robot(run: str | os.PathLike[str], robot: str) -> FleetRobot:
+    """Read the results of one robot from a run of `steelyard fleet`.
 
     Args:
-        run: the run's folder.
-        robot: its name.
+        run: Run folder.
+        robot: Name of the robot.
     """
     folder = Path(run)
     names = [name for name in TABLES if name != "differences"]
@@ -78,7 +78,7 @@ def robot_of_run(run: str | os.PathLike[str], robot: str) -> RobotOfFleet:
         known = read_fleet_table(folder, "robots")["robot"].to_pylist()
         if robot not in known:
             raise UnknownNameError("robot", robot, known)
-        return RobotOfFleet(str(folder), robot, {name: read_fleet_table(folder, name, robot) for name in names})
+        return FleetRobot(str(folder), robot, {name: read_fleet_table(folder, name, robot) for name in names})
     except (OSError, ValueError, KeyError) as error:  # Arrow's own are among these
         raise FleetError(f"{folder}: its tables cannot be read ({error}); run the fleet again.") from None
 
@@ -90,11 +90,11 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- the page
 
 
-def robot_report(found: RobotOfFleet) -> str:
-    """The page of a robot, `found` in a run; self-contained."""
+def robot_report(found: FleetRobot) -> str:
+    """Make the self-contained page of the robot `found`."""
     about = found.tables["robots"].to_pylist()[0]
-    changes, odd = found.tables["drift"].to_pylist(), found.tables["outliers"].to_pylist()
-    said = tuple(dict.fromkeys(row["sentence"] for row in (*odd, *changes)))
+    changes, outliers = found.tables["drift"].to_pylist(), found.tables["outliers"].to_pylist()
+    points = tuple(dict.fromkeys(row["sentence"] for row in (*outliers, *changes)))
     sections: list[Section | None] = [
         _joints(found.tables),
         _parameters(found.tables),
@@ -103,17 +103,17 @@ def robot_report(found: RobotOfFleet) -> str:
         _findings(found.tables),
     ]
     words = (
-        f"{number(about['sharper'], 2)} times smaller error bars than by its own logs"
+        f"{number(about['sharper'], 2)} times smaller error bars than from its own logs"
         if (about["sharper"] or 0.0) > 1.1
         else ""
     )
     verdict = Verdict(
-        "warning" if said else "good",
-        "This robot stands out." if odd else "It has changed." if changes else "Nothing stands out beyond chance.",
-        said,
+        "warning" if points else "good",
+        "This robot is an outlier." if outliers else "It has changed." if changes else "No outlier, no change.",
+        points,
     )
     return render_report(
-        f"{found.robot} ({found.model})",
+        f"{found.robot} ({found.robot_type})",
         [s for s in sections if s is not None],
         verdict=verdict,
         subtitle=f"{about['logs_used']} of {about['logs']} logs used, {about['samples']:,} samples"
@@ -128,16 +128,16 @@ def _joints(tables: Tables) -> Section:
         ratio = r["residual_ratio"]
         rows.append((
             r["joint"], r["unit"], _known(r["friction"], r["friction_error"]), r["friction_mean"],
-            None if off is None else Heat(f"{100.0 * off:+.2g}", min(abs(off) / _OFF, 1.0) * 0.6),
+            None if off is None else Heat(f"{100.0 * off:+.2g}", min(abs(off) / _FULL_AT, 1.0) * 0.6),
             None if r["gain"] is None else Known(100.0 * r["gain"], 100.0 * r["gain_error"]),
-            r["residual"], None if ratio is None else Heat(ratio, min(max(ratio - 1.2, 0.0) / _OFF, 1.0) * 0.6),
+            r["residual"], None if ratio is None else Heat(ratio, min(max(ratio - 1.2, 0.0) / _FULL_AT, 1.0) * 0.6),
         ))  # fmt: skip
     heads: list[TableColumn | str] = [
-        "joint", "unit", "friction", TableColumn("of its kin", digits=3), TableColumn("off by", "%"),
+        "joint", "unit", "friction", TableColumn("type's mean", digits=3), TableColumn("deviation", "%"),
         TableColumn("gain", "%"), TableColumn("residual", digits=3), TableColumn("over the median", digits=3),
     ]  # fmt: skip
-    words = "Friction at the usual speed, gain of the torque, and what the robot's model leaves, against its kin."
-    return Section("Joints", join(paragraph(words), table_html(heads, rows, dash="Nothing is known of it.")))
+    words = "Friction at the usual speed, torque gain and residual of the robot's model, compared with its type."
+    return Section("Joints", join(paragraph(words), table_html(heads, rows, dash="Unknown.")))
 
 
 def _with_error(value: float | None, error: float | None) -> TableCell:
@@ -154,27 +154,27 @@ def _parameters(tables: Tables) -> Section:
     shared = [r for r in rows if r["kind"] == "links"]
     pieces = [
         (title, figure_html(own_and_pooled([_between(r) for r in group]), title))
-        for title, group in (("The robot's own", own), ("Links, which its kin share", shared))
+        for title, group in (("Own parameters", own), ("Links, shared by the type", shared))
         if group
     ]
-    heads = ["parameter", "joint", "unit", "own logs alone", "with its kin", "mean of its kin", "in the model"]
+    heads = ["parameter", "joint", "unit", "own logs alone", "pooled", "mean of the type", "in the model"]
     body: list[Sequence[TableCell]] = [
         (r["parameter"], r["joint"], r["unit"], _with_error(r["own_estimate"], r["own_error"]),
          _with_error(r["estimate"], r["error"]), _with_error(r["mean"], r["mean_error"]), r["possible"])
         for r in rows
     ]  # fmt: skip
     table_ = table_html(heads, body, "Base parameters and gains, ± standard error", tall=True,
-                        dash="The logs do not show it, or it does not apply.")  # fmt: skip
+                        dash="Not identifiable or not applicable.")  # fmt: skip
     words = (
-        "What the robot's own logs say of it, and what follows with those of its kin: a number that they show well "
-        "stays, one that they show badly is drawn to the mean as far as robots of this model are alike."
+        "Estimates from the robot's own logs, and pooled with all robots of its type. Pooling keeps well-determined "
+        "values and shrinks poorly determined ones towards the mean, the more so the less robots of this type differ."
     )
     return Section("Parameters", join(paragraph(words), tabs(*pieces), table_))
 
 
-def _between(row: Mapping[str, Any]) -> Between:
+def _between(row: Mapping[str, Any]) -> OwnAndPooled:
     values = [np.nan if row[n] is None else row[n] for n in ("own_estimate", "own_error", "estimate", "error", "mean")]
-    return Between(row["parameter"], row["unit"], *values)
+    return OwnAndPooled(row["parameter"], row["unit"], *values)
 
 
 def _drift(tables: Tables, changes: Sequence[Mapping[str, Any]]) -> Section | None:
@@ -196,7 +196,7 @@ def _drift(tables: Tables, changes: Sequence[Mapping[str, Any]]) -> Section | No
             for (kind, joint), own in of.items() if kind == what
         ]  # fmt: skip
         made.append((what.capitalize(), figure_html(date_curves(curves, joints=True), what.capitalize())))
-    words = "Day by day, with warmth taken out."
+    words = "Daily means without the effect of warmth."
     return Section("Over time", join(paragraph(words), *pieces, tabs(*made)))
 
 
@@ -221,16 +221,16 @@ def _logs(tables: Tables) -> Section:
                     joint, "[%]", [dated[r["log"]] for r in own], [100.0 * r["relative_error"] for r in own], []
                 )
             )
-        caption = "What the robot's model leaves of each joint's torque, in percent of the torque's standard deviation."
+        caption = "Residual of the robot's model, in percent of the torque's standard deviation."
         pieces.append(figure_html(date_curves(curves, "a log", joints=True), "Relative error of its logs", caption))
     shown = sorted(logs, key=lambda r: (r["used"], -worst[r["log"]]["relative_error"] if r["log"] in worst else 0.0))
-    # What nobody states of any log has no column.
+    # Columns without any value are left out.
     stated = [name for name in ("load", "temperature_c", "reason") if any(r[name] is not None for r in logs)]
     body: list[Sequence[TableCell]] = [
         (r["date"].strftime("%Y-%m-%d") if r["date"] else None, r["log"].rpartition("/")[2], r["samples"],
          100.0 * worst[r["log"]]["relative_error"] if r["log"] in worst else None,
          worst[r["log"]]["joint"] if r["log"] in worst else "", r["findings"], *(r[name] for name in stated))
-        for r in shown[:_LISTED]
+        for r in shown[:_MAX_ROWS]
     ]  # fmt: skip
     names: dict[str, TableColumn | str] = {
         "load": "load",
@@ -238,10 +238,11 @@ def _logs(tables: Tables) -> Section:
         "reason": "why not used",
     }
     heads: list[TableColumn | str] = [
-        "date", "log", "samples", TableColumn("largest error", "%", 3), "of", "findings", *(names[s] for s in stated),
+        "date", "log", "samples", TableColumn("largest error", "%", 3), "joint", "findings",
+        *(names[s] for s in stated),
     ]  # fmt: skip
-    listed = table_html(heads, body, "Its logs, the worst first", tall=True, dash="Nobody says, or it does not apply.")
-    more = paragraph(f"The first {_LISTED} of {len(logs)}; all stand in logs.parquet.") if len(logs) > _LISTED else ""
+    listed = table_html(heads, body, "Its logs, the worst first", tall=True, dash="Not stated or not applicable.")
+    more = shortened_note(len(logs), "logs", _MAX_ROWS)
     return Section("Logs", join(*pieces, listed, more))
 
 
@@ -251,35 +252,33 @@ def _findings(tables: Tables) -> Section | None:
         return None
     body: list[Sequence[TableCell]] = [
         (r["severity"], r["log"].rpartition("/")[2], r["joint"] or "", r["message"], r["advice"] or "")
-        for r in rows[:_LISTED]
+        for r in rows[:_MAX_ROWS]
     ]
-    made = table_html(["severity", "log", "joint", "what was seen", "what to do"], body, tall=True)
-    more = (
-        paragraph(f"The first {_LISTED} of {len(rows)}; all stand in findings.parquet.") if len(rows) > _LISTED else ""
-    )
-    return Section("What the check found", join(made, more))
+    made = table_html(["severity", "log", "joint", "message", "remedy"], body, tall=True)
+    more = shortened_note(len(rows), "findings", _MAX_ROWS)
+    return Section("Findings of the check", join(made, more))
 
 
-def print_robot(found: RobotOfFleet, out: Console, folder: str = "") -> None:
-    """Print in few lines what a run of a fleet found of a robot.
+def print_robot(found: FleetRobot, out: Console, folder: str = "") -> None:
+    """Print a summary of a robot.
 
     Args:
-        found: the robot.
-        out: where to.
-        folder: that its page was written to; "" if none was.
+        found: The robot.
+        out: Console.
+        folder: Folder of its page; "" if none was written.
     """
     about = found.tables["robots"].to_pylist()[0]
-    say(out, f"{found.robot} ({found.model}): {about['logs_used']} of {about['logs']} logs used.")
+    say(out, f"{found.robot} ({found.robot_type}): {about['logs_used']} of {about['logs']} logs used.")
     rows = [
         [r["joint"], r["unit"], str(_known(r["friction"], r["friction_error"]) or "–"), number(r["friction_mean"], 3),
          number(r["residual"], 3), number(r["residual_ratio"], 3)]
         for r in found.tables["joints"].to_pylist()
     ]  # fmt: skip
-    columns = ["joint", "unit", "friction", "of its kin", "residual", "over the median"]
+    columns = ["joint", "unit", "friction", "type's mean", "residual", "over the median"]
     out.print(table("Joints", columns, rows, right=columns[2:]))
     for sentence in dict.fromkeys(
         r["sentence"] for name in ("outliers", "drift") for r in found.tables[name].to_pylist()
     ):
         say(out, f" · {sentence}")
     if folder:
-        say(out, f"\nLook at {folder}/report.html.")
+        say(out, f"\nOpen {folder}/report.html.")

@@ -1,7 +1,7 @@
-"""`ModelSettings`: what all logs of one model are mapped with, chosen once from a handful of them, and kept.
+"""`RobotTypeSettings`: terms, filters and columns for all logs of one robot type, chosen once from a few of them.
 
-Factors merge only where their rows are alike: the same terms, columns, filter. `identify` chooses these for a few logs
-of different robots, which a rule draws that does not depend on their order; whoever maps a log takes them as they are.
+Factors can be merged only if their rows agree in terms, columns and filter. `identify` chooses these from a few logs of
+different robots. The draw of these logs does not depend on their order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
-from steelyard.fleet.mapped import FACTOR_VERSION, LogFactors
+from steelyard.fleet.log_factors import FACTOR_VERSION, LogFactors
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
@@ -36,16 +36,16 @@ from steelyard.signals.repeats import without_repeats
 from steelyard.signals.source import Source, pieces_of
 from steelyard.study import Study
 
-# Settings are chosen from so many logs at most: a search by more would take longer, and no robot would count more.
+# Largest number of logs that determine settings; more would take longer without more information per robot.
 CHOSEN_FROM = 8
-# From so many that can be read, of which those are left out that plain terms explain worse than the median by more than
-# this factor (of squares).
-TRIED, _UNLIKE_MEDIAN = 12, 4.0
-# Rows of each that count.
+# Number of readable logs that are compared first. Those whose unexplained squares exceed the median by this factor are
+# left out.
+MAX_CANDIDATES, _UNLIKE_MEDIAN = 12, 4.0
+# Largest number of rows of each log.
 _ROWS = 30_000
-# A log whose own fit leaves more than this many times what the settings' fit left, on some joint, is looked at in full;
+# A log is checked in full if the residual of its own fit exceeds that of the settings' fit by this factor on a joint,
 _SUSPICIOUS = 1.5
-# so is one of which the settings' parameters leave more than this part of some joint's torque.
+# or if the settings' parameters leave more than this part of a joint's torque unexplained.
 _UNLIKE = 0.8
 _SCHEMA = "steelyard.fleet-settings/1"
 _T = TypeVar("_T")
@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class FittedTerm:
-    """A joint term as plain data: its kind, what it acts on, the joints (None: all), its options."""
+    """A joint term as plain data: its kind, what it acts on, its joints (None: all) and its options."""
 
     kind: str
     on: str
@@ -62,27 +62,26 @@ class FittedTerm:
 
 
 @dataclass(frozen=True)
-class ModelSettings:
-    """How the logs of one model are made ready and written as rows.
+class RobotTypeSettings:
+    """Settings for the logs of one robot type.
 
     Attributes:
-        model: its name.
-        robot: a hash of the robot's description.
-        gravity: in the base frame, m/s², as the logs say that the robots are mounted.
-        torque_used: of each joint, whether its torque can be trusted.
-        coupling: of motors and joints, as `Transmission` has it, where the logs' mapping states one; else empty.
-        motors: their names.
-        terms: the joint terms.
-        preparation: filter, derivatives, masks.
-        cutoff_hz: of the low-pass that acts on both sides of the rows.
-        scheme: how the physics is written.
-        theta: the parameters that were found with them: what joints carry, for terms that go by it, and where the fit
-            of a log stands along what the log does not show.
-        residual_std: of each equation, in that fit.
-        independent: the columns of the base parameters.
-        structure_std: of each base parameter, how far it hangs on the choice of the terms, which no more logs
-            change.
-        chosen_from: the logs that decided.
+        model: Name of the robot type.
+        robot: Hash of the robot's description.
+        gravity: Gravity in the base frame by the mounting that the logs state [m/s^2].
+        torque_used: Whether the torque of each joint is used.
+        coupling: Matrix of `Transmission` if the mapping of the logs states one; else empty.
+        motors: Names of the coupled motors.
+        terms: Joint terms.
+        preparation: Filter, derivatives and masks.
+        cutoff_hz: Cut-off of the low-pass on both sides of the rows [Hz].
+        scheme: Form of the equations.
+        theta: Parameters of the settings' fit. They give the joint loads to terms that depend on load, and the values
+            of parameters that a log does not identify.
+        residual_std: Residual standard deviation of each equation in that fit.
+        independent: Columns of the base parameters.
+        structure_std: Standard deviation of each base parameter due to the choice of the terms.
+        chosen_from: Logs that the settings were chosen from.
     """
 
     model: str
@@ -103,41 +102,48 @@ class ModelSettings:
 
     @cached_property
     def key(self) -> str:
-        """The hash of all that decides the factors of a log, but for the log and its mapping."""
+        """Hash of everything that determines the factors of a log, except the log and its mapping."""
         own = {k: v for k, v in asdict(self).items() if k not in ("model", "chosen_from", "structure_std")}
         return content_key("settings", FACTOR_VERSION, own)
 
     def to_json(self) -> dict[str, Any]:
-        """As a document holds it."""
+        """Return it as a JSON document."""
         return {"schema": _SCHEMA, **asdict(self)}
 
     @classmethod
-    def from_json(cls, document: Any, source: str) -> ModelSettings:
-        """What `to_json` wrote: the `document`, read from `source`."""
+    def from_json(cls, document: Any, source: str) -> RobotTypeSettings:
+        """Read what `to_json` wrote.
+
+        Args:
+            document: The document.
+            source: Its location, for messages.
+        """
         own = dict(document) if isinstance(document, Mapping) else {}
         if own.pop("schema", None) != _SCHEMA:
-            raise SteelyardError(f"{source}: these are no settings of a fleet, or of another version.")
+            raise SteelyardError(f"{source}: is not a settings file of a fleet, or has another version.")
         return build(cls, Field(own, source, error=SteelyardError))
 
 
 @dataclass(frozen=True, eq=False)
-class ModelStudy:
-    """The physics that all logs of one model share: traced, reduced to base parameters and compiled once.
+class RobotTypeStudy:
+    """Compiled equations that all logs of one robot type share.
 
     Args:
-        described: the robot as its description has it.
-        settings: of its model.
+        described: Robot as described.
+        settings: Settings of its type.
     """
 
     described: Robot
-    settings: ModelSettings
+    settings: RobotTypeSettings
 
     @cached_property
     def study(self) -> Study:
         """A study without logs."""
         own, robot = self.settings, self.described
         if robot_key(robot) != own.robot:
-            raise SteelyardError(f"The settings of '{own.model}' are of another description; choose them again.")
+            raise SteelyardError(
+                f"The settings of '{own.model}' belong to another description; choose them again (--choose-again)."
+            )
         used = [name for name, yes in zip(robot.joint_names, own.torque_used, strict=True) if yes]
         if not np.array_equal(robot.gravity, own.gravity):
             robot = robot.with_gravity(own.gravity)
@@ -145,32 +151,34 @@ class ModelStudy:
             robot = robot.with_torque_used(used)
         if own.coupling:
             robot = replace(robot, transmission=Transmission(np.array(own.coupling), own.motors))
-        made = (make_term(t.kind, on=t.on, where=t.where, **t.options) for t in own.terms)
-        terms = Terms(robot, tuple(made))
+        terms = Terms(robot, tuple(make_term(t.kind, on=t.on, where=t.where, **t.options) for t in own.terms))
         study = Study(robot, (), (), terms, own.preparation, own.cutoff_hz, make_scheme(own.scheme))
         study = replace(study, reference=Model(robot, terms, np.array(own.theta)))
         if study.base.independent != own.independent:
-            raise SteelyardError(f"The base parameters of '{own.model}' are not those of its settings; choose again.")
-        # Now, and not when enough samples have come: no log may depend on which ones were before it, to the last bit.
+            raise SteelyardError(
+                f"The base parameters of '{own.model}' differ from those of its settings; choose them again "
+                "(--choose-again)."
+            )
+        # Compile now, not after many samples, so that results do not depend on the logs before, to the last bit.
         Rows.kept(study.dynamics, study.base.independent).evaluator.compile()
         return replace(study, known_base=study.base)
 
     @property
     def beta(self) -> Array:
-        """The base parameters of the settings' own fit."""
+        """Base parameters of the settings' own fit."""
         return self.study.base.values(self.settings.theta)
 
     def is_unlike(self, log: LogFactors) -> bool:
-        """Whether a `log` is not explained as those were that the settings were chosen from."""
+        """Whether a `log` is explained much worse than the logs that the settings were chosen from."""
         assert log.factor is not None
         errors = log.factor.residual_sums(self.beta, self.study.base.independent) / np.maximum(log.rows, 1.0)
         worse = log.residual_std > _SUSPICIOUS * np.array(self.settings.residual_std)
         return bool(np.any(worse | (errors > (_UNLIKE * log.torque_std) ** 2)))
 
     def study_of(self, source: Source) -> Study:
-        """The same question to one log, `source`; `LogError` where it does not belong to the others."""
+        """Make the study of one log, `source`; `LogError` if it does not fit the settings."""
         log = without_repeats(source) if isinstance(source, Log) else source
-        made = replace(self.study, _prepared={}).judged_on([log])  # what is prepared goes away with the log
+        made = replace(self.study, _prepared={}).judged_on([log])  # its own cache, which is freed with the log
         refuse_without_torque(made.beginnings)
         mounted, robot = as_logged(made.robot, made.beginnings), made.robot
         alike = np.allclose(mounted.gravity, robot.gravity) and mounted.torque_used == robot.torque_used
@@ -178,31 +186,30 @@ class ModelStudy:
             name = made.beginnings[0].meta.get("source", "The log")
             raise LogError(
                 f"{name}: states another mounting, coupling or use of torques than the logs of '{self.settings.model}' "
-                "that its settings were chosen from; list such robots as a model of their own."
+                "that its settings were chosen from; list such robots as a separate robot type."
             )
         return made
 
 
 def beginning_of(source: Source) -> Log:
-    """As much of the beginning of a log, `source`, as settings are chosen by: several are held at once, by a process
-    that may not grow with the length of logs."""
+    """Return the part of a log, `source`, that settings are chosen from; bounded, since several are held in memory."""
     first = next(iter(pieces_of(source)))
     return (part_of(first, [(0, _ROWS)]) or first) if len(first) > _ROWS else first
 
 
-def choose_settings(model: str, robot: Robot, logs: Sequence[tuple[str, Log]], **options: Any) -> ModelSettings:
-    """The settings that `identify` finds for a few logs together.
+def choose_settings(model: str, robot: Robot, logs: Sequence[tuple[str, Log]], **options: Any) -> RobotTypeSettings:
+    """Choose settings with `identify` from a few logs together.
 
     Args:
-        model: its name.
-        robot: as described.
-        logs: name and beginning of each.
-        options: of `identify`, such as `terms`, `plain` or `preparation`.
+        model: Name of the robot type.
+        robot: Robot as described.
+        logs: Name and beginning of each log.
+        options: Options of `identify`, such as `terms`, `plain` or `preparation`.
     """
     beginnings, names = [log for _, log in logs], [name for name, _ in logs]
     found = identify(robot, beginnings, check=False, files=False, names=names, **options)
     mounted, coupled = found.robot, found.robot.transmission if robot.transmission is None else None
-    return ModelSettings(
+    return RobotTypeSettings(
         model=model,
         robot=robot_key(robot),
         gravity=tuple(float(g) for g in mounted.gravity),
@@ -221,13 +228,14 @@ def choose_settings(model: str, robot: Robot, logs: Sequence[tuple[str, Log]], *
     )
 
 
-def alike_logs(robot: Robot, logs: Sequence[tuple[str, Log]]) -> list[tuple[str, Log]]:
-    """The first `CHOSEN_FROM` of some logs of `robot` that plain terms explain about as well as they do most: one that
-    is mapped wrongly, or of another arm, is not to decide what all are asked for.
+def select_similar_logs(robot: Robot, logs: Sequence[tuple[str, Log]]) -> list[tuple[str, Log]]:
+    """Select the first `CHOSEN_FROM` logs that the default terms explain about as well as the median log.
+
+    This keeps logs with a wrong mapping or of another arm from influencing the settings.
 
     Args:
-        robot: as described.
-        logs: name and log.
+        robot: Robot as described.
+        logs: Name and log.
     """
     shares: list[float] = []
     for _, log in logs:
@@ -243,15 +251,14 @@ def alike_logs(robot: Robot, logs: Sequence[tuple[str, Log]]) -> list[tuple[str,
     return [log for log, share in zip(logs, shares, strict=True) if share <= most][:CHOSEN_FROM]
 
 
-def drawn(items: Sequence[_T], robot: Callable[[_T], str], name: Callable[[_T], str], most: int) -> list[_T]:
-    """At most so many (`most`) of `items`, of as many robots as there are, by the hashes of their names: whatever their
-    order, and however many others there are, the same ones.
+def draw_logs(items: Sequence[_T], robot: Callable[[_T], str], name: Callable[[_T], str], most: int) -> list[_T]:
+    """Draw items of as many robots as possible, by hashes of names, so that the draw does not depend on their order.
 
     Args:
-        items: logs.
-        robot: whose a log is.
-        name: of a log.
-        most: how many.
+        items: Logs.
+        robot: Returns the robot of a log.
+        name: Returns the name of a log.
+        most: Largest number of items.
     """
     ranked = sorted(items, key=lambda item: content_key("drawn", name(item)))
     rounds: dict[str, int] = {}
@@ -266,12 +273,12 @@ def drawn(items: Sequence[_T], robot: Callable[[_T], str], name: Callable[[_T], 
 
 
 def content_key(*parts: Any) -> str:
-    """The SHA-256 of `parts`, plain data, dataclasses and arrays: what they say, not how they are held."""
+    """Return the SHA-256 of the content of `parts`: plain data, dataclasses and arrays."""
     return hashlib.sha256(json.dumps(_canonical(parts), sort_keys=True).encode()).hexdigest()
 
 
 def robot_key(robot: Robot) -> str:
-    """The hash of what a description says of a `robot`, wherever it was read from."""
+    """Hash the description of a `robot`, independent of where it was read from."""
     return content_key("robot", replace(robot, source=""))
 
 

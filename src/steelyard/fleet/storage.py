@@ -1,6 +1,6 @@
-"""Where logs lie: folders, patterns and addresses expanded to files, and by what a change of a file is told.
+"""Locations of logs: expands folders, patterns and addresses to files, and identifies the content of files.
 
-A location is a text: a path of this machine, or a URL that fsspec understands (`steelyard.ground.remote`).
+A location is a text: a local path, or a URL that fsspec supports (`steelyard.ground.remote`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,22 @@ from steelyard.ground.untrusted import read_bytes, regular_file
 from steelyard.signals.table import READERS, has_reader
 
 WILD = "*?["
-# What tells one content of an object from another, as back-ends call it: the first that there is.
+# Names that back-ends use for a mark of an object's content, in the order of preference.
 _TAGS = ("version_id", "VersionId", "generation", "ETag", "etag", "md5Hash", "content_md5", "Content-MD5", "CRC")
 _TIMES = ("LastModified", "last_modified", "Last-Modified", "mtime")
 
 
 class FleetError(SteelyardError):
-    """A fleet that cannot be used: names the table, the robot or the location, and what would help."""
+    """A fleet cannot be used; the message names the table, the robot or the location, and the remedy."""
 
 
 def location_in(base: str, text: str) -> str:
-    """The location that `text` is, seen from the folder `base`; what is absolute stays as it is."""
+    """Resolve a location relative to a folder; absolute locations are returned unchanged.
+
+    Args:
+        base: Path or URL of the folder.
+        text: The location.
+    """
     if is_url(text):
         return text
     if not is_url(base):
@@ -38,13 +43,13 @@ def location_in(base: str, text: str) -> str:
     first, chain, rest = base.partition("::")
     parts = [part for part in text.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts or text.startswith("/"):
-        raise FleetError(f"{text}: leads out of {base}; write the whole address.")
+        raise FleetError(f"{text}: leads out of {base}; write the complete address.")
     end = "/" if text.endswith("/") else ""
     return f"{first.rstrip('/')}/{'/'.join(parts)}{end}{chain}{rest}"
 
 
 def folder_of(location: str) -> str:
-    """The folder in which the file at `location` lies."""
+    """Return the folder of the file at `location`."""
     if not is_url(location):
         return os.path.dirname(os.path.abspath(location))
     first, chain, rest = location.partition("::")
@@ -52,13 +57,19 @@ def folder_of(location: str) -> str:
 
 
 def read_location(location: str, most: int, error: type[SteelyardError] = FleetError) -> bytes:
-    """What the file at a `location` holds, at most so many (`most`) bytes; `error` where it cannot be read."""
+    """Read a file.
+
+    Args:
+        location: Location of the file.
+        most: Largest number of bytes.
+        error: Type of the error if it cannot be read.
+    """
     path = any_path(location, error)
     return path.read_bytes(most) if isinstance(path, RemoteFile) else read_bytes(path, most, error)
 
 
 def is_folder(location: str) -> bool:
-    """Whether there is a folder at `location`; an address is asked only where its name leaves it open."""
+    """Whether there is a folder at `location`; a server is asked only if the address is ambiguous."""
     if not is_url(location):
         return os.path.isdir(location)
     first = location.partition("::")[0]
@@ -69,18 +80,18 @@ def is_folder(location: str) -> bool:
 
 
 def is_pattern(location: str) -> bool:
-    """Whether `location` stands for many: *, ? and [ ] are taken for signs of a pattern, unless a file is called so."""
+    """Whether `location` is a pattern: it contains *, ? or [ ], and there is no file of this name."""
     if not is_url(location):
         return any(sign in location for sign in WILD) and not os.path.lexists(location)
     return any(sign in shown_address(location).partition("::")[0] for sign in WILD)
 
 
-# File systems whose listings are remembered: what they say of an object is then known without asking for it.
+# File systems with cached listings, which describe objects without further requests.
 _listed: dict[int, Any] = {}
 
 
-def look_anew() -> None:
-    """Forget what folders elsewhere held when they were last looked at, and which servers were silent."""
+def forget_listings() -> None:
+    """Forget cached listings of remote folders, and which servers did not answer."""
     forget_silence()
     for system in _listed.values():
         system.invalidate_cache()
@@ -94,32 +105,32 @@ def _listing(location: str) -> tuple[Any, str]:
 
 
 def files_at(location: str) -> list[str]:
-    """The logs at a `location`, in order: the file itself, those of a pattern, or all in a folder and below it.
+    """List the logs at a `location`, sorted: the file itself, those of a pattern, or all below a folder.
 
-    A single file is not looked for: whether it can be read is seen when it is. What is hidden (its name begins with a
-    dot or an underscore) and what has no log's name is passed over in folders, and what a run has written.
+    A single file need not exist; reading it reports that. In folders hidden files (whose names start with a dot or an
+    underscore), files that are not logs by their name, and run folders are skipped.
     """
     if is_pattern(location):
         found = _remote_matches(location) if is_url(location) else glob.glob(location, recursive=True)
         named = {each for each in found if has_reader(any_path(each))}
-        # What is no log by its name may be a folder of them.
+        # Other matches may be folders of logs.
         others = {each for each in found if each not in named and not any_path(each).suffix}
         logs = sorted({*named, *(path for each in others for path in _below(each))})
         if not logs:
             raise FleetError(
-                f"{shown_address(location)}: no log has such a name; correct the pattern, or leave it out."
+                f"{shown_address(location)}: no log matches this pattern; correct the pattern, or leave it out."
             )
         return logs
     if not is_folder(location):
         return [location]
     logs = sorted(_below(location))
     if not logs:
-        raise FleetError(f"{shown_address(location)}: this folder holds no log; correct the path, or leave it out.")
+        raise FleetError(f"{shown_address(location)}: this folder contains no log; correct the path, or leave it out.")
     return logs
 
 
 def children(location: str) -> tuple[list[str], list[str]]:
-    """The names of the folders and of the files in the folder at `location`, in order, without hidden ones."""
+    """List the names of folders and of files in the folder at `location`, sorted, without hidden ones."""
     if is_url(location):
         system, path = _listing(location)
         with told(shown_address(location), FleetError):
@@ -130,7 +141,7 @@ def children(location: str) -> tuple[list[str], list[str]]:
             ]
     else:
         try:
-            # os.path.isdir says no to a link that leads to itself, which DirEntry.is_dir does not endure.
+            # os.path.isdir is False for a link to itself; DirEntry.is_dir would fail.
             entries = [(name, os.path.isdir(os.path.join(location, name))) for name in os.listdir(location)]
         except OSError as why:
             raise FleetError(f"{location}: cannot be read ({why.strerror}); check the path.") from None
@@ -139,10 +150,10 @@ def children(location: str) -> tuple[list[str], list[str]]:
 
 
 def tree(location: str) -> list[tuple[str, bool]]:
-    """All files in the folder `location` and below it, as paths from there, in order; and of each, whether it is a log.
+    """List all files below the folder `location` as relative paths, sorted, each with whether it is a log.
 
-    What is hidden (its name begins with a dot or an underscore) is passed over, and folders that a run has written. On
-    disks a folder may be a log: a bag, or a file for each signal. What lies elsewhere is listed in one go.
+    Hidden files (whose names start with a dot or an underscore) and run folders are skipped. A local folder may itself
+    be a log: a bag, or one file per signal. A remote folder is listed with one request.
     """
     if is_url(location):
         system, path = _listing(location)
@@ -162,7 +173,7 @@ def tree(location: str) -> list[tuple[str, bool]]:
 
 
 def _walk(root: str, inside: str, seen: set[str]) -> Iterator[tuple[str, bool]]:
-    """As `tree`, of a folder of this machine; one that links lead to again counts once."""
+    """Walk a local folder as `tree` does; a folder that several links lead to counts once."""
     place = os.path.join(root, inside)
     if os.path.realpath(place) in seen:
         return
@@ -177,10 +188,10 @@ def _walk(root: str, inside: str, seen: set[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _below(location: str) -> list[str]:
-    """All logs in a folder and below it."""
+    """List all logs below a folder."""
     if not is_url(location) and not os.path.isdir(location):
         return []
-    # A folder that is itself a log has no path from there.
+    # A folder that is itself a log has an empty relative path.
     return [location_in(location, name) if name else location for name, is_log in tree(location) if is_log]
 
 
@@ -191,7 +202,7 @@ def _remote_matches(pattern: str) -> list[str]:
 
 
 def _address(like: str, name: str) -> str:
-    """The address of what a file system calls `name`, written as the address `like` another in it."""
+    """Convert the name of a file system to an address in the style of the address `like`."""
     if is_url(name):
         return name
     first, chain, rest = like.partition("::")
@@ -201,17 +212,18 @@ def _address(like: str, name: str) -> str:
 # ------------------------------------------------------------------------------ contents
 
 
-def how_it_lies(location: str) -> dict[str, Any]:
-    """What tells a change of the file at `location` without reading it: size, time and number, or what its keeper says.
+def file_state(location: str) -> dict[str, Any]:
+    """Describe the state of the file at `location`, which changes with its content, without reading it.
 
-    A folder that is one log is told by all its files.
+    It has size, time and inode of a local file, or size and tag of an object; of a folder that is one log those of all
+    its files.
     """
     path = any_path(location)
     if isinstance(path, RemoteFile):
         info = path.info
-        said = {"size": path.stat().st_size}
+        size = {"size": path.stat().st_size}
         tag = next((f"{key} {info[key]}" for key in (*_TAGS, *_TIMES) if info.get(key) not in (None, "")), "")
-        return {**said, "tag": tag} if tag else said
+        return {**size, "tag": tag} if tag else size
     try:
         if not path.is_dir():
             stat = path.stat()
@@ -225,22 +237,21 @@ def how_it_lies(location: str) -> dict[str, Any]:
     return {"listing": hashlib.sha256(listing.encode()).hexdigest(), "mtime_ns": newest}
 
 
-def content_identity(location: str, lies: dict[str, Any] | None = None) -> str:
-    """What stands for the content of the log at `location`: the SHA-256 of its bytes.
+def content_identity(location: str, state: dict[str, Any] | None = None) -> str:
+    """Hash the content of a log.
 
-    Of an object that its keeper marks (a version, an ETag), that of its address, mark and size: it is not read. One
-    that nobody marks is read.
+    An object with a tag (a version, an ETag) is not read: its address, tag and size are hashed.
 
     Args:
-        location: of the file.
-        lies: what `how_it_lies` says of it, where that is known.
+        location: Location of the log.
+        state: Its `file_state`, if known.
     """
     path = any_path(location)
     if isinstance(path, RemoteFile):
-        lies = how_it_lies(location) if lies is None else lies
-        if "tag" not in lies:
+        state = file_state(location) if state is None else state
+        if "tag" not in state:
             return content_hash(path)
-        return hashlib.sha256(f"{path}\n{lies['tag']}\n{lies['size']}".encode()).hexdigest()
+        return hashlib.sha256(f"{path}\n{state['tag']}\n{state['size']}".encode()).hexdigest()
     try:
         if not path.is_dir():
             return content_hash(path)

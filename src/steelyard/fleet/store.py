@@ -1,8 +1,8 @@
-"""`FactorStore`: what logs left, kept under a hash of all that it depends on, so that nothing is made twice.
+"""`FactorStore`: factors of logs under a hash of everything that they depend on, so that nothing is computed twice.
 
-An entry is written aside and put in place by one rename: two runs on one store do each other no harm, and a run that is
-killed leaves nothing that could be taken for an entry. Every entry names its key and carries this user's seal
-(`steelyard.fleet.sealed`); one that is torn, or that another user or program made, is noticed and made anew.
+An entry is written to a temporary file and renamed. Two runs can therefore share a store, and a killed run leaves no
+incomplete entry. Every entry carries its key and this user's seal (`steelyard.fleet.sealed_files`). Entries that are
+damaged, or written by another user or program, are detected and computed again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
-from steelyard.fleet.mapped import FactorsError, LogFactors
-from steelyard.fleet.sealed import ForeignError, Sealer
+from steelyard.fleet.log_factors import FactorsError, LogFactors
+from steelyard.fleet.sealed_files import ForeignError, Sealer
 from steelyard.fleet.settings import content_key
 from steelyard.ground.files import write_whole
 from steelyard.ground.places import abandoned
@@ -25,19 +25,24 @@ from steelyard.ground.untrusted import read_bytes
 
 _MARK = "steelyard fleet store 1\n"
 _FOLDERS = ("factors", "settings", "identities")
-# A file that was written less than so long before it was hashed may be written again within its clock's tick.
+# A file modified less than this before it was hashed may change again within the resolution of its time stamp [s].
 _SETTLED_S = 2.0
-# A journal that nobody wrote to for a day is of a run that was killed.
+# Age at which a journal belongs to a killed run [s].
 _LONG_AGO_S = 86_400.0
-# What a run holds in memory, in bytes, once its store cannot be written.
+# Bytes that a run holds in memory if its store cannot be written.
 MOST_HELD = 1_000_000_000
 
 
 @dataclass
 class StoreTally:
-    """What happened to a store during a run: entries found, written, noticed to be torn or foreign, and not kept."""
+    """Statistics of a store.
 
-    found: int = 0
+    Attributes:
+        written: Number of entries written.
+        mended: Number of entries that were damaged or foreign.
+        unkept: Number of entries that could not be written.
+    """
+
     written: int = 0
     mended: int = 0
     unkept: int = 0
@@ -45,11 +50,13 @@ class StoreTally:
 
 @dataclass
 class FactorStore:
-    """Entries by key, in files below `root`; None: in memory alone.
+    """Entries by key, in files or in memory.
 
-    Args:
-        root: a folder of its own; made where it is not there.
-        most_held: bytes that are held in memory where the store cannot be written.
+    Attributes:
+        root: Folder of the store, which is created if it does not exist; None: in memory only.
+        most_held: Largest number of bytes in memory if the store cannot be written.
+        tally: Statistics.
+        trouble: Problem with the store; "" without one.
     """
 
     root: Path | None = None
@@ -59,7 +66,7 @@ class FactorStore:
     _held: dict[str, bytes] = field(default_factory=dict)
     _size: int = 0
     _identities: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _remembered: dict[str, dict[str, Any]] = field(default_factory=dict)
     _new: set[str] = field(default_factory=set)
     _journal: IO[bytes] | None = None
     _sizes: set[Any] | None = None
@@ -73,7 +80,7 @@ class FactorStore:
         mark = self.root / "STORE"
         try:
             if not mark.exists() and self.root.exists() and any(self.root.iterdir()):
-                raise SteelyardError(f"{self.root} holds other things; name an empty folder, or none, as the store.")
+                raise SteelyardError(f"{self.root} contains other files; name an empty or a new folder as the store.")
             self.root.mkdir(parents=True, exist_ok=True)
             if mark.exists() and read_bytes(mark, 1 << 10, SteelyardError) != _MARK.encode():
                 raise SteelyardError(f"{self.root} is a store of another version; name another one.")
@@ -84,7 +91,7 @@ class FactorStore:
             for folder in folders:
                 if folder != self.root and folder.is_symlink():
                     raise SteelyardError(
-                        f"{folder}: is a link, and a store writes to nothing outside of it; delete it."
+                        f"{folder}: is a link, but a store writes only inside its folder; delete the link."
                     )
                 for left in abandoned(folder):
                     with contextlib.suppress(OSError):
@@ -92,25 +99,24 @@ class FactorStore:
             self._read_journals()
         except OSError as error:
             raise SteelyardError(
-                f"{self.root}: cannot be used as a store ({error.strerror}); name another place by --store."
+                f"{self.root}: cannot be used as a store ({error.strerror}); name another folder with --store."
             ) from None
 
     # ---------------------------------------------------------------- entries
 
     def get(self, key: str) -> LogFactors | None:
-        """The entry `key`; None where there is none, or none that is whole."""
+        """Return the factors of the entry `key`; None if it is missing or damaged."""
         data = self.read(key)
         if data is None:
             return None
         try:
-            made = LogFactors.from_bytes(data)
+            return LogFactors.from_bytes(data)
         except FactorsError:
-            self._noticed(key)
+            self._mark_foreign(key)
             return None
-        return made
 
     def read(self, key: str) -> bytes | None:
-        """The bytes of the entry `key`; None where there is none that this user's runs made."""
+        """Return the bytes of the entry `key`; None if this user's runs wrote none."""
         if key in self._held:
             return self._held[key]
         if self.root is None:
@@ -120,15 +126,20 @@ class FactorStore:
         except OSError:
             return None
         except ForeignError:
-            self._noticed(key)
+            self._mark_foreign(key)
             return None
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry `key`, whole or not."""
+        """Whether there is an entry `key`, intact or not."""
         return key in self._held or (self.root is not None and self._path(key).exists())
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep `data` as the entry `key`; held in memory where the store cannot be written."""
+        """Write an entry; it is held in memory if the store cannot be written.
+
+        Args:
+            key: Key of the entry.
+            data: Its content.
+        """
         if self.root is not None and not self.trouble:
             path = self._path(key)
             try:
@@ -137,7 +148,7 @@ class FactorStore:
                 self.tally.written += 1
                 return
             except OSError as error:
-                self._in_trouble(error)
+                self._report_trouble(error)
         if self.root is not None:
             self.tally.unkept += 1
         if key not in self._held:
@@ -145,20 +156,19 @@ class FactorStore:
         self._held[key] = data
         if self.root is not None and self._size > self.most_held:
             raise SteelyardError(
-                f"{self.trouble}, and there is no memory to go on without it; make room and run it again: what is in "
-                "the store is not made anew."
+                f"{self.trouble}, and there is not enough memory to continue without it; make room and run it again: "
+                "entries in the store are not computed again."
             )
 
-    def _in_trouble(self, error: OSError) -> None:
-        self.trouble = f"{self.root}: cannot be written any more ({error.strerror})"
+    def _report_trouble(self, error: OSError) -> None:
+        self.trouble = f"{self.root}: can no longer be written ({error.strerror})"
 
     def _path(self, key: str) -> Path:
         assert self.root is not None
         return self.root / "factors" / key[:2] / key[2:]
 
-    def _noticed(self, key: str) -> None:
-        """An entry or document that is torn or foreign; it stays until another takes its place, which may be there
-        already."""
+    def _mark_foreign(self, key: str) -> None:
+        """Count a damaged or foreign entry or document; the file stays until it is overwritten."""
         if key not in self._foreign:
             self._foreign.add(key)
             self.tally.mended += 1
@@ -167,43 +177,55 @@ class FactorStore:
     # ---------------------------------------------------------------- documents
 
     def document(self, name: str) -> Any:
-        """The JSON document `name` of the store; None where there is none that this user's runs made."""
+        """Return the JSON document `name`; None if this user's runs wrote none."""
         try:
             return None if self.root is None else self._sealer.read_document(self.root / name, name)
         except OSError:
             return None
         except ForeignError:
-            self._noticed(name)
+            self._mark_foreign(name)
             return None
 
     def put_document(self, name: str, value: Any) -> None:
-        """Keep `value`, plain data, as the document `name`; not at all where the store cannot be written."""
+        """Write a document, unless the store cannot be written.
+
+        Args:
+            name: Name of the document.
+            value: Plain data.
+        """
         if self.root is None or self.trouble:
             return
         try:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             self._sealer.write_document(self.root / name, name, value)
         except OSError as error:
-            self._in_trouble(error)
+            self._report_trouble(error)
 
-    # ---------------------------------------------------------------- which file has which content
+    # ---------------------------------------------------------------- identities of files
 
     def identity(self, url: str, place: Mapping[str, Any]) -> str | None:
-        """What stands for the content of the file at `url` as it was when it lay as `place` says (`how_it_lies`); None:
-        not known."""
-        for known in (self._told.get(url), self._shard(url).get(url)):
+        """Return the identity of a file's content; None if unknown.
+
+        Args:
+            url: Location of the file.
+            place: Its `file_state`.
+        """
+        for known in (self._remembered.get(url), self._shard(url).get(url)):
             if known is not None and known["place"] == dict(place):
                 return str(known["identity"])
         return None
 
     def remember(self, url: str, place: Mapping[str, Any], identity: str) -> None:
-        """That `identity` stands for the content of the file at `url`, lying as `place` says.
+        """Remember the identity of a file's content, at once in a journal in case the run is killed.
 
-        It is written to a journal at once, so that a run that is killed loses nothing of what it did.
+        Args:
+            url: Location of the file.
+            place: Its `file_state`.
+            identity: Hash of its content.
         """
         if time.time() - place.get("mtime_ns", 0) * 1e-9 < _SETTLED_S:
             return
-        self._told[url] = entry = {"place": dict(place), "identity": identity}
+        self._remembered[url] = entry = {"place": dict(place), "identity": identity}
         self._new.add(url)
         if self.root is None or self.trouble:
             return
@@ -213,22 +235,24 @@ class FactorStore:
                 self._journal = (self.root / "identities" / f"{secrets.token_hex(8)}.jsonl").open("xb", buffering=0)
             self._journal.write(self._sealer.sealed_line([url, entry]))
         except OSError as error:
-            self._in_trouble(error)
+            self._report_trouble(error)
 
     def knows_size(self, size: int) -> bool:
-        """Whether a file that is so many bytes long (`size`) is remembered: others cannot be known by another name."""
+        """Whether a file of this `size` [bytes] is remembered; others cannot be known under another name."""
         if self._sizes is None:
             names = [] if self.root is None else [f"identities/{p.name}" for p in self.root.glob("identities/??.json")]
-            shards = (self._told, *map(self._loaded, names))
+            shards = (self._remembered, *map(self._loaded, names))
             self._sizes = {entry["place"].get("size") for shard in shards for entry in shard.values()}
         return size in self._sizes
 
     def save_identities(self) -> None:
-        """Put what was remembered in order, and the journal away. What another run writes meanwhile may be lost: then a
-        file is hashed again."""
+        """Move remembered identities from the journal to documents.
+
+        Identities that another run saves at the same time may be lost; their files are then hashed again.
+        """
         changed: dict[str, dict[str, Any]] = {}
         for url in sorted(self._new):
-            changed.setdefault(self._shard_name(url), {})[url] = self._told[url]
+            changed.setdefault(self._shard_name(url), {})[url] = self._remembered[url]
         for name, entries in changed.items():
             self.put_document(name, {**(self.document(name) or {}), **entries})
             self._identities.pop(name, None)
@@ -240,7 +264,7 @@ class FactorStore:
         self._new.clear()
 
     def _read_journals(self) -> None:
-        """Of runs that were killed, or are still under way; one of long ago is put in order, and away."""
+        """Read the journals of other runs; delete old ones, whose identities are saved by this run."""
         assert self.root is not None
         for path in self.root.glob("identities/*.jsonl"):
             with contextlib.suppress(OSError):
@@ -249,9 +273,9 @@ class FactorStore:
                 except ForeignError:
                     lines, foreign = [], True
                 if foreign:
-                    self._noticed(path.name)
+                    self._mark_foreign(path.name)
                 for url, entry in lines:
-                    self._told[url] = entry
+                    self._remembered[url] = entry
                     self._new.add(url)
                 if time.time() - path.stat().st_mtime > _LONG_AGO_S:
                     path.unlink()

@@ -1,4 +1,4 @@
-"""`Fleet`: which robots there are, of which models, and where their logs lie."""
+"""`Fleet`: robots, their types, and the locations of their logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import RobotError, UnknownNameError, unfit_for_a_name
-from steelyard.fleet.storage import FleetError, location_in, look_anew, read_location
+from steelyard.fleet.storage import FleetError, forget_listings, location_in, read_location
 from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.files import plain
 from steelyard.ground.remote import any_path
@@ -24,17 +24,17 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.mapping import LogMapping
 
 LARGEST_DESCRIPTION = 64 << 20
-LONGEST_ID = 100  # of a robot or a model: files are called so
+LONGEST_ID = 100  # characters in the name of a robot or a type, which is used in file names
 
 
 @dataclass(frozen=True)
-class FleetModel:
-    """A kind of robot.
+class RobotType:
+    """A robot type ("model" in the files of a fleet).
 
     Attributes:
-        name: of the model.
-        description: of the robot: a path, a URL, or the name of a built-in robot. Its meshes are not looked at.
-        options: those of `load_robot`: joints, locked, gravity, snap.
+        name: Name of the type.
+        description: Path or URL of the robot description, or name of a built-in robot; meshes are not used.
+        options: Options of `load_robot`: joints, locked, gravity, snap.
     """
 
     name: str
@@ -43,7 +43,7 @@ class FleetModel:
 
     @cached_property
     def robot(self) -> Robot:
-        """As the description says it; made when asked for."""
+        """The robot as described; loaded on first use."""
         if not is_url(self.description):
             return load_robot(self.description, **self.options)
         place = any_path(self.description, RobotError)
@@ -58,7 +58,7 @@ class FleetModel:
 
     @cached_property
     def identity(self) -> str:
-        """The SHA-256 of the description's bytes and of the options."""
+        """SHA-256 of the description's bytes and of the options."""
         local = not is_url(self.description)
         if local and not os.path.isfile(self.description):
             content = self.description.encode()
@@ -75,12 +75,12 @@ class FleetLog:
     """One log of one robot.
 
     Attributes:
-        robot: whose it is.
-        url: where it lies: a path or a URL.
-        mapping: what its columns mean.
-        date: when it was logged, seconds since 1970 (UTC); None: not known.
-        temperature: of the robot or its surroundings, °C; None: not known.
-        load: what the robot carried, in the owner's words; None: nothing is said.
+        robot: Name of the robot.
+        url: Path or URL of the log.
+        mapping: Meaning of its columns.
+        date: Date of the log, seconds since 1970 (UTC); None if unknown.
+        temperature: Temperature of the robot or its surroundings [°C]; None if unknown.
+        load: Name of the robot's load; None if not stated.
     """
 
     robot: str
@@ -92,32 +92,32 @@ class FleetLog:
 
     @property
     def shown(self) -> str:
-        """The location for people: without what may be a key to it."""
+        """The location without parts that may be a secret."""
         return shown_address(self.url)
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Robots, their models, and their logs in the order of robot, date and location.
+    """Robots, their types, and their logs in the order of robot, date and location.
 
     Attributes:
-        source: where it is written.
-        models: by name.
-        robots: the name of each robot's model, by the robot's.
-        logs: of all robots.
+        source: Location of the fleet's file or folder.
+        robot_types: Robot types by name.
+        robots: Name of each robot's type, by the robot's name.
+        logs: Logs of all robots.
     """
 
     source: str
-    models: Mapping[str, FleetModel]
+    robot_types: Mapping[str, RobotType]
     robots: Mapping[str, str]
     logs: tuple[FleetLog, ...]
 
-    def model_of(self, log: FleetLog) -> FleetModel:
-        """The model of the robot whose `log` it is."""
-        return self.models[self.robots[log.robot]]
+    def type_of(self, log: FleetLog) -> RobotType:
+        """Return the type of the robot of a `log`."""
+        return self.robot_types[self.robots[log.robot]]
 
     def logs_of(self, robot: str) -> tuple[FleetLog, ...]:
-        """The logs of one `robot`, by date."""
+        """Return the logs of one `robot`, by date."""
         if robot not in self.robots:
             raise UnknownNameError("robot", robot, self.robots)
         return self._by_robot[robot]
@@ -131,37 +131,37 @@ class Fleet:
 
 
 class FleetBuilder:
-    """A fleet that grows, entry by entry, each looked at on its own and against those before.
+    """Builds a fleet entry by entry and checks each against the earlier ones.
 
     Args:
-        source: where it is written, for messages.
-        base: the folder that paths are relative to.
+        source: Location of the fleet's file or folder, for messages.
+        base: Folder that paths are relative to.
     """
 
     def __init__(self, source: str, base: str) -> None:
         self.source, self.base = source, base
-        self._models: dict[str, FleetModel] = {}
+        self._types: dict[str, RobotType] = {}
         self._robots: dict[str, str] = {}
         self._logs: dict[str, FleetLog] = {}
 
     @property
-    def has_models(self) -> bool:
-        """Whether there is one."""
-        return bool(self._models)
+    def has_robot_types(self) -> bool:
+        """Whether at least one robot type was added."""
+        return bool(self._types)
 
-    def add_model(self, name: str, description: str, options: Mapping[str, Any] | None = None) -> str:
-        """Another model, or the same again.
+    def add_robot_type(self, name: str, description: str, options: Mapping[str, Any] | None = None) -> str:
+        """Add a robot type, unless the same one is there already; return its name.
 
         Args:
-            name: of the model; "": that of the file.
-            description: path, URL or name of a built-in robot; "": the name is that of a built-in robot.
-            options: of `load_robot`.
+            name: Name of the type; "": the stem of the description's file.
+            description: Path, URL or name of a built-in robot; "": `name` is that of a built-in robot.
+            options: Options of `load_robot`.
         """
         name = name or any_path(description, FleetError).stem
         _check_id(self.source, "model", name)
         where = self._description(name, description)
-        made = FleetModel(name, where, options or {})
-        known = self._models.setdefault(name, made)
+        made = RobotType(name, where, options or {})
+        known = self._types.setdefault(name, made)
         if known != made:
             raise FleetError(
                 f"{self.source}: model '{name}' has two descriptions, {known.description} and {where}; give one of "
@@ -180,30 +180,37 @@ class FleetBuilder:
             )
         where = location_in(self.base, description)
         if not is_url(where) and not os.path.isfile(where):
-            raise FleetError(f"{self.source}: model '{name}': {where}: there is no such description; check the path.")
+            raise FleetError(
+                f"{self.source}: model '{name}': {where}: there is no such file; check the path of the description."
+            )
         return where
 
     def add_robot(self, robot: str, model: str) -> str:
-        """A `robot`, or the same again, which is of a `model`; "": the only one there is. The model's name."""
+        """Add a robot, unless the same one is there already; return the name of its type.
+
+        Args:
+            robot: Name of the robot.
+            model: Name of its type; "": the only one.
+        """
         _check_id(self.source, "robot", robot)
         if not model:
-            if len(self._models) != 1:
+            if len(self._types) != 1:
                 raise FleetError(
-                    f"{self.source}: robot '{robot}' does not say its model; write one of {', '.join(self._models)}."
+                    f"{self.source}: robot '{robot}' states no model; write one of {', '.join(self._types)}."
                 )
-            (model,) = self._models
-        if model not in self._models:
-            raise FleetError(f"{self.source}: robot '{robot}': {UnknownNameError('model', model, self._models)}")
+            (model,) = self._types
+        if model not in self._types:
+            raise FleetError(f"{self.source}: robot '{robot}': {UnknownNameError('model', model, self._types)}")
         known = self._robots.setdefault(robot, model)
         if known != model:
             raise FleetError(
-                f"{self.source}: robot '{robot}' appears twice, as {known} and as {model}; give every robot a name of "
-                "its own."
+                f"{self.source}: robot '{robot}' appears twice, as {known} and as {model}; give every robot its "
+                "own name."
             )
         return model
 
     def add_logs(self, logs: Iterable[FleetLog]) -> None:
-        """More `logs`, of robots that are there; one that is listed twice counts once."""
+        """Add `logs` of robots that were added before; a log that is listed twice counts once."""
         for log in logs:
             known = self._logs.setdefault(log.url, log)
             if known.robot != log.robot:
@@ -214,17 +221,17 @@ class FleetBuilder:
                 raise FleetError(f"{self.source}: {log.shown} is listed twice, with other values; keep one of the two.")
 
     def fleet(self) -> Fleet:
-        """What there is, in order."""
+        """Return the fleet, sorted."""
         if not self._logs:
             raise FleetError(f"{self.source}: names no log; add the logs of the robots.")
         found = sorted(self._logs.values(), key=lambda log: (log.robot, _moment(log), log.url))
-        silent = sorted(set(self._robots) - {log.robot for log in found})
-        if silent:
-            raise FleetError(f"{self.source}: robot '{silent[0]}' has no logs; add them, or leave it out.")
+        without_logs = sorted(set(self._robots) - {log.robot for log in found})
+        if without_logs:
+            raise FleetError(f"{self.source}: robot '{without_logs[0]}' has no logs; add them, or leave it out.")
         robots = dict(sorted(self._robots.items()))
         used = set(robots.values())
-        models = {name: model for name, model in sorted(self._models.items()) if name in used}
-        return Fleet(self.source, models, robots, tuple(found))
+        types = {name: robot_type for name, robot_type in sorted(self._types.items()) if name in used}
+        return Fleet(self.source, types, robots, tuple(found))
 
 
 def _moment(log: FleetLog) -> float:
@@ -232,23 +239,22 @@ def _moment(log: FleetLog) -> float:
 
 
 def _check_id(source: str, kind: str, name: str) -> None:
-    odd = unfit_for_a_name(name)
+    problem = unfit_for_a_name(name)
     if not name.strip() or name in (".", "..") or len(name) > LONGEST_ID:
-        odd = f"is no name; give it one of 1 to {LONGEST_ID} characters"
+        problem = f"is not a valid name; use 1 to {LONGEST_ID} characters"
     elif any(sign in name for sign in '/\\<>:"|?*'):
-        odd = 'holds one of / \\ < > : " | ? *, which names of files may not'
-    if odd:
-        raise FleetError(f"{source}: the {kind} '{name}' {odd}.")
+        problem = 'contains one of / \\ < > : " | ? *, which file names must not contain; rename it'
+    if problem:
+        raise FleetError(f"{source}: the {kind} '{name}' {problem}.")
 
 
 def read_fleet(source: str | os.PathLike[str]) -> Fleet:
-    """The fleet that a table, a TOML file or a folder describes.
+    """Read a fleet from a table, a TOML file or a folder (docs/guides/fleet.md).
 
     Args:
-        source: path or URL of a .toml file, of a table (.csv, .parquet) or of a folder; docs/guides/fleet.md says how
-            each is written.
+        source: Path or URL of a .toml file, of a table (.csv, .parquet) or of a folder.
     """
-    from steelyard.fleet.written import read_written
+    from steelyard.fleet.fleet_files import read_fleet_files
 
-    look_anew()
-    return read_written(os.fspath(source))
+    forget_listings()
+    return read_fleet_files(os.fspath(source))

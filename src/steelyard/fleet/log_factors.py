@@ -1,9 +1,8 @@
-"""`LogFactors`: what is kept of a log, some ten kilobytes a joint, whatever its length.
+"""`LogFactors`: the part of a log that a fleet needs, some ten kilobytes per joint whatever the length of the log.
 
-A linear fit of one log or of many, its error bars for correlated residuals, its scores and what differs from log to log
-follow from small matrices per equation: the triangle of [A y], the covariance of the scores Aᵀu, and how these scatter
-from stretch to stretch. They come from the one pass of `Study`, which `identify` makes, too, and those of several logs
-add up. The spectra, of which they are made, are larger and are folded into them at once.
+Fits of one or many logs, error bars for correlated residuals, scores and differences between logs follow from small
+matrices per equation: the triangle of [A y], the covariance of the scores Aᵀu, and their scatter between stretches of
+the log. One pass of `Study`, as in `identify`, computes them; those of several logs are added.
 """
 
 from __future__ import annotations
@@ -31,43 +30,46 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
 from steelyard.study import Study
 
-# What factors were made by; a change of what they hold, or of the numbers in them, counts it up.
+# Version of the factors; increased when their content or their numbers change.
 FACTOR_VERSION = 2
 _MAGIC = b"steelyard log factors\n"
-# Merged so many at a time, in their order: a tree of fixed shape, whose sums do not depend on who made which first.
+# Number of factors merged at a time: a tree of fixed shape, so that sums do not depend on the order of the work.
 FAN_IN = 8
 
 
 class FactorsError(SteelyardError):
-    """Bytes that are no factors, or not whole, or of another version."""
+    """The bytes are not factors, are damaged, or have another version."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogFactors:
-    """What one log leaves, or several logs merged; matrices are per equation (joint), over that equation's own columns
-    (`factor.equations[e].columns`), and nothing in them is weighted.
+    """Factors of one log, or of several logs merged.
+
+    Matrices are unweighted and have one entry per equation (joint), over its own columns
+    (`factor.equations[e].columns`).
 
     Attributes:
-        factor: the triangle of [A y] of each equation; None where the log could not be used.
+        factor: Triangle of [A y] of each equation; None if the log could not be used.
         sums: Σy of each equation.
-        meat: the covariance of the score Aᵀu, with the spectrum that the residuals of the log's own fit have.
-        scores: Aᵀu of each stretch of the log at its own fit, less their mean, `(stretches, columns)`; their squares
-            are another covariance of the score (`scatter`), which has in it what the model lacks.
-        stretches: how many stretches there were, by equation; of several logs, less one for each but the first.
+        meat: Covariance of the score Aᵀu by the spectrum of the residuals of the log's own fit.
+        scores: Centred Aᵀu of each stretch of the log at its own fit, shape (stretches, columns). Their squares
+            (`scatter`) are another covariance of the score, which includes structural error.
+        stretches: Number of stretches by equation; for several logs one is subtracted for each but the first.
         residual_squares: Σu² of the own fit.
-        freedom: the degrees of freedom that this is of.
-        power: of the own fit's residuals, by equation and band (`BAND_EDGES`, in cycles per row); of several logs none.
-        row_period_s: the time between rows; 0 of several logs.
-        samples: of the log.
-        duration_s: of it.
-        findings: of the check, as plain data.
-        skipped: why it could not be used; "" where it was.
-        logs: how many were merged.
-        robot: whose log it is, by the fleet's table.
-        url: where the log lies.
-        date: when it was logged, seconds since 1970 (UTC).
-        temperature: °C of the robot or its surroundings, as the table says.
-        load: what the robot carried, as the table says.
+        freedom: Its degrees of freedom.
+        power: Power of the own fit's residuals by equation and band (`BAND_EDGES`, in cycles per row); empty for
+            several logs.
+        row_period_s: Time between rows [s]; 0 for several logs.
+        samples: Number of samples.
+        duration_s: Length of the log [s].
+        findings: Findings of the check as plain data.
+        skipped: Reason why the log could not be used; "" if it was used.
+        logs: Number of logs merged.
+        robot: Name of the robot in the fleet's table.
+        url: Location of the log.
+        date: Date of the log, seconds since 1970 (UTC).
+        temperature: Temperature of the robot or its surroundings in the table [°C].
+        load: Load of the robot in the table.
     """
 
     factor: Factor | None
@@ -92,43 +94,45 @@ class LogFactors:
 
     @property
     def equations(self) -> tuple[Equation, ...]:
-        """The joints' equations; none where the log could not be used."""
+        """The joints' equations; empty if the log could not be used."""
         return () if self.factor is None else self.factor.equations
 
     @property
     def rows(self) -> Array:
-        """How many rows each equation has."""
+        """Number of rows of each equation."""
         return np.array(() if self.factor is None else self.factor.rows, dtype=float)
 
     @property
     def residual_std(self) -> Array:
-        """Of each equation in the log's own fit."""
+        """Residual standard deviation of each equation in the log's own fit."""
         return np.sqrt(self.residual_squares / np.maximum(self.freedom, 1.0))
 
     @property
     def torque_std(self) -> Array:
-        """The standard deviation of each equation's right side."""
+        """Standard deviation of each equation's right side."""
         squares = np.array([float(r[:, -1] @ r[:, -1]) for r in self.factor.triangles] if self.factor else ())
         rows = np.maximum(self.rows, 1.0)
         return np.sqrt(np.maximum(squares / rows - (self.sums / rows) ** 2, 0.0))
 
     @cached_property
     def scatter(self) -> tuple[Array, ...]:
-        """The scatter of the scores from stretch to stretch, over each equation's own columns."""
+        """Scatter of the scores from stretch to stretch, over each equation's own columns."""
         return tuple(s.T @ s for s in self.scores)
 
     def grams(self, columns: Sequence[int]) -> Array:
-        """[A y]ᵀ[A y] of each equation over `columns` of the parameter vector, such as `base.independent`,
-        `(equations, columns + 1, columns + 1)`; zero where an equation has none of them."""
+        """Return [A y]ᵀ[A y] of each equation over `columns` of the parameter vector, such as `base.independent`.
+
+        The shape is (equations, columns + 1, columns + 1); columns that an equation lacks are zero.
+        """
         blocks = [] if self.factor is None else self.factor.blocks(columns)
         return np.array([b.T @ b for b in blocks])
 
     def meats(self, columns: Sequence[int]) -> Array:
-        """`meat` of each equation over `columns` of the parameter vector, `(equations, columns, columns)`."""
+        """Return `meat` over `columns` of the parameter vector, shape (equations, columns, columns)."""
         return self._over(columns, self.meat)
 
     def scatters(self, columns: Sequence[int]) -> Array:
-        """`scatter` of each equation over `columns` of the parameter vector, `(equations, columns, columns)`."""
+        """Return `scatter` over `columns` of the parameter vector, shape (equations, columns, columns)."""
         return self._over(columns, self.scatter)
 
     def _over(self, columns: Sequence[int], own: Sequence[Array]) -> Array:
@@ -138,7 +142,7 @@ class LogFactors:
             out[e][np.ix_(where, where)] = matrix if len(mine) == len(matrix) else matrix[np.ix_(mine, mine)]
         return out
 
-    def stated(
+    def with_table_values(
         self,
         robot: str,
         url: str = "",
@@ -146,22 +150,21 @@ class LogFactors:
         temperature: float | None = None,
         load: str | None = None,
     ) -> LogFactors:
-        """The same with what the fleet's table says of the log; nothing of it is kept with the factors.
+        """Add the values of the fleet's table, which are not stored with the factors.
 
         Args:
-            robot: whose log it is.
-            url: where it lies.
-            date: when it was logged, seconds since 1970 (UTC).
-            temperature: °C.
-            load: what the robot carried.
+            robot: Name of the robot.
+            url: Location of the log.
+            date: Date of the log, seconds since 1970 (UTC).
+            temperature: Temperature [°C].
+            load: Load of the robot.
         """
         return replace(self, robot=robot, url=url, date=date, temperature=temperature, load=load)
 
     # ---------------------------------------------------------------- as bytes
 
     def to_bytes(self) -> bytes:
-        """As a file: a line that says what it is and the hash of the rest, a line of JSON, then all numbers as float64
-        (little endian), triangles without their zeros."""
+        """Serialise: a line with version and hash, a line of JSON, then all numbers as little-endian float64."""
         factor, parts = (
             self.factor,
             [self.sums, self.stretches, self.residual_squares, self.freedom, self.power.ravel()],
@@ -187,45 +190,45 @@ class LogFactors:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LogFactors:
-        """What `to_bytes` wrote; `FactorsError` where `data` is something else, torn, or of another version."""
+        """Read what `to_bytes` wrote; `FactorsError` if `data` is something else, damaged, or of another version."""
         line, _, body = data.removeprefix(_MAGIC).partition(b"\n")
         if not data.startswith(_MAGIC) or not line.startswith(_head(b"").partition(b",")[0]):
-            raise FactorsError("These are no factors of a log, or of another version; they are made anew.")
+            raise FactorsError("These are not factors of a log, or of another version; they are computed again.")
         if line != _head(body):
-            raise FactorsError("The factors are not whole; they are made anew.")
+            raise FactorsError("The factors are damaged; they are computed again.")
         text, _, numbers = body.partition(b"\n")
         try:
-            return _made(json.loads(text), np.frombuffer(numbers, "<f8").astype(float))
-        except _ODD as error:  # whole, but nothing that we wrote
-            raise FactorsError(f"These are no factors of a log ({error}); they are made anew.") from None
+            return _parse(json.loads(text), np.frombuffer(numbers, "<f8").astype(float))
+        except _PARSE_ERRORS as error:  # a correct hash, but not our content
+            raise FactorsError(f"These are not factors of a log ({error}); they are computed again.") from None
 
 
 def _head(body: bytes) -> bytes:
-    """The line that says of which version the factors are, and the hash of what follows."""
+    """Make the line with the version and the hash of the body."""
     return json.dumps({"version": FACTOR_VERSION, "sha256": hashlib.sha256(body).hexdigest()}).encode()
 
 
-# What is held as it is, and its type. Others than these runs may have written it: workers of a scheduler elsewhere.
+# Fields that are stored as they are, with their types. The bytes may come from workers of a foreign scheduler.
 _PLAIN: dict[str, Any] = {
     "row_period_s": float | int, "samples": int, "duration_s": float | int, "skipped": str, "logs": int,
 }  # fmt: skip
-_ODD = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+_PARSE_ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 @cache
 def _equation(name: str, columns: tuple[int, ...]) -> Equation:
-    """One for all logs of a model."""
+    """Share one equation between all logs of a robot type."""
     return Equation(name, np.array(columns, dtype=np.int64))
 
 
 @cache
 def _upper(width: int) -> NDArray[np.intp]:
-    """Places of an upper triangle in a square matrix of so many rows, one row after the other."""
+    """Return the flat indices of the upper triangle of a square matrix, row by row."""
     rows, columns = np.triu_indices(width)
     return rows * width + columns
 
 
-def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
+def _parse(about: Mapping[str, Any], numbers: Array) -> LogFactors:
     at = 0
 
     def take(*shape: int) -> Array:
@@ -238,12 +241,12 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
         out[_upper(width)] = take(width * (width + 1) // 2)
         return out.reshape(width, width)
 
-    odd = [name for name, kind in _PLAIN.items() if not isinstance(about[name], kind)]
-    if odd or not all(isinstance(finding, dict) for finding in about["findings"]):
-        raise TypeError(f"{(*odd, 'findings')[0]} is none")
-    stated: Sequence[Mapping[str, Any]] = about["equations"]
-    n, triangles, meat, scores = len(stated), [], [], []
-    widths = [(len(e["columns"]), int(e["scores"])) for e in stated]
+    wrong = [name for name, kind in _PLAIN.items() if not isinstance(about[name], kind)]
+    if wrong or not all(isinstance(finding, dict) for finding in about["findings"]):
+        raise TypeError(f"{(*wrong, 'findings')[0]} has a wrong type")
+    entries: Sequence[Mapping[str, Any]] = about["equations"]
+    n, triangles, meat, scores = len(entries), [], [], []
+    widths = [(len(e["columns"]), int(e["scores"])) for e in entries]
     expected = n * (4 + about["bands"]) + sum(
         (w + 1) * (w + 2) // 2 + w * (w + 1) // 2 + w * rows for w, rows in widths
     )
@@ -251,15 +254,15 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
         raise ValueError(f"{len(numbers)} numbers instead of {expected}")
     vectors = [take(n) for _ in range(4)]
     power = take(n, about["bands"])
-    equations = tuple(_equation(e["name"], tuple(e["columns"])) for e in stated)
-    for e, equation in zip(stated, equations, strict=True):
+    equations = tuple(_equation(e["name"], tuple(e["columns"])) for e in entries)
+    for e, equation in zip(entries, equations, strict=True):
         triangles.append(take_triangle(equation.width))
         upper = take_triangle(equation.width - 1)
         both = upper + upper.T
         np.fill_diagonal(both, upper.diagonal())
         meat.append(both)
         scores.append(take(e["scores"], equation.width - 1))
-    rows = tuple(e["rows"] for e in stated)
+    rows = tuple(e["rows"] for e in entries)
     factor = Factor(equations, tuple(triangles), about["rows"], about["parameters"], about["method"], rows)
     return LogFactors(
         factor if n else None,
@@ -285,21 +288,21 @@ def log_factors(
     channels: bool = True,
     check: Callable[[LogFactors], bool] | None = None,
 ) -> LogFactors:
-    """The factors of the one log of `study`, from the pass that `identify` makes.
+    """Compute the factors of the one log of a study in one pass.
 
     Args:
-        study: of one log, with the terms, base parameters and preparation of its model.
-        beta: base parameters that stand for what the log does not show.
-        residual_std: of each equation, as a first guess of the weights in the log's own fit.
-        channels: also look at the channels of the log, piece by piece, for what is wrong with them.
-        check: says of the factors whether the log is to be looked at as `check_log` does, which takes several times as
-            long as the factors; None: it is not.
+        study: Study of one log, with terms, base parameters and preparation of its robot type.
+        beta: Base parameters for directions that the log does not identify.
+        residual_std: Residual standard deviation of each equation, a first guess of the weights in the log's own fit.
+        channels: Also check the channels of the log, piece by piece.
+        check: Decides by the factors whether to check the log in full as `check_log` does, which takes several times
+            as long as the factors; None: never.
     """
     first = study.beginnings[0]
-    seen = [(len(first), float(first.t[-1] - first.t[0]))]
+    sizes = [(len(first), float(first.t[-1] - first.t[0]))]
 
     def look(robot: Robot, piece: Log) -> Sequence[Finding]:
-        seen.append((len(piece), float(piece.t[-1] - piece.t[0])))
+        sizes.append((len(piece), float(piece.t[-1] - piece.t[0])))
         return found_later(robot, piece) if channels else ()
 
     with one_blas_thread():
@@ -322,8 +325,8 @@ def log_factors(
             freedom=sums.freedom[0],
             power=power / np.maximum(counts, 1.0),
             row_period_s=rows.period,
-            samples=sum(samples for samples, _ in seen),
-            duration_s=sum(duration for _, duration in seen),
+            samples=sum(samples for samples, _ in sizes),
+            duration_s=sum(duration for _, duration in sizes),
         )
         found: list[Finding] = []
         if check is not None and check(made):
@@ -337,7 +340,7 @@ def log_factors(
 
 
 def skipped_log(reason: str) -> LogFactors:
-    """What a log leaves that could not be used, and the `reason` in one sentence."""
+    """Make the factors of a log that could not be used, with the `reason` in one sentence."""
     return LogFactors(None, skipped=reason)
 
 
@@ -345,22 +348,21 @@ def skipped_log(reason: str) -> LogFactors:
 
 
 def merge_factors(parts: Sequence[LogFactors]) -> LogFactors:
-    """Those of several logs with the same equations, in their order, as a tree of fixed shape; those that were skipped
-    do not count.
+    """Merge the factors of several logs with the same equations, in their order, in a tree of fixed shape.
 
     Args:
-        parts: the logs'.
+        parts: Factors of the logs; skipped ones are left out.
     """
     level = [p for p in parts if p.factor is not None]
     if not level:
         return skipped_log("None of the logs could be used.")
     with one_blas_thread():
         while len(level) > 1:
-            level = [_joined(level[k : k + FAN_IN]) for k in range(0, len(level), FAN_IN)]
+            level = [_join(level[k : k + FAN_IN]) for k in range(0, len(level), FAN_IN)]
     return level[0]
 
 
-def _joined(parts: Sequence[LogFactors]) -> LogFactors:
+def _join(parts: Sequence[LogFactors]) -> LogFactors:
     if len(parts) == 1:
         return parts[0]
     first = parts[0].factor

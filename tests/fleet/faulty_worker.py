@@ -1,4 +1,4 @@
-"""What workers do in tests of faults: functions of a module that they can import."""
+"""Functions that workers run in tests of faults; workers import them from this module."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import time
 
 
 def squared(k: int) -> int:
-    """Takes a tenth of a second, so that somebody can be killed meanwhile."""
+    """Take a tenth of a second, so that a worker can be killed meanwhile."""
     time.sleep(0.1)
     return k * k
 
 
 def deadly(k: int) -> int:
-    """Item 3 ends whoever works on it."""
+    """End the process that works on item 3."""
     if k == 3:
         os._exit(9)
     return k * k
 
 
 def unfit(k: int) -> int:
-    """As on a machine without the package."""
+    """Fail as on a machine without the package."""
     raise ModuleNotFoundError("No module named 'steelyard'")

@@ -1,4 +1,4 @@
-"""`FoundModel`: all that the logs of one model's robots tell, and each robot as a model that can exist."""
+"""`FittedRobotType`: results of one robot type, and a physically possible model of each of its robots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.export.sidecar import model_to_sidecar
 from steelyard.export.urdf import model_to_urdf
 from steelyard.fleet.drift import FleetDrift
 from steelyard.fleet.effects import FleetDesign
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.outliers import JudgedFleet, judge_fleet
 from steelyard.fleet.pooling import PooledFleet
 from steelyard.ground.arrays import Array
@@ -28,14 +28,14 @@ from steelyard.regression.base_parameters import BaseParameters
 
 
 @dataclass(frozen=True, eq=False)
-class FoundModel:
-    """The robots of one model, together.
+class FittedRobotType:
+    """The robots of one type, fitted together.
 
     Attributes:
-        name: of the model.
-        base: its base parameters.
-        logs: of its robots, those that could not be used among them.
-        judged: the robots, each by its own logs and by those of its kin; what changes, and what does not belong.
+        name: Name of the type.
+        base: Its base parameters.
+        logs: Logs of its robots, including unusable ones.
+        judged: The pooled robots with changes over time and outliers.
     """
 
     name: str
@@ -45,38 +45,37 @@ class FoundModel:
 
     @property
     def pooled(self) -> PooledFleet:
-        """The robots, each by its own logs and by those of its kin."""
+        """The robots, pooled."""
         return self.judged.fleet
 
     @property
     def drift(self) -> FleetDrift:
-        """What changes in them."""
+        """Changes over time."""
         return self.judged.drift
 
     @property
     def mean(self) -> Estimate | None:
-        """The mean robot, physically possible; None where `unmade` says why."""
-        return self._made[0]
+        """The mean robot, physically possible; None if `fit_errors` has a reason."""
+        return self._fits[0]
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """Each robot that has a log, physically possible: what its logs and its kin do not show is as in the mean
-        robot."""
-        return self._made[1]
+        """Each robot with logs, physically possible; unidentifiable parameters are those of the mean robot."""
+        return self._fits[1]
 
     @property
-    def unmade(self) -> dict[str, str]:
-        """Why there is no model of a robot that has logs, by its name; of the mean robot by ""."""
-        return self._made[2]
+    def fit_errors(self) -> dict[str, str]:
+        """Reasons why a robot with logs has no model, by its name; the mean robot has the name ""."""
+        return self._fits[2]
 
     @cached_property
-    def _made(self) -> tuple[Estimate | None, dict[str, Estimate], dict[str, str]]:
-        """The mean robot is close to each of the others: starting there takes milliseconds a robot."""
+    def _fits(self) -> tuple[Estimate | None, dict[str, Estimate], dict[str, str]]:
+        """Fit the mean robot first: the others are close to it, so that each of them takes milliseconds."""
         try:
             mean = self.pooled.estimate(self.base, nominal_prior(self.base.robot, self.base.terms))
         except SteelyardError as why:
             return None, {}, {"": str(why)}
-        prior, out, unmade = Prior(mean.theta), {}, {}
+        prior, out, fit_errors = Prior(mean.theta), {}, {}
         for k, robot in enumerate(self.pooled.robots):
             if k % 16 == 0:
                 tell_progress("Making the models", k / len(self.pooled.robots))
@@ -85,15 +84,20 @@ class FoundModel:
                     free = robot.estimate(self.base, prior, possible=False)
                     out[robot.robot] = nearest_possible(free, prior, shares=False, close=True)
                 except SteelyardError as why:
-                    unmade[robot.robot] = f"Robot '{robot.robot}' has no model: {why}"
-        return mean, out, unmade
+                    fit_errors[robot.robot] = f"Robot '{robot.robot}' has no model: {why}"
+        return mean, out, fit_errors
 
     def model(self, estimate: Estimate) -> Model:
-        """The model of an `estimate`: the mean robot's, or one robot's."""
+        """Return the model of an `estimate` of the mean robot or of one robot."""
         return Model(self.base.robot, self.base.terms, estimate.theta)
 
     def squares(self, log: LogFactors, x: Array) -> Array:
-        """Σu² of each equation of a usable `log` for a robot with the coordinates `x` (base parameters, then gains)."""
+        """Compute Σu² of each equation.
+
+        Args:
+            log: A usable log.
+            x: Coordinates of a robot: base parameters, then gains.
+        """
         factor = log.factor
         assert factor is not None
         theta = np.zeros(factor.parameters)
@@ -106,32 +110,31 @@ class FoundModel:
         return np.array([float(u @ u) for u in left])
 
 
-def find_model(
+def fit_robot_type(
     name: str,
     base: BaseParameters,
     logs: Sequence[LogFactors],
     robots: Sequence[str] = (),
     structure_std: Sequence[float] = (),
-) -> FoundModel:
-    """All that the factors of a model's logs tell.
+) -> FittedRobotType:
+    """Analyse all logs of one robot type.
 
     Args:
-        name: of the model.
-        base: its base parameters.
-        logs: of its robots, as the fleet's table states them, in order.
-        robots: their names.
-        structure_std: of each base parameter, how far it hangs on the choice of the terms.
+        name: Name of the type.
+        base: Its base parameters.
+        logs: Logs of its robots in the order of the fleet's table.
+        robots: Names of the robots.
+        structure_std: Standard deviation of each base parameter due to the choice of the terms.
     """
     usable = [log for log in logs if log.factor is not None]
     if not usable:
-        raise SteelyardError(f"Model '{name}': none of its {len(logs)} logs could be used; nothing is said of it.")
+        raise SteelyardError(f"Robot type '{name}': none of its {len(logs)} logs could be used, so it has no results.")
     design = FleetDesign.of(base, [e.name for e in usable[0].equations], structure_std)
-    return FoundModel(name, base, tuple(logs), judge_fleet(design, logs, robots))
+    return FittedRobotType(name, base, tuple(logs), judge_fleet(design, logs, robots))
 
 
 def file_names(names: Sequence[str]) -> list[str]:
-    """What the files of `names`, of robots and then of models, are called, in their order: no two alike, on systems
-    that do not tell capital letters from small ones either."""
+    """Make a file name for each of `names`, in their order; all are different, also if the file system ignores case."""
     taken: set[str] = set()
     out = []
     for name in names:
@@ -145,18 +148,18 @@ def file_names(names: Sequence[str]) -> list[str]:
     return out
 
 
-def model_files(found: FoundModel, called: Mapping[str, str], source: Path | None) -> dict[str, Content]:
-    """A URDF and its sidecar for the mean robot and for every robot of a model.
+def robot_type_files(found: FittedRobotType, stems: Mapping[str, str], source: Path | None) -> dict[str, Content]:
+    """Make a URDF and its sidecar for the mean robot and for every robot of a type.
 
     Args:
-        found: the model.
-        called: what the files of each robot are called, and (by "") those of the mean robot.
-        source: the URDF of the model, of which all but the numbers is kept; None: there is none.
+        found: The results of the type.
+        stems: Name of the files of each robot, and (by "") of the mean robot.
+        source: URDF of the type, in which only the numbers are replaced; None if missing.
     """
     out: dict[str, Content] = {}
     mean = {} if found.mean is None else {"": found.mean}
     for name, estimate in {**mean, **found.estimates}.items():
-        model, stem = found.model(estimate), called[name]
+        model, stem = found.model(estimate), stems[name]
         write: Callable[[Path], object] = partial(_write_urdf, model, source)
         out[f"models/{stem}.urdf"] = write
         out[f"models/{stem}.steelyard.json"] = partial(model_to_sidecar, model)

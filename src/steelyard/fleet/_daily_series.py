@@ -1,4 +1,4 @@
-"""What the logs of a robot say of its channels, made ready to be compared day by day."""
+"""Time series of a robot's channels: remove effects of temperature, average by day, estimate the usual scatter."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from steelyard.fleet._scan import MEDIAN_SQUARE, excess_variance
 from steelyard.ground.arrays import Array
 
 _DAY_S = 86400.0
-# Time constants within which gears warm up, s.
+# Time constants of the warm-up of gears [s].
 _WARM_UP_S = (1200.0, 4800.0)
-# A temperature that varies by less than this, °C, explains nothing.
-_VARIES = 1.0
-# What so many other joints at least have in common is the weather's: one of them that wears does not lead their median.
+# Smallest range of a temperature that is used as a regressor [°C].
+_MIN_RANGE_C = 1.0
+# Smallest number of other joints whose median removes what all joints share; wear of one of them does not move it.
 _OTHERS = 4
-# Joints rise and fall together if pairs of them do so by this much (1: always, 0: by chance), over so many pairs.
-_TOGETHER, _FEW_PAIRS = 0.2, 60.0
-# Overlapping differences of n values, and medians of them, tell as much as this part of n independent squares.
+# Smallest mean agreement of signs between joints (1: always equal, 0: by chance), and smallest number of pairs.
+_AGREEMENT, _MIN_PAIRS = 0.2, 60.0
+# Efficiency of overlapping differences, and of medians, as a part of that many independent squares.
 _OVERLAP, _OF_MEDIANS = 2.0 / 3.0, 0.37
-# Days from which on a robot tells how it wanders.
-_LONG = 6
-# Robots from which on medians are not led by one of them.
+# Smallest number of days of a robot that a random walk is estimated from.
+_MIN_DAYS = 6
+# Smallest number of robots whose median a single robot cannot move.
 _MANY = 6
-# They do so for sure beyond so many standard errors of a ratio of variances.
-_SURE = 0.5
-_Apart = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+# A random walk is assumed beyond this many standard errors of the ratio of variances.
+_WALK_ERRORS = 0.5
+_DayFilter = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 
 
 def _same(days: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -42,19 +42,19 @@ def _later(days: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class Days:
-    """The channels of a robot, log by log or day by day.
+class DailySeries:
+    """Channels of one robot over time, log by log or day by day.
 
     Attributes:
-        robot: its name.
-        t: dates, seconds since 1970, rising.
-        temperature: °C, not a number where it is not known.
-        values: by how much each channel differs from the robot's own, `(times, channels)`.
-        variances: of these; infinite where nothing is known.
-        level: the robot's own.
-        units: what changes are told as parts of.
-        warmth: regressors of warmth, less their mean, `(times, 3)`: temperature, and two of the time since the first
-            log of the day; zeros where they do not apply.
+        robot: Name of the robot.
+        t: Dates, seconds since 1970, increasing.
+        temperature: Temperatures [°C]; NaN if unknown.
+        values: Deviation of each channel from the robot's level, shape (times, channels).
+        variances: Variances of the values; infinite if unknown.
+        level: Level of each channel.
+        units: Reference of relative changes.
+        warmth: Centred regressors of warmth, shape (times, 3): temperature, and two of the time since the first log of
+            the day; zeros where they do not apply.
     """
 
     robot: str
@@ -73,19 +73,20 @@ class Days:
 
     @property
     def by_temperature(self) -> bool:
-        """Whether the table's temperature says how warm it was."""
+        """Whether the table states temperatures that vary enough to be a regressor."""
         known = np.isfinite(self.temperature)
-        return bool(known.all() and np.ptp(self.temperature) > _VARIES)
+        return bool(known.all() and np.ptp(self.temperature) > _MIN_RANGE_C)
 
 
-def without_weather(robots: Sequence[Days], channels: Sequence[Channel]) -> list[Days]:
-    """From the friction of every joint, what the other joints have in common (the median of the parts by which theirs
-    differs) taken out, where enough joints tell, their friction rises and falls together in the robots of the model,
-    and no temperature says why.
+def remove_common_friction(robots: Sequence[DailySeries], channels: Sequence[Channel]) -> list[DailySeries]:
+    """Remove from the friction of every joint the median relative deviation of the other joints.
+
+    This applies if enough joints have values, if their friction rises and falls together in robots of this type, and
+    if no temperature explains it.
 
     Args:
-        robots: log by log.
-        channels: what their columns are.
+        robots: Series of all robots, log by log.
+        channels: Channels of their columns.
     """
     levels: dict[str, int] = {}
     for n, c in enumerate(channels):
@@ -94,11 +95,11 @@ def without_weather(robots: Sequence[Days], channels: Sequence[Channel]) -> list
     places = list(levels.values())
     if len(places) <= _OTHERS or not _rise_together(robots, places):
         return list(robots)
-    return [days if days.by_temperature else _alone(days, channels, levels) for days in robots]
+    return [days if days.by_temperature else _without_common_part(days, channels, levels) for days in robots]
 
 
-def _rise_together(robots: Sequence[Days], places: Sequence[int]) -> bool:
-    """Whether the changes of joints from log to log have the same sign more often than chance would have it."""
+def _rise_together(robots: Sequence[DailySeries], places: Sequence[int]) -> bool:
+    """Whether the changes of joints from log to log have the same sign more often than by chance."""
     same = total = 0.0
     for days in robots:
         known = np.all(np.isfinite(days.variances[:, places]), axis=1)
@@ -106,10 +107,10 @@ def _rise_together(robots: Sequence[Days], places: Sequence[int]) -> bool:
         pairs = signs.shape[1] * (signs.shape[1] - 1.0)
         same += float(np.sum(signs.sum(axis=1) ** 2 - signs.shape[1]))
         total += pairs * len(signs)
-    return total > _FEW_PAIRS and same / total > _TOGETHER
+    return total > _MIN_PAIRS and same / total > _AGREEMENT
 
 
-def _alone(days: Days, channels: Sequence[Channel], levels: Mapping[str, int]) -> Days:
+def _without_common_part(days: DailySeries, channels: Sequence[Channel], levels: Mapping[str, int]) -> DailySeries:
     values, variances = days.values.copy(), days.variances.copy()
     for n, c in enumerate(channels):
         others = [k for joint, k in levels.items() if joint != c.joint]
@@ -125,8 +126,8 @@ def _alone(days: Days, channels: Sequence[Channel], levels: Mapping[str, int]) -
     return replace(days, values=values, variances=variances)
 
 
-def with_warmth(days: Days) -> Days:
-    """The same with regressors of warmth, as far as its logs vary in them."""
+def add_warmth_regressors(days: DailySeries) -> DailySeries:
+    """Add regressors of warmth to the series."""
     X = np.zeros((len(days.t), 3))
     if days.by_temperature:
         X[:, 0] = days.temperature
@@ -137,8 +138,8 @@ def with_warmth(days: Days) -> Days:
     return replace(days, warmth=X - X.mean(axis=0))
 
 
-def warmth_law(robots: Sequence[Days]) -> Array:
-    """By how much each channel rises with each regressor of warmth in the robots of a model, `(3, channels)`."""
+def fit_warmth(robots: Sequence[DailySeries]) -> Array:
+    """Fit how much each channel rises with each regressor of warmth over all robots, shape (3, channels)."""
     count = robots[0].values.shape[1] if robots else 0
     law = np.zeros((3, count))
     for c in range(count):
@@ -148,7 +149,7 @@ def warmth_law(robots: Sequence[Days]) -> Array:
             if seen.sum() < 2:
                 continue
             X, z, v = days.warmth[seen], days.values[seen, c], days.variances[seen, c]
-            w = 1.0 / np.maximum(v, np.median(v))  # what scatters beyond the error bars counts in all alike
+            w = 1.0 / np.maximum(v, np.median(v))  # scatter beyond the error bars is the same in all logs
             X, z = X - w @ X / w.sum(), z - w @ z / w.sum()
             N, b = N + (X * w[:, None]).T @ X, b + (X * w[:, None]).T @ z
         size = np.sqrt(np.diag(N))
@@ -160,15 +161,15 @@ def warmth_law(robots: Sequence[Days]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Scatter:
-    """How channels scatter in robots that do not change, beyond their error bars; all by channel.
+class ResidualScale:
+    """Scatter of channels beyond their error bars in robots that do not change; all by channel.
 
     Attributes:
-        law: of warmth, `(3, channels)`.
-        within: variance from log to log of a day.
-        day: variance from day to day.
-        walk: variance by which they wander, per day.
-        degrees: of freedom that these are known with.
+        law: Effect of warmth, shape (3, channels).
+        within: Variance from log to log within a day.
+        day: Variance from day to day.
+        walk: Variance of a random walk per day.
+        degrees: Degrees of freedom of the variances.
     """
 
     law: Array
@@ -178,37 +179,37 @@ class Scatter:
     degrees: Array
 
 
-def learnt_scatter(robots: Sequence[Days]) -> tuple[list[Days], Scatter]:
-    """The days of all robots, warmth taken out, and how they scatter.
+def estimate_residual_scale(robots: Sequence[DailySeries]) -> tuple[list[DailySeries], ResidualScale]:
+    """Average the series by day without the effect of warmth, and estimate their usual scatter.
 
     Args:
-        robots: log by log, with their regressors of warmth.
+        robots: Series log by log, with regressors of warmth.
     """
-    law = warmth_law(robots)
+    law = fit_warmth(robots)
     clean = [replace(d, values=d.values - d.warmth @ law) for d in robots]
     count = law.shape[1]
     within = np.array([_excess(clean, c, _same)[0] for c in range(count)])
     daily = [_by_day(d, within) for d in clean]
-    # One robot of many that has changed does not lead a median; one of a handful is not taken for one that wanders.
+    # Among many robots one that changed does not move a median; among few its largest step is removed first.
     calm = daily if len(daily) >= _MANY else [_without_a_step(d) for d in daily]
     day, walk, degrees = np.zeros((3, count))
     for c in range(count):
         day[c], number = _excess(daily, c, _later)
         degrees[c] = max(_OVERLAP * _OF_MEDIANS * number, 2.0)
-        if day[c] == 0.0:  # error bars err on the safe side; many days know better
+        if day[c] == 0.0:  # error bars are conservative; narrow them if the scatter over many days is smaller
             narrower = float(np.minimum(drawn_to_mean(_ratio(daily, c), 1.0, degrees[c]), 1.0))
             for d in daily:
                 d.variances[:, c] *= narrower
-        for _ in range(3):  # what wanders differs from one day to the next, too
+        for _ in range(3):  # a random walk also adds to the differences between neighbouring days
             walk[c] = _wander(calm, c, day[c])
             if walk[c] == 0.0:
                 break
             day[c], _ = _excess(daily, c, _later, walk[c])
-    return daily, Scatter(law, within, day, walk, degrees)
+    return daily, ResidualScale(law, within, day, walk, degrees)
 
 
-def _by_day(days: Days, within: Array) -> Days:
-    """The means of each day's logs."""
+def _by_day(days: DailySeries, within: Array) -> DailySeries:
+    """Average the logs of each day."""
     numbers = np.unique(days.day)
     shape = len(numbers), days.values.shape[1]
     t, values, variances, warmth = (
@@ -228,8 +229,8 @@ def _by_day(days: Days, within: Array) -> Days:
     return replace(days, t=t, values=values, variances=variances, warmth=warmth, temperature=np.full(len(t), np.nan))
 
 
-def _without_a_step(days: Days) -> Days:
-    """The same, of each channel the step taken out that accounts for most."""
+def _without_a_step(days: DailySeries) -> DailySeries:
+    """Remove the largest step of each channel."""
     values = days.values.copy()
     for c in range(values.shape[1]):
         seen = np.isfinite(days.variances[:, c])
@@ -243,15 +244,15 @@ def _without_a_step(days: Days) -> Days:
     return replace(days, values=values)
 
 
-def _differences(days: Days, c: int, lag: int) -> tuple[Array, Array, Array]:
-    """Squared differences of values `lag` places apart, their known variances, and seconds between."""
+def _differences(days: DailySeries, c: int, lag: int) -> tuple[Array, Array, Array]:
+    """Return squared differences of values at distance `lag`, their known variances, and the time between them [s]."""
     seen = np.isfinite(days.variances[:, c])
     z, v, t = days.values[seen, c], days.variances[seen, c], days.t[seen]
     return (z[lag:] - z[:-lag]) ** 2, v[lag:] + v[:-lag], t[lag:] - t[:-lag]
 
 
-def _neighbours(robots: Sequence[Days], c: int, apart: _Apart, walk: float = 0.0) -> tuple[Array, Array]:
-    """Squared differences of neighbours whose days are `apart`, and their known variances, of all robots."""
+def _neighbours(robots: Sequence[DailySeries], c: int, apart: _DayFilter, walk: float = 0.0) -> tuple[Array, Array]:
+    """Return squared differences of neighbours whose distance in days passes `apart`, and their known variances."""
     if not robots:
         return np.zeros(0), np.zeros(0)
     z, v = (
@@ -266,45 +267,45 @@ def _neighbours(robots: Sequence[Days], c: int, apart: _Apart, walk: float = 0.0
     return (np.diff(z) ** 2)[used], (v[1:] + v[:-1] + walk * np.diff(t) / _DAY_S)[used]
 
 
-def _excess(robots: Sequence[Days], c: int, apart: _Apart, walk: float = 0.0) -> tuple[float, int]:
-    """The variance of values beyond their error bars, and how many differences it is from."""
+def _excess(robots: Sequence[DailySeries], c: int, apart: _DayFilter, walk: float = 0.0) -> tuple[float, int]:
+    """Return the variance beyond the error bars, and the number of differences that it is estimated from."""
     squares, known = _neighbours(robots, c, apart, walk)
     return excess_variance(squares, known, np.full(len(squares), 2.0)), len(squares)
 
 
-def _ratio(robots: Sequence[Days], c: int) -> float:
-    """The size of differences between days over what error bars say."""
+def _ratio(robots: Sequence[DailySeries], c: int) -> float:
+    """Return the ratio of observed to expected differences between days."""
     squares, known = _neighbours(robots, c, _later)
     return float(np.median(squares / np.maximum(known, 1e-300))) / MEDIAN_SQUARE if len(squares) else 1.0
 
 
-def _wander(robots: Sequence[Days], c: int, day: float) -> float:
-    """The variance per day by which values far apart differ more than neighbours do."""
+def _wander(robots: Sequence[DailySeries], c: int, day: float) -> float:
+    """Estimate the variance per day of a random walk from values that are far apart."""
     far = []
     for d in robots:
         count = int(np.isfinite(d.variances[:, c]).sum())
-        if count >= _LONG:
+        if count >= _MIN_DAYS:
             far.append(_differences(d, c, count // 3))
     if not far:
         return 0.0
     squares, known, seconds = (np.concatenate([m[k] for m in far]) for k in range(3))
-    # Three thirds of a series are compared; chance makes them differ as well, and half of the time by more than usual.
+    # The thirds of a series are compared. They also differ by chance, half of the time by more than the median.
     ratio = float(np.median(squares / np.maximum(known + 2.0 * day, 1e-300))) / MEDIAN_SQUARE
-    if ratio < 1.0 + _SURE * np.sqrt(2.0 / (3.0 * _OF_MEDIANS * len(far))):
+    if ratio < 1.0 + _WALK_ERRORS * np.sqrt(2.0 / (3.0 * _OF_MEDIANS * len(far))):
         return 0.0
     return excess_variance(squares, known + 2.0 * day, seconds / _DAY_S)
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
-    """Channels of a robot that tell on the same days, and how they scatter there.
+class SeriesBlock:
+    """Channels of a robot that have values on the same days.
 
     Attributes:
-        channels: their places.
-        t: the days, seconds since 1970.
-        z: values, `(channels, days)`.
-        C: their covariances.
-        degrees: of freedom that these are known with, by channel.
+        channels: Indices of the channels.
+        t: Days, seconds since 1970.
+        z: Values, shape (channels, days).
+        C: Their covariances.
+        degrees: Degrees of freedom of the covariances, by channel.
     """
 
     channels: NDArray[np.intp]
@@ -314,33 +315,33 @@ class Noise:
     degrees: Array
 
 
-def noises(days: Days, scatter: Scatter, channels: Sequence[int]) -> list[Noise]:
-    """Some `channels` of a robot, those together that tell on the same days; those that never tell are left out."""
+def series_blocks(days: DailySeries, scale: ResidualScale, channels: Sequence[int]) -> list[SeriesBlock]:
+    """Group `channels` of a robot by the days on which they have values; channels without values are left out."""
     seen = np.isfinite(days.variances)
     same: dict[bytes, list[int]] = {}
     for c in channels:
         if seen[:, c].any():
             same.setdefault(seen[:, c].tobytes(), []).append(c)
-    return [_noise(days, scatter, np.array(own), seen[:, own[0]]) for own in same.values()]
+    return [_block(days, scale, np.array(own), seen[:, own[0]]) for own in same.values()]
 
 
-def _noise(days: Days, scatter: Scatter, own: NDArray[np.intp], seen: NDArray[np.bool_]) -> Noise:
+def _block(days: DailySeries, scale: ResidualScale, own: NDArray[np.intp], seen: NDArray[np.bool_]) -> SeriesBlock:
     z, v, t = days.values[seen][:, own].T, days.variances[seen][:, own].T, days.t[seen] / _DAY_S
-    day, walk = scatter.day[own, None], scatter.walk[own, None]
+    day, walk = scale.day[own, None], scale.walk[own, None]
     C = walk[..., None] * np.minimum.outer(t - t[0], t - t[0])
     C[:, range(len(t)), range(len(t))] += v + day
-    # A robot that scatters more than its kin is given more, one that scatters less, less.
+    # The scatter of this robot may be larger or smaller than usual.
     d = np.diff(z, axis=1) ** 2 / np.maximum(v[:, 1:] + v[:, :-1] + 2.0 * day + walk * np.diff(t), 1e-300)
-    told = max(d.shape[1] * _OVERLAP, 0.0)
-    wider = drawn_to_mean(_mean_but_largest(d), 1.0, told) if d.shape[1] else np.ones(len(own))
-    # Robots warm up by half as much, or half as much again.
-    X = days.warmth[seen] * (0.5 * scatter.law[:, own].T[:, None, :])
-    degrees = np.minimum(scatter.degrees[own], 200.0) + min(told, DEGREES_OF_MEAN)
-    return Noise(own, days.t[seen], z, wider[:, None, None] * C + X @ np.swapaxes(X, 1, 2), degrees)
+    own_degrees = max(d.shape[1] * _OVERLAP, 0.0)
+    wider = drawn_to_mean(_mean_but_largest(d), 1.0, own_degrees) if d.shape[1] else np.ones(len(own))
+    # The effect of warmth differs between robots, with a standard deviation of half of it.
+    X = days.warmth[seen] * (0.5 * scale.law[:, own].T[:, None, :])
+    degrees = np.minimum(scale.degrees[own], 200.0) + min(own_degrees, DEGREES_OF_MEAN)
+    return SeriesBlock(own, days.t[seen], z, wider[:, None, None] * C + X @ np.swapaxes(X, 1, 2), degrees)
 
 
 def _mean_but_largest(d: Array) -> Array:
-    """The mean of squared Gaussians, `(series, values)`, without the largest, which a jump may have made."""
+    """Return the mean of squared Gaussians, shape (series, values), without the largest one, which may be a step."""
     n = d.shape[1]
     if n < 6:
         return np.asarray(np.mean(d, axis=1))

@@ -1,4 +1,4 @@
-"""A small fleet: a planar arm of two joints, whose logs are made of closed forms."""
+"""A small fleet of planar arms with two joints, whose logs have closed forms."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ RATES = 2.0 * np.pi * np.array([0.13, 0.29, 0.41, 0.67])
 
 @cache
 def planar() -> Robot:
-    """The arm as its makers describe it."""
+    """The arm as described."""
     return load_robot(URDF)
 
 
 @cache
 def truth(viscous: float = 0.8) -> Model:
-    """The arm as it is, with friction."""
+    """The true arm, with friction."""
     robot = planar()
     bound = terms(robot, "viscous", "coulomb", "offset")
     return Model(robot, bound, np.concatenate([robot.inertial_parameters, [viscous, 0.5], [1.0, 0.7], [0.2, -0.1]]))
 
 
 def made_log(seed: int, model: Model | None = None, samples: int = 1500, rate_hz: float = 100.0) -> Log:
-    """A log of `samples` at `rate_hz` along sums of sines, with noise of a thirtieth of the torques' deviation."""
+    """Make a log along sums of sines, with torque noise of 3 % of the torques' standard deviation."""
     model, rng = model or truth(), np.random.default_rng(seed)
     n = model.robot.dof
     amplitude, phase = rng.uniform(0.1, 0.5, (4, n)), rng.uniform(0.0, 6.0, (4, n))
@@ -59,7 +59,7 @@ def made_log(seed: int, model: Model | None = None, samples: int = 1500, rate_hz
 
 
 def write_log(path: Path, log: Log) -> None:
-    """A log as a Parquet file, with columns that are recognised."""
+    """Write a log as a Parquet file with standard column names."""
     assert log.dq is not None
     assert log.tau is not None
     columns = {"t": log.t}
@@ -67,11 +67,11 @@ def write_log(path: Path, log: Log) -> None:
         columns |= {f"{name}{j + 1}": signal[:, j] for j in range(signal.shape[1])}
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), path)
-    os.utime(path, (1e9, 1e9))  # long ago: nobody is writing to it any more
+    os.utime(path, (1e9, 1e9))  # an old file is safe to remember by its state
 
 
 def write_fleet(folder: Path, robots: int = 3, logs: int = 4, samples: int = 1500) -> Path:
-    """A folder with a model, its robots, which differ in their viscous friction, and their logs, day by day."""
+    """Write a folder with a description, and daily logs of robots that differ in their viscous friction."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "planar.urdf").write_text(URDF, "utf-8")
     for r in range(robots):

@@ -1,4 +1,4 @@
-"""Fleets of known truth: rows of random smooth regressors with friction, and noise that is correlated in time."""
+"""Synthetic fleets: rows of random smooth regressors with friction, and noise that is correlated in time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from steelyard.fleet.effects import FleetDesign
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
 from steelyard.identification.between import LogSums
 from steelyard.regression.data import RegressionData
@@ -19,7 +19,7 @@ LINKS = 3  # base parameters of each link
 
 
 def design(joints: int) -> FleetDesign:
-    """Three base parameters a link, which act on all joints before it, and friction and offset of each joint."""
+    """Make a design with three base parameters per link, which act on all joints before it, friction and offsets."""
     kinds, of, names = [], [], []
     for j in range(joints):
         kinds += ["links"] * LINKS + list(OWN)
@@ -33,7 +33,7 @@ def design(joints: int) -> FleetDesign:
 
 @dataclass
 class Truth:
-    """A model and how much its robots differ; a robot's own numbers are drawn once, by its name."""
+    """The true mean robot, and the differences between robots."""
 
     joints: int
     rng: np.random.Generator
@@ -52,16 +52,16 @@ class Truth:
         self.mean[links] *= self.rng.uniform(0.3, 1.5, links.sum())
 
     def robot(self) -> tuple[Array, Array]:
-        """Base parameters and gains of another robot."""
+        """Draw base parameters and gains of a robot."""
         away = np.array([self.std[k] for k in self.design.kinds]) * self.rng.normal(size=self.design.rank)
         return self.mean + away, self.std["gain"] * self.rng.normal(size=self.joints)
 
     def of_log(self, beta: Array) -> Array:
-        """Its parameters in one log, in which friction and offset are a little otherwise."""
+        """Draw a robot's parameters in one log, in which friction and offset vary a little."""
         return beta + self.log_std * self.design.own * self.rng.normal(size=len(beta))
 
     def rows(self, count: int, speed: float = 1.0, still: tuple[int, ...] = ()) -> list[Array]:
-        """Regressors of every equation; slow where `speed` is small, joints of `still` do not move."""
+        """Make regressors of every equation with a relative `speed`; joints of `still` do not move."""
         n, p = self.joints, self.design.rank
         v = speed * _smooth(self.rng, count, n)
         v[:, list(still)] = 0.0
@@ -78,16 +78,16 @@ class Truth:
     def log(
         self, robot: str, beta: Array, gain: Array, count: int = 600, date: float | None = None, **motion: object
     ) -> LogFactors:
-        """What a log of so many rows leaves, by the pass that real logs take."""
+        """Make the factors of a log with `count` rows in the same way as for real logs."""
         A = self.rows(count, **motion)  # type: ignore[arg-type]
         own = self.of_log(beta)
         y = [(1.0 + g) * (a @ own) + self.noise * _red(self.rng, count, self.correlation)
              for a, g in zip(A, gain, strict=True)]  # fmt: skip
-        return from_rows(self.design, A, y).stated(robot, date=date)
+        return from_rows(self.design, A, y).with_table_values(robot, date=date)
 
 
 def from_rows(made: FleetDesign, A: list[Array], y: list[Array]) -> LogFactors:
-    """As `log_factors` makes it of a study's rows."""
+    """Make factors from rows as `log_factors` does."""
     rows = RegressionData.from_arrays(made.equations, range(made.rank), A, y, made.rank)
     reduction = rows.reduction()
     sums = LogSums((rows,), made, np.zeros(made.rank), np.ones(len(A)))  # type: ignore[arg-type]
@@ -106,8 +106,10 @@ def from_rows(made: FleetDesign, A: list[Array], y: list[Array]) -> LogFactors:
 
 
 class QuickLogs:
-    """Logs that are drawn as sums, not as rows: the score of a log has a covariance that is known, so that thousands of
-    them take a second. All have the motion of one of a few logs that were made of rows."""
+    """Draws the sums of logs instead of their rows, so that thousands of logs take a second.
+
+    The score of a log has a known covariance. All logs have the motion of one of a few logs made from rows.
+    """
 
     def __init__(self, truth: Truth, motions: int = 4, count: int = 600) -> None:
         self.truth, n = truth, truth.design.rank
@@ -120,7 +122,7 @@ class QuickLogs:
                                for k, h, m in zip(own, H, M, strict=True)])  # fmt: skip
 
     def log(self, robot: str, beta: Array, gain: Array, date: float | None = None, **table: object) -> LogFactors:
-        """Of a robot whose parameters are `beta` in this log."""
+        """Draw the factors of a log of a robot with the parameters `beta`."""
         truth = self.truth
         rng, n = truth.rng, truth.design.rank
         k = int(rng.integers(len(self.made)))
@@ -136,7 +138,7 @@ class QuickLogs:
             equations.append(Equation(truth.design.equations[e], columns))
         old = one.factor
         assert old is not None
-        # How much noise there was is known to the degrees of freedom of its stretches.
+        # The estimated noise has the degrees of freedom of its stretches.
         known = np.sqrt(rng.chisquare(30.0, len(gain)) / 30.0)
         return LogFactors(
             Factor(tuple(equations), tuple(triangles), old.samples, n, "qr", old.rows),
@@ -148,18 +150,18 @@ class QuickLogs:
             one.freedom,
             samples=one.samples,
             duration_s=one.duration_s,
-        ).stated(robot, date=date, **table)  # type: ignore[arg-type]
+        ).with_table_values(robot, date=date, **table)  # type: ignore[arg-type]
 
 
 def _smooth(rng: np.random.Generator, count: int, columns: int) -> Array:
-    """Sums of slow sines with random phases, of variance one."""
+    """Make sums of slow sines with random phases and variance one."""
     t = np.arange(count)[:, None, None]
     rate = rng.uniform(0.01, 0.2, (5, columns))
     return np.asarray(np.sin(t * rate + rng.uniform(0.0, 6.3, (5, columns))).sum(axis=1) * np.sqrt(0.4))
 
 
 def _red(rng: np.random.Generator, count: int, correlation: float) -> Array:
-    """First-order noise of variance one."""
+    """Make first-order noise of variance one."""
     out, white = np.empty(count), rng.normal(size=count)
     out[0] = white[0]
     for k in range(1, count):

@@ -1,8 +1,7 @@
-"""Files of a store under this user's seal: a body that another program put there is not believed.
+"""Files of a store, authenticated with the user's secret.
 
-A key line says what an entry is about, and anybody can write one. So every file also has a keyed hash of its name and
-body, made with the user's own secret (`steelyard.ground.seals`). A store that a stranger prepared, or that another
-user's runs filled, is worth nothing to this user, and does no harm: what it holds is computed anew.
+Every file carries a keyed hash of its name and body (`steelyard.ground.seals`). Entries that another user or program
+wrote are ignored and computed again, so that a foreign store does no harm.
 """
 
 from __future__ import annotations
@@ -20,39 +19,53 @@ from steelyard.ground.seals import NoSecretError, make_seal, user_secret
 from steelyard.ground.untrusted import read_bytes
 
 _ENTRY, _DOCUMENT, _LINE = (f"steelyard-fleet-{kind}-1\n".encode() for kind in ("entry", "document", "line"))
-# Bytes. An entry has some ten kilobytes per joint; a document or journal some hundred bytes per log.
+# Largest file in bytes. An entry has some ten kilobytes per joint; a document or journal some hundred bytes per log.
 _LARGEST = 1 << 30
 
 
 class ForeignError(Exception):
-    """A file is torn, or this user did not make it."""
+    """A file is damaged, or this user did not write it."""
 
 
 class StoreWarning(UserWarning):
-    """A store cannot be used as it should; results are right, only the next run is slower."""
+    """A store cannot be used fully; results are correct, but the next run is slower."""
 
 
 class Sealer:
-    """Seals what is written to a store, and reads back only what carries this user's seal."""
+    """Adds the user's seal to files of a store, and reads only files with this seal."""
 
     def __init__(self) -> None:
         try:
             self._secret = user_secret()
         except NoSecretError as why:
-            self._secret = secrets.token_bytes(32)  # of this run alone
-            remedy = "; set STEELYARD_CONFIG to a folder that can be written" if why.unwritable else ""
+            self._secret = secrets.token_bytes(32)  # valid in this run only
+            remedy = "; set STEELYARD_CONFIG to a writable folder" if why.unwritable else ""
             warnings.warn(
-                f"The next run will not know the entries of the store again, since {why}{remedy}.",
+                f"The next run cannot use the entries of this run in the store, since {why}{remedy}.",
                 StoreWarning,
                 stacklevel=2,
             )
 
     def write_entry(self, path: Path, key: str, body: bytes) -> None:
-        """Write the entry `key`, with its `body`, to the file `path`, whole."""
+        """Write an entry atomically.
+
+        Args:
+            path: The file.
+            key: Key of the entry.
+            body: Its content.
+        """
         write_whole(path, b"\n".join((key.encode(), self._seal(_ENTRY, key, body), body)))
 
     def read_entry(self, path: Path, key: str) -> bytes | None:
-        """The body of the entry `key` at `path`; None: there is none. `ForeignError` where it is not to be believed."""
+        """Read the body of an entry; None if the file is missing.
+
+        Args:
+            path: The file.
+            key: Key of the entry.
+
+        Raises:
+            ForeignError: If the file is damaged or has no valid seal.
+        """
         content = _content(path)
         if content is None:
             return None
@@ -63,12 +76,23 @@ class Sealer:
         return body
 
     def write_document(self, path: Path, name: str, value: Any) -> None:
-        """Write `value`, plain data, as the document `name` to the file `path`, whole."""
+        """Write a document atomically.
+
+        Args:
+            path: The file.
+            name: Name of the document.
+            value: Plain data.
+        """
         seal = self._seal(_DOCUMENT, name, _canonical(value)).decode()
         write_whole(path, json.dumps({"seal": seal, "document": value}, indent=1, allow_nan=False) + "\n")
 
     def read_document(self, path: Path, name: str) -> Any:
-        """The document `name` at `path`; None and `ForeignError` as of `read_entry`."""
+        """Read a document; None and `ForeignError` as in `read_entry`.
+
+        Args:
+            path: The file.
+            name: Name of the document.
+        """
         content = _content(path)
         if content is None:
             return None
@@ -82,14 +106,14 @@ class Sealer:
         raise ForeignError
 
     def sealed_line(self, value: Any) -> bytes:
-        """A line of a journal that holds `value`, plain data."""
+        """Make a line of a journal with `value`, plain data."""
         seal = self._seal(_LINE, "", _canonical(value)).decode()
         return json.dumps([seal, value], allow_nan=False).encode() + b"\n"
 
     def read_lines(self, path: Path) -> tuple[list[Any], bool]:
-        """The values of the lines of the journal `path` that are this user's, and whether there are lines of others.
+        """Read the journal `path`: values of lines with a valid seal, and whether there are other lines.
 
-        A last line that a kill cut short is neither.
+        An incomplete last line, which a killed run leaves, is ignored.
         """
         found, foreign = [], False
         *whole, _ = (_content(path) or b"").split(b"\n")
@@ -108,13 +132,13 @@ class Sealer:
 
 
 def _content(path: Path) -> bytes | None:
-    """The bytes of a file; None: there is none. A pipe, a device or a folder in its place is foreign."""
+    """Read a file; None if missing. A pipe, a device or a folder in its place counts as foreign."""
     if not path.exists():
         return None
     try:
         return read_bytes(path, _LARGEST, SteelyardError)
     except SteelyardError:
-        if not path.exists():  # another run has just put it away
+        if not path.exists():  # another run has just removed it
             return None
         raise ForeignError from None
 

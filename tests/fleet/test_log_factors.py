@@ -1,4 +1,4 @@
-"""What is kept of a log is enough: fits, error bars and scores are those of `identify` with the rows at hand."""
+"""Factors of logs give the same fits, error bars and scores as `identify` with all rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.fleet.mapped import FactorsError, LogFactors, log_factors, merge_factors, skipped_log
+from steelyard.fleet.log_factors import FactorsError, LogFactors, log_factors, merge_factors, skipped_log
 from steelyard.identification.between import LogSums
 from steelyard.study import Study
-from tests.fleet.made_fleet import made_log, planar
+from tests.fleet.planar_fleet import made_log, planar
 
 TERMS = "viscous,coulomb,offset"
 
@@ -31,20 +31,20 @@ def factors(seed: int) -> LogFactors:
     return log_factors(one, one.base.values(model.theta), left)
 
 
-def test_the_fit_of_merged_factors_is_that_of_all_rows() -> None:
+def test_the_fit_of_merged_factors_equals_that_of_all_rows() -> None:
     every = study(1, 2, 3)
     merged = merge_factors([factors(1), factors(2), factors(3)])
     assert merged.factor is not None
     columns, weights = every.base.independent, [1.0, 3.0]
     own = every.rows.factor().solve(weights, columns)
-    # Cut-offs are the logs' own, which lie within some percent here: the answers agree to a part of their errors.
+    # The logs' own cut-offs differ by some percent, so the results agree within a part of their errors.
     np.testing.assert_allclose(merged.factor.solve(weights, columns), own, rtol=0.02, atol=0.02)
     assert merged.logs == 3
     assert merged.samples == 4500
 
 
-def test_error_bars_are_those_of_comparing_logs() -> None:
-    """Meat and scatter against the same sums with weights, as `identify` makes them for several logs."""
+def test_error_bars_equal_those_of_log_comparison() -> None:
+    """Meat and scatter equal the weighted sums that `identify` makes for several logs."""
     one, mine = study(1), factors(1)
     columns = one.base.independent
     model, left = one.quick_fit()
@@ -65,7 +65,7 @@ def test_residual_power_by_band_adds_up_to_the_residuals() -> None:
     np.testing.assert_allclose((mine.power * counts).sum(axis=1), mine.residual_squares, rtol=1e-6)
 
 
-def test_bytes_are_the_factors_to_the_bit() -> None:
+def test_serialisation_is_exact() -> None:
     mine = factors(1)
     back = LogFactors.from_bytes(mine.to_bytes())
     assert back.to_bytes() == mine.to_bytes()
@@ -80,7 +80,7 @@ def test_bytes_are_the_factors_to_the_bit() -> None:
 
 
 @given(st.integers(0, 10**9), st.integers(0, 255))
-def test_torn_bytes_are_noticed(place: int, value: int) -> None:
+def test_damaged_bytes_are_detected(place: int, value: int) -> None:
     good = skipped_log("nothing").to_bytes() + b""
     torn = bytearray(good)
     if torn[place % len(good)] == value:
@@ -92,8 +92,8 @@ def test_torn_bytes_are_noticed(place: int, value: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 9, 20])
-def test_merging_weighs_every_log_alike(count: int) -> None:
-    parts = [factors(1 + k % 3).stated("a") for k in range(count)]
+def test_merging_weights_all_logs_equally(count: int) -> None:
+    parts = [factors(1 + k % 3).with_table_values("a") for k in range(count)]
     merged, columns = merge_factors(parts), study(1).base.independent
     np.testing.assert_allclose(
         merged.grams(columns), np.sum([p.grams(columns) for p in parts], axis=0), rtol=1e-9, atol=1e-8
@@ -106,8 +106,8 @@ def test_merging_weighs_every_log_alike(count: int) -> None:
     assert merged.robot == "a"
 
 
-def test_a_foreign_file_with_a_good_checksum_is_no_entry() -> None:
-    """Somebody else's bytes, or a version that was never counted up: shapes that the numbers do not fill."""
+def test_a_wrong_content_with_a_valid_checksum_is_refused() -> None:
+    """The hash is valid, but the shapes do not fit the numbers, as after a change without a new version."""
     head, _, body = factors(1).to_bytes().partition(b"\n")[2].partition(b"\n")
     text, _, numbers = body.partition(b"\n")
     about = json.loads(text)
