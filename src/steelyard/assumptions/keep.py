@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from steelyard.assumptions.estimates import Estimates, Normals, doubt_of
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, judged_errors, judged_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.rows import LedgerRows, ledger_rows
+from steelyard.assumptions.suspect import Suspect
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.student import each_two_sided, quantile, two_sided
@@ -26,8 +28,14 @@ _MOST = 6
 _JUDGING_ROWS = 600
 # Gauss-Newton steps at most, and the share of the standard error below which a step ends them.
 _STEPS, _SHORT = 4, 0.1
+# Scales below this are no unit that is confused: a channel that is nearly zero has no scale.
+_SMALLEST_FACTOR = 1e-3
 # Gains that differ by less than this part are the same: columns are known to some per cent.
 _SAME = 0.05
+# Squared correlation of two velocities, from which on half of one motion is the other.
+_TOGETHER = 0.5
+# Torque scales that are compared as a whole.
+_COMPARED = 4
 # Of a torque scale, whose number is one less than a factor.
 _OTHER_SIGN = -2.0
 # What changes with time in one log says nothing of another.
@@ -130,6 +138,7 @@ class _Keeper:
         now, gains = self.now, self.now.total_gain
         standing = [k for k in self._significant(now) if k not in self.accepted and gains[k] > now.gain_doubt[k]]
         standing = [k for k in standing if makes_sense(self.rows.suspects[k], float(now.value[k]))]
+        standing = [k for k in standing if self._moves_alone(self.rows.suspects[k])]
         if not standing:
             return False
         judged, agrees, too = self._agrees(now)
@@ -143,7 +152,7 @@ class _Keeper:
         # Of those that explain as much, one whose whole size can be tried; the others are named beside it.
         alike.sort(key=lambda k: (not can_correct(self.rows.suspects[k]), -gains[k]))
         others = sorted((k for k in standing if k not in alike), key=lambda k: -gains[k])
-        for best in (*alike, *others):
+        for best in self._plainest_first([*alike, *others]):
             if not self._settles(best):
                 continue
             self.rivals[best] = [k for k in alike if k != best] if best in alike else []
@@ -153,6 +162,42 @@ class _Keeper:
             self.shared += [best] if too[best] else []
             return True
         return False
+
+    def _moves_alone(self, suspect: Suspect) -> bool:
+        """Whether the joints of a coupling move independently: otherwise one's friction looks like the other's."""
+        if not suspect.other:
+            return True
+        a, b = (self.study.robot.joint_index(name) for name in (suspect.joint, suspect.other))
+        return bool(self._alike_motion[a, b] <= _TOGETHER)
+
+    @cached_property
+    def _alike_motion(self) -> Array:
+        """Squared correlations of the joints' velocities."""
+        numbers = range(len(self.study.beginnings))
+        dq = np.concatenate([m.dq for k in numbers for m in self.study.first_motions(k) if m.long_enough])
+        products = dq.T @ dq
+        sizes = np.maximum(np.diag(products), 1e-300)
+        return np.asarray(products**2 / np.outer(sizes, sizes))
+
+    def _plainest_first(self, order: list[int]) -> list[int]:
+        """Move the torque scale to the front that leaves least of all torques, if the first is a torque scale.
+
+        A torque that is ten times too small looks like all others ten times too large: its own equation, which has the
+        smallest error, weighs most, and the first gain is that of another joint.
+        """
+        scales = [k for k in order if self.rows.suspects[k].kind == "torque scale"][:_COMPARED]
+        if len(scales) < 2 or order[0] not in scales:
+            return order
+        left = {k: self._left_by(k) for k in scales}
+        best = min(scales, key=lambda k: left[k])
+        return [best, *(k for k in order if k != best)]
+
+    def _left_by(self, suspect: int) -> float:
+        """Mean logarithm of the share of the torques' power that is left if a suspect is corrected."""
+        state = self.normals, self.model, dict(self.shifts)
+        settles = self._settles(suspect)
+        normals, (self.normals, self.model, self.shifts) = self.normals, state
+        return normals.log_share if settles else np.inf
 
     def _significant(self, now: Estimates) -> list[int]:
         """Suspects whose estimates are not zero, with a family-wise rate of false alarms (Holm 1979)."""
@@ -189,7 +234,7 @@ class _Keeper:
             value = combined(one, value, step) if moves else 0.0
             model = self._refitted(model, now, suspect)
             rows = self._rows({**self.shifts, suspect: value} if moves else self.shifts, model)
-            if rows is None or abs(1.0 + value) < _SHORT:
+            if rows is None or abs(1.0 + value) < _SMALLEST_FACTOR:
                 return False
             normals = Normals(rows, self.normals.weights)
             now = normals.estimates(self.accepted)

@@ -155,7 +155,7 @@ def _beside_its_own_fit(found: Identification, judged: Sequence[Score]) -> Itera
         named = ", ".join(f"'{name}' {ratio:.1f}" for name, ratio in worse.items())
         yield (
             "usable",
-            f"A fit to the judging log alone predicts parts of it that it leaves out several times better ({named}): it "
+            f"A fit to the judging log predicts parts of it that the fit leaves out several times better ({named}): it "
             "and the fitted log disagree by far more than the error bars say.",
         )
 
