@@ -9,6 +9,7 @@ does either may end in "The model can be trusted".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -96,7 +97,8 @@ def _piece(log: Log, first: float, last: float) -> Log:
 class Told:
     """What came of a planted fault: how far it moved a parameter (stated errors), how much worse the torque of a sound
     log of another motion is predicted (1: as before), and what was said. A refusal has the grade "refused". `beyond` is
-    how far `which` parameter moved in errors of both models together."""
+    how far `which` parameter moved in errors of both models together. `condition` says whether the verdict names the
+    fault as something that these logs cannot show."""
 
     name: str
     where: str
@@ -107,6 +109,12 @@ class Told:
     known: bool = False
     beyond: float = 0.0
     which: str = ""
+    condition: bool = False
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the model is called good without a condition that names what is wrong."""
+        return self.grade == "good" and not self.condition
 
     @property
     def harmful(self) -> bool:
@@ -120,7 +128,16 @@ class Told:
     @property
     def missed(self) -> bool:
         """Whether the model is called good though it must not be."""
-        return self.grade == "good" and (self.harmful or self.known)
+        return self.trusted and (self.harmful or self.known)
+
+
+def _is_condition(fault: Planted, found: Identification) -> bool:
+    """Whether the verdict's sentence names the assumption that a fault breaks."""
+    match = re.match(r"(zero|torque) of joint (\d)", fault.name)
+    if match is None or found.assumptions is None:
+        return False
+    kind, joint = "zero" if match[1] == "zero" else "torque scale", found.robot.joint_names[int(match[2]) - 1]
+    return any((e.suspect.kind, e.suspect.joint) == (kind, joint) for e in found.assumptions.conditions)
 
 
 class Bench:
@@ -147,7 +164,7 @@ class Bench:
         beyond, which = max(((abs(x) / np.hypot(a, b), name) for name, x, a, b in shifts), default=(0.0, ""))
         said = found.verdict
         return Told(fault.name, fault.where, float(moved), self._error_of(found) / self._error, said.grade,
-                    said.reasons, fault.known, float(beyond), which)  # fmt: skip
+                    said.reasons, fault.known, float(beyond), which, _is_condition(fault, found))  # fmt: skip
 
     def _shifts(self, found: Identification) -> Iterator[tuple[str, float, float, float]]:
         """Of every base parameter that both models have: its name, how far it went, and the stated errors of both."""

@@ -153,14 +153,19 @@ class Normals:
         enough = np.where(squares > 0.0, np.sum(told, axis=0) ** 2 / np.where(squares > 0.0, squares, 1.0), 2.0)
         return np.maximum(np.floor(enough).astype(np.int64) - 1, 1)
 
-    @property
-    def log_share(self) -> float:
-        """Mean logarithm, over the equations, of the share of their power that a fit of the parameters leaves."""
+    @cached_property
+    def rms(self) -> Array:
+        """Error of every equation in a fit of the parameters, weighted by their own errors (root mean square)."""
         weights = Normals(self.rows).weights
         matrix, right = self._joined([e.total for e in self.rows.equations], weights)
         x = _solved(matrix[: self.rows.rank, : self.rows.rank], right[: self.rows.rank, None])[:, 0]
-        shares = [_left(e.total, e.columns, x) / max(e.total[-1, -1], 1e-300) for e in self.rows.equations]
-        return float(np.mean(np.log(np.maximum(shares, 1e-12))))
+        return np.sqrt([max(_left(e.total, e.columns, x), 0.0) / e.count for e in self.rows.equations])
+
+    @property
+    def log_share(self) -> float:
+        """Mean logarithm, over the equations, of the share of their power that a fit of the parameters leaves."""
+        power = np.array([e.total[-1, -1] / e.count for e in self.rows.equations])
+        return float(np.mean(np.log(np.maximum(self.rms**2 / np.maximum(power, 1e-300), 1e-12))))
 
     @cached_property
     def left_out(self) -> Array:

@@ -32,8 +32,8 @@ _STEPS, _SHORT = 4, 0.1
 _SMALLEST_FACTOR = 1e-3
 # Gains that differ by less than this part are the same: columns are known to some per cent.
 _SAME = 0.05
-# Squared correlation of two velocities, from which on half of one motion is the other.
-_TOGETHER = 0.5
+# Squared correlation of two velocities: beyond, a tenth of one motion at most is its own.
+_TOGETHER = 0.9
 # Torque scales that are compared as a whole.
 _COMPARED = 4
 # Of a torque scale, whose number is one less than a factor.
@@ -84,6 +84,7 @@ class _Keeper:
     def __post_init__(self) -> None:
         self.normals = Normals(self.rows)
         self.plain = self.now = self.normals.estimates()
+        self.first_rms = self.normals.rms
 
     def ledger(self) -> Ledger:
         """Accept suspects until none stands out, and write all down."""
@@ -277,7 +278,10 @@ class _Keeper:
     def _entries(self) -> list[Entry]:
         final, plain = self.now, self.plain
         judged = self.rows if self.judged is None else self.judged
-        harm = Harm.of(judged, plain.moves, self.rmse, self.nrmse, self.standard_errors)
+        # What the torques would be predicted to without what is refuted, by which the harm of all is measured.
+        before = self.rmse if self.judged is None else self.first_rms
+        less = np.minimum(self.normals.rms / np.maximum(before, 1e-300), 1.0)
+        harm = Harm.of(judged, plain.moves, self.rmse * less, self.nrmse * less, self.standard_errors)
         of_judges = self._agrees(final)[0]
         out = []
         for k, suspect in enumerate(self.rows.suspects):
@@ -291,6 +295,7 @@ class _Keeper:
             far = max(map(abs, ends)) if told else np.inf
             near = min(map(abs, ends)) if ends[0] * ends[1] > 0.0 else 0.0
             percent = [harm.percent(k, x, described) for x in (value, near, far)]
+            elsewhere = percent[1]
             if self.judged is not None and k in self.shared:
                 percent[1] = harm.percent(k, near, True)
             sigmas = [harm.sigmas(k, x) for x in (value, far)]
@@ -315,6 +320,7 @@ class _Keeper:
                     harm_percent=percent[0],
                     least_harm_percent=percent[1],
                     most_harm_percent=percent[2],
+                    elsewhere_percent=elsewhere,
                     sigmas=sigmas[0],
                     most_sigmas=sigmas[1],
                     rivals=tuple(self.rows.suspects[r].name for r in self.rivals.get(k, ())),

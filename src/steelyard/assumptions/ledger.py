@@ -37,6 +37,7 @@ class Entry:
         least_harm_percent: The same for the near end of the interval; where the logs that judge have the mistake as
             well, on logs like them.
         most_harm_percent: The same for its far end; infinite where there is no estimate.
+        elsewhere_percent: The same for its near end, on logs of this robot without the mistake.
         sigmas: By how many of its standard errors the estimate moves the parameter that it moves most.
         most_sigmas: The same for the far end of the interval.
         rivals: Names of suspects that explain the same data as well.
@@ -55,6 +56,7 @@ class Entry:
     harm_percent: float
     least_harm_percent: float
     most_harm_percent: float
+    elsewhere_percent: float
     sigmas: float
     most_sigmas: float
     rivals: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class Entry:
             "left_out_gain_doubt_percent": self.gain_doubt_percent, "judged_gain_percent": self.judged_gain_percent,
             "harm_percent": self.harm_percent, "least_harm_percent": self.least_harm_percent,
             "most_harm_percent": self.most_harm_percent if np.isfinite(self.most_harm_percent) else None,
+            "least_harm_elsewhere_percent": self.elsewhere_percent,
             "parameter_shift_in_standard_errors": self.sigmas,
             "most_parameter_shift_in_standard_errors": self.most_sigmas if np.isfinite(self.most_sigmas) else None,
             "rivals": list(self.rivals),

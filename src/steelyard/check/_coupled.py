@@ -21,8 +21,8 @@ _MATTERS = 0.05
 _ROWS = 600
 # The torque of one motor in that of another: so near to once, and leaving so small a part of the remaining squares.
 _ONCE, _LEAVES = 0.15, 0.3
-# Joints of which one's motion explains more than half of the other's do not show which of them a friction belongs to.
-_TOGETHER = 0.5
+# Joints of which one's motion is nine tenths of the other's do not show which of them a friction belongs to.
+_TOGETHER = 0.9
 
 
 def check_coupled(seen: Evidence) -> Iterator[Finding]:

@@ -13,9 +13,11 @@ from steelyard.assumptions.table import level_axes
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence
 from steelyard.check.corrections import coupled_motors, wrong_clock, wrong_scale, wrong_zero
+from steelyard.check.left_out import LeftOutFits
+from steelyard.check.mistakes import name_rivals
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Finding, Severity
+from steelyard.signals.log import Finding
 from steelyard.study import Study
 
 # Growth of the torque error [%] from which on most of it is due to the assumption.
@@ -43,13 +45,14 @@ def ledger_of_log(study: Study, seen: Evidence) -> Ledger | None:
     return keep_ledger(opening, model, opening.judged_on([]), rmse, 100.0 * rmse / deviations, unknown)
 
 
-def findings_of(ledger: Ledger | None, robot: Robot) -> Iterator[Finding]:
+def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
     """Report the assumptions that a log refutes.
 
     Args:
         ledger: Ledger of the log.
-        robot: Robot of the log.
+        fits: Fits of the log by which discrete mistakes are judged.
     """
+    robot = fits.robot
     for entry in () if ledger is None else ledger.refuted:
         if entry.suspect.kind in _ELSEWHERE or entry.estimate is None or entry.standard_error is None:
             continue
@@ -59,8 +62,10 @@ def findings_of(ledger: Ledger | None, robot: Robot) -> Iterator[Finding]:
         clear = entry.harmful and entry.least_harm_percent > _MOST_OF_THE_ERROR
         # Of two joints, none is the witness of which of them has the wrong scale.
         clear = clear and not (entry.suspect.kind == "torque scale" and sum(robot.torque_used) < 3)
-        severity: Severity = "problem" if clear else "note"
-        yield replace(finding, severity=severity, message=entry.evidence, fix=finding.fix if clear else None)
+        message, fix = entry.evidence, finding.fix if clear else None
+        if clear and (rivals := name_rivals(fits, 0.01 * entry.gain_percent)):
+            message, fix = f"{message} It may also be: {', '.join(rivals)}.", None
+        yield replace(finding, severity="problem" if clear else "note", message=message, fix=fix)
 
 
 def _correction(entry: Entry, value: float, robot: Robot) -> Finding:

@@ -235,9 +235,10 @@ def _check(study: Study, number: int, assumptions: bool = False) -> Check:
     if not _spoilt(entries):
         more, seen, rows = _look(study, number)
         # A fit to channels that are mixed up says nothing of smaller mistakes.
-        if assumptions and rows is not None and not any(e.severity == "problem" for e in more):
+        mixed_up = any(e.severity == "problem" or e.kind == "coupled" for e in more)
+        if assumptions and rows is not None and not mixed_up:
             ledger = ledger_of_log(study, rows[0])
-            more = [*more, *findings_of(ledger, study.robot)]
+            more = [*more, *findings_of(ledger, LeftOutFits(rows[0]))]
         entries = _without_echoes([*entries, *more])
     pictures = pictures_of(entries, study.robot, log, *(rows or ()))
     made = _told(study.robot, log, entries, seen, study.later(number), pictures)

@@ -24,12 +24,17 @@ from steelyard.signals.log import Finding
 
 # Probability that a sound log is given any of all mistakes.
 _FALSE_ALARMS = 0.02
-# A mistake matters where it makes the torque error, in the mean of the joints, larger by this part.
-_HARM = 0.2
+# A mistake matters where it makes the torque error, in the mean of the joints, larger by this part: half of what counts
+# as harm, since the parameters suffer more than the torques of the log that they are fitted to.
+_HARM = 0.1
 # Mistakes that are corrected one after the other, at most.
 _MOST = 3
 # Standard errors by which one mistake must explain more than another, so that it is the one.
 _SURELY = 3.0
+# Standard errors from which on a mistake is likely enough that another one is not certain.
+_LIKELY = 2.0
+# Part of another one's gain that a rival explains.
+_AS_MUCH = 0.8
 # Share of a torque's power beyond which a correction has not explained it.
 _UNEXPLAINED = 0.5
 # Units of time that are confused, and sampling rates that are off by two or four.
@@ -88,23 +93,23 @@ def find_mistakes(fits: LeftOutFits) -> list[Finding]:
     return out
 
 
+def name_rivals(fits: LeftOutFits, gain: float) -> list[str]:
+    """Name mistakes that explain about as much as another one does, though not beyond doubt.
+
+    Args:
+        fits: Fits of the log as it is.
+        gain: Part of the squared error on left-out blocks that the other one explains.
+    """
+    gains = _gains(fits, list(_mistakes(fits)), _LIKELY, 0.0)
+    as_much = [m for m, logs in gains.items() if 1.0 - np.exp(-logs.mean()) > _AS_MUCH * gain]
+    names = (f"{f.kind.replace('_', ' ')} of {f.joint}" if f.joint else f.kind for m in as_much for f in m.findings)
+    return list(dict.fromkeys(names))
+
+
 def _most_telling(fits: LeftOutFits) -> Mistake | None:
     """Find the mistake that explains most, if left-out blocks gain enough and beyond doubt."""
     trials = list(_mistakes(fits))
-    as_it_is = fits.in_sample(fits.whole, fits.weights)
-    # A correction that gains nothing on the rows it is fitted to gains nothing on others.
-    promising = [m for m in trials if _harm(fits, as_it_is, m.errors(m.fits.in_sample, 1, fits.weights))]
-    if not promising:
-        return None
-    sure = quantile(1.0 - _FALSE_ALARMS / len(trials), PARTS - 1)
-    gains = {}
-    for mistake in promising:
-        left = mistake.errors(mistake.fits.left_out, PARTS, fits.weights)
-        after = left.sum(axis=0)
-        gain = _explained(fits, left)
-        explains = _unexplained(fits, mistake, after) < _UNEXPLAINED
-        if explains and _is_beyond(gain, sure) and _harm(fits, fits.together.sum(axis=0), after):
-            gains[mistake] = gain
+    gains = _gains(fits, trials, quantile(1.0 - _FALSE_ALARMS / len(trials), PARTS - 1), _HARM)
     if not gains:
         return None
     best = max(gains.values(), key=np.sum)
@@ -115,6 +120,21 @@ def _most_telling(fits: LeftOutFits) -> Mistake | None:
     return None if any(m.findings[0].key == first.key and _differ(m.findings[0], first) for m in alike) else alike[0]
 
 
+def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: float) -> dict[Mistake, Array]:
+    """Compute the gains of corrections on left-out parts, for those that gain by so many standard errors."""
+    as_it_is, out = fits.in_sample(fits.whole, fits.weights), {}
+    for mistake in trials:
+        # A correction that gains nothing on the rows it is fitted to gains nothing on others.
+        if not _harms(fits, as_it_is, mistake.errors(mistake.fits.in_sample, 1, fits.weights), harm):
+            continue
+        left = mistake.errors(mistake.fits.left_out, PARTS, fits.weights)
+        after, gain = left.sum(axis=0), _explained(fits, left)
+        explains = _unexplained(fits, mistake, after) < _UNEXPLAINED
+        if explains and _is_beyond(gain, errors) and _harms(fits, fits.together.sum(axis=0), after, harm):
+            out[mistake] = gain
+    return out
+
+
 def _differ(one: Finding, other: Finding) -> bool:
     """Whether two findings correct the same number by values that differ."""
     if one.kind != "gravity":
@@ -123,10 +143,10 @@ def _differ(one: Finding, other: Finding) -> bool:
     return bool(np.linalg.norm(a - b) > 0.1 * np.linalg.norm(a))
 
 
-def _harm(fits: LeftOutFits, before: Array, after: Array) -> bool:
-    """Whether the torque error is larger as logged than corrected by so much that it matters."""
+def _harms(fits: LeftOutFits, before: Array, after: Array, least: float) -> bool:
+    """Whether the torque error is larger as logged than corrected by more than this part, in the mean of the joints."""
     ratios = before[fits.live] / np.maximum(after[fits.live], 1e-300)
-    return bool(len(ratios) and np.mean(np.sqrt(ratios)) > 1.0 + _HARM)
+    return bool(len(ratios) and np.mean(np.sqrt(ratios)) > 1.0 + least)
 
 
 def _explained(fits: LeftOutFits, left: Array) -> Array:
@@ -169,6 +189,8 @@ def _mistakes(fits: LeftOutFits) -> Iterator[Mistake]:
     signs = tuple(corrections.wrong_sign(names[k], reason) for k in used)
     for k, sign in zip(used, signs, strict=True):
         yield one(sign, turn(k, "tau"))
+    if fits.live.sum() < 3:
+        return  # of two joints, none is the witness of the other's mistake; its friction is, of a torque's sign
     if len(used) > 1:
         yield Mistake(signs, fits, partial(_times, ("tau",), -np.ones(dof)), as_it_is)
     stated, tilted = fits.channels.gravity, LeftOutFits(fits.seen, fits.channels, every_link=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from steelyard.assumptions.ledger import Entry
     from steelyard.identification._verdict import Against
     from steelyard.identification.identification import Identification
     from steelyard.study import Study
@@ -34,18 +35,28 @@ def with_assumptions(found: Identification, study: Study, judges: Study) -> Iden
 
 
 def against_assumptions(found: Identification) -> Iterator[Against]:
-    """Say which assumptions the logs refute so far that it matters."""
+    """Say which assumptions the logs refute so far that it matters, on logs like those that judge or on others."""
     for entry in () if found.assumptions is None else found.assumptions.refuted:
         if entry.harmful:
             most = entry.least_harm_percent > MOST_OF_THE_ERROR
             yield "poor" if most else "usable", f"The logs refute an assumption. {entry.sentence}"
+        elif _misleads(entry):
+            yield (
+                "usable",
+                f"The logs refute an assumption; logs without the mistake are predicted badly. {entry.sentence}",
+            )
 
 
 def refuted_lines(found: Identification) -> Iterator[str]:
     """Say which refuted assumptions do no harm on logs like these, but would on others."""
     for entry in () if found.assumptions is None else found.assumptions.refuted:
-        if entry.torques_rest_on_it:
+        if entry.torques_rest_on_it and not _misleads(entry):
             yield f"The logs refute an assumption; it does no harm on logs like these. {entry.sentence}"
+
+
+def _misleads(entry: Entry) -> bool:
+    """Whether most of the error on a log without the mistake would be due to it: the parameters are not the robot's."""
+    return not entry.suspect.ambiguous and entry.elsewhere_percent > MOST_OF_THE_ERROR
 
 
 def conditions(found: Identification) -> str:
