@@ -88,7 +88,7 @@ class Store:
 def table(base: Base, rows: list[Told]) -> str:
     copies = [r for r in rows if r.known]
     lines = [f"## {base.name}", "", f"{len(rows)} planted faults, {len(copies)} of them copies of the fitted log.", ""]
-    lines += ["| a fault counts if | faults | of these trusted |", "|---|---|---|"]
+    lines += ["| a fault counts if | faults | of these trusted | named as a condition |", "|---|---|---|---|"]
     for words, counts in (
         ("a parameter moves by > 3 of its errors and the torque is > 10 % worse", lambda r: r.harmful),
         ("a parameter moves beyond its stated 95 % error", lambda r: r.moves),
@@ -96,8 +96,9 @@ def table(base: Base, rows: list[Told]) -> str:
         ("the judging log is a copy of the fitted one", lambda r: r.known),
     ):
         counted = [r for r in rows if counts(r)]
-        lines.append(f"| {words} | {len(counted)} | **{sum(r.grade == 'good' for r in counted)}** |")
-    trusted = [r for r in rows if r.grade == "good" and (r.harmful or r.moves or r.known)]
+        conditions = sum(r.grade == "good" and r.condition for r in counted)
+        lines.append(f"| {words} | {len(counted)} | **{sum(r.trusted for r in counted)}** | {conditions} |")
+    trusted = [r for r in rows if r.trusted and (r.harmful or r.moves or r.known)]
     if trusted:
         lines += ["", "Trusted though they count: " + "; ".join(f"{r.name} ({r.where})" for r in trusted) + "."]
     lines += ["", "| fault | in | moved, σ | of both σ | torque error × | verdict | first reason |"]
@@ -107,7 +108,8 @@ def table(base: Base, rows: list[Told]) -> str:
         if r.grade != "refused":
             told = (f"{r.moved:.1f}" + (" (harmful)" if r.harmful else ""),
                     f"{r.beyond:.1f}" + (f" ({r.which})" if r.moves else ""), f"{r.worse:.2f}")  # fmt: skip
-        said = WORDS[r.grade] + (" (missed)" if r in trusted else "")
+        said = "on condition" if r.grade == "good" and r.condition else WORDS[r.grade]
+        said += " (missed)" if r in trusted else ""
         lines.append(f"| {r.name} | {r.where} | {' | '.join(told)} | {said} | {_short(r.reasons)} |")
     return "\n".join(lines)
 
