@@ -21,6 +21,7 @@ from steelyard.check._coupled import check_coupled
 from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import check_scale
 from steelyard.check._evidence import Evidence, Fit, gather
+from steelyard.check._kind_of_log import check_collinear, check_held_poses
 from steelyard.check.assumed import findings_of, ledger_of_log
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
@@ -254,6 +255,8 @@ def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
 
 
 def _of_channels(robot: Robot, log: Log) -> list[Finding]:
+    if held := list(check_held_poses(robot, log)):
+        return [*check_times(log), *_needed(robot, log), *held]
     cut = list(check_channels(robot, log))
     hard = {e.joint for e in cut if e.kind == "saturated"}
     hidden = [e for e in check_hidden_limit(robot, log) if e.joint not in hard]
@@ -335,7 +338,7 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None, 
     warming = check_warming(seen, fits)
     beyond = check_overshoot(seen, fits)
     explained_not = check_explained(seen, fits)
-    every = [*velocity, *mixed_up, *explained_not, *beyond, *late, *steps, *warming, *motion]
+    every = [*velocity, *mixed_up, *check_collinear(seen), *explained_not, *beyond, *late, *steps, *warming, *motion]
     return every, excitation, (seen, fits)
 
 

@@ -10,7 +10,7 @@ from steelyard.signals.log import Finding
 Grade = Literal["good", "usable", "mend", "unusable"]
 MOST_ADVICES = 5
 # What makes a log useless as it stands, whatever else it holds.
-FATAL = ("no_torque", "current", "short", "aligned", "nothing_moves", "all_dead")
+FATAL = ("no_torque", "current", "held_poses", "short", "aligned", "nothing_moves", "all_dead")
 # First what spoils everything, then what spoils a joint, then what would make a good log better.
 _ORDER = (
     *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "order", "gravity", "sign", "position_sign",

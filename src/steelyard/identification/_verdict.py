@@ -32,7 +32,7 @@ GRADES: tuple[Grade, ...] = ("good", "usable", "poor")
 HARMLESS = (
     "hidden", "condition", "rank", "standing", "motionless", "gap", "jitter", "duplicate", "reset", "disorder",
     "isolated", "remark", "position_limit", "velocity_limit", "torque_limit", "velocity_delay", "dead_velocity",
-    "warming", "position_steps", "frozen",
+    "warming", "position_steps", "frozen", "collinear",
 )  # fmt: skip
 # The model's error on a log that it did not see, over that of a fit to that log on blocks that the fit leaves out.
 # Fitted anew, logs of ten real arms lose 10–50 % of their error, hence ratios of 1.1 to 2; beyond, parameters differ.
