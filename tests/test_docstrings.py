@@ -47,7 +47,6 @@ PENDING = {
     "project.py",
     "regression",
     "rehearse",
-    "report",
     "robot",
     "signals",
     "simulation",

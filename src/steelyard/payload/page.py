@@ -111,7 +111,7 @@ def _hangs(robot: Robot, loads: Mapping[str, Load]) -> Html:
         solid = inertia_ellipsoid(load.parameters, place.rotation, place.translation)
         if solid is not None:
             bodies.append(Body(place.host, solid, error=load.mass_error / load.mass))
-    scene = replace(scene_of(robot), bodies=tuple(bodies), coloured_by="its mass known")
+    scene = replace(scene_of(robot), bodies=tuple(bodies), coloured_by="error of its mass")
     caption = (
         "The load as an ellipsoid of even density with its mass and inertia, on the robot at the zeros of its joints."
     )
