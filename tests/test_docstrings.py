@@ -43,7 +43,6 @@ PENDING = {
     "local",
     "papers",
     "parameters",
-    "payload",
     "project.py",
     "regression",
     "rehearse",

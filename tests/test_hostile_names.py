@@ -211,7 +211,7 @@ def test_tables_and_documents_give_the_names_back(robot: Robot, tmp_path: Path) 
     text = json_text({"names": robot.joint_names})
     assert json.loads(text)["names"] == list(robot.joint_names)
     assert quiet(text)
-    load = payload_load.Load(robot.link_names[0], np.r_[1.0, np.zeros(9)], np.eye(10))
+    load = payload_load.Payload(robot.link_names[0], np.r_[1.0, np.zeros(9)], np.eye(10))
     assert yaml.safe_load(load.to_yaml())["frame"] == robot.link_names[0]
     assert next(csv.DictReader(io.StringIO(load.to_csv())))["frame"] == robot.link_names[0]
     mapping = {"joints": list(robot.joint_names), "torque_used": [robot.joint_names[0]]}

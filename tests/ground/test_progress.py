@@ -19,13 +19,13 @@ from steelyard.ground.progress import CancelledError, HowFar, part, steps, tell_
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate import validate_bank
 from steelyard.papers.run import reproduce
-from steelyard.payload.weigh import weigh
+from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
 from steelyard.report import terminal
 
 LONG = (
-    sy.identify, sy.excite, rehearse, measure_friction, weigh, identify_locally, validate_bank, compare_on_log,
-    compare_schemes, monte_carlo, reproduce, run_demo,
+    sy.identify, sy.excite, rehearse, measure_friction, identify_payload, identify_locally, validate_bank,
+    compare_on_log, compare_schemes, monte_carlo, reproduce, run_demo,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The scripts of a page in Chromium: selecting a joint, opening a tab, and pointing at a torque, which moves the robot."""
+"""Scripts of a page in Chromium: selecting a joint, opening a tab, pointing at a torque, which moves the robot."""
 
 from __future__ import annotations
 

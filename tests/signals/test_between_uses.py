@@ -15,7 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
 from steelyard.estimation.recursion.stream import recursive
 from steelyard.parameters.terms import terms as bound_terms
-from steelyard.payload.weigh import weigh
+from steelyard.payload.identify import identify_payload
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.torque_between import delay_of
 from steelyard.signals.between import interval_means
@@ -124,7 +124,9 @@ def test_a_load_is_weighed_the_right_way() -> None:
 
     def load(between: str) -> np.ndarray:
         how = Preparation(torque_between=between)  # type: ignore[arg-type]
-        return weigh(PLANT.robot, [held], [bare], terms=PLANT.terms, physical=False, preparation=how).load.parameters
+        return identify_payload(
+            PLANT.robot, [held], [bare], terms=PLANT.terms, physical=False, preparation=how
+        ).load.parameters
 
     assert load("auto") == pytest.approx(load("held"))
     assert np.linalg.norm(load("auto")) < 0.5 * np.linalg.norm(load("averaged"))

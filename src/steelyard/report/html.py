@@ -164,8 +164,8 @@ def _library(name: str) -> bytes:
             write_whole(path, trim_and_compress(installed_script(), SCRIPTS[name]))
         except OSError as error:
             raise SteelyardError(
-                f"Reports need {path}, which the build of the package writes. To write it now, run 'pip install plotly' "
-                f"and then 'python -m steelyard.report.plotly_js'. ({error})"
+                f"Reports need {path}, which the build of the package writes. To write it now, run 'pip install "
+                f"plotly' and then 'python -m steelyard.report.plotly_js'. ({error})"
             ) from None
     return path.read_bytes()
 

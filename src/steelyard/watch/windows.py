@@ -26,7 +26,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.payload.load import between, own_frame
+from steelyard.payload.payload import frame_transfer, link_frame
 from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.parts import PartState, WatchSetup
 
@@ -83,7 +83,7 @@ class RowWindows:
         self.columns = 14 + n + 1
         place = robot.moving_frame(str(setup.options.get("frame", "")))
         self._host = place.host
-        self._to_own = np.linalg.inv(between(own_frame(robot.links[place.host], place.host), place))
+        self._to_own = np.linalg.inv(frame_transfer(link_frame(robot.links[place.host], place.host), place))
         bare = Dynamics(robot)
         self._momentum, self._remainder = (self._of_load(bare, name) for name in ("momentum", "remainder"))
         self._stiffness = _stiffness(model)

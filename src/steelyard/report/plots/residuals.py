@@ -188,7 +188,7 @@ def residual_spectrum(
 
 
 def _amplitudes(values: Array, rate: float) -> tuple[Array, Array]:
-    """Return frequencies [Hz] and the square root of the power density: mean of half-overlapping pieces (Welch 1967)."""
+    """Return frequencies [Hz] and root of the power density: mean of half-overlapping pieces (Welch 1967)."""
     length = min(len(values), 2 * _LINES)
     window = np.hanning(length + 2)[1:-1]
     starts = range(0, len(values) - length + 1, max(length // 2, 1))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import with_error
-from steelyard.payload.online import expected_load
+from steelyard.payload.track import expected_payload
 from steelyard.watch.batch import Seen
 from steelyard.watch.change import YEARLY_HZ, SeriesChange, real_changes, step_evidence
 from steelyard.watch.drives import CHANNELS, DriveRound, DriveRounds
@@ -71,7 +71,7 @@ class HealthPart(WatchPart):
         self._n, self._names = robot.dof, robot.joint_names
         self._day_s = float(options.get("day_s", _DAY_S))
         masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        self._rounds = DriveRounds(setup.model, expected_load(max(0.2 * float(masses.sum()), 0.1), 0.3), self._day_s)
+        self._rounds = DriveRounds(setup.model, expected_payload(max(0.2 * float(masses.sum()), 0.1), 0.3), self._day_s)
         self._usual = UsualDrives(robot.dof)
         self._first_days = float(options.get("first_days", _FIRST_DAYS))
         # Half of the false alarms for jumps, half for what wears; both per look.

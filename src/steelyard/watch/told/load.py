@@ -9,8 +9,8 @@ import numpy as np
 
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.numbers import with_error
-from steelyard.payload.load import Load
-from steelyard.payload.online import expected_load
+from steelyard.payload.payload import Payload
+from steelyard.payload.track import expected_payload
 from steelyard.watch.batch import Seen
 from steelyard.watch.carried import CarriedLoad
 from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchPart, WatchSetup
@@ -48,7 +48,7 @@ class LoadPart(WatchPart):
         heaviest = float(options.get("heaviest", max(_PART_OF_ROBOT * float(masses.sum()), _LEAST_KG)))
         self._frame = str(options.get("frame", "")) or robot.link_names[robot.moving_frame().host]
         self._heaviest = heaviest
-        expected = expected_load(heaviest, float(options.get("size", _SIZE)))
+        expected = expected_payload(heaviest, float(options.get("size", _SIZE)))
         self._carried = CarriedLoad(setup.model, expected, setup.false_alarms_hz)
         self._carries = np.array([0.0, np.nan])  # whether, and since when
         self._told = np.zeros(2)  # mass that was told last, and its error
@@ -95,16 +95,16 @@ class LoadPart(WatchPart):
             message = f"It carries {'something else' if before else 'something'}: {mass} kg."
         self.tell(WatchEvent(since, "load" if carries else "load over", message, detail))
 
-    def _is_load(self, load: Load) -> bool:
+    def _is_load(self, load: Payload) -> bool:
         """Whether what fits the torques is a load, and not what the model leaves: that has no mass."""
         enough = max(_LEAST * self._heaviest, _SIGMAS * load.mass_error)
         return load.mass > enough and self._carried.evidence_of_any() > _CARRIED
 
-    def _detail(self, load: Load) -> dict[str, Any]:
+    def _detail(self, load: Payload) -> dict[str, Any]:
         return {"mass": load.mass, "mass_error": load.mass_error, "frame": self._frame}
 
-    def _load(self) -> Load:
-        return Load(self._frame, self._carried.parameters, self._carried.covariance)
+    def _load(self) -> Payload:
+        return Payload(self._frame, self._carried.parameters, self._carried.covariance)
 
     def telling(self) -> dict[str, Any]:
         if not self._carried.known:
