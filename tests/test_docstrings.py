@@ -45,7 +45,6 @@ PENDING = {
     "project.py",
     "regression",
     "robot",
-    "signals",
     "simulation",
     "studio",
     "study.py",

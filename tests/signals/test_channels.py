@@ -39,7 +39,7 @@ def test_mapped_columns(tmp_path: Path) -> None:
     log = read_log(written(tmp_path), ROBOT, mapping)
     assert log.channels["temperature"][0].tolist() == [22, 21, 20]
     assert log.channels["wrench"][0].tolist() == [4, 5, 6, 1, 2, 3]
-    with pytest.raises(LogError, match="six in all"):
+    with pytest.raises(LogError, match="must name six columns"):
         read_log(written(tmp_path), ROBOT, {"wrench": ["fx", "fy"]})
 
 

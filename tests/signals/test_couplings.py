@@ -8,8 +8,8 @@ from log_files import chain, columns, motion, write_csv
 
 from steelyard.errors import LogError
 from steelyard.robot.transmission import Transmission
-from steelyard.signals.mounted import as_logged
 from steelyard.signals.read import log_chunks, read_log
+from steelyard.signals.robot_setup import apply_log_setup
 
 ARM = chain("a", "b")
 SIGNALS = motion(samples=200)
@@ -41,7 +41,7 @@ def test_more_motors_than_joints(tmp_path):
     for name in ("q", "dq", "tau"):
         np.testing.assert_allclose(getattr(log, name), SIGNALS[name], atol=1e-12)
     assert not any(finding.kind == "motors_disagree" for finding in log.findings)
-    robot = as_logged(ARM, [log])
+    robot = apply_log_setup(ARM, [log])
     assert robot.transmission is not None
     assert robot.transmission.motors == ("m1", "m2", "m3")
     np.testing.assert_array_equal(robot.transmission.matrix, TENDONS)
@@ -62,7 +62,7 @@ def test_fewer_motors_than_joints(tmp_path):
     path = write_csv(
         tmp_path / "run.csv", {**columns({k: signals[k] for k in ("t", "q")}), "tau1": signals["tau"][:, 0]}
     )
-    with pytest.raises(LogError, match=r"1 motors do not tell where 2 joints are; state coupling_inverse"):
+    with pytest.raises(LogError, match=r"1 motors do not determine 2 joint positions; state coupling_inverse"):
         read_log(path, ARM, {"coupling": finger, "position": ["q1"], "torque": ["tau1"]})
     sides = {"position": "joint", "velocity": "joint", "torque": "motor"}
     log = read_log(path, ARM, {"coupling": finger, "side": sides, "torque": ["tau1"]})
@@ -76,12 +76,12 @@ def test_fewer_motors_than_joints(tmp_path):
     ("mapping", "words"),
     [
         ({"coupling": [[1, 0], [2, 0], [3, 0]]}, "is singular"),
-        ({"coupling": [[1, 0], [1]]}, "all of one length"),
+        ({"coupling": [[1, 0], [1]]}, "one row per motor, with one number per joint"),
         ({"joints": ["a", "b"], "coupling": [[1, 0, 0], [0, 1, 0]]}, "has 3 columns, but there are 2 joints"),
-        ({"coupling": [[1, 1]], "coupling_inverse": [[1], [1]]}, "is no inverse"),
+        ({"coupling": [[1, 1]], "coupling_inverse": [[1], [1]]}, "is not an inverse"),
         ({"coupling": [[1, 1]], "coupling_inverse": [[1, 0]]}, "is 1 × 2, not 2 × 1"),
         ({"coupling": [[1, 1]], "motors": ["x", "y"]}, "names 2 motors"),
-        ({"motors": ["x"]}, "belongs to a coupling"),
+        ({"motors": ["x"]}, "needs the key coupling"),
         ({"coupling": [[1, 0], [0, 1], [1, 1]], "gear_ratio": [1, 2]}, "has 2 numbers, but there are 3"),
     ],
 )
@@ -100,7 +100,7 @@ def _with_holes(path, rows):
 
 def test_rows_with_holes_are_refused_or_left_out_and_counted(tmp_path):
     path = _with_holes(tmp_path / "run.csv", {"q1": [10, 11], "tau2": [11, 150], "t": [60]})
-    with pytest.raises(LogError, match=r"row 11, column 'q1'.*leave such rows out with nan_rows"):
+    with pytest.raises(LogError, match=r"row 11, column 'q1'.*drop such rows with nan_rows"):
         read_log(path, ARM, {"time": {"rate": 100}})
     log = read_log(path, ARM, {"nan_rows": "drop"})
     assert len(log) == 196

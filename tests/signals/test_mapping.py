@@ -72,7 +72,7 @@ def test_units(tmp_path):
     np.testing.assert_allclose(log.q[1], [np.pi / 180, 1e-3])
     np.testing.assert_allclose(log.dq[0], [2 * np.pi / 60, 1e-3])
     np.testing.assert_allclose(log.tau[0], [3e-3, 3e3])
-    with pytest.raises(LogError, match="position of joint 'b', which is prismatic, cannot be in deg"):
+    with pytest.raises(LogError, match="position of the prismatic joint 'b' cannot be in deg"):
         read_log(
             tmp_path / "run.csv", chain("a", "b", slides=("b",)), mapping | {"units": {"time": "ms", "position": "deg"}}
         )
@@ -193,14 +193,14 @@ def test_what_is_told_to_the_caller(raw):
         ({"side": "left"}, "side: 'left' is not known; write one of motor, joint"),
         ({"coupling": [[1, 0], [1, 0]]}, "coupling: is singular"),
         ({"coupling": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}, "coupling has 3 columns, but there are 2 joints"),
-        ({"coupling": [[1, 0], [1]]}, "coupling: write one row per motor, all of one length"),
+        ({"coupling": [[1, 0], [1]]}, "coupling: write one row per motor, with one number per joint"),
         ({"units": {"position": "degree"}}, "no unit of position 'degree'. Did you mean 'deg'"),
         ({"units": {"speed": "m/s"}}, "units: unknown key 'speed'"),
-        ({"sign": [1, 2]}, "a sign is 1 or -1"),
+        ({"sign": [1, 2]}, "a sign must be 1 or -1"),
         ({"gravity": [0, 0]}, "gravity: has 2 numbers, not 3"),
         ({"torque_used": ["c"]}, "no joint 'c'"),
-        ({"window": [0, 10]}, "the first row being 1"),
-        ({"window": [10, 5]}, "the last row, 5, comes before the first, 10"),
+        ({"window": [0, 10]}, "counted from 1"),
+        ({"window": [10, 5]}, "the last row, 5, is before the first, 10"),
         ({"window": {"run": [1, 2, 3]}}, "window: run: has 3 numbers, not 2"),
         ({"window": [1, 51]}, r"the window \[1, 51\] ends after the last row, 50"),
         ({"window": [1, 5]}, "only 5 samples"),

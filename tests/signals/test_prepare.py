@@ -64,7 +64,7 @@ def test_periods_are_averaged() -> None:
     assert mean.meta["periods_averaged"] == 11  # 30 s less the last sample
     assert len(mean) == 250
     assert np.std(mean.q - q[:250]) == pytest.approx(0.01 / np.sqrt(11), rel=0.15)
-    for period, words in ((40.0, "no whole period"), (0.01, "only 1 samples"), (-1.0, "positive")):
+    for period, words in ((40.0, "shorter than a period"), (0.01, "only 1 samples"), (-1.0, "positive")):
         with pytest.raises(LogError, match=words):
             average_periods(log_of(noisy, None), period)
 
@@ -135,7 +135,7 @@ def test_the_cut_off_follows_the_motion() -> None:
     slow, fast = (chosen_cutoff([log_of(wave(f)[0], None)], Preparation()) for f in (0.2, 0.6))
     assert fast == pytest.approx(3.0 * slow, rel=0.1)
     assert chosen_cutoff([log_of(wave(0.2)[0], None)], Preparation(cutoff_hz=7.0)) == 7.0
-    with pytest.raises(LogError, match="Nothing moves"):
+    with pytest.raises(LogError, match="No joint moves"):
         chosen_cutoff([log_of(np.zeros((3000, 1)), None)], Preparation())
 
 

@@ -95,7 +95,7 @@ def test_what_is_stated_beats_the_preset(tmp_path):
 
 def test_presets_that_do_not_fit_or_do_not_exist(tmp_path):
     path = _recorded(tmp_path / "run.csv", "franka")
-    with pytest.raises(LogError, match=r"'kinova' expects columns such as 'actuators\[0\].position'"):
+    with pytest.raises(LogError, match=r"'kinova' expects 6 columns such as 'actuators\[0\].position'"):
         read_log(path, ARM, "kinova")
     with pytest.raises(LogError, match=r"no preset 'frank'.*Did you mean 'franka'"):
         read_log(path, ARM, "frank")

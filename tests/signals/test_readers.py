@@ -101,7 +101,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(_arrays, "ROWS", 64)
     monkeypatch.setattr(parquet, "BATCH", 100)
     monkeypatch.setattr(bags, "MESSAGES", 64)
-    monkeypatch.setattr(bags, "KEPT", 100)
+    monkeypatch.setattr(bags, "MOST_CACHED", 100)
 
 
 def test_every_format_is_tried_here():
@@ -226,7 +226,7 @@ def test_time_stamps_that_end_in_the_middle_are_named(tmp_path):
     path = tmp_path / "run.csv"
     stamps = [f"2024-01-01 00:{k // 60:02d}:{k % 60:02d}" if k < 600 else "" for k in range(1200)]
     path.write_text("t,q1\n" + "".join(f"{stamp},{k}.5\n" for k, stamp in enumerate(stamps)))
-    with pytest.raises(LogError, match="row 601, column 't': no time"):
+    with pytest.raises(LogError, match="row 601, column 't': the time is missing"):
         read_log(path, chain("a"))
 
 
@@ -276,7 +276,7 @@ def test_formats_of_other_packages(tmp_path, monkeypatch):
     np.testing.assert_array_equal(log.q[:, 0], np.sin(t))
     assert len(read_log(write_csv(tmp_path / "run.csv", columns(SIGNALS)), ARM)) == 1030
     (tmp_path / "run.odd").write_bytes(b"odd")
-    with pytest.raises(LogError, match=r"known are .*\.pairs"):
+    with pytest.raises(LogError, match=r"known formats are .*\.pairs"):
         read_log(tmp_path / "run.odd", ARM)
 
 

@@ -148,7 +148,7 @@ def test_files_are_known_by_content(tmp_path):
     write_parquet(tmp_path / "run.parquet", TABLE).rename(tmp_path / "run.log")
     _same(read_table(tmp_path / "run.log"))
     (tmp_path / "run.odd").write_bytes(b"odd")
-    with pytest.raises(LogError, match="not a log that can be read"):
+    with pytest.raises(LogError, match="not a readable log"):
         read_table(tmp_path / "run.odd")
     with pytest.raises(LogError, match="no such file"):
         read_table(tmp_path / "none.csv")

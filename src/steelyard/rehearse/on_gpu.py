@@ -31,7 +31,7 @@ from steelyard.rehearse._judge import Extremes, Trial
 from steelyard.rehearse.plants import BANDWIDTH
 from steelyard.rehearse.trials import Trials, with_shared
 from steelyard.signals.filters import LowPass, motion_bands
-from steelyard.signals.prepare import Motion, Preparation, cutoffs_of, deciding, prepare_together
+from steelyard.signals.prepare import Motion, Preparation, cutoffs_of, long_pieces, prepare_together
 from steelyard.signals.rounding import acceleration_noise
 from steelyard.signals.standing import longer_than
 from steelyard.simulation.on_gpu import FollowOnGpu
@@ -215,7 +215,7 @@ class RobotsOnGpu:
     ) -> Iterator[tuple[Any, ...]]:  # fmt: skip
         """Yield batches of robots with equal cut-off; `signals` are measured positions and true torques."""
         period = self.templates[0].filter.period
-        judges = deciding([len(m.t) for m in self.templates])
+        judges = long_pieces([len(m.t) for m in self.templates])
         bands = [self.device.fetch(motion_bands(signals[k][0], period)) for k in judges]
         cutoffs = cutoffs_of(np.array(bands), period)
         for cutoff_hz in np.unique(cutoffs):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from steelyard.robot import load_robot
-from steelyard.signals.mounted import as_logged
 from steelyard.signals.read import read_log
+from steelyard.signals.robot_setup import apply_log_setup
 
 
 def test_a_coupling_gives_the_robot_its_motors_in_its_own_order(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_a_coupling_gives_the_robot_its_motors_in_its_own_order(tmp_path: Path) 
     mapping = {"joints": [c, b, a], "side": "joint", "coupling": [[1, 0, 0], [1, 1, 0], [0, 0, 1]]}
     log = read_log(path, robot, mapping)
     np.testing.assert_allclose(log.tau[0], [3, 2, 1])  # on the joint side nothing is converted
-    coupled = as_logged(robot, [log])
+    coupled = apply_log_setup(robot, [log])
     assert coupled.transmission is not None
     np.testing.assert_allclose(coupled.transmission.matrix, [[0, 0, 1], [0, 1, 1], [1, 0, 0]])
 
@@ -29,4 +29,4 @@ def test_a_coupling_gives_the_robot_its_motors_in_its_own_order(tmp_path: Path) 
 def test_a_robot_that_knows_its_motors_keeps_them() -> None:
     robot = load_robot("irp6")
     assert robot.transmission is not None
-    assert as_logged(robot, []).transmission is robot.transmission
+    assert apply_log_setup(robot, []).transmission is robot.transmission
