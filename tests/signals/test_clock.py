@@ -1,4 +1,4 @@
-"""A clock is mended where it can be, broken into segments where it cannot, and never bridged."""
+"""A clock is repaired where possible, else split into segments, and gaps are never bridged."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_any_shuffle_of_a_clean_log_is_the_same_log(samples, seed, jitter, start
 
 @given(data=st.data(), samples=st.integers(40, 200))
 @settings(max_examples=60, deadline=None)
-def test_rows_that_come_late_are_sorted(data, samples):
-    """Neighbours swapped here and there, blocks moved: the log is whole again."""
+def test_late_rows_are_sorted(data, samples):
+    """Swapped neighbours and moved blocks are put in order."""
     t = 0.002 * np.arange(samples)
     rows = np.arange(samples)
     for k in data.draw(st.lists(st.integers(0, samples - 2), max_size=8)):
@@ -49,7 +49,7 @@ def test_rows_that_come_late_are_sorted(data, samples):
 )
 @settings(max_examples=60, deadline=None)
 def test_gaps_are_never_bridged(lengths, breaks, doubled):
-    """Pieces of a 100 Hz clock with pauses in between: no segment reaches over a pause."""
+    """No segment of a 100 Hz clock with pauses includes a pause."""
     starts = np.cumsum([0.0, *(0.01 * n + pause for n, pause in zip(lengths, breaks, strict=False))])
     t = np.concatenate([s + 0.01 * np.arange(n) for s, n in zip(starts, lengths, strict=False)])
     if doubled:
@@ -65,8 +65,8 @@ def test_gaps_are_never_bridged(lengths, breaks, doubled):
 
 @given(first=st.integers(20, 200), second=st.integers(20, 200), offset=st.floats(0.0, 0.99), back=st.floats(0.3, 1.0))
 @settings(max_examples=60, deadline=None)
-def test_a_clock_that_is_set_back_begins_a_new_segment(first, second, offset, back):
-    """However far it is set back, and wherever between the old samples the new ones fall."""
+def test_a_clock_reset_begins_a_new_segment(first, second, offset, back):
+    """This holds for any size of the reset and any position of the new samples between the old ones."""
     one = 0.01 * np.arange(first)
     two = 0.01 * (np.arange(second) + offset) + (1.0 - back) * one[-1]
     clock = repair_clock(np.concatenate([one, two]))
@@ -86,7 +86,7 @@ def test_duplicates_are_dropped():
     assert clock.findings[0].row == 61
 
 
-def test_one_wild_stamp_is_left_out():
+def test_a_single_wrong_stamp_is_omitted():
     t = 0.001 * np.arange(100)
     t[40] = 3000.0
     clock = repair_clock(t)
@@ -103,14 +103,14 @@ def test_a_lost_packet_is_not_a_gap_but_a_tenth_of_a_second_is():
 
 
 def test_bursts_are_not_gaps():
-    """Stamps given on arrival come in bursts of five; the clock is poor but whole."""
+    """Stamps on arrival, in bursts of five, are not gaps."""
     t = (0.005 * np.arange(100)[:, None] + 1e-4 * np.arange(5)).ravel()
     clock = repair_clock(t)
     assert clock.segments == ((0, 500),)
     assert "jitter" in _kinds(clock)
 
 
-def test_jitter_is_told():
+def test_jitter_is_reported():
     rng = np.random.default_rng(0)
     steps = rng.choice([0.010, 0.012], size=1000, p=[0.7, 0.3])
     clock = repair_clock(np.cumsum(steps))
