@@ -24,4 +24,4 @@ class TrimPlotly(BuildHookInterface):
         plotly_js = importlib.util.module_from_spec(spec)
         sys.modules["plotly_js"] = plotly_js  # dataclasses look their module up
         spec.loader.exec_module(plotly_js)
-        plotly_js.make()
+        plotly_js.write_scripts()

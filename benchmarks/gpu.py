@@ -1,4 +1,4 @@
-"""A GPU beside the processor: the fused Gram of logs, the first round of a search for a motion, planted robots.
+"""A GPU beside the processor: the fused Gram of logs, the first round of a search for a motion, true_model robots.
 
     python benchmarks/gpu.py ur10.urdf             # needs CuPy and an NVIDIA GPU
     python benchmarks/gpu.py ur10.urdf --only plants
@@ -44,9 +44,9 @@ from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.on_gpu import GpuReduction
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
-from steelyard.rehearse.on_gpu import PlantsOnGpu
-from steelyard.rehearse.plants import played_together
-from steelyard.rehearse.rehearse import rehearse, trials_of
+from steelyard.rehearse.on_gpu import RobotsOnGpu
+from steelyard.rehearse.plants import simulate_robots
+from steelyard.rehearse.rehearse import make_trials, rehearse
 from steelyard.robot import load_robot
 
 TERMS = ("rotor", "viscous", "coulomb", "offset")
@@ -169,11 +169,11 @@ class Plants:
         quick = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
         plan = excite(robot, duration=10.0, search=quick)
         self.ask = partial(rehearse, robot, plan.trajectory, limits=plan.limits)
-        self.trials = trials_of(robot, plan.trajectory, limits=plan.limits)
-        _, _, played = next(self.trials.played([0]))
+        self.trials = make_trials(robot, plan.trajectory, limits=plan.limits)
+        _, _, played = next(self.trials.simulate([0]))
         self.study = self.trials.study(self.trials.logs(0, played))
         begin = time.perf_counter()
-        self.plants = PlantsOnGpu(self.trials, self.study, gpu())
+        self.plants = RobotsOnGpu(self.trials, self.study, gpu())
         kernel = self.plants._follow[0]._steps._kernel
         print(
             f"{robot.name}: plants compiled in {time.perf_counter() - begin:.1f} s, {kernel.num_regs} registers, "
@@ -193,7 +193,7 @@ class Plants:
                 loaded = [np.load(file) for _, file in logs[0].parts]
                 rows |= {n: ([part[k] for part in loaded], logs[0], k) for k, n in enumerate(numbers)}
             fitter = self.plants.fitter
-            for number, _, played in self.trials.played(range(count)):
+            for number, _, played in self.trials.simulate(range(count)):
                 run = played[0]
                 for x, mine, other in zip(list(worst)[:3], there, (run.q, run.dq, run.tau), strict=True):
                     worst[x] = max(worst[x], float(np.abs(mine[..., number] - other).max() / np.abs(other).max()))
@@ -228,7 +228,7 @@ class Plants:
                 list(self.plants.batches(range(count), Path(folder), cores or 1))
 
         def move_here() -> None:
-            for _ in played_together(models, trials.motions, trials.rate, trials.nominal):
+            for _ in simulate_robots(models, trials.motions, trials.rate, trials.nominal):
                 pass
 
         jobs: dict[str, Callable[[], Any]] = {
@@ -243,7 +243,7 @@ class Plants:
 
 
 def plants(name: str) -> None:
-    """Agreement and times of planted robots."""
+    """Agreement and times of true_model robots."""
     bench = Plants(name)
     bench.agreement()
     bench.time(1000, 2)

@@ -12,9 +12,9 @@ import numpy as np
 
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.parameters.inertial import INERTIAL_NAMES
-from steelyard.payload import Load, SensorModel, repeats, weigh_by_sensor
-from steelyard.payload.excite import WRENCH_NOISE, excite_load
-from steelyard.payload.load import cuboid
+from steelyard.payload import Payload, SensorModel, identify_payload_by_sensor, repeats
+from steelyard.payload.excite import WRENCH_NOISE, excite_payload
+from steelyard.payload.payload import cuboid
 from steelyard.payload.sensor import wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
@@ -39,7 +39,7 @@ def quintic(t: np.ndarray, duration: float) -> tuple[np.ndarray, ...]:
     )
 
 
-def weighed(motion, duration: float, seed: int, model: SensorModel, drift: float = 0.0) -> Load:
+def weighed(motion, duration: float, seed: int, model: SensorModel, drift: float = 0.0) -> Payload:
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, duration, 1.0 / RATE)
     q, dq, ddq = motion(t)
@@ -47,7 +47,7 @@ def weighed(motion, duration: float, seed: int, model: SensorModel, drift: float
     # Drift of a sensor that warms up: noise-sized over the length of the move, in all axes alike.
     wrench += drift * np.array(WRENCH_NOISE) * (t / duration)[:, None]
     log = Log(ROBOT.joint_names, t, q + 2e-5 * rng.normal(size=q.shape), channels={"wrench": wrench})
-    return weigh_by_sensor(ROBOT, log, model=model, physical=False, preparation=PREPARATION)
+    return identify_payload_by_sensor(ROBOT, log, model=model, physical=False, preparation=PREPARATION)
 
 
 def table(name: str, motion, duration: float, experiments: int) -> np.ndarray:
@@ -113,7 +113,7 @@ def designed() -> dict[str, object]:
     plans = {}
     for name, given in limits.items():
         for criterion in ("information", "a"):
-            plan = excite_load(ROBOT, duration=LENGTH, rate=31.25, limits=given, criterion=criterion)
+            plan = excite_payload(ROBOT, duration=LENGTH, rate=31.25, limits=given, criterion=criterion)
             value, after = information(plan.trajectory.sample)
             falls = ", ".join(f"{n} {f:.1f}" for n, f in zip(INERTIAL_NAMES[4:], (before / after)[4:], strict=True))
             print(f"{name}, {plan.criterion}: cond(KᵀK) {value:.1f}, violation {plan.violation:g}; falls by {falls}")

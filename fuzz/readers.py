@@ -33,7 +33,7 @@ from steelyard.excitation.excite import excite
 from steelyard.excitation.search import Search, SearchSettings
 from steelyard.export.sidecar import load_model, model_to_sidecar, sidecar_path
 from steelyard.export.urdf import model_to_urdf
-from steelyard.friction.known import read_friction
+from steelyard.friction.compensation import read_friction
 from steelyard.ground.schema import build
 from steelyard.ground.untrusted import read_json
 from steelyard.local.files import RegionMotions, load_bank, read_motions, save_bank

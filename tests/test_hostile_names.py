@@ -38,12 +38,12 @@ from steelyard.export import (
     parameters_to_csv,
     sidecar_path,
 )
-from steelyard.friction.known import Rounded, remaining_terms
+from steelyard.friction.compensation import SmoothedCurve, remaining_terms
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import file_name, json_text
 from steelyard.local.region import CartesianRegion
 from steelyard.parameters.terms import identification_terms
-from steelyard.payload import load as payload_load
+from steelyard.payload import Payload
 from steelyard.robot.library import builtin
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -211,7 +211,7 @@ def test_tables_and_documents_give_the_names_back(robot: Robot, tmp_path: Path) 
     text = json_text({"names": robot.joint_names})
     assert json.loads(text)["names"] == list(robot.joint_names)
     assert quiet(text)
-    load = payload_load.Load(robot.link_names[0], np.r_[1.0, np.zeros(9)], np.eye(10))
+    load = Payload(robot.link_names[0], np.r_[1.0, np.zeros(9)], np.eye(10))
     assert yaml.safe_load(load.to_yaml())["frame"] == robot.link_names[0]
     assert next(csv.DictReader(io.StringIO(load.to_csv())))["frame"] == robot.link_names[0]
     mapping = {"joints": list(robot.joint_names), "torque_used": [robot.joint_names[0]]}
@@ -316,5 +316,5 @@ def test_what_is_not_there_is_told_in_one_quiet_line(label: str, tmp_path: Path)
 def test_terms_know_joints_by_name_and_not_by_text() -> None:
     """Friction that is known on one joint leaves it to be found on those whose names look like a list."""
     robot = named(["arm", "a+b", "where=c:d", "e,f", "k", "l", "m"])
-    left = identification_terms(robot, remaining_terms(robot, {"e,f": Rounded(lambda v: v, 0.0)}))
+    left = identification_terms(robot, remaining_terms(robot, {"e,f": SmoothedCurve(lambda v: v, 0.0)}))
     assert {t.where for t in left.terms if t.kind == "viscous"} == {("a+b", "where=c:d")}

@@ -91,17 +91,17 @@ def test_verbs_about_logs(case: SimpleNamespace) -> None:
 
 
 def test_payload_takes_frames_and_groups_of_them(case: SimpleNamespace) -> None:
-    from steelyard.payload.load import Load
+    from steelyard.payload.payload import Payload
 
     robot = case.robot
-    body = Load(
+    body = Payload(
         robot.link_names[-1], np.array([0.5, 0.01, 0.0, 0.02, 0.01, 0.0, 0.01, 0.0, 0.0, 0.01]), np.zeros((10, 10))
     )
-    carrying = thinned(simulated_log(sy.Model.nominal(body.attached(robot)), seed=3))
-    alone = sy.weigh(robot, carrying, case.log, terms=TERMS)
+    carrying = thinned(simulated_log(sy.Model.nominal(body.attach_to(robot)), seed=3))
+    alone = sy.identify_payload(robot, carrying, case.log, terms=TERMS)
     assert alone.load.mass == pytest.approx(0.5, abs=4 * alone.load.mass_error)
     for with_load in (frame(carrying), [arrays(carrying)], [[frame(carrying)]]):
-        again = sy.weigh("rotradi", with_load, [frame(case.log)], terms=["rotor", "viscous", "coulomb"])
+        again = sy.identify_payload("rotradi", with_load, [frame(case.log)], terms=["rotor", "viscous", "coulomb"])
         np.testing.assert_array_equal(again.load.parameters, alone.load.parameters)
 
 
@@ -139,7 +139,7 @@ def results(case: SimpleNamespace) -> dict[str, Any]:
     return {
         "identification": case.found,
         "check": sy.check_log(case.robot, case.log),
-        "payload": sy.Weighing((_load(),), np.ones(3), 5.0),
+        "payload": sy.PayloadResult((_load(),), np.ones(3), 5.0),
         "friction": sy.measure_friction("rotradi", case.log, joints=case.robot.joint_names[-1:], how="table"),
         "comparison": sy.compare_on_log("rotradi", case.log, case.other, estimators=["wls", "cloe"], terms=TERMS),
         "excitation": sy.excite("rotradi", duration=4.0, harmonics=2, rate=10.0, search=slow),
@@ -150,9 +150,9 @@ def results(case: SimpleNamespace) -> dict[str, Any]:
 
 
 def _load() -> Any:
-    from steelyard.payload.load import Load
+    from steelyard.payload.payload import Payload
 
-    return Load("tool", np.array([2.0, 0.2, 0.0, 0.4, 0.2, 0.0, 0.2, 0.0, 0.0, 0.2]), np.diag(np.full(10, 1e-4)))
+    return Payload("tool", np.array([2.0, 0.2, 0.0, 0.4, 0.2, 0.0, 0.2, 0.0, 0.0, 0.2]), np.diag(np.full(10, 1e-4)))
 
 
 KINDS = [

@@ -25,7 +25,7 @@ from .friction.measure import FrictionCurves, measure_friction
 from .identification.identification import Identification
 from .identification.identify import identify
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
-from .payload.weigh import Weighing, weigh
+from .payload.identify import PayloadResult, identify_payload
 from .project import Project
 from .regression.base_parameters import BaseParameters, base_parameters
 from .regression.inspection import Inspection, inspect_robot
@@ -43,11 +43,11 @@ from .use.validated import Validated, validate_on_logs, validate_on_plant
 __all__ = [
     "PD", "BallScrew", "BaseParameters", "Check", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError",
     "FrictionCurves", "Identification", "Inspection", "Joint", "Link", "Log", "LogComparison", "LogError", "Model",
-    "Movement", "PDGravity", "Parameter", "Plan", "Possibility", "Predictions", "Preparation", "Project", "Replay",
-    "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError", "SteelyardError", "StructureError",
-    "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "Validated", "Wave", "Weighing", "as_model",
-    "base_parameters", "builtin_names", "check_log", "compare_on_log", "excite", "fit_log", "guess_mapping", "identify",
-    "identify_sequentially", "inspect_robot", "load_log", "load_robot", "measure_friction", "nominal_terms",
-    "possibility", "predict", "read_log", "recursive", "replay", "simulate", "terms", "validate_on_logs",
-    "validate_on_plant", "weigh",
+    "Movement", "PDGravity", "Parameter", "PayloadResult", "Plan", "Possibility", "Predictions", "Preparation",
+    "Project", "Replay", "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError",
+    "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "Validated",
+    "Wave", "as_model", "base_parameters", "builtin_names", "check_log", "compare_on_log", "excite", "fit_log",
+    "guess_mapping", "identify", "identify_payload", "identify_sequentially", "inspect_robot", "load_log", "load_robot",
+    "measure_friction", "nominal_terms", "possibility", "predict", "read_log", "recursive", "replay", "simulate",
+    "terms", "validate_on_logs", "validate_on_plant",
 ]  # fmt: skip

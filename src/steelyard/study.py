@@ -28,7 +28,6 @@ from steelyard.regression.schemes.still import Curve
 from steelyard.regression.torque_between import BetweenChoice, choose_between, delay_of
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log, refuse_without_torque
-from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import (
     Motion,
     Preparation,
@@ -36,6 +35,7 @@ from steelyard.signals.prepare import (
     prepare,
 )
 from steelyard.signals.repeats import without_repeats
+from steelyard.signals.robot_setup import apply_log_setup
 from steelyard.signals.source import LogFile, Source, ahead, is_one_piece, pieces_of, read_beginnings
 from steelyard.signals.velocity import VelocityPlan
 
@@ -118,7 +118,7 @@ class Study:
         sources, beginnings, remaining = read_beginnings(sources)
         if needs_torque:
             refuse_without_torque(beginnings)
-        mounted = as_logged(robot, beginnings)
+        mounted = apply_log_setup(robot, beginnings)
         settings = preparation or Preparation()
         bound = identification_terms(mounted, terms)
         return cls(

@@ -17,8 +17,8 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.rehearse import rehearse
-from steelyard.rehearse._judge import Judge, judged
-from steelyard.rehearse.rehearse import planted
+from steelyard.rehearse._judge import Judge, judge_trials
+from steelyard.rehearse.plants import true_model
 
 QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 
@@ -44,12 +44,12 @@ def test_a_designed_motion_passes_on_nominal_and_perturbed_robots(plan):
         # No excuse for what lies outside: fewer than 19 of 25 intervals hold the truth once in a thousand.
         off = np.array([abs(row["found"] - row["true"]) / row["standard_error"] for row in found.rows])
         assert len(off) == 25
-        assert f"{np.sum(off <= 1.96)} of 25 base parameters lie within" in found.judgements[1].text
-        assert "19 are asked for" in found.judgements[1].text
+        assert f"{np.sum(off <= 1.96)} of 25 base parameters are within" in found.judgements[1].text
+        assert "at least 19 required" in found.judgements[1].text
         assert found.judgements[1].passed
         # Nor are error bars too wide: a χ² of 25 is below this once in a thousand cases.
         assert np.sqrt(np.mean(off**2)) > 0.58
-        true = found.found.base.values(found.truth.theta)
+        true = found.identification.base.values(found.truth.theta)
         assert [row["true"] for row in found.rows] == pytest.approx(true)
 
 
@@ -66,7 +66,7 @@ def test_a_motion_beyond_its_limits_fails(plan):
     narrow = sy.excitation.constraints.limits.limits_from(robot, {"q": 0.5, "dq": 0.5})
     found = rehearse(robot, plan.trajectory, truth="nominal", seeds=1, limits=narrow)
     assert not found.judgements[0].passed
-    assert "keeps to its limits" in found.sentence
+    assert "stays within its limits" in found.sentence
 
 
 def test_wrong_error_bars_are_noticed(plan):
@@ -78,8 +78,10 @@ def test_wrong_error_bars_are_noticed(plan):
     judge = Judge(robot, base_parameters(robot, terms), [plan.trajectory], plan.trajectory, plan.limits, found.noise)
 
     def looked_at(truth: sy.Model, noise: np.ndarray):
-        z, shows = replace(judge, noise=noise).found_again(found.found.free, truth)
-        return judged([replace(found.trials[0], z_scores=z, shows=shows)], found.found.base.names)[1:3]
+        z, significant = replace(judge, noise=noise).parameter_errors(found.identification.free, truth)
+        return judge_trials(
+            [replace(found.trials[0], z_scores=z, significant=significant)], found.identification.base.names
+        )[1:3]
 
     wrong = found.truth.theta.copy()
     wrong[30:] *= 1.5  # half as much friction again, which the log never saw
@@ -93,7 +95,7 @@ def test_wrong_error_bars_are_noticed(plan):
     assert seen.passed
     told = replace(found, judgements=(found.judgements[0], bars, seen, found.judgements[3]))
     assert told.passed
-    assert told.sentence.endswith("It does not hold that the error bars hold what was planted.")
+    assert told.sentence.endswith("Not satisfied: the error bars are calibrated.")
 
 
 def test_several_robots_are_planted_and_all_count(plan):
@@ -113,17 +115,19 @@ def test_several_robots_are_planted_and_all_count(plan):
     assert z[:, 0] == pytest.approx([(r["found"] - r["true"]) / r["standard_error"] for r in found.rows])
     # Error bars of a robot alone also have what changes from block to block, which makes them wider by up to a third.
     assert z[:, 1] == pytest.approx([r["z_scores"][0] for r in alone.rows], rel=0.35)
-    assert f"{np.sum(np.abs(z) <= 1.96)} of 75 base parameters of 3 robots lie within" in found.judgements[1].text
+    assert f"{np.sum(np.abs(z) <= 1.96)} of 75 base parameters of 3 robots are within" in found.judgements[1].text
     assert found.passed, found.sentence
     bad = replace(found.trials[1], error_share=2.0, error_text="On a motion …")
-    all_of_them = judged([found.trials[0], bad, found.trials[2]], found.found.base.names)
+    all_of_them = judge_trials([found.trials[0], bad, found.trials[2]], found.identification.base.names)
     assert [j.passed for j in all_of_them] == [True, True, True, False]
     assert all_of_them[3].text.startswith("Of 3 robots the worst: on a motion …")
     for shares, keeps in (((0.9, 1.6, 1.0), True), ((1.2, 1.6, 1.0), False)):
         pulling = [replace(t, torque_share=x, torque_joint="q2") for t, x in zip(found.trials, shares, strict=True)]
-        limits = judged(pulling, found.found.base.names)[0]
+        limits = judge_trials(pulling, found.identification.base.names)[0]
         assert limits.passed is keeps
-        assert "The torque of joint 'q2' reached 160.0 % of its limit on the strongest-pulling robot" in limits.text
+        assert (
+            "The torque of joint 'q2' reached 160.0 % of its limit on the robot with the largest torques" in limits.text
+        )
     document = found.to_json()
     assert [trial["seed"] for trial in document["trials"]] == [3, 4, 5]
     assert [len(row["z_scores"]) for row in document["base_parameters"]["list"]] == [3] * 25
@@ -134,7 +138,7 @@ def test_planted_robots_are_possible_and_differ(name):
     robot = sy.load_robot(name)
     terms = identification_terms(robot)
     nominal, one, same, other = (
-        planted(robot, terms, kind, 0.2, seed).theta
+        true_model(robot, terms, kind, 0.2, seed).theta
         for kind, seed in (("nominal", 0), ("perturbed", 1), ("perturbed", 1), ("perturbed", 2))
     )
     links = robot.inertial_count

@@ -1,4 +1,4 @@
-"""An IRp-6 with planted friction: Tustin curves that differ by direction and, at joint 1, with temperature."""
+"""A simulated IRp-6 with Tustin friction that differs by direction and, at joint 1, with temperature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RIGID = Model(ROBOT, terms(ROBOT), ROBOT.inertial_parameters)
 
 @dataclass(frozen=True)
 class Tustin:
-    """Static, Coulomb and viscous friction forward and backward; the Stribeck speed; all fall by `warm` per °C."""
+    """Static, Coulomb and viscous friction forward and backward, and the Stribeck speed; falls by `warm` per °C."""
 
     forward: tuple[float, float, float]
     backward: tuple[float, float, float]
@@ -32,7 +32,7 @@ class Tustin:
         return (1.0 - self.warm * (temperature - 32.5)) * (dry + viscous * v)
 
 
-# Stiction as measured in section 5.2 (14.1; 16.8/10.6; 18.0/14.1 N m); the rest is a choice.
+# Stiction as measured in section 5.2 (14.1; 16.8/10.6; 18.0/14.1 N m); the other numbers are arbitrary.
 CURVES = (
     Tustin((14.1, 9.0, 20.0), (14.1, 9.0, 20.0), 0.12, warm=0.01),
     Tustin((16.8, 11.0, 26.0), (10.6, 7.0, 24.0), 0.10),
@@ -53,7 +53,7 @@ def log_of(
     jitter: float = 0.0,
     curves: tuple[Tustin, ...] = CURVES,
 ) -> Log:
-    """What a logger writes of a sweep that is followed exactly: noise on the torque, a clock that jitters."""
+    """A log of an exactly followed sweep, with noise on the torque and jitter of the clock."""
     rng = np.random.default_rng(seed)
     t = plan.times(rate)
     t = t + jitter / rate * rng.uniform(-0.5, 0.5, len(t))

@@ -1,4 +1,4 @@
-"""Break-away torques of joints that truly stick, and friction that changes while a log is taken."""
+"""Break-away torques of simulated stiction, and friction that changes during a log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.simulation import simulate
 
 # Section 5.2 of Kozłowski & Dutkiewicz 1996, N m.
 STICTION = ((14.1, 14.1), (16.8, 10.6), (18.0, 14.1))
-RATIO = 1.25  # static over sliding friction, a choice
+RATIO = 1.25  # static over sliding friction, arbitrary
 
 
 @pytest.mark.parametrize(("joint", "way"), [(0, 1), (1, 1), (1, -1), (2, -1)])
@@ -36,12 +36,12 @@ def test_a_slow_ramp_finds_the_stiction(joint: int, way: int) -> None:
     run = simulate(plant, ramp, duration=1.0, step=4e-3, friction="stick", break_away=RATIO)
     found = break_away(run.log(), joint, RIGID)
     starts = found.forward if way > 0 else found.backward
-    # The joint counts as moving 0.2 mrad after it let go; the ramp has risen by a few percent by then.
+    # The start is detected 0.2 mrad after the break-away, when the ramp is a few percent higher.
     np.testing.assert_allclose(np.abs(starts), truth, rtol=0.04)
     assert len(found.backward if way > 0 else found.forward) == 0
 
 
-def test_a_joint_that_never_moves_never_broke_away() -> None:
+def test_a_joint_that_never_moves_has_no_break_away_torque() -> None:
     t = np.arange(0.0, 2.0, 0.01)
     log = Log(ROBOT.joint_names, t, np.zeros((200, 3)), tau=np.zeros((200, 3)))
     found = break_away(log, 0)
@@ -50,7 +50,7 @@ def test_a_joint_that_never_moves_never_broke_away() -> None:
         break_away(Log(ROBOT.joint_names, t, np.zeros((200, 3))), 0)
 
 
-def test_a_robot_that_warms_up_is_found_out() -> None:
+def test_drift_of_friction_is_detected() -> None:
     plan = sweeps(0)
     steady = log_of(plan)
     assert not any(friction_drift(steady, _fitted(steady)).significant)
@@ -63,7 +63,7 @@ def test_a_robot_that_warms_up_is_found_out() -> None:
     assert found.change[0] == pytest.approx(-3.0, abs=4.0 * found.error[0])
 
 
-def test_check_says_so() -> None:
+def test_check_reports_the_drift() -> None:
     arm = load_robot("szabo3r")
     model = Model.nominal(arm)
     t = np.arange(0.0, 30.0, 0.01)
@@ -82,7 +82,7 @@ def test_check_says_so() -> None:
 
 
 def _fitted(log: Log) -> Model:
-    """What an identification would find: the planted robot with Coulomb and viscous friction."""
+    """The simulated robot with fitted Coulomb and viscous friction, as an identification gives it."""
     bound = terms(ROBOT, "coulomb", "viscous")
     v = log.dq[:, 0]
     rest = log.tau[:, 0] - RIGID.torque(log.q, log.dq, np.gradient(log.dq, log.t, axis=0))[:, 0]

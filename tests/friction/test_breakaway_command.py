@@ -1,4 +1,4 @@
-"""`steelyard friction --break-away`: ramps that a joint resists up to a known torque, gravity by Pinocchio."""
+"""`steelyard friction --break-away`: torque ramps with known break-away torques, gravity by Pinocchio."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from steelyard import Log, load_robot
 from steelyard.cli import app
 
 ROBOT = load_robot("irp6")
-# N m: torque at which the second joint lets go, forward and backward, and N m/s of the ramp.
+# Break-away torques of the second joint forward and backward [N m], and slope of the ramp [N m/s].
 FORWARD, BACKWARD, SLOPE = 16.8, 10.6, 5.0
 PERIOD = 0.01
 
 
 def ramps(times: int = 3) -> Log:
-    """Joint 2 stands under a ramp until its friction gives in, slides 0.1 rad and stands again, forth and back."""
+    """Joint 2 rests under a ramp until it breaks away, slides by 0.1 rad and rests again, in both directions."""
     oracle = PinocchioOracle(ROBOT)
     q2, tau2, place = [], [], 0.0
     for k in range(2 * times):
@@ -42,11 +42,11 @@ def run(*words: object) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_command_finds_the_torques_at_which_a_joint_lets_go(tmp_path: Path) -> None:
+def test_the_command_finds_the_break_away_torques(tmp_path: Path) -> None:
     ramps().save(tmp_path / "ramps.csv")
     code, out, err = run("friction", "irp6", tmp_path / "ramps.csv", "--break-away", "-o", tmp_path / "found")
     assert (code, err) == (0, "")
-    assert "Gravity is taken off, by the description" in " ".join(out.split())
+    assert "The gravity torque of the description is subtracted" in " ".join(out.split())
     result = json.loads((tmp_path / "found" / "result.json").read_text())
     (joint,) = result["joints"]
     assert joint["joint"] == ROBOT.joint_names[1]
@@ -58,11 +58,11 @@ def test_the_command_finds_the_torques_at_which_a_joint_lets_go(tmp_path: Path) 
     assert "Break-away torque" in (tmp_path / "found" / "report.html").read_text()
 
 
-def test_a_log_without_starts_is_one_sentence(tmp_path: Path) -> None:
+def test_a_log_without_starts_is_an_error(tmp_path: Path) -> None:
     t = np.arange(0.0, 2.0, 0.01)
     Log(ROBOT.joint_names, t, np.zeros((200, ROBOT.dof)), tau=np.ones((200, ROBOT.dof))).save(tmp_path / "still.csv")
     code, _, err = run("friction", "irp6", tmp_path / "still.csv", "--break-away")
     assert code == 2
-    assert "sets off from rest" in " ".join(err.split())
+    assert "starts from rest" in " ".join(err.split())
     code, _, err = run("friction", "irp6", "--design", "--break-away")
     assert (code, "leave one of the two out" in " ".join(err.split())) == (2, True)

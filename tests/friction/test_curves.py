@@ -1,4 +1,4 @@
-"""Friction curves of a planted IRp-6: found inside their error bars, by every way of taking gravity off."""
+"""Friction curves of a simulated IRp-6 agree with the truth, for every method of removing gravity."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ NAMES = ROBOT.joint_names
 
 
 @pytest.mark.parametrize("joint", [0, 1, 2])
-def test_the_law_and_its_curve_are_found(joint: int) -> None:
+def test_law_and_curve_agree_with_the_truth(joint: int) -> None:
     found = measure_friction(ROBOT, log_of(sweeps(joint)), joints=[NAMES[joint]], model=RIGID).joints[0]
-    # Joint 1 is the same in both directions, the others are not; all have a Stribeck dip.
+    # Only joint 1 is symmetric; all joints have a Stribeck dip.
     assert found.law.law.name.endswith("asymmetric") == (joint > 0)
     assert found.law.law.shaped
     v = np.concatenate([s * np.linspace(0.06, 0.95, 30) for s in (-1.0, 1.0)])
     assert np.sqrt(np.mean((found.law(v) - CURVES[joint](v)) ** 2)) < 0.15  # 1 N m of noise over 0.3 s and more
 
 
-def test_curves_lie_inside_their_intervals() -> None:
-    """Over repeats, deviations of the curve in units of its standard error are standard normal."""
+def test_intervals_of_curves_are_calibrated() -> None:
+    """Over repetitions, deviations of the curve in standard errors are standard normal."""
     deviations = []
     v = np.array([-1.5, -0.8, -0.3, 0.1, 0.4, 1.0, 1.5])
     plan = sweeps(0, fractions=(0.05, 0.1, 0.2, 0.4, 0.7, 1.0))
@@ -40,14 +40,14 @@ def test_curves_lie_inside_their_intervals() -> None:
         law = measure_friction(ROBOT, log_of(plan, seed), joints=["q1"], model=RIGID, law="tustin").joints[0].law
         deviations.append((law(v) - CURVES[0](v)) / law.band(v))
     inside = np.mean(np.abs(deviations) < 1.96)
-    # Of 84 correlated values 95 % are expected inside; error bars from eight pieces each are themselves only known to
-    # a third, so that 85 % would still be no surprise.
+    # 95 % of 84 correlated values are expected inside. Error bars from eight pieces have an error of a third, so 85 %
+    # is still plausible.
     assert 0.85 < inside < 0.99
     assert 0.7 < np.std(deviations) < 1.3
 
 
 def test_pairs_symmetry_and_model_agree() -> None:
-    """On a forearm that is balanced (X6 = 0, as the paper tunes it) gravity is odd about the vertical posture."""
+    """With a balanced forearm (X6 = 0, as in the paper) gravity is odd about the vertical posture."""
     blocks = ROBOT.inertial_parameters.reshape(-1, 10).copy()
     blocks[2, 1] = 0.0
     balanced = Model(ROBOT, terms(ROBOT), blocks.ravel())
@@ -87,7 +87,9 @@ def test_a_motion_without_plateaus_gives_the_same_curve() -> None:
     tau = RIGID.torque(q, dq, ddq) + friction + np.random.default_rng(0).normal(size=q.shape)
     found = measure_friction(ROBOT, Log(NAMES, t, q, dq=dq, tau=tau), joints=["q1"]).joints[0]
     assert "table" in found.how
-    np.testing.assert_allclose(found.torque, CURVES[0](found.velocity), atol=0.8)  # lines bridge an exponential
+    np.testing.assert_allclose(
+        found.torque, CURVES[0](found.velocity), atol=0.8
+    )  # the table interpolates an exponential linearly
 
 
 def test_the_temperature_family() -> None:
@@ -97,7 +99,7 @@ def test_the_temperature_family() -> None:
     v = np.array([-1.2, -0.2, 0.1, 0.6, 1.5])
     for T in (20.0, 31.0, 45.0):
         np.testing.assert_allclose(law(v, T), CURVES[0](v, T), atol=0.5)
-    with pytest.raises(SteelyardError, match=r"from 20 to 45 °C; 60 °C lies outside"):
+    with pytest.raises(SteelyardError, match=r"from 20 to 45 °C; 60 °C is outside"):
         law(v, 60.0)
 
 
@@ -109,7 +111,7 @@ def test_plateaus_are_found_in_a_jittering_noisy_log() -> None:
         near = [p for p in found if abs(abs(p.velocity) - speed) < 0.05 * speed]
         assert {p.velocity > 0 for p in near} == {True, False}, f"{speed:g} rad/s"
     assert all(p.duration > 0.2 for p in found)
-    # Nothing that is called steady lies on a ramp: its mean is one of the speeds that were asked for.
+    # No plateau is part of a ramp: its mean speed is one of the designed speeds.
     assert all(np.min(np.abs(abs(p.velocity) / plan.speeds["q1"] - 1.0)) < 0.08 for p in found)
 
 
@@ -117,7 +119,7 @@ def test_bad_input_is_refused() -> None:
     log = log_of(sweeps(0, fractions=(0.5, 1.0)))
     with pytest.raises(SteelyardError, match="does not move"):
         measure_friction(ROBOT, log, joints=["q2"], how="table")
-    with pytest.raises(SteelyardError, match="nowhere turns at a constant speed"):
+    with pytest.raises(SteelyardError, match="never has a constant speed"):
         measure_friction(ROBOT, log, joints=["q2"], how="plateaus")
     slow = log_of(sweeps(0, fractions=(0.5,)))
     with pytest.raises(SteelyardError, match="different speeds are too few"):
@@ -126,14 +128,14 @@ def test_bad_input_is_refused() -> None:
         measure_friction(ROBOT, log, joints=["q1"], how="plateaus", gravity="symmetry")
     with pytest.raises(SteelyardError, match="give an identified model"):
         measure_friction(ROBOT, log, joints=["q1"], how="plateaus", gravity="model")
-    with pytest.raises(SteelyardError, match="the log has none"):
+    with pytest.raises(SteelyardError, match="the log lacks torques"):
         measure_friction(ROBOT, replace(log, tau=None), joints=["q1"])
     still = replace(log, q=np.zeros_like(log.q), dq=np.zeros_like(log.q))
     with pytest.raises(SteelyardError):
         measure_friction(ROBOT, still)
 
 
-def test_the_planted_curve_is_what_it_says() -> None:
+def test_values_of_the_simulated_curve() -> None:
     curve = Tustin((14.0, 9.0, 20.0), (10.0, 7.0, 16.0), 0.1)
     assert curve(np.array([1e-9]))[0] == pytest.approx(14.0)
     assert curve(np.array([-1e-9]))[0] == pytest.approx(-10.0)
@@ -148,7 +150,7 @@ MAPPING = {"joints": UR, "current": "i{}", "torque_constants": [11.976, 11.976, 
 @pytest.mark.skipif(not DATA, reason="STEELYARD_DATA is not set: no logs of real robots here")
 @pytest.mark.parametrize("joint", [1, 6])
 def test_sweeps_of_a_real_ur10e(joint: int) -> None:
-    """Sine sweeps of single joints: friction rises with speed, and is of the size that the whole arm's fit finds."""
+    """In sine sweeps of single joints friction rises with speed and agrees with a fit of the whole arm."""
     assert DATA is not None
     folder = Path(DATA) / "ur10e"
     robot = load_robot(folder / "robot.urdf")
@@ -163,7 +165,7 @@ def test_sweeps_of_a_real_ur10e(joint: int) -> None:
 
 @pytest.mark.skipif(not DATA, reason="STEELYARD_DATA is not set: no logs of real robots here")
 def test_trapezoids_of_a_real_kinova() -> None:
-    """Each joint goes one way, up to 0.6 rad/s: every one of the seven gives a curve of a few N m."""
+    """Each joint moves in one direction at up to 0.6 rad/s; its friction is a few N m."""
     assert DATA is not None
     folder = Path(DATA) / "kinova_gen3"
     robot = load_robot(folder / "robot.urdf")

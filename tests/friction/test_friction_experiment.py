@@ -1,4 +1,4 @@
-"""The motion that shows friction: within limits, at the speeds asked for, both ways, symmetric about a posture."""
+"""The motion for measuring friction: within limits, at given speeds, in both directions, symmetric about a posture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.robot import load_robot
 
 
 @pytest.mark.parametrize("name", ["irp6", "ns16", "prrrp"])
-def test_sweeps_keep_to_the_limits_and_hold_every_speed(name: str) -> None:
+def test_sweeps_respect_the_limits_and_dwell_at_every_speed(name: str) -> None:
     robot = load_robot(name)
     plan = design_sweeps(robot, dwell=0.4)
     t = plan.times(200.0)
@@ -28,8 +28,8 @@ def test_sweeps_keep_to_the_limits_and_hold_every_speed(name: str) -> None:
         np.testing.assert_allclose(speeds / speeds[-1], FRACTIONS)
         for v in speeds:
             for way in (1.0, -1.0):
-                held = np.count_nonzero(np.abs(dq[:, k] - way * v) < 1e-6) / 200.0
-                assert held >= 0.4 - 0.02  # two samples at the ends
+                dwell = np.count_nonzero(np.abs(dq[:, k] - way * v) < 1e-6) / 200.0
+                assert dwell >= 0.4 - 0.02  # two samples at the ends
     assert np.all(np.count_nonzero(np.abs(dq) > 1e-9, axis=1) <= 1)  # one joint at a time
 
 
@@ -41,24 +41,24 @@ def test_sweeps_are_symmetric_about_the_posture() -> None:
     np.testing.assert_allclose(q[:, [0, 2]], [[0.3, -0.2]] * len(q), atol=1e-12)
 
 
-def test_short_ways_take_what_speed_they_can() -> None:
+def test_short_ranges_limit_the_speed() -> None:
     plan = sweeps(0, limits={"q": 0.1}, dwell=0.2)
     assert plan.speeds["q1"][-1] < 1.6
     assert np.abs(plan.sample(plan.times(100.0))[0]).max() <= 0.1 + 1e-9
 
 
 def test_impossible_experiments_are_refused() -> None:
-    with pytest.raises(SteelyardError, match="no room"):
+    with pytest.raises(SteelyardError, match="cannot move"):
         sweeps(0, posture=[5.0, 0.0, 0.0])
     with pytest.raises(SteelyardError, match="fractions"):
         sweeps(0, fractions=(0.5, 1.5))
-    with pytest.raises(SteelyardError, match="no constant speed"):
+    with pytest.raises(SteelyardError, match="The dwell is 0 s"):
         sweeps(0, dwell=0.0)
     with pytest.raises(SteelyardError, match="3 joints"):
         sweeps(0, posture=[0.0])
 
 
-def test_all_speeds_are_found_again() -> None:
+def test_every_speed_gives_a_plateau() -> None:
     plan = sweeps(2)
     found = list(find_plateaus(log_of(plan), 2))
     assert len(found) >= 22

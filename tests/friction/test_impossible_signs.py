@@ -1,4 +1,4 @@
-"""Friction brakes: a coefficient that would drive the joint is never told as a result, on no page and in no table."""
+"""Coefficients with an impossible sign, which would drive the joint, are not shown as results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.console import Console
 import steelyard as sy
 from steelyard.demo import simulated_log
 from steelyard.friction.laws import FittedLaw, choose_law, fit_law, law_named
-from steelyard.friction.measure import FrictionCurves, _fitted
+from steelyard.friction.measure import FrictionCurves, _fit
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.numbers import NO_SIGN
 from steelyard.identification.parameters_page import base_parameters_section, model_section
@@ -24,11 +24,11 @@ SPEEDS = np.concatenate([-np.linspace(0.2, 2.0, 8), np.linspace(0.2, 2.0, 8)])
 
 
 def falling(v: np.ndarray) -> np.ndarray:
-    """Less friction the faster it goes: dry friction of 5 N m and a viscous coefficient of \u22121."""
+    """Friction that falls with speed: dry friction of 5 N m and a viscous coefficient of \u22121."""
     return np.sign(v) * (5.0 - np.abs(v))
 
 
-def test_a_law_knows_which_of_its_coefficients_no_friction_has() -> None:
+def test_a_law_lists_coefficients_with_an_impossible_sign() -> None:
     fitted = fit_law(law_named("coulomb-viscous"), SPEEDS, falling(SPEEDS), np.full(16, 0.01))
     assert fitted.coefficients == pytest.approx([5.0, -1.0])
     assert fitted.impossible == ("Fv",)
@@ -39,8 +39,8 @@ def test_a_law_knows_which_of_its_coefficients_no_friction_has() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_laws_that_predict_alike_one_that_friction_can_have_is_chosen(seed: int) -> None:
-    """A quadratic through a Stribeck curve predicts as well with fewer coefficients, one of them impossible."""
+def test_laws_with_possible_signs_have_priority(seed: int) -> None:
+    """A quadratic fits a Stribeck curve as well with fewer coefficients, but one has an impossible sign."""
     noise = np.random.default_rng(seed).normal(0.0, 0.2, 16)
     torque = np.sign(SPEEDS) * (2.0 + 3.0 * np.exp(-((SPEEDS / 0.6) ** 2))) + noise
     choice = choose_law(SPEEDS, torque, np.full(16, 0.2))
@@ -49,17 +49,17 @@ def test_of_laws_that_predict_alike_one_that_friction_can_have_is_chosen(seed: i
     assert choose_law(SPEEDS, torque, np.full(16, 0.2), [law_named("quadratic")]).fitted.impossible == ("Fv",)
 
 
-def test_measured_friction_of_the_wrong_sign_is_named_and_not_told() -> None:
+def test_coefficients_with_an_impossible_sign_are_named_without_a_value() -> None:
     points = [Plateau(0, 0.0, 1.0, float(v), float(f), 0.01, np.zeros(3), np.zeros(3))
               for v, f in zip(SPEEDS, falling(SPEEDS), strict=True)]  # fmt: skip
-    joint = _fitted("q1", points, "plateaus", "coulomb-viscous", False, None)
+    joint = _fit("q1", points, "plateaus", "coulomb-viscous", False, None)
     found = FrictionCurves(sy.load_robot("rotradi"), (joint,), {})
     out = Console(width=300, record=True, file=io.StringIO())
     found.tell(out)
-    told = out.export_text()
-    assert f"Fv {NO_SIGN}" in told
-    assert "Fv is not identifiable: the best fit gives it a sign that no friction has." in told
-    assert "-1" not in told
+    printed = out.export_text()
+    assert f"Fv {NO_SIGN}" in printed
+    assert "Fv is not identifiable: the best fit has an impossible sign." in printed
+    assert "-1" not in printed
     document = found.to_json()["joints"][0]
     assert document["impossible_signs"] == ["Fv"]
     page = found.page()
@@ -72,7 +72,7 @@ def test_measured_friction_of_the_wrong_sign_is_named_and_not_told() -> None:
 
 @pytest.fixture(scope="module")
 def driven() -> sy.Identification:
-    """The free fit to a log whose first joint is driven by a torque that grows with its speed."""
+    """The free fit to a log with a torque that grows with speed and drives the first joint."""
     robot = sy.load_robot("rotradi")
     log = simulated_log(sy.Model.nominal(robot), seed=1)
     assert log.tau is not None
@@ -82,7 +82,7 @@ def driven() -> sy.Identification:
     return sy.identify(robot, replace(log, tau=tau), terms=["viscous"], physical=False, check=False)
 
 
-def test_free_fits_mark_what_no_robot_has(driven: sy.Identification) -> None:
+def test_free_fits_mark_impossible_signs(driven: sy.Identification) -> None:
     k = driven.base.names.index("Fv1")
     assert driven.estimate.beta[k] < -10.0
     signs = driven.base.impossible_signs(driven.estimate.beta)
@@ -97,16 +97,16 @@ def test_free_fits_mark_what_no_robot_has(driven: sy.Identification) -> None:
     assert row[0].count(NO_SIGN) == 2
 
 
-def test_links_have_bounds_of_another_kind(driven: sy.Identification) -> None:
-    """A first moment may be negative; only what joint terms alone make up has a sign."""
+def test_only_base_parameters_of_joint_terms_have_a_lower_bound(driven: sy.Identification) -> None:
+    """A first moment may be negative."""
     base = driven.base
     least = dict(zip(base.names, base.least_values, strict=True))
     assert {name for name, low in least.items() if low == 0.0} == {"Fv1", "Fv2", "Fv3"}
     assert all(low == -np.inf for name, low in least.items() if not name.startswith("Fv"))
 
 
-def test_a_stribeck_part_may_take_from_dry_friction_but_not_more_than_there_is() -> None:
-    """Rounded off near zero, dry friction is less there; below nothing it would drive the joint out of rest."""
+def test_a_negative_stribeck_coefficient_must_not_exceed_the_dry_friction() -> None:
+    """SmoothedCurve off near zero, dry friction is less there; below nothing it would drive the joint out of rest."""
     law, covariance = law_named("tustin"), np.eye(4) * 1e-4
     less = FittedLaw(law, np.array([8.0, -5.0, 6.0]), covariance, shape=0.02, fastest=2.0)
     driving = FittedLaw(law, np.array([8.0, -15.0, 6.0]), covariance, shape=0.02, fastest=2.0)

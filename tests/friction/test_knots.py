@@ -1,4 +1,4 @@
-"""The speeds at which a table of friction has its knots are speeds that the motion has in every direction it goes."""
+"""The knots of a friction table are at speeds that the motion reaches in every direction."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
 
 
-def test_knots_end_where_the_slower_direction_does() -> None:
+def test_knots_end_at_the_top_speed_of_the_slower_direction() -> None:
     t = np.arange(0.0, 20.0, 0.005)
-    # Up in a quarter of the period, down in three quarters: three times as fast one way as the other.
+    # Forward in a quarter of the period, backward in three quarters: forward is three times as fast.
     phase = t % 2.0
     dq = np.where(phase < 0.5, 0.9 * np.sin(np.pi * phase / 0.5), -0.3 * np.sin(np.pi * (phase - 0.5) / 1.5))
     q = np.cumsum(dq) * 0.005
@@ -19,5 +19,5 @@ def test_knots_end_where_the_slower_direction_does() -> None:
     settings = Preparation()
     motions = list(prepare(log, settings, chosen_cutoff([log], settings)))
     fastest = knots(motions, 0, "q1")[-1]
-    # Not beyond the slower direction's 0.3 rad/s, but for the filter's overshoot.
+    # At most the slower direction's 0.3 rad/s, plus the filter's overshoot.
     assert 0.2 < fastest < 0.35

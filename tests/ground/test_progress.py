@@ -19,13 +19,13 @@ from steelyard.ground.progress import CancelledError, HowFar, part, steps, tell_
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate import validate_bank
 from steelyard.papers.run import reproduce
-from steelyard.payload.weigh import weigh
+from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
 from steelyard.report import terminal
 
 LONG = (
-    sy.identify, sy.excite, rehearse, measure_friction, weigh, identify_locally, validate_bank, compare_on_log,
-    compare_schemes, monte_carlo, reproduce, run_demo,
+    sy.identify, sy.excite, rehearse, measure_friction, identify_payload, identify_locally, validate_bank,
+    compare_on_log, compare_schemes, monte_carlo, reproduce, run_demo,
 )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_who_listens_calls_the_work_off_though_failures_are_mended(robot: sy.Rob
 def test_a_bar_shows_the_stage_and_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     drawn = Console(file=out, force_terminal=True, width=120, color_system=None)
-    monkeypatch.setattr(terminal, "_bars", lambda quiet: drawn)
+    monkeypatch.setattr(terminal, "_standard_error", lambda quiet: drawn)
     monkeypatch.setattr(terminal, "_LEAST_SECONDS", 0.0)
     with terminal.bar() as watch:
         watch(HowFar("Fitting \x1b[31mq1", 0.5, "wls"))

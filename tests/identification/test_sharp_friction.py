@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.export import model_to_urdf
 from steelyard.identification.identify import identify
 from steelyard.parameters import Coulomb, Viscous, terms
-from steelyard.payload.weigh import weigh
+from steelyard.payload.identify import identify_payload
 from steelyard.robot.library import builtin
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -77,8 +77,8 @@ def load_errors(runs: int, folder: Path) -> np.ndarray:
     bare, carrying, out = plant(ROBOT, folder), loaded(folder), []
     for seed in range(runs):
         logs = log_of(carrying, 2 * seed + 1), log_of(bare, 2 * seed)
-        load = weigh(ROBOT, logs[0], logs[1], terms=SMOOTH, physical=False).load
-        shown = np.array(load.shown, dtype=bool)
+        load = identify_payload(ROBOT, logs[0], logs[1], terms=SMOOTH, physical=False).load
+        shown = np.array(load.identifiable, dtype=bool)
         errors = np.sqrt(np.diag(load.covariance))
         out.append((np.abs(load.parameters - LOAD) / np.where(errors > 0.0, errors, np.inf))[shown])
     return np.concatenate(out)

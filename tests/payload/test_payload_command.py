@@ -1,4 +1,4 @@
-"""`steelyard payload` as a person types it."""
+"""The command `steelyard payload`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from test_identify_payload import BODY, ROBOT, log_of, motion, plant
 from test_sensor import played
-from test_weigh import BODY, ROBOT, log_of, motion, plant
 from typer.testing import CliRunner
 
 from steelyard.cli import app
 from steelyard.dynamics.model import Model
 from steelyard.export import model_to_urdf
-from steelyard.payload import Load, cuboid, read_load
+from steelyard.payload import Payload, cuboid, read_payload
 from steelyard.signals.read import read_log
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
@@ -31,30 +31,30 @@ def files(tmp_path: Path) -> dict[str, str]:
     return {name: str(tmp_path / name) for name in ("arm.urdf", "bare.csv", "loaded.csv", "run")}
 
 
-def test_weighed_written_and_merged(files: dict[str, str]) -> None:
+def test_results_files_and_the_robot_with_its_payload(files: dict[str, str]) -> None:
     command = ["payload", files["arm.urdf"], "--without", files["bare.csv"], "--with", files["loaded.csv"]]
     terms = ["--terms", "rotor,viscous,coulomb:smooth=0,quadratic"]
     out = run.invoke(app, [*command, *terms, "--for", "ur,abb", "-o", files["run"], "--json"])
     assert out.exit_code == 0, out.output
     found = json.loads(out.stdout)
     assert found["mass"]["value"] == pytest.approx(6.0, abs=0.1)
-    told = (Path(files["run"]) / "load.script").read_text(encoding="ascii").splitlines()[-1]
-    assert float(told.removeprefix("set_target_payload(").partition(",")[0]) == pytest.approx(6.0, abs=0.1)
+    script = (Path(files["run"]) / "load.script").read_text(encoding="ascii").splitlines()[-1]
+    assert float(script.removeprefix("set_target_payload(").partition(",")[0]) == pytest.approx(6.0, abs=0.1)
     module = (Path(files["run"]) / "load_abb.mod").read_text(encoding="ascii").splitlines()
-    assert (module[0], module[-1]) == ("MODULE WeighedLoad", "ENDMODULE")  # nothing may stand outside a module
+    assert (module[0], module[-1]) == ("MODULE WeighedLoad", "ENDMODULE")  # RAPID allows no lines outside a module
     assert "PERS loaddata" in module[-2]
     assert found["mass"]["standard_error"] > 0.0
     assert len(found["center_of_gravity"]["value"]) == 3
     tool = yaml.safe_load((Path(files["run"]) / "load.yaml").read_text())
     assert tool["mass_kg"] == pytest.approx(found["mass"]["value"])
-    # The robot that carries the load, read by somebody else, weighs as much more.
+    # In Pinocchio, the written robot is heavier by the mass of the payload.
     bare = pin.buildModelFromUrdf(files["arm.urdf"])
     carrying = pin.buildModelFromUrdf(str(next(Path(files["run"]).glob("*_with_load.urdf"))))
     more = sum(i.mass for i in carrying.inertias) - sum(i.mass for i in bare.inertias)
     assert more == pytest.approx(found["mass"]["value"])
     idle = run.invoke(app, [*command, "--for", "ur", "--design"])
     assert idle.exit_code == 2
-    assert "--for writes a load that is weighed" in idle.stderr
+    assert "--for writes an identified payload" in idle.stderr
     wrong = run.invoke(app, [*command, "--for", "urr"])
     assert wrong.exit_code == 2
     assert "urr" in wrong.stderr
@@ -63,7 +63,7 @@ def test_weighed_written_and_merged(files: dict[str, str]) -> None:
     assert "exists" in again.stderr
 
 
-def test_a_table_for_people(files: dict[str, str]) -> None:
+def test_the_table_on_the_terminal(files: dict[str, str]) -> None:
     command = ["payload", files["arm.urdf"], "--without", files["bare.csv"], "--with", files["loaded.csv"]]
     out = run.invoke(app, command)
     assert out.exit_code == 0, out.output
@@ -94,7 +94,7 @@ def test_bad_input(files: dict[str, str], options: list[str], words: str) -> Non
 TERMS = ("--terms", "rotor,viscous,coulomb:smooth=0,quadratic")
 
 
-def test_several_loads_at_once(files: dict[str, str], tmp_path: Path) -> None:
+def test_several_payloads_at_once(files: dict[str, str], tmp_path: Path) -> None:
     other = cuboid(2.0, np.array([0.1, 0.1, 0.1]), np.array([0.0, 0.05, 0.05]))
     log_of(plant(other), 3).save(tmp_path / "other.csv")
     both = ["--with", f"heavy={files['loaded.csv']}", "--with", f"light={tmp_path / 'other.csv'}"]
@@ -109,15 +109,15 @@ def test_several_loads_at_once(files: dict[str, str], tmp_path: Path) -> None:
     assert "name all of them, or none" in " ".join(mixed.stderr.split())
 
 
-def test_gains_from_a_load_that_was_weighed(tmp_path: Path) -> None:
-    """The load's file is as `payload` writes it, and the line it leaves makes a log of the robot right."""
+def test_gains_from_a_known_payload(tmp_path: Path) -> None:
+    """The payload file is in the format of the command; its gains.toml corrects the torques of a log."""
     truth = np.array([1.3, 0.8, 1.1, 0.9, 1.2, 1.05])
     model_to_urdf(Model.nominal(ROBOT), tmp_path / "arm.urdf")
     for name, model, seed in (("bare", plant(), 1), ("loaded", plant(BODY), 2)):
         log_of(model, seed, 0.2, truth).save(tmp_path / f"{name}.csv")
-    load = Load(ROBOT.link_names[-1], BODY, np.zeros((10, 10)))
+    load = Payload(ROBOT.link_names[-1], BODY, np.zeros((10, 10)))
     (tmp_path / "load.yaml").write_text(load.to_yaml())
-    np.testing.assert_allclose(read_load(tmp_path / "load.yaml").parameters, BODY, atol=1e-12)
+    np.testing.assert_allclose(read_payload(tmp_path / "load.yaml").parameters, BODY, atol=1e-12)
     logs = ["--without", str(tmp_path / "bare.csv"), "--with", str(tmp_path / "loaded.csv")]
     command = ["payload", str(tmp_path / "arm.urdf"), *logs, *TERMS, "--known", str(tmp_path / "load.yaml")]
     out = run.invoke(app, [*command, "-o", str(tmp_path / "gains")])
@@ -127,7 +127,7 @@ def test_gains_from_a_load_that_was_weighed(tmp_path: Path) -> None:
     assert np.max(np.abs(away)) < 4.0
     with_map = read_log(tmp_path / "bare.csv", ROBOT, tmp_path / "gains" / "gains.toml")
     right = plant().torque(*motion(1)[1:])
-    # Noise of 0.2 N m, and gains that are off by their errors.
+    # Noise of 0.2 N m, and the errors of the gains.
     assert np.sqrt(np.mean((with_map.tau - right) ** 2)) < 0.05 * np.std(right)
     (tmp_path / "load.yaml").write_text("frame: tool\nmass_kg: -2\n")
     bad = run.invoke(app, command)
@@ -135,7 +135,7 @@ def test_gains_from_a_load_that_was_weighed(tmp_path: Path) -> None:
     assert "load.yaml" in bad.stderr
 
 
-def test_a_motion_for_the_sensor_and_its_integrals(tmp_path: Path) -> None:
+def test_a_motion_for_the_sensor_and_both_forms_of_its_equations(tmp_path: Path) -> None:
     designed = run.invoke(
         app, ["payload", "irp6-wrist", "--design", "--duration", "1.5", "--rate", "30", "-o", str(tmp_path / "motion")]
     )
@@ -154,7 +154,7 @@ def test_a_motion_for_the_sensor_and_its_integrals(tmp_path: Path) -> None:
         out = run.invoke(app, [*command, *more])
         assert out.exit_code == 0, out.output
         masses.append(json.loads(out.stdout)["mass"])
-    # Both see the same cuboid of 1.91 kg, by other means.
+    # Both forms identify the same cuboid of 1.91 kg.
     assert masses[0]["value"] != masses[1]["value"]
     assert all(abs(m["value"] - 1.91) < 4.0 * m["standard_error"] for m in masses)
     alone = run.invoke(app, ["payload", "irp6-wrist", *logs, "--integral", "0.1"])

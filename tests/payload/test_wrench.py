@@ -1,4 +1,4 @@
-"""The wrench of a carried body against Pinocchio's Newton–Euler, and its integral against quadrature."""
+"""The wrench of a payload compared with Pinocchio's Newton–Euler, and its integral with quadrature."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from oracles import pinocchio_of, public_robot_path
 
 from steelyard.dynamics.frame_motion import FrameKinematics
-from steelyard.payload.load import cuboid
+from steelyard.payload.payload import cuboid
 from steelyard.payload.sensor import _integral_regressor, wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.robot.robot import Robot
@@ -29,7 +29,7 @@ def test_against_newton_euler_of_pinocchio(name: str) -> None:
     robot = load_robot(public_robot_path(name)) if name == "tiago" else load_robot(name)
     host = len(robot.links) - 1
     place = Place(host, rotation_from_rpy(0.3, -0.5, 1.1), np.array([0.05, -0.02, 0.1]))
-    # What the last joint feels with the load, less what it feels without, is what holds the load.
+    # The wrench on the payload is the difference of the last joint's wrench with and without it.
     joint, pose = host + 1, pin.SE3(place.rotation, place.translation)
     bare, loaded = pinocchio_of(robot), pinocchio_of(robot)
     if bare.nv != robot.dof:

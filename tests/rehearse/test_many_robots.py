@@ -1,4 +1,4 @@
-"""Many planted robots: side by side, in processes or on a GPU, each is what it is alone."""
+"""Rehearsals of many robots in processes or on a GPU give the same results as one robot at a time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from steelyard.errors import SteelyardError
 from steelyard.excitation import SearchSettings
 from steelyard.identification.identify import fit_rows, fit_study
 from steelyard.rehearse import rehearse
-from steelyard.rehearse.on_gpu import PlantsOnGpu
-from steelyard.rehearse.rehearse import Rehearsal, trials_of
-from steelyard.rehearse.trials import workers_for
+from steelyard.rehearse.on_gpu import RobotsOnGpu
+from steelyard.rehearse.rehearse import Rehearsal, make_trials
+from steelyard.rehearse.trials import worker_count
 
 QUICK = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 
@@ -46,7 +46,7 @@ def assert_alike(one: Rehearsal, other: Rehearsal, tolerance: float) -> None:
     assert [t.seed for t in one.trials] == [t.seed for t in other.trials]
     for mine, its in zip(one.trials, other.trials, strict=True):
         assert np.abs(mine.z_scores - its.z_scores).max() <= tolerance
-        assert np.array_equal(mine.shows, its.shows)
+        assert np.array_equal(mine.significant, its.significant)
         assert (mine.limit_text, mine.error_text, mine.torque_joint) == (
             its.limit_text, its.error_text, its.torque_joint,
         )  # fmt: skip
@@ -56,15 +56,15 @@ def assert_alike(one: Rehearsal, other: Rehearsal, tolerance: float) -> None:
 
 
 def rows_agree(plan, asked, there: Device, tmp_path: Path) -> None:
-    trials = trials_of(sy.load_robot("szabo3r"), plan.trajectory, **asked)
-    played = {number: runs for number, _, runs in trials.played(range(3))}
+    trials = make_trials(sy.load_robot("szabo3r"), plan.trajectory, **asked)
+    played = {number: runs for number, _, runs in trials.simulate(range(3))}
     first = trials.study(trials.logs(0, played[0]))
-    plants = PlantsOnGpu(trials, first, there)
+    plants = RobotsOnGpu(trials, first, there)
     seen = []
     for numbers, reached, logs in plants.batches(range(3), tmp_path, 2):
         for k, number in enumerate(numbers):
             assert reached[k] is not None
-            assert reached[k].torque == pytest.approx(trials.judge.reached(played[number]).torque, rel=1e-12)
+            assert reached[k].torque == pytest.approx(trials.judge.extremes(played[number]).torque, rel=1e-12)
             study = replace(trials.study(trials.logs(number, played[number])), preparation=plants.settings)
             data = [
                 plants.fitter._data(log, log.slow[k], [(every, np.load(file)[k]) for every, file in log.parts])
@@ -81,46 +81,46 @@ def rows_agree(plan, asked, there: Device, tmp_path: Path) -> None:
     assert sorted(seen) == [0, 1, 2]
 
 
-def test_rows_and_fits_are_those_of_the_processor(plan, asked, tmp_path: Path) -> None:
+def test_rows_and_fits_agree_with_the_cpu(plan, asked, tmp_path: Path) -> None:
     rows_agree(plan, asked, HERE, tmp_path)
 
 
-def test_rows_and_fits_of_a_gpu_are_those_of_the_processor(plan, asked, tmp_path: Path) -> None:
+def test_rows_and_fits_of_a_gpu_agree_with_the_cpu(plan, asked, tmp_path: Path) -> None:
     if not gpu_found():
         pytest.skip("there is no GPU on this machine")
     rows_agree(plan, asked, device.gpu(), tmp_path)
 
 
-def test_a_rehearsal_on_a_gpu_is_that_of_the_processor(plan, asked, alone, monkeypatch) -> None:
+def test_a_rehearsal_on_a_gpu_agrees_with_the_cpu(plan, asked, alone, monkeypatch) -> None:
     monkeypatch.setattr(device, "gpu", lambda: HERE)
-    # An error of 1e-12 of a parameter's size is 1e-8 of its standard error, where that is a part in ten thousand.
+    # A relative error of 1e-12 is 1e-8 of a standard error of 0.01 %.
     assert_alike(rehearse("szabo3r", plan.trajectory, seeds=4, gpu=True, **asked), alone, 1e-7)
 
 
 @pytest.mark.proof
-def test_processes_find_what_one_finds(plan, asked, alone, monkeypatch) -> None:
+def test_several_processes_agree_with_one(plan, asked, alone, monkeypatch) -> None:
     assert_alike(rehearse("szabo3r", plan.trajectory, seeds=4, workers=2, **asked), alone, 1e-9)
     monkeypatch.setattr(device, "gpu", lambda: HERE)
     found = rehearse("szabo3r", plan.trajectory, seeds=4, workers=2, gpu=True, **asked)
     assert_alike(found, alone, 1e-7)
 
 
-def test_so_many_processes_as_pay() -> None:
-    assert workers_for(3, 8) == 3
-    assert workers_for(4, None) == 1
-    assert workers_for(100_000, 2) == 2
-    assert workers_for(100_000, None) >= 1
+def test_number_of_processes() -> None:
+    assert worker_count(3, 8) == 3
+    assert worker_count(4, None) == 1
+    assert worker_count(100_000, 2) == 2
+    assert worker_count(100_000, None) >= 1
 
 
-def test_slow_motions_go_the_processors_way(plan, asked, alone, monkeypatch) -> None:
-    """Where rounding of positions might matter, a robot is logged and looked at as the processor does."""
+def test_the_cpu_handles_robots_that_rounding_may_affect(plan, asked, alone, monkeypatch) -> None:
+    """The rounding of positions may affect slow motions."""
     monkeypatch.setattr("steelyard.rehearse.on_gpu._SAFE", 0.0)
     monkeypatch.setattr(device, "gpu", lambda: HERE)
     found = rehearse("szabo3r", plan.trajectory, seeds=2, gpu=True, **asked)
     assert np.array_equal(found.trials[1].z_scores, alone.trials[1].z_scores)
 
 
-def test_without_a_gpu_one_sentence_says_so(plan, tmp_path: Path) -> None:
+def test_without_a_gpu_the_error_is_clear(plan, tmp_path: Path) -> None:
     if gpu_found():
         pytest.skip("there is a GPU on this machine")
     with pytest.raises(SteelyardError, match="GPU"):
@@ -134,11 +134,11 @@ def test_without_a_gpu_one_sentence_says_so(plan, tmp_path: Path) -> None:
     assert "Traceback" not in refused.output + refused.stderr
 
 
-def test_of_many_robots_the_page_says_how_they_are_spread(alone) -> None:
+def test_for_many_robots_the_page_has_statistics(alone) -> None:
     many = replace(alone, trials=alone.trials * 5)
-    page, told = many.page(), Console(record=True, width=160)
-    many.tell(told)
-    text = told.export_text()
+    page, console = many.page(), Console(record=True, width=160)
+    many.tell(console)
+    text = console.export_text()
     for words in ("mean z", "std of z", "outside 95 %", "farthest z"):
         assert words in page
         assert words in text

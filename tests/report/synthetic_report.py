@@ -1,4 +1,4 @@
-"""A report from made-up data: everything a real one shows."""
+"""A report of synthetic data with every element of a real one."""
 
 from __future__ import annotations
 

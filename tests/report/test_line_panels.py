@@ -1,4 +1,4 @@
-"""Figures of lines: colours by name, few points, nothing lost."""
+"""Figures of lines: colours by name, few points, extreme values preserved."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def test_a_long_line_keeps_its_spike() -> None:
     assert line.x[line.y.index(7.0)] == 54_321
 
 
-def test_a_panel_can_look_at_a_part() -> None:
+def test_a_panel_can_be_logarithmic_or_have_a_range() -> None:
     line = Line.of("x", [1.0, 2.0], [0.001, 100.0])
     figure = line_panels([Panel("", (line,), logarithmic=True), Panel("", (line,), range=(-1.0, 1.0))])
     assert figure.axis("y")["type"] == "log"
     assert figure.axis("y", 2)["range"] == (-1.0, 1.0)
 
 
-def test_uneven_lines_are_refused() -> None:
+def test_x_and_y_of_different_length_are_an_error() -> None:
     with pytest.raises(ShapeError, match="'torque'"):
         Line.of("torque", [0.0, 1.0], [1.0])
 
 
-def test_points_have_their_intervals() -> None:
+def test_points_have_intervals() -> None:
     points = Line.of_points("measured", [1.0, 2.0], [3.0, 4.0], [0.1, 0.2])
     (trace,) = line_panels([Panel("", (points,), equal=True)]).data
     assert trace["mode"] == "markers"
@@ -50,7 +50,7 @@ def test_points_have_their_intervals() -> None:
         Line.of_points("measured", [1.0, 2.0], [3.0, 4.0], [0.1])
 
 
-def test_a_band_is_filled_and_boxes_stand_side_by_side():
+def test_bands_are_filled_and_boxes_are_grouped():
     band = Line.of("estimated ± σ", [0.0, 1.0, 2.0], [1.0, 3.0, 2.0], band=[0.5, 0.5, 1.0])
     figure = line_panels([Panel("q1", (band,)), Panel("q2", (), boxes=(Boxes.of("A", {"x": [1.0, 2.0], "y": [3.0]}),))])
     low, high, line, boxes = figure.data

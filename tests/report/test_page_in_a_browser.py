@@ -1,4 +1,4 @@
-"""A page as a reader has it, in Chromium: a joint is chosen, a tab opened, a torque pointed at; the robot follows."""
+"""Scripts of a page in Chromium: selecting a joint, opening a tab, pointing at a torque, which moves the robot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steelyard.robot.library import builtin
 from steelyard.robot.shapes import scene_of
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
-# What a reader does, one thing after the other; what is seen after each is posted in the end.
+# Actions of a reader, one after the other; the observations are posted at the end.
 READER = """<script>
 var seen = {};
 function panels() { return document.querySelectorAll("figure.plot[data-clock] .subplot").length; }
@@ -53,7 +53,7 @@ until(() => panels() === 6 && document.querySelector("figure.robot").dataset.dra
 
 
 def read_by(page: str, profile: Path) -> dict[str, Any]:
-    """What a reader of the page has seen, in a browser that is served it from this machine."""
+    """Open the page in a browser and return the observations of READER."""
     answers: queue.Queue[bytes] = queue.Queue()
 
     class Server(BaseHTTPRequestHandler):
@@ -69,7 +69,7 @@ def read_by(page: str, profile: Path) -> dict[str, Any]:
             self.end_headers()
 
         def log_message(self, *words: Any) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -89,7 +89,7 @@ def read_by(page: str, profile: Path) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="needs Chromium")
-def test_what_a_reader_does_is_answered(tmp_path: Path) -> None:
+def test_the_page_reacts_to_its_reader(tmp_path: Path) -> None:
     robot, t = builtin("ns16"), np.linspace(0.0, 10.0, 500)
     q = np.sin(t[:, None] * np.arange(1, 7))
     torque = figure_html(
@@ -103,10 +103,10 @@ def test_what_a_reader_does_is_answered(tmp_path: Path) -> None:
     assert seen["title"] == robot.joint_names[1]
     assert seen["hidden"] == 1
     assert seen["heat"] == 1
-    # Pointing at a place of the plot says a time, and a line stands there.
+    # Pointing at the plot selects a time and draws a line there.
     assert 0.0 < seen["t"] < 10.0
     assert seen["lines"] == 1
     assert seen["run"] == "steelyard predict RUN log.csv"
-    assert seen["robot"] in ("yes", "no")  # a machine without any WebGL says so in words
+    assert seen["robot"] in ("yes", "no")  # without WebGL the page shows a message
     if seen["robot"] == "yes":
         assert seen["clock"] == f"{seen['t']:.2f} s"

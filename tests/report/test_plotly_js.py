@@ -1,4 +1,4 @@
-"""plotly.js is cut down to what figures need, and left alone where it is not laid out as expected."""
+"""plotly.js is trimmed to the parts that figures need; a script with an unexpected layout is kept whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ import subprocess
 
 import pytest
 
-from steelyard.report.plotly_js import SCRIPTS, UnknownShapeError, _statements, compressed, installed_script, trimmed
+from steelyard.report.plotly_js import (
+    SCRIPTS,
+    UnknownShapeError,
+    _statements,
+    installed_script,
+    trim,
+    trim_and_compress,
+)
 
 HEAD = """/* licence */
 var Plotly=(()=>{var D=Object.defineProperty;var M=(e,t)=>()=>(e&&(t=e(e=0)),t);\
 var W=(e,t)=>()=>(t||e((t={exports:{}}).exports,t),t.exports),X=(e,t)=>{for(var r in t)D(e,r,{get:t[r]})};"""
-# Brackets and names where they mean nothing: in strings, templates, regular expressions and comments.
+# Brackets and names without meaning: in strings, templates, regular expressions and comments.
 MODULES = r"""
 var a=W((e,t)=>{t.exports={moduleType:"trace",name:"bar",s:"big(){",r:/[/"}]\/big/g,q:6/2/1}});
 var A=W((e,t)=>{t.exports=a()});
@@ -33,16 +40,16 @@ def test_statements_leave_no_gaps():
     assert "big" not in found[3].mentions  # neither the string nor the regular expression mentions it
 
 
-def test_what_nothing_mentions_goes():
-    small = trimmed(SCRIPT, ["bar"])
+def test_unused_statements_are_removed():
+    small = trim(SCRIPT, ["bar"])
     assert "globe" not in small
     assert "huge" not in small
-    assert "init" not in small  # `t` is a local name elsewhere, and the module itself is never called
+    assert "init" not in small  # `t` is a local name elsewhere; the module is never called
     assert small.startswith(HEAD)
     assert small.endswith("/* more licences */window.Plotly=Plotly;")
     assert "c.register([A()])" in small
     assert "function one()" in small
-    whole = trimmed(SCRIPT, ["bar", "globe"])
+    whole = trim(SCRIPT, ["bar", "globe"])
     assert "huge" in whole
 
 
@@ -51,11 +58,11 @@ def test_what_nothing_mentions_goes():
     ["", "var Plotly=1;", SCRIPT.replace("exports:{}", ""), SCRIPT.replace("register", "enrol"), SCRIPT[:-100],
      SCRIPT.replace('"bar"', '"bars"'), SCRIPT.replace("6/2/1}})", "6/2/1})")],
 )  # fmt: skip
-def test_another_shape_is_taken_whole(script, capsys):
+def test_a_script_of_unknown_layout_is_kept_whole(script, capsys):
     with pytest.raises(UnknownShapeError):
-        trimmed(script, ["bar"])
-    assert gzip.decompress(compressed(script, ["bar"])).decode() == script
-    assert "taken whole" in capsys.readouterr().err
+        trim(script, ["bar"])
+    assert gzip.decompress(trim_and_compress(script, ["bar"])).decode() == script
+    assert "cannot be trimmed" in capsys.readouterr().err
 
 
 def test_the_installed_script_becomes_small(tmp_path):
@@ -65,7 +72,7 @@ def test_the_installed_script_becomes_small(tmp_path):
         pytest.skip("Plotly is not installed")
     sizes = []
     for kinds in SCRIPTS.values():
-        small = trimmed(script, kinds)
+        small = trim(script, kinds)
         assert all(f'name:"{kind}"' in small for kind in (*kinds, "scatter"))
         assert not any(f'name:"{kind}"' in small for kind in ("sankey", "scattermap", "surface"))
         sizes.append(len(gzip.compress(small.encode(), 9)))

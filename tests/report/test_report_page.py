@@ -1,4 +1,4 @@
-"""A report is one page that needs nothing else, and shows what it is given."""
+"""A report is one self-contained page that shows its sections."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def library(page: str) -> str:
     return unpacked(data)
 
 
-def test_what_draws_is_there_once_and_fits_the_figures(page):
+def test_plotly_js_is_included_once_and_fits_the_figures(page):
     assert page.count("<script>") == 1
     assert '"scatter3d"' not in library(page)
     space = Figure(300, flat=False)
-    space.add("scatter3d", x=[0.0, 1.0], y=[0.0, 1.0], z=[0.0, 1.0], name="a way")
+    space.add("scatter3d", x=[0.0, 1.0], y=[0.0, 1.0], z=[0.0, 1.0], name="a path")
     moving = figure_html(space, "In space")
     assert '"scatter3d"' in library(render_report("t", [Section("s", moving)]))
     bare = render_report("No figures", [Section("Text", Html("<p>only</p>"))])
@@ -79,13 +79,13 @@ def test_titles_units_and_legends(page):
     assert {t["name"] for t in first["data"]} == {"measured", "predicted", "95 % band", "standing"}
 
 
-def test_it_fits_phones_and_the_dark(page):
+def test_styles_for_phones_and_dark_mode(page):
     assert 'name="viewport"' in page
     assert "prefers-color-scheme: dark" in page
     assert "@media (max-width: 800px)" in page
 
 
-def test_text_is_text(page):
+def test_text_is_escaped(page):
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "&lt;b&gt;" in table_html(["a"], [["<b>"]])
@@ -98,12 +98,12 @@ def test_the_same_sections_give_the_same_bytes(page):
     assert synthetic_report() == page
 
 
-def test_sections_of_one_name_have_places_of_their_own():
+def test_sections_of_the_same_title_get_unique_anchors():
     text = render_report("t", [Section("Joint 1", Html("a")), Section("Joint 1", Html("b")), Section("…", Html("c"))])
     assert re.findall(r'<section id="([^"]+)"', text) == ["joint-1", "joint-1-2", "section"]
 
 
-def test_tables_show_few_digits_and_keep_all():
+def test_tables_show_few_digits_and_all_digits_on_hover():
     made = table_html(
         [TableColumn("mass", "kg", digits=3), "known", "note"], [[1.23456, True, None], [np.nan, False, "x"]]
     )
@@ -132,26 +132,26 @@ def test_spikes_survive_thinning(samples):
     assert {5.0, -7.0} <= set(y[cloud])
 
 
-def test_gaps_do_not_stop_thinning():
+def test_thinning_ignores_nan():
     y = np.full(10_000, np.nan)
     y[5000:] = np.arange(5000.0)
     assert np.nanmax(y[decimate(y)]) == 4999.0
 
 
-def test_white_noise_and_a_sine_are_told_apart():
+def test_autocorrelation_of_white_noise_and_of_a_sine():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=20_000)
     sine = np.sin(2 * np.pi * np.arange(20_000) / 100.0)
     rho = autocorrelation(np.column_stack([noise, sine, np.ones(20_000)]), 100)
     assert np.all(np.abs(rho[1:, 0]) < 4.0 / np.sqrt(20_000))
-    # A full period later the sine is itself again, but for the 100 of 20000 products that are missing.
+    # One period later the sine repeats, except for 100 of 20000 products that are missing.
     assert rho[100, 1] == pytest.approx(1.0 - 100 / 20_000, abs=1e-3)
     assert rho[50, 1] == pytest.approx(-1.0, abs=5e-3)
-    assert np.all(rho[:, 2] == 0.0)  # a constant has no correlation, and no 0/0 either
+    assert np.all(rho[:, 2] == 0.0)  # a constant gives zero, not 0/0
 
 
-def test_a_hum_stands_out_of_noise_at_its_frequency():
-    """White noise of σ at a rate has σ √(2/rate) per √Hz; a sine is a peak where it hums."""
+def test_a_sine_in_noise_is_a_peak_of_the_spectrum():
+    """White noise of standard deviation σ has an amplitude density of σ √(2/rate)."""
     rng = np.random.default_rng(0)
     t = np.arange(40_000) / 200.0
     noise = 0.5 * rng.normal(size=t.size)
@@ -162,7 +162,7 @@ def test_a_hum_stands_out_of_noise_at_its_frequency():
     assert left["y"].max() > 10.0 * np.median(left["y"])
 
 
-def test_a_map_has_the_mean_of_each_cell_and_gaps_where_nothing_was():
+def test_a_map_has_the_mean_of_each_cell_and_gaps_without_samples():
     rng = np.random.default_rng(0)
     q, dq = rng.uniform(-1.0, 1.0, (2, 20_000, 1))
     keep = np.flatnonzero(~((q[:, 0] > 0.5) & (dq[:, 0] > 0.5)))
@@ -180,7 +180,7 @@ def test_correlations_are_those_of_the_covariance():
 
 
 def test_honest_error_bars_follow_the_line():
-    """Shares of all scores, bin by bin, are those of a normal distribution; of 40,000 a bin has at most 20 %, ± 0.2."""
+    """The share of each bin follows the normal distribution; a bin has at most 20 % of 40,000 scores, ± 0.2 %."""
     rng = np.random.default_rng(0)
     figure = z_scores({"seed 0": rng.normal(size=20_000), "seed 1": rng.normal(size=20_000)})
     *bars, line = figure.data
@@ -213,7 +213,7 @@ def test_steps_are_finer_than_a_screen(size):
 
 
 def test_a_usual_run_is_small_and_does_not_need_plotly(tmp_path):
-    """Six axes, one log that was not used for the fit; whoever runs it need not have Plotly."""
+    """A report of six axes and one hold-out log stays below 2 MB and is made without plotly."""
     code = "import sys; sys.modules['plotly'] = None; from steelyard.demo import run_demo; run_demo(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
     written = tmp_path / "run" / "report.html"

@@ -1,4 +1,4 @@
-"""Write data sets in LeRobot's layouts, without LeRobot."""
+"""Writes data sets in the layouts of LeRobot, without LeRobot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 def write_lerobot(
     folder: Path, names: list[str] | None, signals: dict[str, np.ndarray], episodes: int = 1, version: int = 2
 ) -> Path:
-    """The same motion in every episode: `observation.state`, velocity and effort beside an action nobody followed."""
+    """One motion in every episode: `observation.state`, velocity, effort, and an action that is not followed."""
     samples, joints = signals["q"].shape
     fps = round(1.0 / float(signals["t"][1] - signals["t"][0]))
     vectors = {

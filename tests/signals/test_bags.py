@@ -34,7 +34,7 @@ def test_round_trip(tmp_path, storage, bare):
     assert log.meta["start_time"] == states[0]["stamp"]
 
 
-def test_without_stamps_the_time_of_recording_counts(tmp_path):
+def test_without_stamps_the_time_of_recording_is_used(tmp_path):
     signals = motion()
     states = [{**m, "log_time": m["stamp"] + 5, "stamp": 0} for m in joint_states(NAMES, signals)]
     log = read_log(write_bag(tmp_path / "bag", {"/js": states}), chain(*NAMES))
@@ -43,7 +43,7 @@ def test_without_stamps_the_time_of_recording_counts(tmp_path):
 
 
 def test_messages_about_parts_of_the_robot(tmp_path):
-    """A gripper that reports on the same topic neither spoils nor joins the log of the arm."""
+    """A gripper on the same topic does not affect the log of the arm."""
     signals = motion()
     arm = joint_states(NAMES, signals)
     gripper = [{"stamp": m["stamp"] + 1000, "name": ["finger"], "position": [0.0]} for m in arm]
@@ -94,7 +94,7 @@ def test_names_and_values_must_match(tmp_path):
 
 
 def test_messages_of_many_kinds(tmp_path):
-    """Names of any length in any order, signals that come and go: every value stands where it was sent."""
+    """Values are read correctly for names of any length and order and for signals that are present at times."""
     rng = np.random.default_rng(5)
     joints = ["j", "axis_2", "shoulder_é", "elbow"]
     states, sent = [], []

@@ -1,4 +1,4 @@
-"""The filter as products of blocks, against SciPy's recursion and the Butterworth's own formula."""
+"""The blockwise filter compared with SciPy's recursion and with the Butterworth formula."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from steelyard.signals._blockwise import butterworth
 from steelyard.signals.filters import LowPass
 from steelyard.signals.source import ahead
 
-# SciPy's direct form loses digits as the square of the cut-off over the rate: 4e-12 at 5e-4 by a recursion in long
-# doubles, where ours loses 1e-13. Drawn cut-offs are above 2e-3; random walks and the order add one digit.
+# The error of SciPy's direct form grows with the inverse square of the relative cut-off: 4e-12 at 5e-4, by a recursion
+# in long doubles; ours has 1e-13. The random cut-offs are above 2e-3; random walks and the order cost one digit.
 AGREEMENT = 1e-10
 
 
 def walk(samples: int, columns: int, seed: int) -> np.ndarray:
-    """Something with both a trend and noise."""
+    """A signal with a trend and noise."""
     return np.random.default_rng(seed).normal(size=(samples, columns)).cumsum(axis=0)
 
 
@@ -37,7 +37,7 @@ def recursion(x: np.ndarray, low_pass: LowPass) -> np.ndarray:
     end=st.integers(0, 300),
     step=st.one_of(st.integers(1, 90), st.integers(1000, 1100)),
 )
-def test_rows_of_the_filtered_signal_are_those_of_filtering_and_then_decimating(
+def test_selected_rows_equal_filtering_followed_by_decimation(
     samples: int, columns: int, ratio: float, order: int, start: int, end: int, step: int
 ) -> None:
     low_pass = LowPass(100.0 * ratio, 0.01, order)
@@ -49,7 +49,7 @@ def test_rows_of_the_filtered_signal_are_those_of_filtering_and_then_decimating(
     assert np.allclose(found, expected[rows], rtol=0.0, atol=AGREEMENT * np.max(np.abs(expected)))
 
 
-def test_signals_of_one_column_or_none_keep_their_shape() -> None:
+def test_signals_with_one_column_or_none_keep_their_shape() -> None:
     low_pass = LowPass(5.0, 0.01)
     x = walk(500, 1, 0)[:, 0]
     assert np.allclose(low_pass(x), recursion(x, low_pass), rtol=0.0, atol=AGREEMENT * np.max(np.abs(x)))
@@ -59,8 +59,8 @@ def test_signals_of_one_column_or_none_keep_their_shape() -> None:
 
 @pytest.mark.parametrize("order", range(1, 9))
 @pytest.mark.parametrize("ratio", [0.001, 0.03, 0.2, 0.45])
-def test_the_frequency_response_is_the_butterworths(order: int, ratio: float) -> None:
-    """c (z − A)⁻¹ b + d on the unit circle against SciPy's design; both lose digits at low cut-offs, SciPy's more."""
+def test_the_frequency_response_is_that_of_a_butterworth_filter(order: int, ratio: float) -> None:
+    """c (z − A)⁻¹ b + d on the unit circle equals SciPy's design; both are less accurate at low cut-offs."""
     made = butterworth(order, ratio)
     angles = 2.0 * np.pi * np.minimum(ratio * np.array([0.0, 0.3, 0.9, 1.0, 1.1, 2.0]), 0.499)
     _, expected = freqz_sos(butter(order, 2.0 * ratio, output="sos"), worN=angles)
@@ -70,7 +70,7 @@ def test_the_frequency_response_is_the_butterworths(order: int, ratio: float) ->
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("cutoff_hz", [0.5, 5.0, 30.0])
-def test_a_pulse_comes_out_with_the_squared_gain_and_symmetric(order: int, cutoff_hz: float) -> None:
+def test_the_pulse_response_is_symmetric_and_has_the_squared_gain(order: int, cutoff_hz: float) -> None:
     low_pass = LowPass(cutoff_hz, 0.01, order)
     half = 2 * max(low_pass.reach, 100)
     pulse = np.zeros((2 * half + 1, 1))
@@ -80,21 +80,21 @@ def test_a_pulse_comes_out_with_the_squared_gain_and_symmetric(order: int, cutof
     _, gain = freqz_sos(butter(order, 2.0 * cutoff_hz * 0.01, output="sos"), worN=7, whole=False)
     w = np.pi / 7.0 * np.arange(7)
     seen = np.exp(1j * np.outer(w, np.arange(-half, half + 1))) @ response
-    assert np.allclose(seen, np.abs(gain) ** 2, rtol=0.0, atol=1e-9)  # the weight beyond `reach` at most
+    assert np.allclose(seen, np.abs(gain) ** 2, rtol=0.0, atol=1e-9)  # at most the weight beyond `reach`
     beyond = np.abs(np.arange(-half, half + 1)) > low_pass.reach
     assert np.sum(np.abs(response[beyond])) < 1e-9
 
 
-def test_a_line_passes_unchanged_to_its_very_ends() -> None:
-    """Odd reflection goes on with it, and both passes start at rest: a constant and nearly a line are kept."""
+def test_a_line_is_unchanged_up_to_its_ends() -> None:
+    """Odd reflection continues a line, and both passes start in steady state."""
     low_pass = LowPass(5.0, 0.01)
     t = np.arange(1000.0)[:, None]
     assert np.allclose(low_pass(0.0 * t + 3.0), 3.0, rtol=0.0, atol=1e-12)
-    # Where the reflection ends the line bends to a constant; after `memory` samples 1e-4 of that is left.
+    # At the end of the reflection the line becomes constant; after `memory` samples 1e-4 of this change remains.
     assert np.allclose(low_pass(t), t, rtol=0.0, atol=1e-4 * low_pass.memory)
 
 
-def test_things_are_made_one_ahead_in_order_and_errors_come_through() -> None:
+def test_ahead_keeps_the_order_and_raises_errors() -> None:
     made: list[int] = []
 
     def source(stop: int):
@@ -110,5 +110,5 @@ def test_things_are_made_one_ahead_in_order_and_errors_come_through() -> None:
     with pytest.raises(ValueError, match="the end"):
         next(coming)
     assert list(ahead([])) == []
-    first = next(iter(ahead(source(100))))  # the rest is given up without a wait
+    first = next(iter(ahead(source(100))))  # the rest is abandoned without waiting
     assert first == 0

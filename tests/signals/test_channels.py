@@ -1,4 +1,4 @@
-"""Signals beside the motion: temperatures and the wrench of a sensor."""
+"""Further signals: temperatures, and the wrench of a sensor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def written(tmp_path: Path, hole: str = "") -> Path:
     return path
 
 
-def test_recognised_by_name_and_kept_through_splits_and_files(tmp_path: Path) -> None:
+def test_channels_are_recognised_by_name_and_preserved_by_splits_and_files(tmp_path: Path) -> None:
     log = read_log(written(tmp_path), ROBOT)
     np.testing.assert_array_equal(log.channels["wrench"][0], [1, 2, 3, 4, 5, 6])
     np.testing.assert_array_equal(log.channels["temperature"][:, 2], 22 + np.arange(20))
@@ -39,11 +39,11 @@ def test_mapped_columns(tmp_path: Path) -> None:
     log = read_log(written(tmp_path), ROBOT, mapping)
     assert log.channels["temperature"][0].tolist() == [22, 21, 20]
     assert log.channels["wrench"][0].tolist() == [4, 5, 6, 1, 2, 3]
-    with pytest.raises(LogError, match="six in all"):
+    with pytest.raises(LogError, match="must name six columns"):
         read_log(written(tmp_path), ROBOT, {"wrench": ["fx", "fy"]})
 
 
-def test_a_hole_matters_only_in_what_was_asked_for(tmp_path: Path) -> None:
+def test_a_gap_only_matters_in_a_mapped_channel(tmp_path: Path) -> None:
     path = written(tmp_path, hole="nan")
     assert "temperature" not in read_log(path, ROBOT).channels
     with pytest.raises(LogError, match="row 6, column 'temp3'"):

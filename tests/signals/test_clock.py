@@ -1,4 +1,4 @@
-"""A clock is mended where it can be, broken into segments where it cannot, and never bridged."""
+"""A clock is repaired where possible, else split into segments, and gaps are never bridged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import LogError
-from steelyard.signals._clock import mend_clock
+from steelyard.signals._clock import repair_clock
 
 
 def _kinds(clock):
@@ -23,7 +23,7 @@ def test_any_shuffle_of_a_clean_log_is_the_same_log(samples, seed, jitter, start
     rng = np.random.default_rng(seed)
     t = start + 0.01 * (np.arange(samples) + jitter * rng.uniform(-1, 1, samples))
     rows = rng.permutation(samples)
-    clock = mend_clock(t[rows])
+    clock = repair_clock(t[rows])
     np.testing.assert_array_equal(clock.t, t)
     np.testing.assert_array_equal(rows[clock.order], np.arange(samples))
     assert clock.segments == ((0, samples),)
@@ -31,14 +31,14 @@ def test_any_shuffle_of_a_clean_log_is_the_same_log(samples, seed, jitter, start
 
 @given(data=st.data(), samples=st.integers(40, 200))
 @settings(max_examples=60, deadline=None)
-def test_rows_that_come_late_are_sorted(data, samples):
-    """Neighbours swapped here and there, blocks moved: the log is whole again."""
+def test_late_rows_are_sorted(data, samples):
+    """Swapped neighbours and moved blocks are put in order."""
     t = 0.002 * np.arange(samples)
     rows = np.arange(samples)
     for k in data.draw(st.lists(st.integers(0, samples - 2), max_size=8)):
         rows[[k, k + 1]] = rows[[k + 1, k]]
     rows = np.roll(rows, data.draw(st.integers(0, samples - 1)))
-    clock = mend_clock(t[rows])
+    clock = repair_clock(t[rows])
     np.testing.assert_array_equal(clock.t, t)
 
 
@@ -49,12 +49,12 @@ def test_rows_that_come_late_are_sorted(data, samples):
 )
 @settings(max_examples=60, deadline=None)
 def test_gaps_are_never_bridged(lengths, breaks, doubled):
-    """Pieces of a 100 Hz clock with pauses in between: no segment reaches over a pause."""
+    """No segment of a 100 Hz clock with pauses includes a pause."""
     starts = np.cumsum([0.0, *(0.01 * n + pause for n, pause in zip(lengths, breaks, strict=False))])
     t = np.concatenate([s + 0.01 * np.arange(n) for s, n in zip(starts, lengths, strict=False)])
     if doubled:
         t = np.repeat(t, 2)
-    clock = mend_clock(t)
+    clock = repair_clock(t)
     for start, stop in clock.segments:
         assert stop - start >= 10
         assert np.diff(clock.t[start:stop]).max() < 0.011
@@ -65,11 +65,11 @@ def test_gaps_are_never_bridged(lengths, breaks, doubled):
 
 @given(first=st.integers(20, 200), second=st.integers(20, 200), offset=st.floats(0.0, 0.99), back=st.floats(0.3, 1.0))
 @settings(max_examples=60, deadline=None)
-def test_a_clock_that_is_set_back_begins_a_new_segment(first, second, offset, back):
-    """However far it is set back, and wherever between the old samples the new ones fall."""
+def test_a_clock_reset_begins_a_new_segment(first, second, offset, back):
+    """This holds for any size of the reset and any position of the new samples between the old ones."""
     one = 0.01 * np.arange(first)
     two = 0.01 * (np.arange(second) + offset) + (1.0 - back) * one[-1]
-    clock = mend_clock(np.concatenate([one, two]))
+    clock = repair_clock(np.concatenate([one, two]))
     assert clock.segments == ((0, first), (first, first + second))
     np.testing.assert_array_equal(clock.order, np.arange(first + second))
     np.testing.assert_allclose(np.diff(clock.t[first:]), np.diff(two), atol=1e-9)
@@ -79,17 +79,17 @@ def test_a_clock_that_is_set_back_begins_a_new_segment(first, second, offset, ba
 
 def test_duplicates_are_dropped():
     t = 0.001 * np.arange(100)
-    clock = mend_clock(np.insert(t, 50, t[49]), numbers=11)
+    clock = repair_clock(np.insert(t, 50, t[49]), numbers=11)
     np.testing.assert_array_equal(clock.t, t)
     assert clock.dropped.tolist() == [50]
     assert _kinds(clock) == {"duplicate": 1}
     assert clock.findings[0].row == 61
 
 
-def test_one_wild_stamp_is_left_out():
+def test_a_single_wrong_stamp_is_omitted():
     t = 0.001 * np.arange(100)
     t[40] = 3000.0
-    clock = mend_clock(t)
+    clock = repair_clock(t)
     assert len(clock.t) == 99
     assert clock.segments == ((0, 99),)
     assert _kinds(clock)["isolated"] == 1
@@ -97,23 +97,23 @@ def test_one_wild_stamp_is_left_out():
 
 def test_a_lost_packet_is_not_a_gap_but_a_tenth_of_a_second_is():
     t = np.delete(0.01 * np.arange(200), [50, 51, 90])
-    assert mend_clock(t).segments == ((0, 197),)
-    assert len(mend_clock(np.delete(0.01 * np.arange(200), np.arange(100, 110))).segments) == 2
-    assert len(mend_clock(t, gap=0.015).segments) == 3
+    assert repair_clock(t).segments == ((0, 197),)
+    assert len(repair_clock(np.delete(0.01 * np.arange(200), np.arange(100, 110))).segments) == 2
+    assert len(repair_clock(t, gap=0.015).segments) == 3
 
 
 def test_bursts_are_not_gaps():
-    """Stamps given on arrival come in bursts of five; the clock is poor but whole."""
+    """Stamps on arrival, in bursts of five, are not gaps."""
     t = (0.005 * np.arange(100)[:, None] + 1e-4 * np.arange(5)).ravel()
-    clock = mend_clock(t)
+    clock = repair_clock(t)
     assert clock.segments == ((0, 500),)
     assert "jitter" in _kinds(clock)
 
 
-def test_jitter_is_told():
+def test_jitter_is_reported():
     rng = np.random.default_rng(0)
     steps = rng.choice([0.010, 0.012], size=1000, p=[0.7, 0.3])
-    clock = mend_clock(np.cumsum(steps))
+    clock = repair_clock(np.cumsum(steps))
     assert clock.period == pytest.approx(0.010)
     assert clock.jitter.mean == pytest.approx(0.0106, abs=1e-4)
     assert clock.jitter.longest == pytest.approx(0.012)
@@ -125,9 +125,9 @@ def test_jitter_is_told():
         (np.arange(3.0), "only 3 samples"),
         (np.ones(100), "never changes"),
         (np.where(np.arange(100) == 7, np.nan, np.arange(100)), "row 8"),
-        (np.cumsum(np.where(np.arange(60) % 5 == 0, 100.0, 0.001)), "so broken"),
+        (np.cumsum(np.where(np.arange(60) % 5 == 0, 100.0, 0.001)), "breaks after fewer than 10 samples"),
     ],
 )
 def test_hopeless_clocks(t, message):
     with pytest.raises(LogError, match=message):
-        mend_clock(t)
+        repair_clock(t)

@@ -1,4 +1,4 @@
-"""More motors than joints, or fewer: what joints do follows from the motors where it can; and rows with holes."""
+"""Couplings with more or fewer motors than joints, and rows with gaps."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from log_files import chain, columns, motion, write_csv
 
 from steelyard.errors import LogError
 from steelyard.robot.transmission import Transmission
-from steelyard.signals.mounted import as_logged
 from steelyard.signals.read import log_chunks, read_log
+from steelyard.signals.robot_setup import apply_log_setup
 
 ARM = chain("a", "b")
 SIGNALS = motion(samples=200)
-TENDONS = np.array([[1.0, 0.0], [-1.0, 0.5], [0.0, -1.0]])  # three motors pull at two joints
+TENDONS = np.array([[1.0, 0.0], [-1.0, 0.5], [0.0, -1.0]])  # three motors for two joints
 RATIOS = [10.0, 20.0, -5.0]
 
 
 def _motor_log(path, matrix, ratios, tension=0.0):
-    """What motors do while the joints do what SIGNALS say; the torques of more motors than joints are not unique."""
+    """Motor signals for the joint SIGNALS; with more motors than joints the motor torques are not unique."""
     drive = Transmission(matrix)
     rng = np.random.default_rng(3)
     effort = np.linalg.lstsq(matrix.T, SIGNALS["tau"].T, rcond=None)[0].T
@@ -34,14 +34,14 @@ def _motor_log(path, matrix, ratios, tension=0.0):
 
 
 def test_more_motors_than_joints(tmp_path):
-    """Joints' torques do not feel how hard tendons pull against each other: Cᵀ takes that out."""
+    """Antagonistic tendon forces do not affect the joint torques: Cᵀ removes them."""
     path = _motor_log(tmp_path / "run.csv", TENDONS, RATIOS, tension=3.0)
     mapping = {"joints": ["a", "b"], "coupling": TENDONS.tolist(), "gear_ratio": RATIOS, "motors": ["m1", "m2", "m3"]}
     log = read_log(path, ARM, mapping)
     for name in ("q", "dq", "tau"):
         np.testing.assert_allclose(getattr(log, name), SIGNALS[name], atol=1e-12)
     assert not any(finding.kind == "motors_disagree" for finding in log.findings)
-    robot = as_logged(ARM, [log])
+    robot = apply_log_setup(ARM, [log])
     assert robot.transmission is not None
     assert robot.transmission.motors == ("m1", "m2", "m3")
     np.testing.assert_array_equal(robot.transmission.matrix, TENDONS)
@@ -56,13 +56,13 @@ def test_a_robot_with_fewer_joints_than_the_coupling(tmp_path):
 
 
 def test_fewer_motors_than_joints(tmp_path):
-    """One motor that closes two joints of a finger says nothing of where each is, unless it is stated."""
+    """One motor for two joints of a finger does not determine their positions, unless an inverse is stated."""
     finger = [[1.0, 1.0]]
     signals = {"t": SIGNALS["t"], "q": SIGNALS["q"], "tau": SIGNALS["tau"][:, :1]}
     path = write_csv(
         tmp_path / "run.csv", {**columns({k: signals[k] for k in ("t", "q")}), "tau1": signals["tau"][:, 0]}
     )
-    with pytest.raises(LogError, match=r"1 motors do not tell where 2 joints are; state coupling_inverse"):
+    with pytest.raises(LogError, match=r"1 motors do not determine 2 joint positions; state coupling_inverse"):
         read_log(path, ARM, {"coupling": finger, "position": ["q1"], "torque": ["tau1"]})
     sides = {"position": "joint", "velocity": "joint", "torque": "motor"}
     log = read_log(path, ARM, {"coupling": finger, "side": sides, "torque": ["tau1"]})
@@ -76,16 +76,16 @@ def test_fewer_motors_than_joints(tmp_path):
     ("mapping", "words"),
     [
         ({"coupling": [[1, 0], [2, 0], [3, 0]]}, "is singular"),
-        ({"coupling": [[1, 0], [1]]}, "all of one length"),
+        ({"coupling": [[1, 0], [1]]}, "one row per motor, with one number per joint"),
         ({"joints": ["a", "b"], "coupling": [[1, 0, 0], [0, 1, 0]]}, "has 3 columns, but there are 2 joints"),
-        ({"coupling": [[1, 1]], "coupling_inverse": [[1], [1]]}, "is no inverse"),
+        ({"coupling": [[1, 1]], "coupling_inverse": [[1], [1]]}, "is not an inverse"),
         ({"coupling": [[1, 1]], "coupling_inverse": [[1, 0]]}, "is 1 × 2, not 2 × 1"),
         ({"coupling": [[1, 1]], "motors": ["x", "y"]}, "names 2 motors"),
-        ({"motors": ["x"]}, "belongs to a coupling"),
+        ({"motors": ["x"]}, "needs the key coupling"),
         ({"coupling": [[1, 0], [0, 1], [1, 1]], "gear_ratio": [1, 2]}, "has 2 numbers, but there are 3"),
     ],
 )
-def test_couplings_that_cannot_be(tmp_path, mapping, words):
+def test_impossible_couplings_are_refused(tmp_path, mapping, words):
     path = write_csv(tmp_path / "run.csv", columns(SIGNALS))
     with pytest.raises(LogError, match=words):
         read_log(path, ARM, mapping)
@@ -98,9 +98,9 @@ def _with_holes(path, rows):
     return write_csv(path, table)
 
 
-def test_rows_with_holes_are_refused_or_left_out_and_counted(tmp_path):
+def test_rows_with_gaps_are_refused_or_dropped_and_counted(tmp_path):
     path = _with_holes(tmp_path / "run.csv", {"q1": [10, 11], "tau2": [11, 150], "t": [60]})
-    with pytest.raises(LogError, match=r"row 11, column 'q1'.*leave such rows out with nan_rows"):
+    with pytest.raises(LogError, match=r"row 11, column 'q1'.*drop such rows with nan_rows"):
         read_log(path, ARM, {"time": {"rate": 100}})
     log = read_log(path, ARM, {"nan_rows": "drop"})
     assert len(log) == 196
@@ -110,16 +110,16 @@ def test_rows_with_holes_are_refused_or_left_out_and_counted(tmp_path):
     np.testing.assert_array_equal(log.t, SIGNALS["t"][kept])
     np.testing.assert_array_equal(log.tau, SIGNALS["tau"][kept])
     assert log.meta["rows"] == [1, 200]
-    assert len(log.segments) == 1  # a step of three periods is no gap
+    assert len(log.segments) == 1  # a step of three periods is not a gap
 
 
-def test_a_log_without_time_keeps_its_instants_where_rows_are_left_out(tmp_path):
+def test_a_log_without_time_keeps_its_times_when_rows_are_dropped(tmp_path):
     path = _with_holes(tmp_path / "run.csv", {"q1": [10]})
     log = read_log(path, ARM, {"time": {"rate": 100.0}, "nan_rows": "drop"})
     np.testing.assert_allclose(log.t, np.delete(SIGNALS["t"], 10))
 
 
-def test_later_rows_are_called_by_their_numbers_in_the_file(tmp_path):
+def test_messages_have_row_numbers_of_the_file(tmp_path):
     table = {name: x.copy() for name, x in columns(SIGNALS).items()}
     table["q1"][[5, 6]] = np.nan
     table["t"][100:] += 5.0
@@ -127,7 +127,7 @@ def test_later_rows_are_called_by_their_numbers_in_the_file(tmp_path):
     assert next(f.row for f in log.findings if f.kind == "gap") == 101
 
 
-def test_pieces_of_a_log_with_holes(tmp_path):
+def test_pieces_of_a_log_with_gaps(tmp_path):
     path = _with_holes(tmp_path / "run.csv", {"q1": [10, 120], "dq1": [150]})
     pieces = list(log_chunks(path, ARM, {"nan_rows": "drop"}, size=100, overlap=20))
     joined = np.concatenate([piece.q[slice(*piece.meta["core"])] for piece in pieces])

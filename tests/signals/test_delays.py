@@ -1,4 +1,4 @@
-"""Torques that come late by parts of a sample, from robots that Pinocchio moves."""
+"""Torques with delays of fractions of a sample (plants: Pinocchio)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def parameter_error(plant: Plant, log: Log, delay: float) -> float:
 
 
 def check_delay(rate_hz: float, delay: float) -> None:
-    """With the right delay the error is that of a log without one; without it, several times that."""
+    """With the right delay the error equals that of a log without delay; else it is several times larger."""
     plant = Plant(rate_hz)
     log, best = plant.sampled(delay), parameter_error(plant, plant.sampled(), 0.0)
-    # Both logs have the same noise; a quarter allows for the samples at the ends that differ.
+    # Both logs have the same noise; the tolerance allows for different samples at the ends.
     assert parameter_error(plant, log, delay) < 1.25 * best
     assert parameter_error(plant, log, 0.0) > 2.0 * best
 

@@ -1,4 +1,4 @@
-"""Hostile or odd logs end in one sentence, at once, whatever their format: each was found by trying."""
+"""Hostile or odd logs of any format give an error of one sentence at once."""
 
 import contextlib
 import io
@@ -29,12 +29,12 @@ SECONDS, BYTES = 3.0, 100_000_000
 
 
 def refused(make: Callable[[], object], *words: str) -> str:
-    """The one sentence by which a log is refused, without unpacking what it claims to hold."""
+    """The error for a refused log, which must not be unpacked."""
     return refusals.refused(make, *words, error=LogError, seconds=SECONDS, most_bytes=BYTES)
 
 
 def npy(header: str | None = None, data: bytes = b"", array: object = None) -> bytes:
-    """A file of NumPy's: of an array, or with a header of one's own."""
+    """A NumPy file of an array, or with a custom header."""
     if header is None:
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=True)
@@ -106,7 +106,7 @@ def test_an_archive_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     refused(lambda: open_reader(path), "unpacks", "MB")
 
 
-def test_encrypted_members_and_other_ways_to_compress_are_refused(tmp_path: Path) -> None:
+def test_encrypted_members_and_other_compressions_are_refused(tmp_path: Path) -> None:
     path = archive(tmp_path / "log.npz", {"t": npy(array=np.zeros(10))}, zipfile.ZIP_STORED)
     whole = path.read_bytes()
     central = whole.index(b"PK\x01\x02")
@@ -144,7 +144,7 @@ def test_many_or_repeated_columns_are_refused_in_every_format(tmp_path: Path) ->
         refused(lambda n=name: open_reader(tmp_path / n), name, "'q1' appears twice")
 
 
-def test_names_of_columns_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_column_names_that_are_not_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({"abcd": [1.0]}), path)
     path.write_bytes(path.read_bytes().replace(b"abcd", b"abc\xf4"))
@@ -161,7 +161,7 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> 
 
 
 def page_header(unpacked: int, packed: int) -> bytes:
-    """Of a data page of 1,000 numbers, in Thrift's compact protocol: small whole numbers by seven bits and sign."""
+    """The header of a data page of 1,000 numbers in Thrift's compact protocol."""
 
     def number(value: int) -> bytes:
         value, out = 2 * value, b""
@@ -173,8 +173,8 @@ def page_header(unpacked: int, packed: int) -> bytes:
 
 
 @pytest.mark.parametrize("sizes", [(8000, 2**31 - 1), (2**31 - 1, 100)])
-def test_a_parquet_page_that_asks_for_gigabytes_is_refused(tmp_path: Path, sizes: tuple[int, int]) -> None:
-    """Of what its header declares Arrow would make room for, before it looks whether it is there."""
+def test_a_parquet_page_that_declares_gigabytes_is_refused(tmp_path: Path, sizes: tuple[int, int]) -> None:
+    """Arrow would allocate the declared size before it reads the data."""
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({"t": np.arange(1000.0)}), path, use_dictionary=False, compression="snappy")
     start = pq.ParquetFile(path).metadata.row_group(0).column(0).data_page_offset
@@ -187,13 +187,13 @@ def test_a_parquet_page_that_asks_for_gigabytes_is_refused(tmp_path: Path, sizes
     assert pa.default_memory_pool().max_memory() - before < BYTES
 
 
-def test_a_parquet_file_that_counts_one_level_too_many_is_refused(tmp_path: Path) -> None:
-    """Asked for such a column's place, Arrow would end the program."""
+def test_a_parquet_file_with_one_level_too_many_is_refused(tmp_path: Path) -> None:
+    """Arrow would crash on the range of such a column."""
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({"t": np.arange(1000.0)}), path)
     data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
-    counts = b"\x26\x00\xd0\x0f"  # a list of two whole numbers: 0 and 1000
+    counts = b"\x26\x00\xd0\x0f"  # a list of two integers: 0 and 1000
     end = data[-8 - length : -8].replace(counts, b"\x36\x00" + counts[1:])
     assert len(end) == length + 1
     path.write_bytes(data[: -8 - length] + end + len(end).to_bytes(4, "little") + b"PAR1")
@@ -203,7 +203,7 @@ def test_a_parquet_file_that_counts_one_level_too_many_is_refused(tmp_path: Path
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
 def test_pages_of_every_kind_are_read(tmp_path: Path, version: str, compression: str) -> None:
-    """Dictionaries, statistics of texts, checksums, small pages."""
+    """Dictionaries, statistics of text columns, checksums, small pages."""
     rng = np.random.default_rng(0)
     table = pa.table({"t": np.arange(3000.0), "q1": rng.integers(0, 9, 3000) * 1.0, "word": ["long " * 99] * 3000})
     how: dict[str, Any] = {"data_page_version": version, "compression": compression, "write_page_checksum": True}
@@ -235,7 +235,7 @@ def test_odd_clocks_are_refused(tmp_path: Path, column: np.ndarray, words: list[
     refused(lambda: read_log(path, robot), *words)
 
 
-def test_a_signal_that_no_robot_can_have_is_refused_with_its_place() -> None:
+def test_impossible_values_of_a_signal_are_refused_with_their_place() -> None:
     t = np.arange(5.0)
     q = np.zeros((5, 2))
     q[3, 1] = 1e16
@@ -262,13 +262,13 @@ def test_a_saved_log_is_checked_part_by_part(tmp_path: Path, change: dict[str, b
     refused(lambda: load_log(archive(path, {**members, **change})), "log.npz", *words)
 
 
-def test_a_name_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+def test_an_impossible_file_name_is_an_error(tmp_path: Path) -> None:
     refused(lambda: open_reader(tmp_path / ("a" * 5000 + ".csv")), "cannot be read")
     with pytest.raises(RobotError, match="check the path"):
         load_robot(tmp_path / ("a" * 5000 + ".urdf"))
 
 
-def test_a_bag_holds_tables_and_a_short_description(tmp_path: Path) -> None:
+def test_bags_with_views_or_large_metadata_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bag.db3"
     with contextlib.closing(sqlite3.connect(path)) as file:
         file.execute("CREATE TABLE topics (id INTEGER)")
@@ -287,7 +287,7 @@ def test_a_bag_holds_tables_and_a_short_description(tmp_path: Path) -> None:
 
 
 def nested(path: Path, levels: int) -> Path:
-    """A whole log in the uppermost group, and so many groups in each other beside it."""
+    """A complete log in the root group, and deeply nested groups."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(path, "w") as file:
         t = np.arange(40) * 0.01
@@ -300,18 +300,18 @@ def nested(path: Path, levels: int) -> Path:
     return path
 
 
-def test_groups_in_groups_of_hdf5_are_refused_before_they_are_walked(tmp_path: Path) -> None:
+def test_deeply_nested_hdf5_groups_are_refused(tmp_path: Path) -> None:
     robot = builtin("szabo3r")
     assert len(read_log(nested(tmp_path / "flat.h5", 20), robot)) == 40
     deep = nested(tmp_path / "deep.h5", 500)
     refused(lambda: read_log(deep, robot), "deep.h5", "nested deeper than 64 levels", "one group")
 
 
-def test_loops_and_crowds_of_groups_of_hdf5_come_to_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_and_large_numbers_of_hdf5_groups_terminate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     h5py = pytest.importorskip("h5py")
     robot, path = builtin("szabo3r"), nested(tmp_path / "loop.h5", 3)
     with h5py.File(path, "a") as file:
-        file["g/back"] = file["/"]  # a group that holds itself
+        file["g/back"] = file["/"]  # a group that contains itself
         file["g/g/again"] = file["g"]
     assert len(read_log(path, robot)) == 40
     from steelyard.signals.readers import hdf5
@@ -322,8 +322,8 @@ def test_loops_and_crowds_of_groups_of_hdf5_come_to_an_end(tmp_path: Path, monke
 
 @pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-100])
 @pytest.mark.parametrize("what", ["q", "dq", "tau"])
-def test_numbers_whose_squares_vanish_are_zero(what: str, size: float) -> None:
-    """Their ratios would be 0/0; a log of such torques has none."""
+def test_numbers_whose_squares_underflow_become_zero(what: str, size: float) -> None:
+    """Their ratios would be 0/0."""
     from steelyard.check import check_log
 
     robot = builtin("szabo3r")
@@ -336,6 +336,6 @@ def test_numbers_whose_squares_vanish_are_zero(what: str, size: float) -> None:
     assert check_log(robot, log).to_json()
 
 
-def test_numbers_that_are_small_and_no_more_stay() -> None:
+def test_other_small_numbers_are_unchanged() -> None:
     small = np.full((3, 1), 1e-50)
     assert np.array_equal(Log(("a",), np.arange(3.0), small).q, small)

@@ -1,4 +1,4 @@
-"""A mapping means what it says, computed by hand, and a wrong one is refused with its place named."""
+"""Mappings compared with manual computations; wrong ones are refused with the place of the mistake."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ARM = chain("a", "b")
 
 @pytest.fixture
 def raw(tmp_path):
-    """A file with t, q, dq, tau of two joints, and what it holds."""
+    """A file with t, q, dq, tau of two joints, and its content."""
     signals = motion()
     return write_parquet(tmp_path / "run.parquet", columns(signals)), signals
 
 
-def test_the_same_mapping_in_three_languages(tmp_path):
+def test_the_same_mapping_in_three_file_formats(tmp_path):
     (tmp_path / "m.toml").write_text(
         'joints = ["a", "b"]\ntime = "t"\nposition = "q{}"\ntorque_constants = [2, "-pi/2"]\n'
         '[units]\nposition = "deg"\n[window]\nrun = [2, 9]\n'
@@ -72,7 +72,7 @@ def test_units(tmp_path):
     np.testing.assert_allclose(log.q[1], [np.pi / 180, 1e-3])
     np.testing.assert_allclose(log.dq[0], [2 * np.pi / 60, 1e-3])
     np.testing.assert_allclose(log.tau[0], [3e-3, 3e3])
-    with pytest.raises(LogError, match="position of joint 'b', which is prismatic, cannot be in deg"):
+    with pytest.raises(LogError, match="position of the prismatic joint 'b' cannot be in deg"):
         read_log(
             tmp_path / "run.csv", chain("a", "b", slides=("b",)), mapping | {"units": {"time": "ms", "position": "deg"}}
         )
@@ -93,7 +93,7 @@ def test_currents_become_torques(tmp_path):
     assert "torque_is_current" in {finding.kind for finding in bare.findings}
 
 
-def test_constants_ask_for_currents_where_a_file_has_both(tmp_path):
+def test_torque_constants_select_currents_if_a_file_has_both(tmp_path):
     table = columns(motion()) | {"i1": np.ones(50), "i2": np.ones(50)}
     path = write_parquet(tmp_path / "run.parquet", table)
     np.testing.assert_array_equal(read_log(path, ARM, {"torque_constants": 3.0}).tau, np.full((50, 2), 3.0))
@@ -120,7 +120,7 @@ def test_motor_side(raw):
 
 
 def test_a_coupled_wrist(tmp_path):
-    """Motor 6 of a Stäubli TX40 turns by 32 (q5 + q6): the joints follow from the motors, and power is kept."""
+    """Motor 6 of a Stäubli TX40 turns by 32 (q5 + q6); the conversion preserves power."""
     n = np.array([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
     rq, rt = np.diag(n), np.diag(n)
     rq[5, 4], rt[4, 5] = 32.0, 32.0
@@ -170,7 +170,7 @@ def test_joints_are_put_in_the_robots_order(raw):
     assert "extra_joints" in {finding.kind for finding in one.findings}
 
 
-def test_what_is_told_to_the_caller(raw):
+def test_statements_for_the_caller_are_in_the_meta_data(raw):
     path, _ = raw
     log = read_log(path, ARM, {"gravity": [0, 9.81, 0], "torque_used": ["b"], "velocity": False})
     assert log.meta["gravity"] == [0.0, 9.81, 0.0]
@@ -193,14 +193,14 @@ def test_what_is_told_to_the_caller(raw):
         ({"side": "left"}, "side: 'left' is not known; write one of motor, joint"),
         ({"coupling": [[1, 0], [1, 0]]}, "coupling: is singular"),
         ({"coupling": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}, "coupling has 3 columns, but there are 2 joints"),
-        ({"coupling": [[1, 0], [1]]}, "coupling: write one row per motor, all of one length"),
+        ({"coupling": [[1, 0], [1]]}, "coupling: write one row per motor, with one number per joint"),
         ({"units": {"position": "degree"}}, "no unit of position 'degree'. Did you mean 'deg'"),
         ({"units": {"speed": "m/s"}}, "units: unknown key 'speed'"),
-        ({"sign": [1, 2]}, "a sign is 1 or -1"),
+        ({"sign": [1, 2]}, "a sign must be 1 or -1"),
         ({"gravity": [0, 0]}, "gravity: has 2 numbers, not 3"),
         ({"torque_used": ["c"]}, "no joint 'c'"),
-        ({"window": [0, 10]}, "the first row being 1"),
-        ({"window": [10, 5]}, "the last row, 5, comes before the first, 10"),
+        ({"window": [0, 10]}, "counted from 1"),
+        ({"window": [10, 5]}, "the last row, 5, is before the first, 10"),
         ({"window": {"run": [1, 2, 3]}}, "window: run: has 3 numbers, not 2"),
         ({"window": [1, 51]}, r"the window \[1, 51\] ends after the last row, 50"),
         ({"window": [1, 5]}, "only 5 samples"),

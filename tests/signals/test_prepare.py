@@ -33,14 +33,14 @@ def test_a_low_pass_run_both_ways_has_the_squared_gain_and_no_delay(frequency: f
     x = wave(frequency)[0]
     # Gain of a digital Butterworth: 1/√(1 + (tan πfh / tan πf_c h)^2n), squared by the second pass.
     ratio = np.tan(np.pi * frequency * PERIOD) / np.tan(np.pi * 5.0 * PERIOD)
-    inner = slice(800, -800)  # far from both ends
+    inner = slice(800, -800)  # away from both ends
     assert np.allclose(low_pass(x)[inner], x[inner] / (1.0 + ratio ** (2 * order)), atol=2e-4)
 
 
 @pytest.mark.parametrize("how", ["central", "savgol", "spline", "fourier"])
 def test_derivatives_of_a_sine_are_its_cosine(how: str) -> None:
     q, dq, _ = wave(0.5)
-    # Central differences err by (wh)²/6, the seven-point parabola by four times more; the others far less.
+    # The error of central differences is (wh)²/6, that of the seven-point parabola four times larger, others smaller.
     tolerance = {"central": 2e-4, "savgol": 2e-3, "spline": 1e-5, "fourier": 1e-10}[how]
     inner = slice(5, -5)
     assert np.max(np.abs(derivative(q, PERIOD, how)[inner] - dq[inner])) < tolerance * np.pi  # type: ignore[arg-type]
@@ -56,15 +56,15 @@ def test_a_smoothing_spline_differentiates_noisy_samples_better_than_differences
 
 
 def test_periods_are_averaged() -> None:
-    """Noise of the mean of 12 periods is √12 times smaller; the motion stays."""
+    """The noise of the mean of 12 periods is √12 times smaller."""
     rng = np.random.default_rng(4)
     q = wave(0.4)[0]
     noisy = q + 0.01 * rng.normal(size=q.shape)
     mean = average_periods(log_of(noisy, None), 2.5)
-    assert mean.meta["periods_averaged"] == 11  # 30 s less the last sample
+    assert mean.meta["periods_averaged"] == 11  # 30 s minus the last sample
     assert len(mean) == 250
     assert np.std(mean.q - q[:250]) == pytest.approx(0.01 / np.sqrt(11), rel=0.15)
-    for period, words in ((40.0, "no whole period"), (0.01, "only 1 samples"), (-1.0, "positive")):
+    for period, words in ((40.0, "shorter than a period"), (0.01, "only 1 samples"), (-1.0, "positive")):
         with pytest.raises(LogError, match=words):
             average_periods(log_of(noisy, None), period)
 
@@ -77,25 +77,25 @@ def test_the_band_of_a_motion_is_found_under_encoder_noise() -> None:
 
 
 @pytest.mark.parametrize("line", [30.0, 45.0])
-def test_a_line_far_above_the_motion_does_not_move_the_band(line: float) -> None:
-    """Of 1 % of the amplitude at 100 times the frequency: as much velocity as the motion's."""
+def test_a_spectral_line_far_above_the_motion_does_not_change_the_band(line: float) -> None:
+    """With 1 % of the amplitude at 100 times the frequency, its velocity equals that of the motion."""
     q = wave(0.4)[0]
     assert motion_band(q + 0.01 * wave(line)[0], PERIOD) == pytest.approx(motion_band(q, PERIOD), abs=0.05)
 
 
-def test_the_fastest_joint_that_moves_gives_the_band() -> None:
+def test_the_fastest_moving_joint_gives_the_band() -> None:
     still = 1e-4 * np.random.default_rng(6).normal(size=(len(T), 1))
     both = np.hstack([wave(0.1)[0], 0.2 * wave(1.2)[0], still])
     assert motion_band(both, PERIOD) == pytest.approx(1.2, abs=0.1)
 
 
-def test_the_prepared_motion_is_the_true_one() -> None:
+def test_the_prepared_motion_agrees_with_the_truth() -> None:
     q, dq, ddq = wave(0.5)
     (motion,) = prepare(log_of(q, None), Preparation(), 8.0)
     keep = motion.keep
     assert motion.velocity == "differentiated"
     assert np.max(np.abs(motion.dq[keep] - dq[keep])) < 1e-3 * np.pi
-    assert np.max(np.abs(motion.ddq[keep] - ddq[keep])) < 5e-3 * np.pi**2  # most of it at the ends
+    assert np.max(np.abs(motion.ddq[keep] - ddq[keep])) < 5e-3 * np.pi**2  # mostly at the ends
 
 
 def test_a_measured_velocity_is_used_where_it_is_better() -> None:
@@ -111,7 +111,7 @@ def test_a_measured_velocity_is_used_where_it_is_better() -> None:
 
 
 def test_nothing_is_filtered_across_a_gap() -> None:
-    """A step hidden in a gap leaves no trace in either piece."""
+    """A step during a gap does not affect the pieces."""
     q, _, _ = wave(0.5)
     stepped = np.concatenate([q[:1500], q[1500:] + 100.0])
     t = np.concatenate([T[:1500], T[1500:] + 5.0])
@@ -135,7 +135,7 @@ def test_the_cut_off_follows_the_motion() -> None:
     slow, fast = (chosen_cutoff([log_of(wave(f)[0], None)], Preparation()) for f in (0.2, 0.6))
     assert fast == pytest.approx(3.0 * slow, rel=0.1)
     assert chosen_cutoff([log_of(wave(0.2)[0], None)], Preparation(cutoff_hz=7.0)) == 7.0
-    with pytest.raises(LogError, match="Nothing moves"):
+    with pytest.raises(LogError, match="No joint moves"):
         chosen_cutoff([log_of(np.zeros((3000, 1)), None)], Preparation())
 
 
@@ -149,8 +149,8 @@ def test_impossible_filters_are_refused() -> None:
 
 
 @pytest.mark.parametrize("shift", [-0.5, -0.2, 0.3, 0.5])
-def test_a_sine_is_shifted_by_a_part_of_a_sample(shift: float) -> None:
-    """Ten samples per period: the polynomial's error is below 1e-4 there, and falls with the seventh power."""
+def test_a_sine_is_shifted_by_a_fraction_of_a_sample(shift: float) -> None:
+    """With ten samples per period the polynomial's error is below 1e-4; it falls with the seventh power."""
     q, late = wave(10.0)[0], wave(10.0, T - shift * PERIOD)[0]
     assert np.max(np.abs(earlier(q, shift) - late)[4:-4]) < 1e-4
     line = np.arange(20.0)[:, None]
@@ -158,14 +158,14 @@ def test_a_sine_is_shifted_by_a_part_of_a_sample(shift: float) -> None:
 
 
 @pytest.mark.parametrize("delay", [0.003, 0.013, -0.017])
-def test_a_delay_moves_the_motion_and_not_the_torque(delay: float) -> None:
+def test_a_delay_shifts_the_motion_and_not_the_torque(delay: float) -> None:
     q, _, _ = wave(0.5)
     tau = np.random.default_rng(0).normal(size=q.shape)
     (motion,) = prepare(Log(("a",), T, q, tau=tau), Preparation(delay=delay), 10.0)
     inner = slice(100, -100)
     for name, expected in zip(("q", "dq", "ddq"), wave(0.5, motion.t), strict=True):
-        # Central differences of 100 samples per π rad/s err by (ωh)²/6, twice for the acceleration.
+        # The error of central differences is (ωh)²/6, twice that for the acceleration.
         assert np.max(np.abs(getattr(motion, name) - expected)[inner]) < 5e-4 * np.pi**2, name
-    # Each measured torque stands beside the motion of `delay` before its stamp.
+    # Each measured torque belongs to the motion at its stamp minus `delay`.
     stamps = motion.t + delay
     assert np.array_equal(motion.tau, tau[np.round(stamps / PERIOD).astype(int)])

@@ -1,4 +1,4 @@
-"""Every preset reads a table with the names that its recorder's maker publishes, in the recorder's units."""
+"""Every preset reads a table with the published names and units of its recorder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _spread(name: str, x: np.ndarray) -> dict[str, np.ndarray]:
     return {name.format(k, k + 1, ARM.joint_names[k]): x[:, k] for k in range(x.shape[1])}
 
 
-# The columns as the makers' own programs name them ({0}: from 0, {1}: from 1, {2}: by name), with what they hold.
+# Columns by the names of the makers' programs ({0}: from 0, {1}: from 1, {2}: by name), and their signals.
 RECORDED = {
     "ur-rtde": [("timestamp", 1.0), ("actual_q_{0}", 1.0), ("actual_qd_{0}", 1.0), ("actual_current_{0}", 1.0)],
     "franka": [("time", 1e3), ("state.q[{0}]", 1.0), ("state.dq[{0}]", 1.0), ("state.tau_J[{0}]", 1.0)],
@@ -50,7 +50,7 @@ def _recorded(path: Path, name: str) -> Path:
         if entry is not None:
             column, size = entry
             table |= {column: SIGNALS[signal] * size} if signal == "t" else _spread(column, SIGNALS[signal] * size)
-    table |= _spread("cmd.q_d[{0}]", SIGNALS["q"] + 1.0)  # what was asked for is not what was done
+    table |= _spread("cmd.q_d[{0}]", SIGNALS["q"] + 1.0)  # commanded signals are not used
     return write_csv(path, table)
 
 
@@ -67,7 +67,7 @@ def test_a_table_with_the_names_of_the_recorder(tmp_path, name):
             np.testing.assert_allclose(log.tau, SIGNALS["tau"], atol=1e-12)
 
 
-def test_every_preset_is_tried_here_and_on_the_page():
+def test_every_preset_is_tested_here_and_documented():
     page = (Path(__file__).parents[2] / "docs" / "guides" / "formats.md").read_text(encoding="utf-8")
     assert set(PRESETS) == {*RECORDED, "lerobot"}
     for name, preset in PRESETS.items():
@@ -84,7 +84,7 @@ def test_the_preset_of_lerobot(tmp_path):
     np.testing.assert_allclose(log.tau, SIGNALS["tau"], atol=1e-12)
 
 
-def test_what_is_stated_beats_the_preset(tmp_path):
+def test_the_mapping_has_priority_over_its_preset(tmp_path):
     path = _recorded(tmp_path / "run.csv", "doosan")
     stated = {"preset": "doosan", "units": {"velocity": "rad/s"}, "torque": False, "sign": {"position": -1}}
     log = read_log(path, ARM, stated)
@@ -95,7 +95,7 @@ def test_what_is_stated_beats_the_preset(tmp_path):
 
 def test_presets_that_do_not_fit_or_do_not_exist(tmp_path):
     path = _recorded(tmp_path / "run.csv", "franka")
-    with pytest.raises(LogError, match=r"'kinova' expects columns such as 'actuators\[0\].position'"):
+    with pytest.raises(LogError, match=r"'kinova' expects 6 columns such as 'actuators\[0\].position'"):
         read_log(path, ARM, "kinova")
     with pytest.raises(LogError, match=r"no preset 'frank'.*Did you mean 'franka'"):
         read_log(path, ARM, "frank")

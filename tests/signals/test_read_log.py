@@ -1,4 +1,4 @@
-"""Logs in common layouts are understood without a mapping, and bad ones are refused with the place named."""
+"""Logs in common layouts are read without a mapping; bad ones are refused with the place of the fault."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_single_joint_needs_no_number(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz"])
-def test_what_was_saved_is_read(tmp_path, suffix):
+def test_saved_logs_are_read(tmp_path, suffix):
     signals = motion()
     Log(("b", "a"), **signals).save(tmp_path / f"run.{suffix}")
     log = read_log(tmp_path / f"run.{suffix}", ARM if suffix == "npz" else chain("b", "a"))
@@ -57,7 +57,7 @@ def test_without_time_a_rate_is_needed(tmp_path):
     table = columns(motion())
     del table["t"]
     path = write_parquet(tmp_path / "run.parquet", table)
-    with pytest.raises(LogError, match="no column holds the time"):
+    with pytest.raises(LogError, match="no column with the time"):
         read_log(path, ARM)
     log = read_log(path, ARM, {"time": {"rate": 5000}}, rows=(11, 30))
     np.testing.assert_allclose(log.t, np.arange(10, 30) / 5000)
@@ -86,8 +86,8 @@ def test_a_window_and_rows(tmp_path):
         read_log(path, ARM, rows=(5, 4))
 
 
-def test_a_clock_with_everything_wrong(tmp_path):
-    """Shuffled neighbours, a duplicate, a pause: signals follow their stamps, and the pause stays open."""
+def test_a_clock_with_several_faults(tmp_path):
+    """Shuffled neighbours, a duplicate and a pause: signals are sorted with their stamps, the pause is not bridged."""
     signals = motion(samples=200)
     keep = np.r_[0:80, 120:200]
     rows = keep.copy()
@@ -102,8 +102,8 @@ def test_a_clock_with_everything_wrong(tmp_path):
     assert load_log(tmp_path / "mended.npz").segments == log.segments
 
 
-def test_segments_must_be_the_whole_log():
-    with pytest.raises(ShapeError, match="do not follow one another"):
+def test_segments_must_cover_the_log():
+    with pytest.raises(ShapeError, match="are not consecutive"):
         Log(("a", "b"), **motion(), segments=((0, 10), (20, 50)))
 
 
@@ -113,7 +113,7 @@ def test_segments_must_be_the_whole_log():
         (lambda t: t.pop("q2"), "1 position columns .q1., but 2 joints: a, b"),
         (lambda t: t.update(q3=t["q1"]), "3 position columns .*, but 2 joints"),
         (lambda t: t.update(q4=t.pop("q2")), "position column number 2 is missing"),
-        (lambda t: (t.pop("q1"), t.pop("q2")), "no column holds the joints' positions"),
+        (lambda t: (t.pop("q1"), t.pop("q2")), "no columns with joint positions"),
         (lambda t: t.pop("tau2"), "1 torque columns"),
         (lambda t: t.update(t=np.full(50, 3.0)), "the time never changes"),
         (lambda t: t["dq2"].__setitem__(6, np.nan), "row 7, column 'dq2'"),
@@ -131,7 +131,7 @@ def test_bad_logs_say_where(tmp_path, change, message):
     assert "bad.parquet" in str(caught.value)
 
 
-def test_torque_that_is_always_zero_is_told(tmp_path):
+def test_zero_torque_is_reported(tmp_path):
     table = columns(motion()) | {"tau2": np.zeros(50)}
     log = read_log(write_parquet(tmp_path / "run.parquet", table), ARM)
     assert [(f.kind, f.message) for f in log.findings] == [
@@ -145,11 +145,11 @@ def test_torque_that_is_always_zero_is_told(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize(("size", "overlap"), [(100, 0), (100, 7), (350, 20), (5000, 10)])
-def test_chunks_share_out_the_log(tmp_path, suffix, size, overlap):
+def test_pieces_cover_the_log(tmp_path, suffix, size, overlap):
     signals = motion(samples=1030)
     table = columns(signals)
     rows = np.arange(1030)
-    rows[[99, 100]] = rows[[100, 99]]  # late rows across the border of two chunks
+    rows[[99, 100]] = rows[[100, 99]]  # late rows across the border of two pieces
     if overlap == 0:
         rows = np.arange(1030)
     table = {name: x[rows] for name, x in table.items()}

@@ -1,4 +1,4 @@
-"""Every registered format streams what it holds, names the row of what it cannot read, and may come from outside."""
+"""Every registered format is read in blocks, and errors name the row; other packages can add formats."""
 
 from __future__ import annotations
 
@@ -95,23 +95,23 @@ WRITERS = {
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Blocks so short that a small file has many, and a bag that is not kept."""
+    """Short blocks, so that a small file has many, and a bag without cache."""
     monkeypatch.setattr(csv, "PIECE_BYTES", 5000)
     monkeypatch.setattr(npz, "ROWS", 64)
     monkeypatch.setattr(_arrays, "ROWS", 64)
     monkeypatch.setattr(parquet, "BATCH", 100)
     monkeypatch.setattr(bags, "MESSAGES", 64)
-    monkeypatch.setattr(bags, "KEPT", 100)
+    monkeypatch.setattr(bags, "MOST_CACHED", 100)
 
 
-def test_every_format_is_tried_here():
+def test_every_format_is_tested_here():
     assert set(READERS) <= {name.split()[0] for name in WRITERS}
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize(("size", "overlap"), [(100, 0), (300, 20)])
-def test_pieces_are_the_log(tmp_path, name, size, overlap):
+def test_pieces_equal_the_log(tmp_path, name, size, overlap):
     path = WRITERS[name](tmp_path)
     whole = read_log(path, ARM, rows=(5, 1030))
     pieces = list(log_chunks(path, ARM, {"window": [5, 1030]}, size, overlap))
@@ -120,7 +120,7 @@ def test_pieces_are_the_log(tmp_path, name, size, overlap):
     for signal in ("t", "q", "dq", "tau"):
         joined = np.concatenate([getattr(piece, signal)[core] for piece, core in zip(pieces, cores, strict=True)])
         np.testing.assert_array_equal(joined, getattr(whole, signal))
-        # A bag's clock counts nanoseconds, so that its time is rounded to them.
+        # The time of a bag is rounded to nanoseconds.
         wanted = SIGNALS[signal][4:] - (SIGNALS["t"][4] - whole.t[0] if signal == "t" else 0.0)
         np.testing.assert_allclose(joined, wanted, rtol=0, atol=1e-9 if signal == "t" else 0.0)
     assert [piece.meta["rows"][0] for piece in pieces[:2]] == [5, 5 + size - overlap]
@@ -128,10 +128,10 @@ def test_pieces_are_the_log(tmp_path, name, size, overlap):
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_long_file_of_any_format_is_not_held(tmp_path, monkeypatch, name):
+def test_a_long_file_of_any_format_is_read_in_pieces(tmp_path, monkeypatch, name):
     path = WRITERS[name](tmp_path)
     assert not isinstance(open_log(path, ARM), LogFile)
-    monkeypatch.setattr(source, "ROWS_IN_MEMORY", 900)  # the estimate of a text may be a few per cent wrong
+    monkeypatch.setattr(source, "ROWS_IN_MEMORY", 900)  # the estimate for text may be wrong by a few percent
     monkeypatch.setattr(source, "PIECE_ROWS", 200)
     long = open_log(path, ARM)
     assert isinstance(long, LogFile)
@@ -141,9 +141,9 @@ def test_a_long_file_of_any_format_is_not_held(tmp_path, monkeypatch, name):
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("odd", ["1.5", "", "NULL", "nan", "-inf", "1e400", "word", "9007199254740993", "2026-11-15"])
-def test_a_text_reads_alike_in_pieces_and_at_once(tmp_path, monkeypatch, odd):
-    """What a piece holds does not depend on what the pieces before it held."""
-    stamps = 10**18 + np.arange(2000)  # nanoseconds, which do not fit a float
+def test_a_text_gives_the_same_in_pieces_and_at_once(tmp_path, monkeypatch, odd):
+    """A piece does not depend on the previous ones."""
+    stamps = 10**18 + np.arange(2000)  # nanoseconds, which exceed the precision of a float
     lines = ["t,x,y", *(f"{t},{k},{k / 7!r}" for k, t in enumerate(stamps))]
     lines[1500] = f"{stamps[1499]},{odd},{odd}"
     path = tmp_path / "run.csv"
@@ -163,7 +163,7 @@ def test_a_text_reads_alike_in_pieces_and_at_once(tmp_path, monkeypatch, odd):
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("window", [None, (5, 1000)])
-def test_a_long_file_is_split_without_being_held_or_parsed_twice(tmp_path, monkeypatch, name, window):
+def test_a_long_file_is_split_in_pieces_and_parsed_once(tmp_path, monkeypatch, name, window):
     path = WRITERS[name](tmp_path)
     monkeypatch.setattr(source, "PIECE_ROWS", 200)
     long = LogFile(path, ARM, {"window": list(window)} if window else None)
@@ -172,14 +172,14 @@ def test_a_long_file_is_split_without_being_held_or_parsed_twice(tmp_path, monke
     read = long.reader.blocks
     monkeypatch.setattr(long.reader, "blocks", lambda columns, start=0: passes.append(start) or read(columns, start))
     head, tail = long.split(0.3)
-    for number in (1, 2):  # the second time the file is opened anew
+    for number in (1, 2):  # the second pass opens the file again
         first, last = list(head.pieces()), list(tail.pieces())
         assert len(passes) == number
         assert sum(len(piece) for piece in last) == pytest.approx(0.3 * len(whole), abs=1)
         assert max(len(piece) for piece in [*first, *last]) <= 300
         joined = np.concatenate([piece.q for piece in [*first, *last]])
         np.testing.assert_array_equal(joined, whole.q)
-    again = list(tail.pieces())  # by itself
+    again = list(tail.pieces())  # separately
     np.testing.assert_array_equal(np.concatenate([piece.q for piece in again]), joined[-sum(map(len, again)) :])
     assert len(passes) == 3
 
@@ -214,7 +214,7 @@ def test_a_bad_cell_late_in_a_text_is_named(tmp_path, cell, message):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_whole_numbers_at_first_and_fractions_later(tmp_path):
-    """The first piece of text looks like whole numbers; the later ones must not be cut down to them."""
+    """The first piece of text has integers; later fractions must not be truncated."""
     path = tmp_path / "run.csv"
     values = [str(k) if k < 2000 else f"{k}.5" for k in range(3000)]
     path.write_text("t,q1\n" + "".join(f"{k},{value}\n" for k, value in enumerate(values)))
@@ -226,7 +226,7 @@ def test_time_stamps_that_end_in_the_middle_are_named(tmp_path):
     path = tmp_path / "run.csv"
     stamps = [f"2024-01-01 00:{k // 60:02d}:{k % 60:02d}" if k < 600 else "" for k in range(1200)]
     path.write_text("t,q1\n" + "".join(f"{stamp},{k}.5\n" for k, stamp in enumerate(stamps)))
-    with pytest.raises(LogError, match="row 601, column 't': no time"):
+    with pytest.raises(LogError, match="row 601, column 't': the time is missing"):
         read_log(path, chain("a"))
 
 
@@ -245,7 +245,7 @@ def test_nothing_is_imported_before_a_file_of_its_kind_is_read():
 
 
 class PairsReader(LogReader):
-    """A format of another package: binary pairs of numbers, time and position."""
+    """A format of another package: binary pairs of time and position."""
 
     suffixes = (".pairs",)
     description = "pairs of doubles"
@@ -258,7 +258,7 @@ class PairsReader(LogReader):
 
 
 def test_formats_of_other_packages(tmp_path, monkeypatch):
-    """One plug-in brings a format, another is broken: the first works, the second is told in a sentence."""
+    """One plug-in adds a format, another one is broken: the first works, the second gives an error."""
     points = [
         EntryPoint("broken", "steelyard_that_is_not_there:Reader", "steelyard.readers"),
         EntryPoint("pairs", f"{__name__}:PairsReader", "steelyard.readers"),
@@ -276,11 +276,11 @@ def test_formats_of_other_packages(tmp_path, monkeypatch):
     np.testing.assert_array_equal(log.q[:, 0], np.sin(t))
     assert len(read_log(write_csv(tmp_path / "run.csv", columns(SIGNALS)), ARM)) == 1030
     (tmp_path / "run.odd").write_bytes(b"odd")
-    with pytest.raises(LogError, match=r"known are .*\.pairs"):
+    with pytest.raises(LogError, match=r"known formats are .*\.pairs"):
         read_log(tmp_path / "run.odd", ARM)
 
 
-def test_the_page_on_logs_tells_of_every_format():
+def test_the_page_on_logs_describes_every_format():
     page = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
     for kind in READERS.values():
         assert kind.description in page

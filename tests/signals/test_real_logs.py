@@ -1,4 +1,4 @@
-"""Logs of real robots, read with the mappings that their descriptions call for."""
+"""Logs of real robots, read with the mappings of their descriptions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ gravity = [0, 0, -9.81]
 
 
 def test_ur10e_with_a_broken_beginning(tmp_path):
-    """Two rows of this run carry stamps of an hour before and cut off the row above; all three are left out."""
+    """Two rows of this run have stamps of an hour before and isolate the row above; all three are omitted."""
     log = _log(tmp_path, "ur10e", "ident__20_02_19_15harm50secLoad.parquet", "torque_constants = 10")
     assert len(log) == 6096
     assert "isolated" in {finding.kind for finding in log.findings}
@@ -51,7 +51,7 @@ def test_ur10e_with_a_broken_beginning(tmp_path):
 
 def test_panda(tmp_path):
     log = _log(tmp_path, "panda_gaz", "trajectory_1.parquet", 'position = "q{}"\ntorque = "tau{}"\n')
-    # Of 20544 rows some repeat the row before: two clocks.
+    # Some of 20544 rows repeat the previous one, because of two clocks.
     assert next(f.count for f in log.findings if f.kind == "repeated") == 1120
     assert log.q.shape == (19424, 7)
     assert log.meta["period"] == pytest.approx(1e-3, rel=1e-6)
@@ -60,8 +60,8 @@ def test_panda(tmp_path):
     assert "jitter" in {finding.kind for finding in log.findings}
 
 
-def test_tx40_as_its_motors_saw_it(tmp_path):
-    """The motor-side log that the file was made from, made again, reads back as the file."""
+def test_tx40_on_the_motor_side(tmp_path):
+    """A motor-side log, computed from the file, gives the joint-side signals of the file."""
     n = np.array([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
     folder = real_logs("staubli_tx40")
     raw = read_table(folder / "trajectory.parquet", stop=2000)

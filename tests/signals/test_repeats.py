@@ -1,4 +1,4 @@
-"""Rows that repeat the row before: found, dropped, told; a robot that stands loses nothing."""
+"""Repeated rows are found, dropped and reported; a standing robot loses no rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kinds(log: Log) -> set[str]:
     return {f.kind for f in log.findings}
 
 
-def test_a_log_that_holds_every_row_three_times_is_the_plain_log() -> None:
+def test_a_log_with_every_row_three_times_gives_the_plain_log() -> None:
     t, q, dq, tau = noisy_motion()
     plain = log_of(q, tau, t, dq)
     times = (t[:, None] + np.arange(3) / (3.0 * RATE)).ravel()
@@ -55,8 +55,8 @@ def test_a_log_that_holds_every_row_three_times_is_the_plain_log() -> None:
     np.testing.assert_allclose(a.ddq[a.keep], b.ddq[b.keep], atol=1e-6)
 
 
-def test_two_clocks_that_beat_leave_the_clock_of_the_distinct_rows() -> None:
-    """A logger at 97 Hz asks a robot that answers at 75 Hz: each answer has the time at which it was first seen."""
+def test_two_beating_clocks_give_the_clock_of_distinct_rows() -> None:
+    """A logger at 97 Hz, a robot at 75 Hz: each answer has the time of its first row."""
     t, q, dq, tau = noisy_motion(3000, 75.0)
     asked = np.arange(0.0, t[-1], 1.0 / 97.0)
     answer = np.searchsorted(t, asked, side="right") - 1
@@ -69,7 +69,7 @@ def test_two_clocks_that_beat_leave_the_clock_of_the_distinct_rows() -> None:
     assert np.max(np.abs(np.diff(found.t))) < 2.1 / 97.0
 
 
-def test_a_robot_that_stands_in_a_log_without_noise_loses_nothing() -> None:
+def test_a_standing_robot_in_a_log_without_noise_loses_no_rows() -> None:
     t = np.arange(5000) / RATE
     going = np.clip(t - 4.0, 0.0, 2.0)
     q = np.column_stack([1.0 - np.cos(np.pi * going), 0.3 * going**2 * (2.0 - going) ** 2])
@@ -90,26 +90,26 @@ def test_a_logger_that_stops_while_the_robot_moves_cuts_the_log() -> None:
     assert found.t[2000] == t[2100]
 
 
-def test_a_velocity_that_is_renewed_in_every_third_row_is_drawn_between_its_own_rows() -> None:
+def test_a_velocity_with_updates_in_every_third_row_is_interpolated() -> None:
     t, q, dq, tau = noisy_motion()
     held = np.arange(len(t)) // 3 * 3
     found = without_repeats(log_of(q, tau, t, dq[held]))
     assert kinds(found) == {"held"}
     truth = noisy_motion()[2]
     assert found.dq is not None
-    # Noise of 1e-3 on either side; held, it would lag by a third of a degree of phase, 0.005 rad/s.
+    # Noise of 1e-3 on either side; without interpolation the phase lag would cause 0.005 rad/s.
     assert np.std(found.dq - truth) < 2e-3
     np.testing.assert_array_equal(found.q, q)
 
 
-def test_a_coarse_position_is_no_held_one() -> None:
+def test_a_coarse_position_is_not_a_slow_one() -> None:
     t, q, _, tau = noisy_motion()
     coarse = np.round(q, 2)
     found = without_repeats(log_of(coarse, tau, t))
     np.testing.assert_array_equal(found.q, coarse)
 
 
-def test_gaps_stay_where_they_are() -> None:
+def test_gaps_are_preserved() -> None:
     t, q, _, tau = noisy_motion()
     later = np.concatenate([t[:3000], t[3000:] + 5.0])
     twice = log_of(q.repeat(2, axis=0), tau.repeat(2, axis=0), (later[:, None] + [0.0, 0.5 / RATE]).ravel())
@@ -118,7 +118,7 @@ def test_gaps_stay_where_they_are() -> None:
     np.testing.assert_allclose(found.t, later)
 
 
-def test_the_estimate_does_not_see_that_rows_came_three_times() -> None:
+def test_repeated_rows_do_not_change_the_estimate() -> None:
     truth = sy.Model.nominal(builtin("arm7"))
     log = simulated_log(truth, 1)
     h = float(np.median(np.diff(log.t)))
@@ -132,8 +132,8 @@ def test_the_estimate_does_not_see_that_rows_came_three_times() -> None:
     np.testing.assert_allclose(plain.estimate.standard_errors, thrice.estimate.standard_errors, rtol=0.05)
 
 
-def test_krang_answers_three_times_where_it_is_asked_four_times() -> None:
-    """Of the training run 23 % of the rows repeat the row before, and nine times all of it stands for 0.1 s."""
+def test_logs_of_krang_with_repeated_rows() -> None:
+    """In the training run 23 % of the rows are repeated, and the logger stops nine times for 0.1 s."""
     folder = real_logs("krang_arm")
     robot = sy.load_robot(folder / "robot.urdf")
     mapping = {"torque_constants": [18.7144, 18.7144, 23.75, 23.75, 8.832, 8.832, 8.832], "gravity": [0, -9.81, 0]}
@@ -141,8 +141,8 @@ def test_krang_answers_three_times_where_it_is_asked_four_times() -> None:
     finding = next(f for f in log.findings if f.kind == "repeated")
     assert 0.19 * 4618 < finding.count < 0.23 * 4618
     assert "frozen" in kinds(log)
-    assert chosen_cutoff([log], Preparation()) < 12.0  # 40 Hz with the repeated rows, by their lines
+    assert chosen_cutoff([log], Preparation()) < 12.0  # 40 Hz with the repeated rows, due to their spectral lines
     pieces = list(log_chunks(folder / "train.parquet", robot, mapping, size=1000, overlap=0))
-    # A piece does not know the row before its first one, nor how fast the robot is in other pieces: one stop of ten
-    # rows is a stand-still there.
+    # A piece lacks the row before its first one, and the speed of the robot in other pieces: one stop of ten
+    # rows counts as a standstill there.
     assert 0 <= sum(len(p) for p in pieces) - len(log) <= len(pieces) + 10

@@ -1,4 +1,4 @@
-"""A joint that stands: friction there is a set, so its rows are left out of the fit and scored apart."""
+"""Standing joints: their rows are omitted from the fit and scored separately."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FRICTION = np.array([2.0, 1.5, 0.8])
 
 
 def trips(seed: int, seconds: float = 60.0, rest: float = 2.5) -> tuple[np.ndarray, ...]:
-    """Smooth trips between random postures with rests in between: t, q, dq, ddq, and where all joints rest."""
+    """Smooth motions between random postures with rests: t, q, dq, ddq, and where all joints rest."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, seconds, 1.0 / RATE)
     q, dq, ddq = (np.zeros((len(t), 3)) for _ in range(3))
@@ -43,7 +43,7 @@ def truth() -> sy.Model:
 
 
 def log_of(seed: int, noise: float = 0.05) -> tuple[Log, np.ndarray]:
-    """While the arm rests each joint is held by friction of its own, different every time, anywhere up to its limit."""
+    """At rest, each joint has a random static friction up to its limit, different every time."""
     model = truth()
     t, q, dq, ddq, resting = trips(seed)
     rng = np.random.default_rng(100 + seed)
@@ -58,19 +58,19 @@ def motion_of(log: Log) -> Motion:
     return motion
 
 
-def test_rests_are_found_and_motion_is_not() -> None:
+def test_rests_are_distinguished_from_motion() -> None:
     log, resting = log_of(1)
     motion = motion_of(log)
     assert motion.standing is not None
     moving = np.abs(motion.dq) > 0.05 * np.abs(motion.dq).max(axis=0)
     assert not np.any(motion.standing & moving)
     found = np.mean(motion.standing[resting], axis=0)
-    # The ends of a rest are within the filter's memory of the motion.
+    # The ends of a rest are within the memory of the filter.
     assert np.all(found > 0.6)
 
 
 def test_creeping_is_motion() -> None:
-    """At a two-hundredth of its top speed a joint still gets somewhere."""
+    """A joint at 0.5 % of its top speed still moves."""
     t = np.arange(0.0, 40.0, 1.0 / RATE)
     q = np.column_stack([np.sin(2.0 * np.pi * 0.3 * np.minimum(t, 20.0)) + 0.005 * 1.9 * np.maximum(t - 20.0, 0.0)])
     motion = motion_of(Log(("a",), t, q, tau=np.zeros_like(q)))
@@ -81,7 +81,7 @@ def test_creeping_is_motion() -> None:
     assert still.standing[t > 22.0].all()
 
 
-def test_friction_that_holds_a_joint_does_not_spoil_its_parameters() -> None:
+def test_static_friction_at_rest_does_not_bias_the_parameters() -> None:
     model = truth()
     log, _ = log_of(1)
     names = {p.name: v for p, v in zip(model.dynamics.parameters, model.theta, strict=True)}
@@ -93,12 +93,12 @@ def test_friction_that_holds_a_joint_does_not_spoil_its_parameters() -> None:
         )  # fmt: skip
         wanted = found.base.values(np.array([names.get(p.name, 0.0) for p in found.base.parameters]))
         worst[standing] = np.max(np.abs(found.estimate.beta - wanted) / np.maximum(np.abs(wanted), 1.0))
-    # Friction of up to 2 N m holds the joints in two thirds of the rows that are kept.
+    # Static friction up to 2 N m acts in two thirds of the rows.
     assert worst["leave_out"] < 0.01
     assert worst["keep"] > 0.3
 
 
-def test_scores_are_told_apart() -> None:
+def test_separate_scores_for_standing_joints() -> None:
     model = truth()
     found = identify(model.robot, log_of(1)[0], [log_of(2)[0]], terms=("viscous", "coulomb", "offset"), check=False)
     assert found.settings.preparation.standing == "leave_out"
@@ -114,20 +114,20 @@ def test_scores_are_told_apart() -> None:
     assert {"moving", "standing"} <= set(plain)
 
 
-def test_other_estimators_take_all_rows_of_an_instant() -> None:
+def test_other_estimators_use_all_rows_of_a_sample() -> None:
     log, _ = log_of(1)
     found = identify(truth().robot, log, terms=("viscous", "coulomb"), estimator="adaline", physical=False, check=False)
     assert found.settings.preparation.standing == "auto"
 
 
-def test_the_source_of_the_velocity_can_be_chosen() -> None:
+def test_the_source_of_the_velocity_can_be_set() -> None:
     assert as_velocity("measured") == "measured"
     with pytest.raises(SteelyardError, match="differentiated"):
         as_velocity("diferentiated")
 
 
-def test_the_kr300_stands_for_a_sixth_of_the_time() -> None:
-    """Before the first and after the last motion: 28 to 43 % of the time is slower than 0.02 rad/s."""
+def test_the_kr300_stands_a_sixth_of_the_time() -> None:
+    """It stands before the first and after the last motion; 28 to 43 % of the time is slower than 0.02 rad/s."""
     folder = real_logs("kuka_kr300")
     robot = sy.load_robot(folder / "robot.urdf")
     log = sy.read_log(folder / "trajectory_A.parquet", robot)

@@ -1,4 +1,4 @@
-"""Every format gives back the numbers that went in, and a broken file is refused with its place named."""
+"""Every format preserves the numbers; a broken file is refused with the place of the fault."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_text_with_comments_and_decimal_commas(tmp_path):
     np.testing.assert_array_equal(table.numbers("t"), np.arange(20) + 0.5)
 
 
-def test_text_columns_that_nobody_needs_do_no_harm(tmp_path):
+def test_unused_text_columns_are_ignored(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text("\ufefft, q1 ,mode\n0,1,idle\n1,2,run\n", encoding="utf-8")
     table = read_table(path)
@@ -87,7 +87,7 @@ def test_parquet_ranges(tmp_path, group):
 
 def test_parquet_time_stamps(tmp_path):
     stamps = np.datetime64("2024-01-01T00:00:00", "us") + np.arange(5) * np.timedelta64(2000, "us")
-    stamps[3] = np.datetime64("NaT")  # a row without a time
+    stamps[3] = np.datetime64("NaT")  # a row without time
     table = read_table(write_parquet(tmp_path / "run.parquet", {"t": stamps}))
     np.testing.assert_array_equal(table.column("t"), stamps)
 
@@ -148,7 +148,7 @@ def test_files_are_known_by_content(tmp_path):
     write_parquet(tmp_path / "run.parquet", TABLE).rename(tmp_path / "run.log")
     _same(read_table(tmp_path / "run.log"))
     (tmp_path / "run.odd").write_bytes(b"odd")
-    with pytest.raises(LogError, match="not a log that can be read"):
+    with pytest.raises(LogError, match="not a readable log"):
         read_table(tmp_path / "run.odd")
     with pytest.raises(LogError, match="no such file"):
         read_table(tmp_path / "none.csv")

@@ -1,4 +1,4 @@
-"""The source of the velocity is chosen joint by joint; a late one is shifted, a wrong one is not used."""
+"""The source of the velocity is chosen per joint; a delayed one is corrected, a wrong one is not used."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def noisy(x: np.ndarray, size: float, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("late", [0.0, 0.0065, 0.032, -0.004])
-def test_a_late_velocity_is_used_and_its_delay_found(late: float) -> None:
+def test_a_delayed_velocity_is_used_and_its_delay_estimated(late: float) -> None:
     q, _ = wave()
     _, shifted = wave()
     angle = 2.0 * np.pi * 0.5 * (T[:, None] - late) + np.array([0.0, 1.0])
     shifted = np.pi * np.cos(angle)
     plan = plan_velocity([(noisy(q, 1e-4), noisy(shifted, 1e-3, 1), PERIOD)])
     assert plan.measured == (True, True)
-    # Noise of 1e-3 in 20,000 samples of π leaves a microsecond; Taylor's second term at 32 ms leaves (ω T)²/6 of it.
+    # Noise of 1e-3 in 20,000 samples of π causes 1 µs; Taylor's second term at 32 ms causes (ω T)²/6 of the delay.
     assert plan.delay_s == pytest.approx((late, late), abs=2e-5 + 0.01 * abs(late))
 
 
-def test_each_joint_has_its_own_source() -> None:
+def test_joints_may_have_different_sources() -> None:
     q, dq = wave()
     dq[:, 1] *= 1.3  # another unit or ratio
     plan = plan_velocity([(noisy(q, 1e-4), noisy(dq, 1e-3, 1), PERIOD)])
@@ -49,7 +49,7 @@ def test_a_velocity_that_is_noisier_than_the_derivative_is_not_used() -> None:
 
 
 def test_disagreement_above_the_motion_does_not_reject_a_good_velocity() -> None:
-    """Noise of the position makes the derivative differ from the truth by more than its size; below twice the band of
+    """Noise of the position makes the error of the derivative larger than its size; below twice the band of
     the motion both agree."""
     q, dq = wave()
     rough = noisy(q, 5e-3)
@@ -57,7 +57,7 @@ def test_disagreement_above_the_motion_does_not_reject_a_good_velocity() -> None
     assert all(plan_velocity([(rough, noisy(dq, 1e-2, 1), PERIOD)]).measured)
 
 
-def test_a_shifted_velocity_stands_beside_its_position() -> None:
+def test_a_corrected_velocity_agrees_with_its_position() -> None:
     q, _ = wave()
     late = 0.02
     dq = np.pi * np.cos(2.0 * np.pi * 0.5 * (T[:, None] - late) + np.array([0.0, 1.0]))
@@ -65,11 +65,11 @@ def test_a_shifted_velocity_stands_beside_its_position() -> None:
     (motion,) = prepare(log, Preparation(cutoff_hz=10.0), 10.0)
     inner = motion.keep
     exact = np.pi * np.cos(2.0 * np.pi * 0.5 * T[:, None] + np.array([0.0, 1.0]))
-    # Unshifted it would be off by ω T = 6 % of its amplitude.
+    # Without correction the error would be ω T = 6 % of its amplitude.
     assert np.max(np.abs(motion.dq[inner] - exact[inner])) < 0.005 * np.pi
 
 
-def test_a_stated_source_is_taken_as_it_is() -> None:
+def test_a_stated_source_is_used() -> None:
     q, dq = wave()
     log = Log(("a", "b"), T, q, dq=1.3 * dq, tau=np.ones_like(q))
     (motion,) = prepare(log, Preparation(cutoff_hz=10.0, velocity="measured"), 10.0)

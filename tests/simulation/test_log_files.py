@@ -84,7 +84,7 @@ def test_nothing_half_written_is_left(tmp_path, monkeypatch):
         ("t,q1\n0,1\n0,1\n", "does not increase at sample 2"),
         ("t,q1\n0,1\n1,nan\n", "row 2, column 'q1': an empty cell or NaN"),
         ("t,q1,q2,tau1\n0,1,1,1\n", "tau has shape"),
-        ("t,q1\n", "names of columns but no rows"),
+        ("t,q1\n", "column names but no rows"),
     ],
 )
 def test_bad_files_say_where(tmp_path, text, message):

@@ -12,7 +12,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse.plants import planted
+from steelyard.rehearse.plants import true_model
 from steelyard.robot import load_robot
 from steelyard.simulation.on_gpu import FollowOnGpu
 from steelyard.simulation.play import play
@@ -27,7 +27,7 @@ def motion(joints: int) -> Trajectory:
 def agreement(device: Device) -> None:
     robot = load_robot("szabo3r")
     terms = identification_terms(robot)
-    nominal, robots = planted(robot, terms), [planted(robot, terms, "perturbed", 0.2, k) for k in range(3)]
+    nominal, robots = true_model(robot, terms), [true_model(robot, terms, "perturbed", 0.2, k) for k in range(3)]
     theta = np.array([model.theta for model in robots])
     follow = FollowOnGpu(nominal, motion(3), 200.0, nominal, 30.0, device)
     found = [device.fetch(x) for x in follow(theta)]
@@ -49,10 +49,10 @@ def test_on_a_gpu() -> None:
 
 def test_what_a_gpu_cannot_simulate_is_said() -> None:
     robot = load_robot("szabo3r")
-    remembering = planted(robot, identification_terms(robot, ["viscous", "stop"]))
+    remembering = true_model(robot, identification_terms(robot, ["viscous", "stop"]))
     with pytest.raises(SimulationError, match="leave the GPU out"):
         FollowOnGpu(remembering, motion(3), 200.0, remembering, 30.0, HERE)
-    plain = planted(robot, identification_terms(robot))
+    plain = true_model(robot, identification_terms(robot))
     hollow = Model(robot, plain.terms, np.where(np.arange(len(plain.theta)) == 29, -1e-6, plain.theta))
     with pytest.raises(SimulationError):
         FollowOnGpu(plain, motion(3), 200.0, plain, 30.0, HERE)(hollow.theta[None])

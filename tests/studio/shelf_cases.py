@@ -88,13 +88,13 @@ def weighed_arm(folder: Path) -> Path:
 
     from steelyard.dynamics.model import Model
     from steelyard.export import model_to_urdf
-    from steelyard.payload import Load, cuboid
+    from steelyard.payload import Payload, cuboid
     from steelyard.robot.load import load_robot
     from steelyard.signals.log import Log
 
     arm = load_robot("szabo3r")
     body = cuboid(LOAD_KG, np.array([0.1, 0.1, 0.1]), np.array([0.1, 0.02, 0.05]))
-    carrying = Load("", body, np.zeros((10, 10))).attached(arm)
+    carrying = Payload("", body, np.zeros((10, 10))).attach_to(arm)
     (folder / "logs").mkdir(parents=True)
     model_to_urdf(Model.nominal(arm), folder / "arm.urdf")
     for seed, (name, robot) in enumerate((("a", arm), ("b", arm), ("loaded", carrying))):

@@ -123,8 +123,8 @@ def test_a_clear_log_is_dropped_and_the_project_can_be_used(client: Client, tmp_
         ("broken.csv", b"t,q1,q2\n0,1\n1,2,3,4\n", "cannot be read as a table"),
         ("broken.parquet", b"PAR1 and nothing else", "is not a readable Parquet file"),
         ("empty.csv", b"", "is empty"),
-        ("head.csv", b"t,q1,q2,q3\n", "has names of columns but no rows"),
-        ("novel.pages", b"It was a dark night.", "is not a log that can be read"),
+        ("head.csv", b"t,q1,q2,q3\n", "has column names but no rows"),
+        ("novel.pages", b"It was a dark night.", "is not a readable log"),
     ],
 )
 def test_what_cannot_be_read_is_told_in_the_readers_words_and_leaves_nothing(

@@ -47,9 +47,9 @@ from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import LogLike, as_source
 from steelyard.signals.log import Finding, Log
-from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
+from steelyard.signals.robot_setup import apply_log_setup
 from steelyard.signals.source import PIECE_ROWS, Source, is_one_piece, pieces_of
 from steelyard.study import Study
 
@@ -172,7 +172,7 @@ def check_log(
     try:
         study = Study.of(robot, log, terms, preparation)
     except LogError as error:
-        return _unprepared(as_logged(robot, [log]), log, error)
+        return _unprepared(apply_log_setup(robot, [log]), log, error)
     with one_blas_thread():
         return _check(study, 0, assumptions=True)
 
@@ -195,13 +195,13 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
             others += _with_rows(piece, made.entries)
             pictures = {**made.pictures, **pictures}
         else:
-            mounted = as_logged(robot, [piece])
+            mounted = apply_log_setup(robot, [piece])
             others += (later := found_later(mounted, piece))
             pictures = {**pictures_of(later, mounted, piece), **pictures}
         del piece
     assert base is not None  # a file without rows is refused before
     pictures = {**pictures, **base[1].pictures}
-    return _told(as_logged(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
+    return _told(apply_log_setup(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
 
 
 def found_later(robot: Robot, piece: Log) -> list[Finding]:

@@ -248,7 +248,7 @@ class _Guesser:
 
     def _time(self) -> Array | None:
         """The clock in seconds, if there is one."""
-        stated = PRESETS[self.preset].found(self.numeric, self.joints or self._counted()) if self.preset else {}
+        stated = PRESETS[self.preset].find(self.numeric, self.joints or self._counted()) if self.preset else {}
         name = str(stated["time"]) if "time" in stated else recognise_time(self.numeric)
         if name is None:
             name = next((n for n in self.numeric if _increases(self.table.column(n))), None)
@@ -276,7 +276,7 @@ class _Guesser:
         """For each signal the columns that are most likely it."""
         if self.preset is not None:
             preset = PRESETS[self.preset]
-            found = preset.found(self.numeric, self.joints or self._counted())
+            found = preset.find(self.numeric, self.joints or self._counted())
             wanted = [s for s in SIGNALS_GUESSED if s in found and not (s == "current" and "torque" in found)]
             return {
                 s: ColumnFamily(s, tuple(found[s]), preset.columns[s][0], unit=preset.units.get(s, "")) for s in wanted

@@ -12,7 +12,7 @@ from steelyard.check.fix import mended
 from steelyard.errors import SteelyardError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.signals.given import LogLike
-from steelyard.signals.held import reader_of
+from steelyard.signals.in_memory import memory_reader
 from steelyard.signals.mapping import LogMapping
 from steelyard.signals.read import read_log
 from steelyard.signals.table import LogReader, open_reader
@@ -36,7 +36,7 @@ def guess_mapping(
     if isinstance(log, str | os.PathLike):
         reader = open_reader(log)
     else:
-        reader = log if isinstance(log, LogReader) else reader_of(log)
+        reader = log if isinstance(log, LogReader) else memory_reader(log)
     guessed = guess_columns(reader, robot, preset)
     if robot is None or not robot.inertial_parameters.any():
         return guessed

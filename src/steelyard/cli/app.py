@@ -29,7 +29,7 @@ LISTS = {
     "families": ("excitation.excite", "FAMILIES"),
     "criteria": ("excitation.criteria", "CRITERIA"),
     "prediction_formats": ("use.prediction_files", "PREDICTION_FORMATS"),
-    "load_targets": ("payload.controllers", "LOAD_TARGETS"),
+    "payload_targets": ("payload.controllers", "PAYLOAD_TARGETS"),
     "motion_targets": ("excitation.controllers.target", "MOTION_TARGETS"),
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),

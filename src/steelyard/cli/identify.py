@@ -123,6 +123,6 @@ def _run(o: IdentifyOptions) -> IdentificationRun:
 def _curves(folder: str) -> Any:
     if not folder:
         return None
-    from steelyard.friction.known import read_friction
+    from steelyard.friction.compensation import read_friction
 
     return read_friction(folder)

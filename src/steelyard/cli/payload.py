@@ -58,7 +58,7 @@ class PayloadOptions:
     delay: opt.OpenDelay = None
     torque_between: opt.BetweenSamples = "auto"
     targets: Annotated[
-        str, typer.Option("--for", metavar="C,…", help="Controllers to write the load for: {load_targets:,}.")
+        str, typer.Option("--for", metavar="C,…", help="Controllers to write the load for: {payload_targets:,}.")
     ] = ""
     end: opt.End = opt.END
 
@@ -72,56 +72,56 @@ def payload(o: PayloadOptions) -> None:
     if o.friction not in ("own", "common"):
         raise SteelyardError(f"--friction is '{o.friction}'; choose own or common.")
     if o.integral is not None and not o.sensor:
-        raise SteelyardError("--integral goes with --sensor; joints are weighed by filtered rows.")
+        raise SteelyardError("--integral needs --sensor; the joint torques are always filtered.")
     if o.sensor and (o.delay or o.torque_between != "auto"):
         raise SteelyardError("--delay and --torque-between are about the torques of the joints, not of a --sensor.")
     if o.targets and (o.design or o.known):
-        raise SteelyardError("--for writes a load that is weighed; it does not go with --design or --known.")
+        raise SteelyardError("--for writes an identified payload; it cannot be combined with --design or --known.")
     if not o.design and not o.with_load:
         raise SteelyardError("There is no log with the load; give one (--with), or --design a motion to weigh by.")
     o.end.deliver(lambda: _made(o, o.described.robot(o.robot)))
 
 
 def _made(o: PayloadOptions, robot: Robot) -> Outcome:
-    from steelyard.payload import LOAD_TARGETS, LoadRun, LoadRuns
+    from steelyard.payload import PAYLOAD_TARGETS, PayloadRun, PayloadRuns
     from steelyard.signals.between import as_torque_between
     from steelyard.signals.prepare import Preparation
 
     if o.design:
-        from steelyard.payload.excite import WRENCH_NOISE, excite_load
-        from steelyard.payload.run import LoadMotion
+        from steelyard.payload.excite import WRENCH_NOISE, excite_payload
+        from steelyard.payload.run import PayloadMotion
 
-        return LoadMotion(robot, excite_load(robot, o.frame, duration=o.duration, rate=o.rate), WRENCH_NOISE)
+        return PayloadMotion(robot, excite_payload(robot, o.frame, duration=o.duration, rate=o.rate), WRENCH_NOISE)
     targets = tuple(opt.words(o.targets))
     for name in targets:  # before logs are read
-        LOAD_TARGETS[name]
+        PAYLOAD_TARGETS[name]
     groups = _groups(o.with_load or ())
     carrying = [opt.logs_from(paths, robot, o.mapping) for paths in groups.values()]
     bare = opt.logs_from(o.without, robot, o.mapping)
     terms = opt.words(o.term_names) or None
     how = Preparation(delay=o.delay, torque_between=as_torque_between(o.torque_between))
     if o.known:
-        from steelyard.payload import drive_gains, read_load
+        from steelyard.payload import drive_gains, read_payload
 
         loaded = [log for logs in carrying for log in logs]
-        return drive_gains(robot, loaded, bare, read_load(o.known), terms=terms, preparation=how)
+        return drive_gains(robot, loaded, bare, read_payload(o.known), terms=terms, preparation=how)
     if o.sensor:
-        from steelyard.payload import SensorModel, weigh_by_sensor
+        from steelyard.payload import SensorModel, identify_payload_by_sensor
 
         felt = SensorModel() if o.integral is None else SensorModel("integral", window=o.integral)
-        loads = [weigh_by_sensor(robot, logs, o.frame, felt, physical=o.physical) for logs in carrying]
+        loads = [identify_payload_by_sensor(robot, logs, o.frame, felt, physical=o.physical) for logs in carrying]
     else:
         from steelyard.export import load_model
-        from steelyard.payload import weigh
+        from steelyard.payload import identify_payload
 
         loads = list(
-            weigh(
+            identify_payload(
                 robot, carrying, bare, arm=load_model(o.arm) if o.arm else None, frame=o.frame, terms=terms,
                 friction=cast(Any, o.friction), physical=o.physical, preparation=how,
             ).loads
         )  # fmt: skip
-    runs = [LoadRun(load, robot, opt.description(o.robot), targets) for load in loads]
-    return runs[0] if list(groups) == [""] else LoadRuns(dict(zip(groups, runs, strict=True)))
+    runs = [PayloadRun(load, robot, opt.description(o.robot), targets) for load in loads]
+    return runs[0] if list(groups) == [""] else PayloadRuns(dict(zip(groups, runs, strict=True)))
 
 
 def _groups(texts: list[str] | tuple[()]) -> dict[str, list[str]]:

@@ -30,9 +30,9 @@ from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import Transmission
 from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log, refuse_without_torque
-from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.repeats import without_repeats
+from steelyard.signals.robot_setup import apply_log_setup
 from steelyard.signals.source import Source, pieces_of
 from steelyard.study import Study
 
@@ -180,7 +180,7 @@ class RobotTypeStudy:
         log = without_repeats(source) if isinstance(source, Log) else source
         made = replace(self.study, _prepared={}).judged_on([log])  # its own cache, which is freed with the log
         refuse_without_torque(made.beginnings)
-        mounted, robot = as_logged(made.robot, made.beginnings), made.robot
+        mounted, robot = apply_log_setup(made.robot, made.beginnings), made.robot
         alike = np.allclose(mounted.gravity, robot.gravity) and mounted.torque_used == robot.torque_used
         if not alike or (mounted.transmission is None) != (robot.transmission is None):
             name = made.beginnings[0].meta.get("source", "The log")

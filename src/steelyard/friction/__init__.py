@@ -1,4 +1,4 @@
-"""Friction over velocity: measured at constant speeds or from any motion, as laws that can be drawn and subtracted."""
+"""Measurement of friction over velocity, from constant speeds or any motion, and friction laws."""
 
 import lazy_loader
 

@@ -1,9 +1,9 @@
-"""Friction over velocity: measured at constant speeds or from any motion, as laws that can be drawn and subtracted."""
+"""Measurement of friction over velocity, from constant speeds or any motion, and friction laws."""
 
 from .breakaway import BreakAway, BreakAwayRun, break_away, measure_break_away
+from .compensation import read_friction
 from .drift import FrictionDrift, friction_drift
 from .experiment import FrictionExperiment, design_sweeps
-from .known import read_friction
 from .laws import LAWS, Choice, FittedLaw, Law, choose_law, fit_law
 from .measure import FrictionCurves, JointFriction, measure_friction
 from .plateaus import Plateau, find_plateaus

@@ -1,4 +1,4 @@
-"""Break-away torque: what it takes to set a joint in motion, from slow ramps of torque."""
+"""Break-away torque of a joint, from slow ramps of torque."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 
-# A joint has set off once it has moved this far from where it stood, rad or m.
-_MOVED = 2e-3
-_RESTED = 0.2  # s it must have stood before
+_MOVED = 2e-3  # a joint has started beyond this distance from rest [rad or m]
+_REST = 0.2  # time that it must rest before [s]
 
 
 @dataclass(frozen=True, eq=False)
 class BreakAway:
-    """Torques (less gravity, if a model was given) at which a joint set off, in each direction."""
+    """Break-away torques of a joint, without gravity if a model was given.
+
+    Attributes:
+        joint: Name of the joint.
+        forward: Torques of all starts in positive direction [N m or N].
+        backward: Torques of all starts in negative direction [N m or N].
+    """
 
     joint: str
     forward: Array
@@ -35,35 +40,39 @@ class BreakAway:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Forward and backward, as magnitudes; NaN where it never set off that way."""
+        """Mean magnitudes forward and backward; NaN without a start in that direction."""
         return tuple(float(np.mean(np.abs(x))) if len(x) else float("nan") for x in (self.forward, self.backward))  # type: ignore[return-value]
 
 
 def break_away(log: Log, joint: int, model: Model | None = None, moved: float = _MOVED) -> BreakAway:
-    """The torque just before every start from rest of joint number `joint` (from 0) in `log`.
+    """Find the torque just before every start of a joint from rest.
 
-    Gravity is taken off by `model` (None: there is none); `moved` (rad, m) from where it stood, a joint has started.
+    Args:
+        log: Log with torques.
+        joint: Index of the joint.
+        model: Model whose gravity torque is subtracted; None: do not subtract gravity.
+        moved: The joint has started beyond this distance from rest [rad or m].
     """
     if log.tau is None:
         raise LogError(f"{log.meta.get('source', 'The log')}: there is no torque in the log.")
-    held = np.zeros(len(log)) if model is None else model.gravity_torque(log.q)[:, joint]
-    tau = log.tau[:, joint] - held
+    gravity = np.zeros(len(log)) if model is None else model.gravity_torque(log.q)[:, joint]
+    tau = log.tau[:, joint] - gravity
     starts: dict[int, list[float]] = {1: [], -1: []}
     for begin, end in segments_of(log):
         k = begin
         while k < end:
-            away = np.flatnonzero(np.abs(log.q[k:end, joint] - log.q[k, joint]) > moved)
-            if not away.size:
+            beyond = np.flatnonzero(np.abs(log.q[k:end, joint] - log.q[k, joint]) > moved)
+            if not beyond.size:
                 break
-            left = k + int(away[0])
-            # Walk back to the last sample that was still within a tenth of the threshold: there it let go.
-            rest = k + int(np.flatnonzero(np.abs(log.q[k:left, joint] - log.q[k, joint]) <= 0.1 * moved)[-1])
-            if log.t[rest] - log.t[k] >= _RESTED:
-                side = 1 if log.q[left, joint] > log.q[k, joint] else -1
+            start = k + int(beyond[0])
+            # The break-away is at the last sample within a tenth of the threshold.
+            rest = k + int(np.flatnonzero(np.abs(log.q[k:start, joint] - log.q[k, joint]) <= 0.1 * moved)[-1])
+            if log.t[rest] - log.t[k] >= _REST:
+                side = 1 if log.q[start, joint] > log.q[k, joint] else -1
                 starts[side].append(float(tau[rest]))
-                k = _next_rest(log, joint, left, end, moved)
+                k = _next_rest(log, joint, start, end, moved)
             else:
-                k = left
+                k = start
     return BreakAway(log.joints[joint], np.array(starts[1]), np.array(starts[-1]))
 
 
@@ -73,8 +82,8 @@ class BreakAwayRun(Viewed):
 
     Attributes:
         robot: The robot.
-        joints: What was found, joint by joint.
-        gravity_from: What gravity was taken off by: the name of a model, or "" where it was not.
+        joints: Break-away torques of each joint.
+        gravity_from: Source of the subtracted gravity torque; "" if it was not subtracted.
     """
 
     robot: Robot
@@ -93,7 +102,8 @@ class BreakAwayRun(Viewed):
         ]
         document = {"joints": joints, "gravity_from": self.gravity_from, "on": "joint"}
         return explained(document, {
-            "joints/*/*/mean": "The joint never set off that way.", "joints/*/*/std": "That takes two starts or more.",
+            "joints/*/*/mean": "The joint never started in this direction.",
+            "joints/*/*/std": "A standard deviation needs two starts.",
         })  # fmt: skip
 
     def files(self) -> dict[str, Content]:
@@ -112,7 +122,7 @@ class BreakAwayRun(Viewed):
 
 
 def _summary(starts: Array) -> dict[str, Any]:
-    """Of the torques in one direction, as magnitudes."""
+    """Summarise the magnitudes of the torques in one direction."""
     size = np.abs(starts)
     mean, std = float(np.mean(size)) if len(size) else None, float(np.std(size, ddof=1)) if len(size) > 1 else None
     return {"starts": len(size), "mean": mean, "std": std}
@@ -121,41 +131,41 @@ def _summary(starts: Array) -> dict[str, Any]:
 def measure_break_away(
     robot: RobotLike, logs: LogsLike, joints: Sequence[str] = (), model: Model | None = None
 ) -> BreakAwayRun:
-    """Find the torques at which joints set off from rest under slow ramps: what `steelyard friction --break-away` does.
+    """Measure break-away torques from slow ramps of torque, as `steelyard friction --break-away` does.
 
     Args:
-        robot: The robot, as `load_robot` takes it.
+        robot: Robot, as `load_robot` takes it.
         logs: Logs of slow ramps of torque.
-        joints: Joints to look at; none: all that set off.
-        model: Model whose gravity is taken off the torque; None: the description's, where it states inertias.
+        joints: Names of the joints; default: all that start.
+        model: Model whose gravity torque is subtracted; None: that of the description, if it has inertias.
 
     Raises:
-        SteelyardError: If no joint sets off from rest.
+        SteelyardError: If no joint starts from rest.
     """
     arm = as_robot(robot)
     used = model if model is not None else Model.nominal(arm) if arm.has_inertia else None
-    given = as_logs(logs, arm)
-    found = []
+    inputs = as_logs(logs, arm)
+    results = []
     for name in joints or arm.joint_names:
         index = arm.joint_index(name)
-        each = [break_away(log, index, used) for log in given]
-        ways = (np.concatenate([getattr(one, way) for one in each]) for way in ("forward", "backward"))
-        found.append(BreakAway(name, *ways))
-    told = tuple(j for j in found if joints or len(j.forward) or len(j.backward))
-    if not any(len(j.forward) or len(j.backward) for j in told):
+        each = [break_away(log, index, used) for log in inputs]
+        sides = (np.concatenate([getattr(one, side) for one in each]) for side in ("forward", "backward"))
+        results.append(BreakAway(name, *sides))
+    selected = tuple(j for j in results if joints or len(j.forward) or len(j.backward))
+    if not any(len(j.forward) or len(j.backward) for j in selected):
         raise SteelyardError(
-            f"No joint sets off from rest in the logs (still for {_RESTED:g} s, then moved by {_MOVED:g} rad or m); "
-            "let each stand, and raise its torque slowly until it moves."
+            f"No joint starts from rest in the logs (still for {_REST:g} s, then moved by {_MOVED:g} rad or m); "
+            "let each joint rest, and increase its torque slowly until it moves."
         )
     source = "" if used is None else "the model" if model is not None else "the description"
-    return BreakAwayRun(arm, told, source)
+    return BreakAwayRun(arm, selected, source)
 
 
 def _next_rest(log: Log, joint: int, start: int, end: int, moved: float) -> int:
-    """The next sample from which the joint stands for a while."""
+    """Find the next sample at the beginning of a rest."""
     t, q = log.t, log.q[:, joint]
     for k in range(start, end):
-        until = int(np.searchsorted(t, t[k] + _RESTED))
+        until = int(np.searchsorted(t, t[k] + _REST))
         if until >= end:
             return end
         if np.ptp(q[k : until + 1]) <= 0.1 * moved:

@@ -1,4 +1,4 @@
-"""Whether friction changed while a log was taken: a robot that warms up moves more easily."""
+"""Change of friction during a log, such as by warming up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ _BLOCKS = 12
 
 @dataclass(frozen=True, eq=False)
 class FrictionDrift:
-    """Change of every joint's dry friction from the first to the last sample, N m or N, with its standard error."""
+    """Change of dry friction from the first to the last sample.
+
+    Attributes:
+        joints: Names of the joints.
+        change: Change of each joint's dry friction [N m or N].
+        error: Standard errors of the changes.
+    """
 
     joints: tuple[str, ...]
     change: Array
@@ -25,13 +31,19 @@ class FrictionDrift:
 
     @property
     def significant(self) -> tuple[bool, ...]:
-        """Beyond three standard errors."""
+        """Whether each change exceeds three standard errors."""
         return tuple(bool(abs(c) > 3.0 * e) for c, e in zip(self.change, self.error, strict=True))
 
 
 def friction_drift(log: Log, model: Model, preparation: Preparation | None = None) -> FrictionDrift:
-    """Regress what `model` leaves of the torque of `log`, in the direction of motion, on time; `preparation` makes
-    signals ready (None: the default way). Blocks of time tell the standard error.
+    """Fit a linear change over time to the residual torque in the direction of motion.
+
+    The standard error follows from the scatter of blocks of time.
+
+    Args:
+        log: Log with torques.
+        model: Model of the torques.
+        preparation: Preparation of the signals; None for the default one.
     """
     t, along, wide = [], [], []
     for motion in Study.of(model.robot, log, model.terms, preparation).motions():
@@ -46,8 +58,12 @@ def friction_drift(log: Log, model: Model, preparation: Preparation | None = Non
 
 
 def drift_of(time: Array, along: Array, weight: Array) -> tuple[Array, Array]:
-    """The change of `along`/`weight` `(rows, joints)` over `time` (s), by a line through blocks of it, and its
-    standard error from how the blocks scatter about the line.
+    """Fit a line to the means of `along`/`weight` in blocks of time; return the change and its standard error.
+
+    Args:
+        time: Times [s], shape (rows,).
+        along: Residual times direction of motion, shape (rows, joints).
+        weight: Square of the direction of motion, shape (rows, joints).
     """
     edges = np.linspace(time[0], time[-1], _BLOCKS + 1)
     block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, _BLOCKS - 1)
@@ -56,6 +72,6 @@ def drift_of(time: Array, along: Array, weight: Array) -> tuple[Array, Array]:
     level = total / np.maximum(size, 1e-12)
     phase = (np.arange(_BLOCKS) + 0.5) / _BLOCKS - 0.5
     slope = level @ phase / (phase @ phase)
-    left = level - level.mean(axis=1, keepdims=True) - slope[:, None] * phase
-    error = np.sqrt(np.sum(left**2, axis=1) / (_BLOCKS - 2) / (phase @ phase))
+    residual = level - level.mean(axis=1, keepdims=True) - slope[:, None] * phase
+    error = np.sqrt(np.sum(residual**2, axis=1) / (_BLOCKS - 2) / (phase @ phase))
     return np.asarray(slope), np.asarray(error)

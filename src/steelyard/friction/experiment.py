@@ -1,4 +1,4 @@
-"""`design_sweeps`: the motion that shows friction: constant speeds, both directions, symmetric about a posture."""
+"""`design_sweeps`: a motion for measuring friction: constant speeds in both directions, symmetric about a posture."""
 
 from __future__ import annotations
 
@@ -24,16 +24,23 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-# Kozłowski & Dutkiewicz 1996, section 4: 5, 10, 20, …, 100 % of the greatest speed.
+# Kozłowski & Dutkiewicz 1996, section 4: 5, 10, 20, …, 100 % of the top speed.
 FRACTIONS = (0.05, *(0.1 * k for k in range(1, 11)))
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionExperiment(Outcome):
-    """A motion that plays one joint (or drive: `on`) after the other at constant `speeds` (rad/s, m/s), there and back.
+    """A motion of one joint or drive after the other at constant speeds, in both directions.
 
-    `dwell` is how long each speed lasts at least, s; `rate` (Hz) is that of motion.csv. It has `sample(t)`
-    and `duration` like every trajectory, and can be given to `simulate` as reference.
+    It has `sample(t)` and `duration` like every trajectory, so it can be the reference of `simulate`.
+
+    Attributes:
+        robot: Robot.
+        motion: Motion of all joints.
+        speeds: Speeds by joint or drive [rad/s or m/s].
+        dwell: Least duration of each speed [s].
+        rate: Sampling rate of motion.csv [Hz].
+        on: "joint" or "drive".
     """
 
     robot: Robot
@@ -48,14 +55,15 @@ class FrictionExperiment(Outcome):
         return self.motion.duration
 
     def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """q, q̇, q̈ (rad, m, s) at times `t` (s), each `(samples, joints)`."""
+        """Return positions, velocities and accelerations [rad, m, s] at times `t` [s], each (samples, joints)."""
         return self.motion.sample(t)
 
     def times(self, rate: float) -> Array:
+        """Return the sample times [s] at `rate` [Hz]."""
         return np.arange(int(np.floor(self.duration * rate + 1e-9)) + 1) / rate
 
     def to_csv(self, rate: float | None = None) -> str:
-        """Columns t, q_…, dq_…, ddq_… of every joint, a row per sample; `rate` in Hz."""
+        """Write columns t, q_…, dq_…, ddq_… of every joint, one row per sample, at `rate` [Hz]."""
         t = self.times(rate or self.rate)
         return csv_text(motion_rows(self.robot.joint_names, t, *self.sample(t)))
 
@@ -74,12 +82,12 @@ class FrictionExperiment(Outcome):
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
-        places = Coordinates.of(self.robot, self.on)
+        coordinates = Coordinates.of(self.robot, self.on)
         for name, speeds in self.speeds.items():
-            unit = "rad" if places.each[places.index(name)].revolute else "m"
+            unit = "rad" if coordinates.each[coordinates.index(name)].revolute else "m"
             say(out, f"{name}: {len(speeds)} speeds from {speeds[0]:.3g} to {speeds[-1]:.3g} {unit}/s")
         where = f" Written to {folder}: motion.csv, result.json" if folder else ""
-        say(out, f"{self.duration:.0f} s in all.{where}")
+        say(out, f"{self.duration:.0f} s in total.{where}")
 
 
 def design_sweeps(
@@ -93,89 +101,89 @@ def design_sweeps(
     rate: float = 100.0,
     limits: dict[str, Any] | Limits | None = None,
 ) -> FrictionExperiment:
-    """Sweeps of each of `joints` (default: all) at fractions of the greatest speed that its limits leave room for.
+    """Design sweeps of one joint after the other, at fractions of the top speed that its limits allow.
 
     Args:
-        robot: whose joints move, one at a time, the others standing at `posture`.
-        on: "joint", or "drive": motors turn one at a time while the others stand, and with them whatever joints each
-            moves; `joints` are then names of motors.
-        posture: the middle of all sweeps; default: that of the position limits. With the joint's gravity torque odd
-            about it (a link about its vertical posture), gravity averages out of every sweep by itself.
-        fractions: of the speed limit, or of the fastest speed whose ramps and `dwell` fit in the position limits.
-        dwell: seconds at each speed at least.
-        rate: samples a second of the written motion.csv, Hz.
-        limits: as for `excite`: q, dq, ddq, jerk.
+        robot: Robot, as `load_robot` takes it.
+        joints: Names of the joints, or of the motors if `on` is "drive"; default: all.
+        on: "joint": joints move one at a time; "drive": motors move one at a time, with all joints that each drives.
+        posture: Centre of all sweeps [rad or m]; default: the centre of the position limits. If the gravity torque is
+            odd about it, as for a link in its vertical posture, gravity cancels in every sweep.
+        fractions: Speeds relative to the speed limit, or to the highest speed whose ramps and dwell fit into the
+            position limits.
+        dwell: Least duration of each speed [s].
+        rate: Sampling rate of motion.csv [Hz].
+        limits: As for `excite`: q, dq, ddq, jerk.
     """
     robot = as_robot(robot)
     if not dwell > 0.0:
-        raise SteelyardError(f"A dwell of {dwell:g} s is no constant speed; give a positive time.")
+        raise SteelyardError(f"The dwell is {dwell:g} s; give a positive time.")
     if not fractions or not all(0.0 < f <= 1.0 for f in fractions):
-        raise SteelyardError("The fractions of the greatest speed lie above 0 and not beyond 1.")
+        raise SteelyardError("The fractions of the top speed must be above 0 and at most 1.")
     bounds = limits_from(robot, limits)
     middle = bounds.middle if posture is None else np.asarray(posture, dtype=float)
     if middle.shape != (robot.dof,):
         raise SteelyardError(f"The posture has shape {middle.shape}; '{robot.name}' has {robot.dof} joints.")
-    places = Coordinates.of(robot, on)
+    coordinates = Coordinates.of(robot, on)
     moves: list[Move] = []
     speeds: dict[str, Array] = {}
-    for k in [places.index(name) for name in joints] or range(len(places.each)):
-        name = places.names[k]
-        alone = _Alone.of(places.way(k), middle, bounds)
-        if not alone.room > 0.0:
-            raise SteelyardError(f"'{name}' has no room about the posture {middle}; choose another.")
-        top = alone.fastest(dwell)
+    for k in [coordinates.index(name) for name in joints] or range(len(coordinates.each)):
+        name = coordinates.names[k]
+        single = _SingleMotion.of(coordinates.direction(k), middle, bounds)
+        if not single.room > 0.0:
+            raise SteelyardError(f"'{name}' cannot move about the posture {middle}; choose another posture.")
+        top = single.fastest(dwell)
         speeds[name] = np.array([f * top for f in fractions])
-        moves += alone.sweeps(middle, bounds, speeds[name], dwell)
+        moves += single.sweeps(middle, bounds, speeds[name], dwell)
     program = Program(tuple(middle), tuple(moves))
     allowed = MotionLimits(bounds.lower, bounds.upper, bounds.dq, bounds.ddq, bounds.jerk)
     return FrictionExperiment(robot, interpolate(robot, program, allowed), speeds, dwell, rate, on)
 
 
 @dataclass(frozen=True, eq=False)
-class _Alone:
-    """A joint or drive that moves while the others stand: the joints go along `way`, and the narrowest of their limits
-    (positions about the posture, velocity, acceleration, jerk) are its own."""
+class _SingleMotion:
+    """Motion of one joint or drive: direction in joint space, and the strictest limits of the joints along it."""
 
-    way: Array
+    direction: Array
     room: float
     speed: float
     acceleration: float
     jerk: float
 
     @classmethod
-    def of(cls, way: Array, middle: Array, bounds: Limits) -> _Alone:
-        moved = np.abs(way) > 1e-12
+    def of(cls, direction: Array, middle: Array, bounds: Limits) -> _SingleMotion:
+        moved = np.abs(direction) > 1e-12
         room = np.minimum(middle - bounds.lower, bounds.upper - middle)
         each = (room, bounds.dq, bounds.ddq, bounds.jerk)
-        return cls(way, *(float(np.min(x[moved] / np.abs(way[moved]))) for x in each))
+        return cls(direction, *(float(np.min(x[moved] / np.abs(direction[moved]))) for x in each))
 
     def ramp(self, speed: float) -> float:
-        """The way of speeding up to a speed: half of it times how long it takes."""
+        """Return the distance of accelerating to a speed: half the speed times the duration."""
         if speed * self.jerk < self.acceleration**2:
             return float(speed * np.sqrt(speed / self.jerk))
         return 0.5 * speed * (speed / self.acceleration + self.acceleration / self.jerk)
 
-    def half_way(self, speed: float, dwell: float) -> float:
+    def half_distance(self, speed: float, dwell: float) -> float:
         return self.ramp(speed) + 0.5 * speed * dwell
 
     def fastest(self, dwell: float) -> float:
-        """The speed limit, or the speed whose two ramps and dwell just fit in twice the room."""
+        """Return the speed limit, or the speed whose two ramps and dwell just fit into twice the room."""
         low, high = 0.0, self.speed
-        if self.half_way(high, dwell) <= self.room:
+        if self.half_distance(high, dwell) <= self.room:
             return high
         for _ in range(60):
             half = 0.5 * (low + high)
-            low, high = (half, high) if self.half_way(half, dwell) <= self.room else (low, half)
+            low, high = (half, high) if self.half_distance(half, dwell) <= self.room else (low, half)
         return low
 
     def sweeps(self, middle: Array, bounds: Limits, speeds: Array, dwell: float) -> list[Move]:
-        """From the middle to one end, to the other and back at every speed; then to the middle again."""
+        """Move from the middle to one end, to the other and back at every speed; then to the middle."""
         moves: list[Move] = []
-        # Joints go straight and together: a part of the speed limit of the slowest of them is one of all.
+        # All joints move in proportion, so a fraction of the speed limit of the slowest joint applies to all.
         for speed in speeds:
-            reach = self.half_way(float(speed), dwell)
+            reach = self.half_distance(float(speed), dwell)
             for end in (-reach, reach, -reach):
-                # Rounding must not carry the end of a sweep beyond a limit that it touches.
-                target = np.clip(middle + end * self.way, bounds.lower, bounds.upper)
+                # Rounding must not move the end of a sweep beyond a limit.
+                target = np.clip(middle + end * self.direction, bounds.lower, bounds.upper)
                 moves.append(JointMove(tuple(target), speed=min(float(speed / self.speed), 1.0)))
         return [*moves, JointMove(tuple(middle), speed=float(max(speeds) / self.speed) if len(speeds) else 1.0)]

@@ -1,7 +1,7 @@
-"""Laws of friction over velocity: joint terms together, how they are fitted to measured points, and chosen.
+"""Friction laws: sums of joint terms, their fit to measured points, and the choice among them.
 
-Every law is linear in its coefficients once its shape (a Stribeck speed) is fixed, so that fitting is a least-squares
-problem inside a search over one number at most.
+A law is linear in its coefficients for a fixed shape (a Stribeck speed), so a fit is linear least squares inside a
+search over at most one number.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from steelyard.ground.arrays import Array, frozen
 from steelyard.parameters.friction import Coulomb, Quadratic, Stribeck, StribeckAtan, Viscous
 from steelyard.parameters.term import Term
 
-# s/rad: an arctangent so steep is a sign, which the printed law's is too at the speeds that plateaus have.
+# Slope of the arctangent [s/rad]: so steep that it is a sign, as the published law is at the speeds of plateaus.
 _STEEP = 1e300
 
 
 @dataclass(frozen=True)
 class Law:
-    """Joint terms whose sum is friction over velocity, with one shape among them at most.
+    """A friction law: a sum of joint terms with at most one shape parameter.
 
     Args:
-        name: what files and commands call it.
-        terms: those it is made of.
-        shape: the option of one of them that is fitted too, "" for none.
-        both_ways: whether each direction has coefficients of its own.
+        name: Name in files and commands.
+        terms: Joint terms.
+        shape: Option of a term that is fitted as well; "" for none.
+        both_ways: Each direction has separate coefficients.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Law:
 
     @property
     def least(self) -> Array:
-        """The least that each coefficient can be: friction brakes."""
+        """Lower bounds of the coefficients: friction dissipates energy."""
         plain = [column.lower for term in self.terms for column in term.columns]
         return np.array(plain * 2 if self.both_ways else plain)
 
@@ -58,19 +58,24 @@ class Law:
 
     @property
     def speeds_needed(self) -> int:
-        """How many different speeds tell its unknowns apart; both directions may share them."""
+        """Number of different speeds that make the unknowns identifiable; both directions may share them."""
         return self.unknowns // 2 if self.both_ways else self.unknowns
 
     def terms_at(self, speed: float) -> tuple[Term, ...]:
-        """The terms with the shape at `speed` (rad/s or m/s)."""
+        """Return the terms with the shape parameter `speed` [rad/s or m/s]."""
         return tuple(term.shaped(self.shape, speed) for term in self.terms)
 
     def columns(self, v: Array, shape: float) -> list[Array]:
-        """Functions of velocity `v` (rad/s, m/s) whose sum, times coefficients, is friction, bent at speed `shape`."""
-        made = [np.broadcast_to(c, np.shape(v)) for term in self.terms_at(shape) for c in term.force(0.0, v)]
+        """Compute the columns of the regression: friction is their sum, weighted by the coefficients.
+
+        Args:
+            v: Velocities [rad/s or m/s].
+            shape: Shape parameter [rad/s or m/s].
+        """
+        columns = [np.broadcast_to(c, np.shape(v)) for term in self.terms_at(shape) for c in term.force(0.0, v)]
         if not self.both_ways:
-            return made
-        return [np.where(v > 0.0, c, 0.0) for c in made] + [np.where(v < 0.0, c, 0.0) for c in made]
+            return columns
+        return [np.where(v > 0.0, c, 0.0) for c in columns] + [np.where(v < 0.0, c, 0.0) for c in columns]
 
 
 _PLAIN = (
@@ -85,7 +90,7 @@ LAWS: dict[str, Law] = {
 
 
 def law_named(name: str) -> Law:
-    """The law called `name`."""
+    """Return the law `name`."""
     if name not in LAWS:
         raise UnknownNameError("law of friction", name, LAWS)
     return LAWS[name]
@@ -93,11 +98,18 @@ def law_named(name: str) -> Law:
 
 @dataclass(frozen=True, eq=False)
 class FittedLaw:
-    """A law with its coefficients: call it with velocities (rad/s, m/s) to get torques (N m, N).
+    """A law with its coefficients. Call it with velocities [rad/s or m/s] to get friction [N m or N].
 
-    With temperatures in the data the coefficients are `coefficients` + `slopes`·(T − `reference`), and a temperature
-    outside `range` is refused. `load_gain` is what dry friction grows by per N m (N) of load on the gear. `covariance`
-    is of the coefficients, then the slopes, the load's gain and the logarithm of the shape, where there are any.
+    Attributes:
+        law: Law.
+        coefficients: Coefficients at the reference temperature.
+        covariance: Covariance of coefficients, slopes, load gain and logarithm of the shape, as far as they exist.
+        shape: Shape parameter [rad/s or m/s].
+        slopes: Change of the coefficients per °C; None: no dependence on temperature.
+        reference: Reference temperature [°C].
+        range: Range of measured temperatures [°C]; others are refused.
+        load_gain: Increase of dry friction per N m (N) of load on the gear.
+        fastest: Fastest measured speed [rad/s or m/s].
     """
 
     law: Law
@@ -115,7 +127,13 @@ class FittedLaw:
         object.__setattr__(self, "covariance", frozen(self.covariance))
 
     def __call__(self, velocity: ArrayLike, temperature: float | None = None, load: ArrayLike = 0.0) -> Array:
-        """Friction at `velocity` (rad/s, m/s), `temperature` (°C; None: the reference) and `load` (N m, N)."""
+        """Compute friction [N m or N].
+
+        Args:
+            velocity: Velocities [rad/s or m/s].
+            temperature: Temperature [°C]; None for the reference.
+            load: Load on the gear [N m or N].
+        """
         v = np.asarray(velocity, dtype=float)
         out = np.stack(self.law.columns(v, self.shape), axis=-1) @ self._at(temperature)
         return np.asarray(out + self.load_gain * np.sign(v) * np.abs(np.asarray(load, dtype=float)))
@@ -126,16 +144,16 @@ class FittedLaw:
         low, high = self.range
         if not low <= temperature <= high:
             raise SteelyardError(
-                f"The friction was measured from {low:g} to {high:g} °C; {temperature:g} °C lies outside."
+                f"The friction was measured from {low:g} to {high:g} °C; {temperature:g} °C is outside this range."
             )
         return np.asarray(self.coefficients + self.slopes * (temperature - self.reference))
 
     @property
     def impossible(self) -> tuple[str, ...]:
-        """The coefficients, by symbol, whose sign no friction has: they would drive the joint.
+        """Symbols of the coefficients with an impossible sign, which would drive the joint.
 
-        Some may be negative as long as all together brake: a Stribeck part may take from the dry one, but not more than
-        there is. So where the whole curve drives at any speed up to the fastest, its negative ones are impossible.
+        A Stribeck coefficient may be negative as long as the whole curve dissipates energy. If the curve drives the
+        joint at any speed up to the fastest, all negative coefficients count as impossible.
         """
         below = self.coefficients < self.law.least
         speeds = np.geomspace(1e-4, 1.0, 40) * (self.fastest if np.isfinite(self.fastest) else 1.0)
@@ -148,16 +166,16 @@ class FittedLaw:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def band(self, velocity: ArrayLike) -> Array:
-        """Standard error of the curve at `velocity` (rad/s, m/s), at the reference temperature."""
+        """Compute the standard error of the curve at `velocity` [rad/s or m/s] and the reference temperature."""
         v = np.asarray(velocity, dtype=float)
         X = np.stack(self.law.columns(v, self.shape), axis=-1)
-        places = [*range(X.shape[-1])]
+        indices = [*range(X.shape[-1])]
         if self.law.shaped:
-            bend = _bend(lambda s: np.stack(self.law.columns(v, s), axis=-1), self.shape) @ self.coefficients
-            X = np.concatenate([X, bend[..., None]], axis=-1)
-            places.append(len(self.covariance) - 1)
-        some = self.covariance[np.ix_(places, places)]
-        return np.asarray(np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", X, some, X), 0.0)))
+            sensitivity = _sensitivity(lambda s: np.stack(self.law.columns(v, s), axis=-1), self.shape)
+            X = np.concatenate([X, (sensitivity @ self.coefficients)[..., None]], axis=-1)
+            indices.append(len(self.covariance) - 1)
+        block = self.covariance[np.ix_(indices, indices)]
+        return np.asarray(np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", X, block, X), 0.0)))
 
 
 def fit_law(
@@ -168,15 +186,15 @@ def fit_law(
     temperature: Array | None = None,
     load: Array | None = None,
 ) -> FittedLaw:
-    """Weighted least squares of a law through points with standard errors.
+    """Fit a law to points by weighted least squares.
 
     Args:
-        law: what is fitted.
-        velocity: of the points, rad/s (m/s).
-        torque: of friction, N m (N).
-        error: standard errors of the torque.
-        temperature: of the points, °C; every coefficient then also has a slope over it.
-        load: on the gear, N m (N); dry friction then grows with its size.
+        law: Law.
+        velocity: Velocities of the points [rad/s or m/s].
+        torque: Friction of the points [N m or N].
+        error: Standard errors of the friction.
+        temperature: Temperatures of the points [°C]; each coefficient then has a slope as well.
+        load: Load on the gear [N m or N]; dry friction then increases with its magnitude.
     """
     v, y, weights = velocity, torque, 1.0 / np.maximum(error, 1e-12)
     reference = 0.0 if temperature is None else float(np.mean(temperature))
@@ -201,10 +219,10 @@ def fit_law(
     X = design(shape) * weights[:, None]
     beta: Array = np.asarray(np.linalg.lstsq(X, y * weights, rcond=None)[0], dtype=np.float64)
     spare = max(len(y) - X.shape[1] - int(law.shaped), 1)
-    # Points scatter more than their own errors say where the law is not quite true; error bars then follow the scatter.
+    # An inexact law increases the scatter of the points beyond their errors; the covariance follows the scatter.
     scatter = max(1.0, float(np.sum((X @ beta - y * weights) ** 2)) / spare)
     if law.shaped:
-        X = np.column_stack([X, (_bend(design, shape) @ beta) * weights])
+        X = np.column_stack([X, (_sensitivity(design, shape) @ beta) * weights])
     covariance = np.linalg.pinv(X.T @ X) * scatter
     count = len(law.symbols)
     return FittedLaw(
@@ -220,14 +238,14 @@ def fit_law(
     )
 
 
-def _bend(columns: Callable[[float], Array], shape: float) -> Array:
-    """How the columns change with the logarithm of the shape."""
+def _sensitivity(columns: Callable[[float], Array], shape: float) -> Array:
+    """Return the derivative of the columns with respect to the logarithm of the shape."""
     step = 1e-4
     return np.asarray((columns(shape * np.exp(step)) - columns(shape * np.exp(-step))) / (2.0 * step))
 
 
 def _best_shape(cost: Callable[[float], float], speeds: Array) -> float:
-    """The Stribeck speed, between the slowest point and the fastest: best of a grid, then refined."""
+    """Find the best Stribeck speed between the slowest and the fastest point: grid search, then refinement."""
     low, high = np.log(max(float(speeds.min()), 1e-4) / 3.0), np.log(float(speeds.max()))
     grid = np.linspace(low, high, 25)
     values = [cost(x) for x in grid]
@@ -235,13 +253,18 @@ def _best_shape(cost: Callable[[float], float], speeds: Array) -> float:
     left, right = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
     from scipy.optimize import minimize_scalar  # takes a tenth of a second to import
 
-    found = minimize_scalar(cost, bounds=(left, right), method="bounded", options={"xatol": 1e-4})
-    return float(np.exp(found.x if found.fun <= values[k] else grid[k]))
+    minimum = minimize_scalar(cost, bounds=(left, right), method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(minimum.x if minimum.fun <= values[k] else grid[k]))
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The law that was chosen, fitted to all points, and what every candidate's error was on points left out."""
+    """Choice of a law.
+
+    Attributes:
+        fitted: Chosen law, fitted to all points.
+        scores: Mean squared error of each candidate on left-out points, in units of their variance.
+    """
 
     fitted: FittedLaw
     scores: dict[str, float]
@@ -255,12 +278,18 @@ def choose_law(
     temperature: Array | None = None,
     load: Array | None = None,
 ) -> Choice:
-    """The simplest law whose error on left-out points is within one standard error of the best (Breiman's rule), of
-    those whose coefficients friction can have, where there is one among them.
+    """Choose the simplest law whose cross-validation error is within one standard error of the best (Breiman's rule).
 
-    `candidates` (none: all laws) are fitted to points of `velocity`, `torque`, `error`, `temperature` and `load` as in
-    `fit_law`.
-    Points of one speed and direction are left out together: their neighbours in time are no independent witnesses.
+    Laws with possible signs have priority. All points of one speed and direction are left out together, since points
+    that are neighbours in time are not independent.
+
+    Args:
+        velocity: Velocities of the points [rad/s or m/s].
+        torque: Friction of the points [N m or N].
+        error: Standard errors of the friction.
+        candidates: Laws to choose from; default: all.
+        temperature: As for `fit_law`.
+        load: As for `fit_law`.
     """
     laws = list(candidates) or list(LAWS.values())
     both = np.any(velocity > 0.0) and np.any(velocity < 0.0)
@@ -276,7 +305,7 @@ def choose_law(
             standard_errors[law.name] = float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
     if not scores:
         raise SteelyardError(
-            f"{len(velocity)} points at {levels} different speeds are too few for any law of friction; measure at more "
+            f"{len(velocity)} points at {levels} different speeds are too few for any friction law; measure at more "
             "speeds."
         )
     best = min(scores, key=lambda name: scores[name])
@@ -288,13 +317,13 @@ def choose_law(
 
 
 def distinct_speeds(velocity: Array) -> int:
-    """How many different speeds there are in `velocity`, to 10 %."""
+    """Count the speeds in `velocity` that differ by more than 10 %."""
     levels = np.sort(np.abs(velocity))
     return int(np.count_nonzero(np.diff(np.log(levels)) > 0.1)) + 1 if len(levels) else 0
 
 
 def _groups(velocity: Array) -> list[Array]:
-    """Indices of points whose speeds are the same within 3 %, by direction."""
+    """Group the indices of points of equal direction and speed, within 3 %."""
     order = np.argsort(velocity)
     out: list[list[int]] = []
     for k in order:
@@ -314,7 +343,7 @@ def _left_out(
     temperature: Array | None,
     load: Array | None,
 ) -> Array | None:
-    """Squared errors of the points of each group, in their own standard errors, by a fit to the others."""
+    """Compute squared errors of the points of each group, in standard errors, by a fit to the other groups."""
     out = []
     for group in groups:
         rest = np.setdiff1d(np.arange(len(v)), group)

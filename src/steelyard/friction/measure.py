@@ -1,4 +1,4 @@
-"""`measure_friction`: friction over velocity of every joint, from constant-speed runs or from any motion."""
+"""`measure_friction`: measures friction over velocity, from constant-speed runs or from any motion."""
 
 from __future__ import annotations
 
@@ -30,23 +30,31 @@ from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 _How = Literal["auto", "plateaus", "table"]
-# Plateaus make a curve if they have so many different speeds, the fastest so many times the slowest, and if they are
-# what the motion is about: this part of the time in which the joint moves. Crests of sines are not.
-_ENOUGH, _SPAN, _SHARE = 3, 3.0, 0.3
+# Plateaus are sufficient with this number of different speeds, this ratio of fastest to slowest, and this share of the
+# time of motion, which excludes crests of sines.
+_LEAST_SPEEDS, _SPAN, _SHARE = 3, 3.0, 0.3
 _WHY_NULL = {
-    "shape": "The law has none.",
-    "temperature": "Friction is not taken to depend on it: the logs have no temperature, or one that hardly varies.",
-    "points/*/temperature": "The log has no temperature of this joint.",
-    "points/*/standard_error": "One sample has no spread.",
+    "shape": "The law does not have a shape parameter.",
+    "temperature": "No dependence is fitted: the logs lack temperatures, or these hardly vary.",
+    "points/*/temperature": "The log lacks the temperature of this joint.",
+    "points/*/standard_error": "A standard deviation needs more than one sample.",
 }
 _POINTS = ("joint", "velocity", "torque", "standard_error", "temperature")
-# Degrees over which a log's temperature must vary for slopes to be asked for.
-_WARMER = 5.0
+# Least variation of the temperature for fitting slopes [°C].
+_TEMPERATURE_SPAN = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class JointFriction:
-    """The measured points of one joint and the law through them."""
+    """Friction of one joint.
+
+    Attributes:
+        joint: Name of the joint or motor.
+        points: Measured points.
+        choice: Law through the points.
+        how: Source of the points.
+        notes: Remarks for the user.
+    """
 
     joint: str
     points: tuple[Plateau, ...]
@@ -103,7 +111,14 @@ class JointFriction:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrictionCurves(Viewed, Displayed):
-    """The friction of all joints that were measured, or of drives (`on`); `curves` serve `known_friction`."""
+    """Friction of joints or drives. Its `curves` can be the argument `known_friction` of `identify`.
+
+    Attributes:
+        robot: Robot.
+        joints: Friction of each joint or drive.
+        missing: Reason for each joint without a result.
+        on: "joint" or "drive".
+    """
 
     robot: Robot
     joints: tuple[JointFriction, ...]
@@ -116,12 +131,12 @@ class FrictionCurves(Viewed, Displayed):
 
     def glance(self) -> Glance:
         laws = ", ".join(f"{j.joint} {j.law.law.name}" for j in self.joints)
-        said = [f"{j.joint}: {note}" for j in self.joints for note in j.notes]
-        points = (*(f"{name}: {reason}" for name, reason in self.missing.items()), *said)
+        notes = [f"{j.joint}: {note}" for j in self.joints for note in j.notes]
+        points = (*(f"{name}: {reason}" for name, reason in self.missing.items()), *notes)
         return Glance("warning" if self.missing else "good", f"friction of {self.robot.name}: {laws}", points)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """Coefficients of each joint's law ("laws"), and the measured "points" behind them."""
+        """Coefficients of the laws ("laws") and measured points ("points")."""
         laws = [
             [j.joint, j.law.law.name, symbol, float(value), float(error)]
             for j in self.joints
@@ -134,7 +149,7 @@ class FrictionCurves(Viewed, Displayed):
         }
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
-        """Points with error bars and laws with their bands over velocity ("curves")."""
+        """Points with error bars, and laws with their bands, over velocity ("curves")."""
         from steelyard.friction.page import curves_figure
 
         return {"curves": partial(curves_figure, self)}
@@ -173,128 +188,129 @@ def measure_friction(
     mapping: AnyMapping = None,
     progress: Watch | None = None,
 ) -> FrictionCurves:
-    """Friction curves of the joints that move.
+    """Measure friction curves of joints or drives.
 
     Args:
-        robot: whose logs these are, as `load_robot` takes it.
-        logs: constant-speed runs, sweeps or any other motion, as paths, `Log`s, frames or dicts of arrays.
-        joints: those to look at, by name; default: all that move.
-        on: "joint", or "drive" where the robot has a transmission: friction over the speed of each motor's output,
-            which may move several joints (IRp-6: motor 3 turns by q2 + q3); `joints` are then names of motors.
-        how: "plateaus" averages stretches of constant speed, "table" fits rigid body and friction together; "auto"
-            takes plateaus where there are enough.
-        gravity: how it is taken off plateaus: "pairs", "symmetry" (about `middle`), "model", "none"; "auto": the model
-            if there is one, else pairs.
-        model: an identified model whose gravity is trusted.
-        law: a name, or "auto" to choose by leaving speeds out.
-        loaded: whether dry friction may grow with the load on the gear (needs `model`).
-        preparation: how signals are made ready; None: the default way.
-        mapping: what the columns of files and frames mean, as in `read_log`.
-        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
+        robot: Robot, as `load_robot` takes it.
+        logs: Constant-speed runs, sweeps or any other motion, as paths, `Log`s, frames or dicts of arrays.
+        joints: Names of the joints, or of the motors if `on` is "drive"; default: all that move.
+        on: "joint", or "drive" for a robot with a transmission: friction over the speed of each motor's output, which
+            may move several joints (IRp-6: motor 3 turns by q2 + q3).
+        how: "plateaus" averages intervals of constant speed, "table" fits rigid body and friction together; "auto"
+            uses plateaus where there are enough.
+        gravity: Removal of gravity from plateaus: "pairs", "symmetry" (about `middle`), "model" or "none"; "auto": the
+            model if there is one, else pairs.
+        middle: Position about which the gravity torque is odd [rad or m].
+        model: Identified model whose gravity torque is subtracted.
+        law: Name of a law, or "auto" to choose one by cross-validation.
+        loaded: Let dry friction increase with the load on the gear (needs `model`).
+        preparation: Preparation of the signals; None for the default one.
+        mapping: Meaning of the columns of files and frames, as in `read_log`.
+        progress: Callback for the progress (`steelyard.ground.progress`).
     """
     robot = as_robot(robot)
-    listed = as_logs(logs, robot, mapping)
+    inputs = as_logs(logs, robot, mapping)
     if how not in ("auto", "plateaus", "table"):
-        raise SteelyardError(f"Friction is measured from plateaus or as a table, not by '{how}'.")
-    study = Study.of(robot, listed, (), preparation)
-    places = Coordinates.of(study.robot, on)
-    sight = _Sight(study, places, how, gravity, middle, model)
-    seen = {log: places.log(log) for log in listed}
-    wanted = [places.index(name) for name in joints] or moving_joints(list(seen.values()))
-    found: list[JointFriction] = []
+        raise SteelyardError(f"The method of measuring friction is auto, plateaus or table, not '{how}'.")
+    study = Study.of(robot, inputs, (), preparation)
+    coordinates = Coordinates.of(study.robot, on)
+    measurement = _Measurement(study, coordinates, how, gravity, middle, model)
+    converted = {log: coordinates.log(log) for log in inputs}
+    selected = [coordinates.index(name) for name in joints] or moving_joints(list(converted.values()))
+    results: list[JointFriction] = []
     missing: dict[str, str] = {}
-    for joint in steps(wanted, "Measuring friction", lambda j: places.names[j]):
-        name = places.names[joint]
-        mine = [log for log in listed if joint in moving_joints([seen[log]])]
+    for joint in steps(selected, "Measuring friction", lambda j: coordinates.names[j]):
+        name = coordinates.names[joint]
+        used = [log for log in inputs if joint in moving_joints([converted[log]])] or inputs
         try:
-            points, used = sight.points(mine or listed, joint)
-            found.append(_fitted(name, points, used, law, loaded, _temperatures(mine or listed, joint)))
+            points, source = measurement.points(used, joint)
+            results.append(_fit(name, points, source, law, loaded, _temperatures(used, joint)))
         except SteelyardError as error:
-            if joints or len(wanted) == 1:
+            if joints or len(selected) == 1:
                 raise
             missing[name] = str(error)
-    if not found:
+    if not results:
         raise SteelyardError(f"No friction could be measured. {next(iter(missing.values()), '')}")
-    return FrictionCurves(study.robot, tuple(found), missing, on)
+    return FrictionCurves(study.robot, tuple(results), missing, on)
 
 
 @dataclass(frozen=True, eq=False)
-class _Sight:
-    """How friction is looked for, and what has been made ready for it: each log, and each fit, once for all joints."""
+class _Measurement:
+    """Settings of a measurement, with caches for prepared logs and fitted tables, which joints share."""
 
     study: Study
-    places: Coordinates
+    coordinates: Coordinates
     how: _How
     gravity: str
     middle: float | None
     model: Model | None
-    _alone: dict[Log, Study] = field(default_factory=dict)
+    _studies: dict[Log, Study] = field(default_factory=dict)
     _tables: dict[tuple[tuple[Log, ...], str], Tables] = field(default_factory=dict)
 
     def points(self, logs: Sequence[Log], joint: int) -> tuple[list[Plateau], str]:
-        """Points of friction of one joint in some of the logs, and where they come from."""
-        name, kind = self.places.names[joint], self.places.kind(joint)
-        seen = [self.places.log(log) for log in logs]
+        """Return the points of friction of one joint, and their source in words."""
+        name, kind = self.coordinates.names[joint], self.coordinates.kind(joint)
+        converted = [self.coordinates.log(log) for log in logs]
         raw = [] if self.how == "table" else [p for log in logs for p in self._plateaus(log, joint)]
-        if self.how == "table" or (self.how == "auto" and not _make_a_curve(raw, seen, joint)):
-            if joint not in moving_joints(seen):
+        if self.how == "table" or (self.how == "auto" and not _are_sufficient(raw, converted, joint)):
+            if joint not in moving_joints(converted):
                 raise SteelyardError(f"Joint '{name}' does not move in the logs; its friction stays unknown.")
             key = (tuple(logs), kind)
             if key not in self._tables:
-                self._tables[key] = Tables.of(self.study, logs, kind, self.places.on)
-            return self._tables[key].named(name, joint), "a table fitted together with the rigid body"
+                self._tables[key] = Tables.of(self.study, logs, kind, self.coordinates.on)
+            return self._tables[key].points_of(name, joint), "a table fitted together with the rigid body"
         if not raw:
             raise SteelyardError(
-                f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use --how table (in Python: how='table')."
+                f"Joint '{name}' never has a constant speed for 0.2 s; use --how table (in Python: how='table')."
             )
-        way = self.gravity if self.gravity != "auto" else ("model" if self.model is not None else "pairs")
-        points = remove_gravity(raw, way, self.model, self.middle, self.places)
+        method = self.gravity if self.gravity != "auto" else ("model" if self.model is not None else "pairs")
+        points = remove_gravity(raw, method, self.model, self.middle, self.coordinates)
         if not points:
             raise SteelyardError(
-                f"Joint '{name}': none of its {len(raw)} plateaus could be freed from gravity by {way}; run both "
-                "directions over the same way, or give a model."
+                f"Joint '{name}': gravity could not be removed from any of its {len(raw)} plateaus by {method}; run "
+                "both directions over the same positions, or give a model."
             )
-        return points, f"plateaus, gravity by {way}"
+        return points, f"plateaus, gravity by {method}"
 
     def _plateaus(self, log: Log, joint: int) -> Iterator[Plateau]:
-        # Plateaus of a log are looked for at the cut-off that its own motion needs.
-        if log not in self._alone:
-            self._alone[log] = self.study.with_logs([log])
-        return plateaus_in(log, map(self.places.motion, self._alone[log].motions()), joint)
+        # Each log has the cut-off that its own motion needs.
+        if log not in self._studies:
+            self._studies[log] = self.study.with_logs([log])
+        return plateaus_in(log, map(self.coordinates.motion, self._studies[log].motions()), joint)
 
 
-def _make_a_curve(plateaus: Sequence[Plateau], logs: Sequence[Log], joint: int) -> bool:
+def _are_sufficient(plateaus: Sequence[Plateau], logs: Sequence[Log], joint: int) -> bool:
     speeds = np.abs([p.velocity for p in plateaus])
-    if distinct_speeds(speeds) < _ENOUGH or speeds.max() < _SPAN * speeds.min():
+    if distinct_speeds(speeds) < _LEAST_SPEEDS or speeds.max() < _SPAN * speeds.min():
         return False
     moving = sum(_moving_time(log, joint) for log in logs)
     return sum(p.duration for p in plateaus) >= _SHARE * moving
 
 
 def _temperatures(logs: Sequence[Log], joint: int) -> tuple[float, float] | None:
-    """The coldest and the warmest of the logs, °C, where they tell."""
-    told = [log.channels["temperature"] for log in logs if "temperature" in log.channels]
-    columns = [x[:, min(joint, x.shape[1] - 1)] for x in told]
+    """Return the lowest and the highest temperature of the logs [°C], if they have any."""
+    channels = [log.channels["temperature"] for log in logs if "temperature" in log.channels]
+    columns = [x[:, min(joint, x.shape[1] - 1)] for x in channels]
     return (float(min(c.min() for c in columns)), float(max(c.max() for c in columns))) if columns else None
 
 
 def _moving_time(log: Log, joint: int) -> float:
-    """Seconds in which the joint is faster than a hundredth of its top speed."""
+    """Return the time during which the joint is faster than 1 % of its top speed [s]."""
     speed = np.abs(np.gradient(log.q[:, joint], log.t) if log.dq is None else log.dq[:, joint])
     return float(np.mean(speed > 0.01 * speed.max(initial=0.0)) * (log.t[-1] - log.t[0]))
 
 
-def _fitted(
+def _fit(
     name: str, points: Sequence[Plateau], how: str, law: str, loaded: bool, warm_range: tuple[float, float] | None
 ) -> JointFriction:
     velocity, torque = np.array([p.velocity for p in points]), np.array([p.torque for p in points])
-    # A plateau's own scatter may be zero by chance; a floor keeps single points from ruling the curve.
+    # The scatter of a plateau may be zero by chance; a floor limits the weight of single points.
     error = np.array([p.error for p in points])
     usual = float(np.median(error[np.isfinite(error)])) if np.any(np.isfinite(error)) else 1.0
     error = np.clip(np.where(np.isfinite(error), error, usual), 0.2 * usual + 1e-12, None)
     warm = [p.temperature for p in points]
     known = [t for t in warm if t is not None]
-    varies = len(known) == len(points) and np.ptp(known) > _WARMER
+    varies = len(known) == len(points) and np.ptp(known) > _TEMPERATURE_SPAN
     temperature = np.array(known) if varies else None
     load = np.array([p.load for p in points]) if loaded else None
     candidates = () if law == "auto" else (law_named(law),)
@@ -302,19 +318,19 @@ def _fitted(
     notes = []
     if how.endswith("by pairs"):
         notes.append(
-            "Both directions were averaged to take gravity off (by pairs): what differs between them, an offset or "
-            "friction that is stronger one way, does not show. A model (--model RUN), or sweeps about a symmetric "
-            "posture (--gravity-by symmetry), would tell."
+            "Both directions were averaged to remove gravity (by pairs), so differences between them, such as an "
+            "offset or asymmetric friction, are not identifiable. Use a model (--model RUN), or sweeps about a "
+            "symmetric posture (--gravity-by symmetry)."
         )
-    if warm_range is not None and temperature is None and np.ptp(warm_range) > _WARMER:
+    if warm_range is not None and temperature is None and np.ptp(warm_range) > _TEMPERATURE_SPAN:
         notes.append(
-            f"Temperatures from {warm_range[0]:.0f} to {warm_range[1]:.0f} °C are mixed; plateaus tell them apart."
+            f"The points mix temperatures from {warm_range[0]:.0f} to {warm_range[1]:.0f} °C; plateaus separate them."
         )
     if not (np.any(velocity > 0.0) and np.any(velocity < 0.0)):
-        notes.append("Only one direction was measured; friction and offset cannot be told apart.")
+        notes.append("Only one direction was measured, so friction and offset are not separately identifiable.")
     for symbol in choice.fitted.impossible:
         notes.append(
-            f"{symbol} is not identifiable: the best fit gives it a sign that no friction has. Other speeds, both "
-            "directions, or gravity taken off in another way would tell; the curve holds between the points alone."
+            f"{symbol} is not identifiable: the best fit has an impossible sign. Add speeds or the other direction, or "
+            "remove gravity by another method; the curve is only valid between the points."
         )
     return JointFriction(name, tuple(points), choice, how, tuple(notes))

@@ -1,4 +1,4 @@
-"""Friction over velocity for the terminal and as a page: samples, measured points, the law through them."""
+"""Friction over velocity on the terminal and as a report page: samples, measured points, fitted laws."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from rich.console import Console
 
 from steelyard.errors import SteelyardError
+from steelyard.friction.compensation import read_friction
 from steelyard.friction.coordinates import Coordinates
-from steelyard.friction.known import read_friction
 from steelyard.friction.laws import Choice
 from steelyard.friction.measure import FrictionCurves, JointFriction
 from steelyard.friction.plateaus import Plateau
@@ -49,11 +49,17 @@ def friction_curve(
     joints: Sequence[str],
     unit: Sequence[str] | str = "N m",
 ) -> Figure:
-    """One panel per joint of `joints`: points `(samples, joints)`, and the model's curve `(points, joints)`.
+    """Draw measured friction as points and the model's friction as a line, one panel per joint.
 
-    Points are `friction` (in `unit`) over `velocity` (rad/s, m/s), the line is `curve` over `curve_velocity`.
+    Args:
+        velocity: Velocities of the points [rad/s or m/s], shape (samples, joints).
+        friction: Friction of the points, shape (samples, joints).
+        curve_velocity: Velocities of the line [rad/s or m/s], shape (points, joints).
+        curve: Friction of the line, shape (points, joints).
+        joints: Names of the joints.
+        unit: Unit of friction, for all joints or for each.
     """
-    n, named = len(joints), units(unit, len(joints))
+    n, torque_units = len(joints), units(unit, len(joints))
     v, f = by_joint("velocity", velocity, n), by_joint("friction", friction, n)
     cv, c = by_joint("curve_velocity", curve_velocity, n), by_joint("curve", curve, n)
     figure = Figure.by_joint(joints, shared=False, height=210)
@@ -64,23 +70,29 @@ def friction_curve(
         x, y = in_steps(v[keep, k]), in_steps(f[keep, k])
         figure.add("scatter", k + 1, x=x, y=y, mode="markers", name="measured", marker=marker)
         figure.line(k + 1, cv[order, k], c[order, k], "model", PREDICTED, 2.0)
-        _name_axes(figure, k + 1, named[k])
+        _name_axes(figure, k + 1, torque_units[k])
     return figure
 
 
-def curves_figure(found: FrictionCurves) -> Figure:
-    """One panel per joint of what was `found`: points with error bars, and the law with its band."""
-    places = Coordinates.of(found.robot, found.on)
-    return _friction_points(found.joints, [places.effort_unit(places.index(j.joint)) for j in found.joints])
+def curves_figure(curves: FrictionCurves) -> Figure:
+    """Draw the points of `curves` with error bars, and the laws with their bands, one panel per joint."""
+    coordinates = Coordinates.of(curves.robot, curves.on)
+    return _friction_points(curves.joints, [coordinates.effort_unit(coordinates.index(j.joint)) for j in curves.joints])
 
 
 def saved_curves_figure(robot: Robot, folder: str | os.PathLike[str]) -> Figure:
-    """The same of a run of `steelyard friction` in a `folder`, of the `robot`."""
+    """Draw the curves of a run of `steelyard friction`.
+
+    Args:
+        robot: Robot.
+        folder: Folder of the run.
+    """
     laws = read_friction(folder)
     result = read_json(Path(folder) / RESULT, SteelyardError, "give a run of `steelyard friction`").table(
         ("joints",), ("on",), others=True
     )
-    places = Coordinates.of(robot, cast(Any, result["on"].choice(("joint", "drive")) if "on" in result else "joint"))
+    on = cast(Any, result["on"].choice(("joint", "drive")) if "on" in result else "joint")
+    coordinates = Coordinates.of(robot, on)
     joints, nothing = [], np.zeros(0)
     for (name, law), entry in zip(laws.items(), result["joints"].items("joint"), strict=True):
         points = []
@@ -89,13 +101,13 @@ def saved_curves_figure(robot: Robot, folder: str | os.PathLike[str]) -> Figure:
             error = at["standard_error"].number() if "standard_error" in at else 0.0
             warm = at["temperature"].number() if "temperature" in at else None
             v, tau = at["velocity"].number(), at["torque"].number()
-            points.append(Plateau(places.index(name), 0.0, 0.0, v, tau, error, nothing, nothing, temperature=warm))
+            points.append(Plateau(coordinates.index(name), 0.0, 0.0, v, tau, error, nothing, nothing, temperature=warm))
         joints.append(JointFriction(name, tuple(points), Choice(law, {}), ""))
-    return _friction_points(joints, [places.effort_unit(places.index(j.joint)) for j in joints])
+    return _friction_points(joints, [coordinates.effort_unit(coordinates.index(j.joint)) for j in joints])
 
 
 def _friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Figure:
-    """One panel per joint with error bars and the law's band; points are coloured by temperature where it is known."""
+    """Draw points with error bars, coloured by temperature if it is known, and laws with their bands."""
     figure = Figure.by_joint([j.joint for j in joints], shared=False, height=230)
     figure.titles = tuple(f"{j.joint}: {j.law.law.name}" for j in joints)
     for row, joint in enumerate(joints, start=1):
@@ -106,7 +118,7 @@ def _friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Fi
         bars = {"type": "data", "array": np.asarray(1.96 * joint.error), "thickness": 1, "color": BLUE}
         x, y = np.asarray(joint.velocity), np.asarray(joint.torque)
         figure.add("scatter", row, x=x, y=y, error_y=bars, mode="markers", name="measured, 95 %", marker=marker)
-        # Each direction by itself, so that no line is drawn across the jump at zero.
+        # Separate lines for the directions avoid a line across the jump at zero.
         for side in (-1.0, 1.0):
             _law(figure, row, joint, side)
         _name_axes(figure, row, unit[row - 1])
@@ -130,10 +142,16 @@ def _name_axes(figure: Figure, row: int, unit: str) -> None:
     figure.y_axis(row, f"friction [{unit}]")
 
 
-def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> None:
-    """Laws and remarks of what was `found`, to `out`, and the run's `folder`, if there is one."""
+def print_friction(curves: FrictionCurves, out: Console, folder: str = "") -> None:
+    """Print friction laws and remarks.
+
+    Args:
+        curves: Friction curves.
+        out: Console to print to.
+        folder: Folder of the written files; "" if nothing was written.
+    """
     rows = []
-    for joint in found.joints:
+    for joint in curves.joints:
         law = joint.law
         parts = [f"{s} {NO_SIGN if s in law.impossible else with_error(c, e)}" for s, c, e in
                  zip(law.law.symbols, law.coefficients, law.standard_errors, strict=False)]  # fmt: skip
@@ -141,24 +159,24 @@ def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> Non
             parts.append(f"speed {number(law.shape, 2)}")
         rows.append([joint.joint, law.law.name, ", ".join(parts), str(len(joint.points)), joint.how])
     columns = ["joint", "law", "coefficients (N m, rad/s; N, m/s)", "points", "from"]
-    out.print(table(f"Friction of {found.robot.name}", columns, rows, right=("points",)))
-    for name, reason in found.missing.items():
+    out.print(table(f"Friction of {curves.robot.name}", columns, rows, right=("points",)))
+    for name, reason in curves.missing.items():
         say(out, f" • {name}: {reason}")
-    for joint in found.joints:
+    for joint in curves.joints:
         for note in joint.notes:
             say(out, f" • {joint.joint}: {note}")
     if folder:
         say(out, f"\nWritten to {folder}: result.json, report.html, points.csv")
 
 
-def friction_report(found: FrictionCurves) -> str:
-    """The page of what was `found`, self-contained."""
-    robot = found.robot
+def friction_report(curves: FrictionCurves) -> str:
+    """Render the self-contained page of friction `curves`."""
+    robot = curves.robot
     figure = figure_html(
-        curves_figure(found),
+        curves_figure(curves),
         "Friction over velocity",
-        "Points are means over constant speed, or knots of a fitted table, with 95 % intervals; the line is the law "
-        "that predicts left-out speeds best, or nearly so with fewer coefficients.",
+        "Points are means over constant speed, or knots of a fitted table, with 95 % intervals; the line is the "
+        "simplest law whose cross-validation error is within one standard error of the best.",
     )
     laws = table_html(
         ["joint", "law", TableColumn("coefficient"), TableColumn("value"), TableColumn("± standard error", digits=2)],
@@ -170,41 +188,41 @@ def friction_report(found: FrictionCurves) -> str:
                 NO_SIGN if symbol in j.law.impossible else Known(float(value), float(error)),
                 float(error),
             ]
-            for j in found.joints
+            for j in curves.joints
             for symbol, value, error in zip(j.law.law.symbols, j.law.coefficients, j.law.standard_errors, strict=False)
         ],
-        "Laws (N m and rad/s; N and m/s on slides)",
-        dash="The points do not tell its error.",
+        "Laws (N m and rad/s; N and m/s for prismatic joints)",
+        dash="The standard error is not identifiable from these points.",
     )
-    tried = table_html(
+    candidates = table_html(
         ["joint", "law", TableColumn("squared error on left-out speeds", "σ²", digits=3)],
-        [[j.joint, name, float(score)] for j in found.joints for name, score in j.choice.scores.items()],
+        [[j.joint, name, float(score)] for j in curves.joints for name, score in j.choice.scores.items()],
         "Candidates",
         dash="Too few points to leave one out.",
     )
-    remarks = [callout("note", f"{j.joint}: {note}") for j in found.joints for note in j.notes]
-    remarks += [callout("warning", f"{name}: {reason}") for name, reason in found.missing.items()]
-    how = [paragraph(f"{j.joint}: {j.how}.") for j in found.joints]
+    remarks = [callout("note", f"{j.joint}: {note}") for j in curves.joints for note in j.notes]
+    remarks += [callout("warning", f"{name}: {reason}") for name, reason in curves.missing.items()]
+    methods = [paragraph(f"{j.joint}: {j.how}.") for j in curves.joints]
     sections = [
         Section("Curves", join(figure, *remarks)),
-        Section("Laws", tabs(("chosen", laws), ("candidates", tried))),
-        Section("What next", _next(found)),
-        Section("How", join(*how)),
+        Section("Laws", tabs(("chosen", laws), ("candidates", candidates))),
+        Section("Next steps", _next(curves)),
+        Section("Method", join(*methods)),
     ]
-    return render_report(f"{robot.name}: friction", sections, verdict=_verdict(found))
+    return render_report(f"{robot.name}: friction", sections, verdict=_verdict(curves))
 
 
-def _verdict(found: FrictionCurves) -> Verdict:
-    """How many joints have a law, and which have none."""
-    count = len(found.joints) + len(found.missing)
-    laws = "; ".join(f"{j.joint}: {j.law.law.name}, {len(j.points)} points" for j in found.joints)
-    headline = f"Friction of {len(found.joints)} of {count} joints has a law."
+def _verdict(curves: FrictionCurves) -> Verdict:
+    """State the number of joints with a law, and the joints without one."""
+    count = len(curves.joints) + len(curves.missing)
+    laws = "; ".join(f"{j.joint}: {j.law.law.name}, {len(j.points)} points" for j in curves.joints)
+    headline = f"Friction laws are fitted for {len(curves.joints)} of {count} joints."
     points = [laws] if laws else []
-    points += [f"{name}: {reason}" for name, reason in found.missing.items()]
-    return Verdict("good" if not found.missing else "warning" if found.joints else "bad", headline, tuple(points))
+    points += [f"{name}: {reason}" for name, reason in curves.missing.items()]
+    return Verdict("good" if not curves.missing else "warning" if curves.joints else "bad", headline, tuple(points))
 
 
-def _next(found: FrictionCurves) -> Html:
-    robot = shlex.quote(found.robot.source or "ROBOT")
-    why = "Identify the rest with this friction taken off the torques:"
+def _next(curves: FrictionCurves) -> Html:
+    robot = shlex.quote(curves.robot.source or "ROBOT")
+    why = "Identify the other parameters with this friction subtracted from the torques:"
     return commands((why, f"steelyard identify {robot} LOG.csv --friction RUN -o run"))

@@ -1,4 +1,4 @@
-"""The times at which one joint turns at a constant speed, and what torque that takes, with gravity taken off it."""
+"""Plateaus: intervals of constant speed of one joint, their torque, and the removal of gravity."""
 
 from __future__ import annotations
 
@@ -14,27 +14,36 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 
-# Speed may change by this part of itself in a second; faster changes are ramps.
+# Largest relative change of speed per second; faster changes are ramps.
 _STEADY = 0.2
-# From piece to piece of a plateau, speeds differ by no more than this part.
+# Largest relative difference of the mean speeds of a plateau's pieces.
 _SAME = 0.1
-# Slower than this part of the joint's top speed counts as standing.
+# Speeds below this fraction of the joint's top speed count as standing.
 _SLOWEST = 0.005
-# A plateau is cut into so many pieces, whose means tell how well its own mean is known.
+# Number of pieces of a plateau, whose means give the standard error.
 _PIECES = 8
 
-# Two plateaus are a pair if their speeds agree to this part and they share at least this part of their ways.
+# Two plateaus form a pair if their speeds agree to this fraction and their ranges overlap by at least this fraction.
 _SAME_SPEED = 0.05
-_SHARED_WAY = 0.3
+_OVERLAP = 0.3
 _GRID = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Plateau:
-    """A stretch of constant speed of joint `joint`: samples of position, the torque less what is known of it, …
+    """An interval of constant speed of one joint.
 
-    `torque` is the mean of (measured − removed) with its standard error; `load` the mean size of what was removed, the
-    load on the gear; `temperature` in °C or, where none is measured, None.
+    Attributes:
+        joint: Index of the joint.
+        start: Start time [s].
+        duration: Duration [s].
+        velocity: Mean velocity [rad/s or m/s].
+        torque: Mean torque, without gravity if that was removed [N m or N].
+        error: Standard error of the mean torque.
+        q: Joint positions, shape (samples, joints).
+        tau: Torques of the joint, without gravity if that was removed.
+        load: Mean magnitude of the removed torque, the load on the gear [N m or N].
+        temperature: Temperature [°C]; None if it was not measured.
     """
 
     joint: int
@@ -52,25 +61,29 @@ class Plateau:
 def find_plateaus(
     log: Log, joint: int, shortest: float = 0.2, preparation: Preparation | None = None
 ) -> Iterator[Plateau]:
-    """The plateaus of joint number `joint` (from 0) in `log`, at least `shortest` seconds long; torque as measured.
+    """Find the plateaus of a joint, with torques as measured.
 
-    `preparation` (None: the default) makes the signals ready.
+    Args:
+        log: Log with torques.
+        joint: Index of the joint.
+        shortest: Least duration of a plateau [s].
+        preparation: Preparation of the signals; None for the default one.
     """
     settings = preparation or Preparation()
     yield from plateaus_in(log, prepare(log, settings, chosen_cutoff([log], settings)), joint, shortest)
 
 
 def plateaus_in(log: Log, motions: Iterable[Motion], joint: int, shortest: float = 0.2) -> Iterator[Plateau]:
-    """The plateaus of one joint in motions that are prepared already.
+    """Find the plateaus of a joint in prepared motions.
 
     Args:
-        log: what the motions are of, for its temperatures.
-        motions: the prepared pieces of the log.
-        joint: its number, from 0.
-        shortest: of a plateau, s.
+        log: Log of the motions, for its temperatures.
+        motions: Prepared motions.
+        joint: Index of the joint.
+        shortest: Least duration of a plateau [s].
     """
     if log.tau is None:
-        raise LogError(f"{log.meta.get('source', 'The log')}: friction is a torque, and the log has none.")
+        raise LogError(f"{log.meta.get('source', 'The log')}: the log lacks torques, which friction needs.")
     for motion in motions:
         for start, stop in _steady(motion, joint, shortest):
             yield _plateau(log, motion, joint, start, stop)
@@ -98,13 +111,13 @@ def _steady(motion: Motion, joint: int, shortest: float) -> list[tuple[int, int]
 
 
 def _level(v: Array) -> bool:
-    """Whether the speed stays the same from piece to piece: the crest of a slow sine is no plateau."""
+    """Whether the pieces have equal mean speeds, which excludes the crest of a slow sine."""
     means = np.abs([np.mean(p) for p in np.array_split(v, min(_PIECES, len(v)))])
     return bool(np.ptp(means) <= _SAME * means.mean())
 
 
 def _slope(v: Array, period: float) -> Array:
-    """The change of speed per second over a tenth of one: an acceleration with less noise, infinite at the ends."""
+    """Return the change of speed over 0.1 s, divided by that time; infinite at the ends."""
     half = max(1, round(0.05 / period))
     out = np.full(len(v), np.inf)
     if len(v) > 2 * half:
@@ -134,7 +147,7 @@ def _plateau(log: Log, motion: Motion, joint: int, start: int, stop: int) -> Pla
 
 
 def _error_of_mean(x: Array) -> float:
-    """The standard error of a mean whose samples are correlated, from the means of a few long pieces."""
+    """Compute the standard error of the mean of correlated samples, from the means of long pieces."""
     pieces = [float(np.mean(p)) for p in np.array_split(x, min(_PIECES, len(x)))]
     if len(pieces) < 2:
         return float("inf")
@@ -142,10 +155,10 @@ def _error_of_mean(x: Array) -> float:
 
 
 def _by_symmetry(plateaus: Sequence[Plateau], middle: float) -> list[Plateau]:
-    """The mean over a way that is symmetric about position `middle`, where the gravity torque is odd: it averages out.
+    """Average over positions that are symmetric about `middle`, where the gravity torque is odd and cancels.
 
-    Right for a link about its vertical posture; for one about its horizontal posture gravity does not cancel
-    (Kozłowski & Dutkiewicz 1996 tune a counterweight instead).
+    This is correct for a link about its vertical posture, not about its horizontal one (Kozłowski & Dutkiewicz 1996
+    adjust a counterweight instead).
     """
     out = []
     for p in plateaus:
@@ -155,26 +168,26 @@ def _by_symmetry(plateaus: Sequence[Plateau], middle: float) -> list[Plateau]:
             continue
         inside = np.abs(q - middle) <= reach
         if np.count_nonzero(inside) >= 8:
-            # Over the way, not over time: at constant speed they are the same but for ripple of the speed.
+            # The mean over positions equals the mean over time except for ripple of the speed.
             even = 0.5 * (_over(p, middle + _steps(reach)) + _over(p, middle - _steps(reach)))
             out.append(replace(p, torque=float(np.mean(even)), error=_error_of_mean(even)))
     return out
 
 
 def _by_pairs(plateaus: Sequence[Plateau]) -> list[Plateau]:
-    """Half the difference of the two directions at equal speed and position: gravity is the same in both.
+    """Take half the difference of the two directions at equal speed and position, where gravity cancels.
 
-    What differs between the directions stays with gravity, so that the curve comes out symmetric.
+    Differences between the directions cancel as well, so the curve is symmetric.
     """
     out = []
     backward = [p for p in plateaus if p.velocity < 0.0]
     for p in (p for p in plateaus if p.velocity > 0.0):
         # The nearest in time, so that both are equally warm.
         for n in sorted(backward, key=lambda other: abs(other.start - p.start)):
-            way = _common_way(p, n) if abs(p.velocity + n.velocity) <= _SAME_SPEED * p.velocity else None
-            if way is None:
+            common = _common_positions(p, n) if abs(p.velocity + n.velocity) <= _SAME_SPEED * p.velocity else None
+            if common is None:
                 continue
-            half = 0.5 * (_over(p, way) - _over(n, way))
+            half = 0.5 * (_over(p, common) - _over(n, common))
             mean, error = float(np.mean(half)), _error_of_mean(half)
             out += [replace(p, torque=mean, error=error), replace(n, torque=-mean, error=error)]
             backward.remove(n)
@@ -182,14 +195,14 @@ def _by_pairs(plateaus: Sequence[Plateau]) -> list[Plateau]:
     return out
 
 
-def _by_model(plateaus: Sequence[Plateau], model: Model, places: Coordinates) -> list[Plateau]:
-    """Less the torque that a model needs to hold the robot; its friction and offsets do not count."""
+def _by_model(plateaus: Sequence[Plateau], model: Model, coordinates: Coordinates) -> list[Plateau]:
+    """Subtract the gravity torque of a model, without its friction and offsets."""
     rigid = Model(model.robot, model.terms, np.where(_rigid(model), model.theta, 0.0))
     out = []
     for p in plateaus:
-        held = places.torques(rigid.gravity_torque(places.joints(p.q)))[:, p.joint]
-        rest = p.tau - held
-        load = float(np.mean(np.abs(held)))
+        gravity = coordinates.torques(rigid.gravity_torque(coordinates.joints(p.q)))[:, p.joint]
+        rest = p.tau - gravity
+        load = float(np.mean(np.abs(gravity)))
         out.append(replace(p, torque=float(np.mean(rest)), error=_error_of_mean(rest), tau=rest, load=load))
     return out
 
@@ -199,11 +212,16 @@ def remove_gravity(
     how: str,
     model: Model | None = None,
     middle: float | None = None,
-    places: Coordinates | None = None,
+    coordinates: Coordinates | None = None,
 ) -> list[Plateau]:
-    """`plateaus` without gravity; `how`: "pairs", "symmetry" (about `middle`; rad, m), "model" (by `model`), "none".
+    """Remove gravity from the torques of plateaus.
 
-    They are of `places` (None: of joints).
+    Args:
+        plateaus: Plateaus.
+        how: "pairs", "symmetry", "model" or "none".
+        model: Model for the method "model".
+        middle: Centre of the method "symmetry" [rad or m].
+        coordinates: Coordinates of the plateaus; default: joints.
     """
     if how == "none":
         return list(plateaus)
@@ -212,18 +230,18 @@ def remove_gravity(
     if how == "symmetry":
         if middle is None:
             raise SteelyardError(
-                "Symmetry needs the position about which gravity is odd; give it with --middle (in Python: middle)."
+                "Symmetry needs the position about which gravity is odd; set it with --middle (in Python: middle)."
             )
         return _by_symmetry(plateaus, middle)
     if how == "model":
         if model is None:
-            raise SteelyardError("To take gravity off by a model, give an identified model.")
-        return _by_model(plateaus, model, places or Coordinates.of(model.robot))
+            raise SteelyardError("Removing gravity by a model needs one; give an identified model.")
+        return _by_model(plateaus, model, coordinates or Coordinates.of(model.robot))
     raise SteelyardError(f"Gravity is removed by pairs, symmetry, model or none, not by '{how}'.")
 
 
 def _rigid(model: Model) -> Array:
-    """The parameters of links, springs and balancers: what depends on position alone."""
+    """Select the parameters of links, springs and balancers, which depend only on the position."""
     conservative = model.terms.per_parameter(lambda term, _: not (term.inertial or term.dissipative or term.bias))
     return np.array([True] * model.robot.inertial_count + conservative)
 
@@ -232,15 +250,15 @@ def _steps(reach: float) -> Array:
     return np.linspace(0.0, reach, _GRID)
 
 
-def _over(p: Plateau, way: Array) -> Array:
-    """The torque at positions of the way."""
+def _over(p: Plateau, positions: Array) -> Array:
+    """Interpolate the torque at positions."""
     q = p.q[:, p.joint]
     order = np.argsort(q)
-    return np.asarray(np.interp(way, q[order], p.tau[order]))
+    return np.asarray(np.interp(positions, q[order], p.tau[order]))
 
 
-def _common_way(a: Plateau, b: Plateau) -> Array | None:
+def _common_positions(a: Plateau, b: Plateau) -> Array | None:
     qa, qb = a.q[:, a.joint], b.q[:, b.joint]
     low, high = max(qa.min(), qb.min()), min(qa.max(), qb.max())
     shorter = min(np.ptp(qa), np.ptp(qb))
-    return np.linspace(low, high, _GRID) if high - low >= _SHARED_WAY * shorter else None
+    return np.linspace(low, high, _GRID) if high - low >= _OVERLAP * shorter else None

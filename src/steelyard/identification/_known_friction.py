@@ -17,21 +17,21 @@ from steelyard.signals.source import Source
 from steelyard.study import Study
 
 if TYPE_CHECKING:
-    from steelyard.friction.known import KnownCurves, Rounded
+    from steelyard.friction.compensation import CurvesLike, SmoothedCurve
     from steelyard.identification.identification import Identification
 
 
 def known_terms(
-    robot: Robot, given: KnownCurves, terms: TermsLike | None
-) -> tuple[Mapping[str, Rounded], TermsLike | None]:
+    robot: Robot, given: CurvesLike, terms: TermsLike | None
+) -> tuple[Mapping[str, SmoothedCurve], TermsLike | None]:
     """The curves of friction that is known, and the terms that remain to be found."""
-    from steelyard.friction.known import known_curves, remaining_terms  # few ask for it
+    from steelyard.friction.compensation import remaining_terms, smoothed_curves  # few ask for it
 
-    curves = known_curves(robot, given)
+    curves = smoothed_curves(robot, given)
     return curves, remaining_terms(robot, curves) if curves and terms is None else terms
 
 
-def rounded_as_seen(study: Study, curves: Mapping[str, Rounded]) -> Mapping[str, Rounded]:
+def rounded_as_seen(study: Study, curves: Mapping[str, SmoothedCurve]) -> Mapping[str, SmoothedCurve]:
     """The known `curves`, each with the rounding at reversals that leaves least of its own joint's torque.
 
     A jump that is rounded off at a speed that a joint hardly reaches is no jump; the search tries the same roundings.

@@ -45,7 +45,7 @@ from steelyard.study import Study
 if TYPE_CHECKING:
     from steelyard.estimation.simulated.control_loop import ControlLoop
     from steelyard.estimation.simulated.experiment import Experiment
-    from steelyard.friction.known import KnownCurves, Rounded
+    from steelyard.friction.compensation import CurvesLike, SmoothedCurve
 
 
 # Terms that go by what a joint carries are fitted again where the model carries something else than it was told.
@@ -70,7 +70,7 @@ def identify(
     significant: bool = False,
     plain: bool = False,
     tune: bool = False,
-    known_friction: KnownCurves | None = None,
+    known_friction: CurvesLike | None = None,
     controller: str | os.PathLike[str] | ControlLoop | None = None,
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
@@ -262,7 +262,7 @@ class _Task:
 
     study: Study
     settings: IdentificationSettings
-    curves: Mapping[str, Rounded]
+    curves: Mapping[str, SmoothedCurve]
     loop: ControlLoop | None
     shares: bool = True
     rotors_stated: bool = False
@@ -294,9 +294,9 @@ class _Task:
         vars(model)["dynamics"] = self.study.dynamics  # of the same robot and terms: traced and compiled once
         if not self.curves:
             return model
-        from steelyard.friction.known import with_known_friction
+        from steelyard.friction.compensation import add_friction
 
-        return with_known_friction(model, self.curves)
+        return add_friction(model, self.curves)
 
 
 @dataclass(frozen=True, eq=False)

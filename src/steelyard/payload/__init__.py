@@ -1,4 +1,4 @@
-"""Loads: what a robot carries, weighed from the torques of its joints or by a sensor at its wrist."""
+"""Payloads: the bodies that robots carry, identified from joint torques or from a sensor at the wrist."""
 
 import lazy_loader
 

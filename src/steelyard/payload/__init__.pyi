@@ -1,16 +1,17 @@
-"""Loads: what a robot carries, weighed from the torques of its joints or by a sensor at its wrist."""
+"""Payloads: the bodies that robots carry, identified from joint torques or from a sensor at the wrist."""
 
-from .controllers import LOAD_TARGETS, KnownLoad, LoadTarget
-from .excite import excite_load
+from .controllers import PAYLOAD_TARGETS, ControllerPayload, PayloadTarget
+from .excite import excite_payload
 from .gains import DriveGains, drive_gains
-from .load import Load, cuboid, read_load
-from .online import OnlineLoad, weigh_online
-from .run import LoadMotion, LoadRun, LoadRuns
-from .sensor import SensorModel, weigh_by_sensor, wrench_regressor
-from .weigh import Repeats, Weighing, repeats, weigh
+from .identify import PayloadResult, RepeatStatistics, identify_payload, repeats
+from .payload import Payload, cuboid, read_payload
+from .run import PayloadMotion, PayloadRun, PayloadRuns
+from .sensor import SensorModel, identify_payload_by_sensor, wrench_regressor
+from .track import TrackedPayload, track_payload
 
 __all__ = [
-    "LOAD_TARGETS", "DriveGains", "KnownLoad", "Load", "LoadMotion", "LoadRun", "LoadRuns", "LoadTarget", "OnlineLoad",
-    "Repeats", "SensorModel", "Weighing", "cuboid", "drive_gains", "excite_load", "read_load", "repeats", "weigh",
-    "weigh_by_sensor", "weigh_online", "wrench_regressor",
+    "PAYLOAD_TARGETS", "ControllerPayload", "DriveGains", "Payload", "PayloadMotion", "PayloadResult", "PayloadRun",
+    "PayloadRuns", "PayloadTarget", "RepeatStatistics", "SensorModel", "TrackedPayload", "cuboid", "drive_gains",
+    "excite_payload", "identify_payload", "identify_payload_by_sensor", "read_payload", "repeats", "track_payload",
+    "wrench_regressor",
 ]  # fmt: skip

@@ -1,7 +1,6 @@
-"""`excite_load`: the motion that lets a sensor at the wrist see what it carries, within the robot's limits.
+"""`excite_payload`: designs a motion for identifying a payload with a wrist sensor, within the robot's limits.
 
-Weighing by a sensor is a regression W = K(q, q̇, q̈) θ like any other, and its motion is designed like any other: K is
-traced over scalars, and the machinery of `excitation` does the rest with exact gradients.
+The regression is W = K(q, q̇, q̈) θ. K is traced over scalars, so that the room `excitation` gets exact gradients.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from steelyard.robot.robot import Robot
 
 # Noise of a sensor like the JR3 of Kozłowski & Dutkiewicz 1996: 0.3 N and 0.02 N m.
 WRENCH_NOISE = (0.3, 0.3, 0.3, 0.02, 0.02, 0.02)
-# A direction of the load that random motions show less than this part of the best is not shown at all.
-_SEEN = 1e-9
+# Singular values of K on random motions below this ratio to the largest count as zero.
+_RANK_TOLERANCE = 1e-9
 _UNITS = ("kg", *["kg m"] * 3, *["kg m²"] * 6)
 
 
-def excite_load(
+def excite_payload(
     robot: RobotLike,
     frame: str = "",
     *,
@@ -56,23 +55,31 @@ def excite_load(
     seed: int = 0,
     search: SearchSettings | None = None,
 ) -> Plan:
-    """Design a motion of `robot` for a force–torque sensor at `frame` (default: the last link's).
+    """Design a motion, from rest to rest, that identifies a payload with a force–torque sensor.
 
     Args:
-        duration, rate: s and Hz; the motion starts and ends at rest (a Fourier series of five harmonics, or `family`).
-        limits: as for `excite`.
-        noise: standard deviation of fx, fy, fz (N), tx, ty, tz (N m).
-        sizes: what is expected of the load: kg, and metres from the sensor. The criterion counts every parameter in its
-            own size, (m, m·l, m·l²); "a" then minimises the sum of relative variances.
-        criterion: as for `excite`; "information" is cond₂(KᵀK).
-        seed, search: of the random starts, and how long and how the search goes on; None: the default way.
+        robot: Robot, as `load_robot` takes it.
+        frame: Frame of the sensor; default: the last link.
+        duration: Duration [s].
+        rate: Sampling rate [Hz].
+        limits: As for `excite`.
+        noise: Standard deviation of fx, fy, fz [N] and tx, ty, tz [N m].
+        sizes: Expected mass [kg] and distance from the sensor [m]. They scale the parameters by (m, m·l, m·l²), so
+            that criterion "a" minimises the sum of relative variances.
+        criterion: As for `excite`; "information" is cond₂(KᵀK).
+        family: Family of trajectories; default: a Fourier series of five harmonics.
+        seed: Seed of the random starts.
+        search: Settings of the search; None for the default ones.
+
+    Raises:
+        SteelyardError: If no motion identifies the whole payload.
     """
     robot = as_robot(robot)
     robot.moving_frame(frame)
     sigma = np.broadcast_to(np.asarray(noise, dtype=float), (6,))
     if not np.all(sigma > 0.0):
-        raise SteelyardError("The noise of every axis of the sensor is positive.")
-    _check_sight(robot, frame)
+        raise SteelyardError("The noise of every axis of the sensor must be positive.")
+    _check_identifiable(robot, frame)
     bounds = limits_from(robot, limits)
     families = (family or Fourier(5, duration),) * robot.dof
     times = Trajectory.standing(families, np.zeros(robot.dof)).times(rate)
@@ -82,30 +89,30 @@ def excite_load(
                     "rows over the noise of their axis")  # fmt: skip
         needs = requirements(robot, families, bounds, None, 0.0, ())
         problem = SearchProblem(goal, find_centre(families, bounds, needs, seed), needs)
-        hunt = Search(problem, search or SearchSettings(), seed, None, None, "")
-        found = hunt.plan(INERTIAL_NAMES, _UNITS, joint_names=robot.joint_names, rate=rate, limits=bounds)
-    if not np.isfinite(found.condition_number) or found.condition_number > 1.0 / np.finfo(float).eps:
+        run = Search(problem, search or SearchSettings(), seed, None, None, "")
+        plan = run.plan(INERTIAL_NAMES, _UNITS, joint_names=robot.joint_names, rate=rate, limits=bounds)
+    if not np.isfinite(plan.condition_number) or plan.condition_number > 1.0 / np.finfo(float).eps:
         raise SteelyardError(
-            f"No motion of {duration:g} s was found that shows the whole load within the limits of {robot.name}: let "
-            "it take longer (--duration), or look at its limits."
+            f"No motion of {duration:g} s within the limits of {robot.name} identifies the whole payload: increase the "
+            "duration (--duration), or check the limits."
         )
-    return found
+    return plan
 
 
-def _check_sight(robot: Robot, frame: str) -> None:
-    """Refuse a robot that no motion of which shows a whole load, as one that always turns about the same axis."""
+def _check_identifiable(robot: Robot, frame: str) -> None:
+    """Refuse a robot whose motions cannot identify a whole payload, such as one with parallel axes."""
     rng = np.random.default_rng(0)
     at = FrameKinematics(robot, robot.frame(frame))(*rng.normal(size=(3, 50, robot.dof)))
     rows = wrench_regressor(at).reshape(-1, 10)
     _, sizes, directions = np.linalg.svd(rows / np.maximum(np.linalg.norm(rows, axis=0), 1e-300))
-    unseen = directions[sizes < _SEEN * sizes[0]]
-    hidden = [name for name, part in zip(INERTIAL_NAMES, np.abs(unseen).max(axis=0, initial=0.0), strict=True)
+    null_space = directions[sizes < _RANK_TOLERANCE * sizes[0]]
+    hidden = [name for name, part in zip(INERTIAL_NAMES, np.abs(null_space).max(axis=0, initial=0.0), strict=True)
               if part > 1e-6]  # fmt: skip
     if hidden:
         raise SteelyardError(
-            f"No motion of {robot.name} shows a sensor at '{frame or 'the last link'}' the whole load: "
-            f"{', '.join(hidden)} cannot be told, or not from each other, since it never turns about other axes. Weigh "
-            "with any motion, by the joints' torques (steelyard payload … --without LOG --with LOG)."
+            f"No motion of {robot.name} identifies the whole payload with a sensor at '{frame or 'the last link'}': "
+            f"{', '.join(hidden)} are not identifiable, or only in combination, because it never turns about other "
+            "axes. Use the joint torques of any motion instead (steelyard payload … --without LOG --with LOG)."
         )
 
 
@@ -121,7 +128,7 @@ class _Axes:
 
 
 class _Sensor:
-    """Stands where the rows expect a robot's dynamics: its "torque regressor" is the sensor's K, `(6, 10)`."""
+    """Replaces the robot's dynamics in `TorqueRows`: its "torque regressor" is the K of the sensor, shape (6, 10)."""
 
     robot = _Axes()
 
@@ -134,7 +141,7 @@ class _Sensor:
         return self._function
 
     def _over_scalars(self, q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
-        """The entries of `wrench_regressor`, over scalars."""
+        """Compute the entries of `wrench_regressor` over scalars."""
         values: list[Scalar] = list(self._kinematics.over_scalars(q, dq, ddq).values())
         w, turn, pull = values[0:3], values[3:6], values[9:12]
         entries: dict[tuple[int, ...], Any] = {(i, 0): pull[i] for i in range(3)}
@@ -160,6 +167,6 @@ def _cross(v: Sequence[Scalar], i: int, j: int) -> Scalar:
 
 
 def _tensor(w: Sequence[Scalar]) -> list[list[Scalar]]:
-    """The six columns of [•ω], in the order Ixx, Ixy, Iyy, Ixz, Iyz, Izz."""
+    """Return the six columns of [•ω], in the order Ixx, Ixy, Iyy, Ixz, Iyz, Izz."""
     x, y, z = w
     return [[x, 0.0, 0.0], [y, x, 0.0], [0.0, y, 0.0], [z, 0.0, x], [0.0, z, y], [0.0, 0.0, z]]

@@ -1,9 +1,9 @@
-"""`drive_gains`: what the torque channels must be multiplied by, from a load that is known.
+"""`drive_gains`: estimates the scale factors of the torque channels from a known payload.
 
-A log cannot tell its own scale: all torques twice as large are explained by masses twice as large. A known load can
-(Gautier & Briot 2014, "Global identification of joint drive gains and dynamic parameters of robots"): with channel
-e measuring y_e = c_e A_e (β + K θ_load), the logs with and without the load fix β and every c_e. Noise is on the
-channels, so that c_e = 1/gain is what is solved for, with β, by Gauss–Newton on the small triangles.
+The scale of the torques is not identifiable without one: doubling all torques and all masses gives the same log. A
+known payload fixes it (Gautier & Briot 2014, "Global identification of joint drive gains and dynamic parameters of
+robots"): with y_e = c_e A_e (β + K θ_payload) on channel e, logs with and without the payload determine β and every
+c_e. The noise is on the channels, so Gauss–Newton on the small triangles solves for c_e = 1/gain and β.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Plan
-from steelyard.payload.load import Load, between, own_frame
-from steelyard.payload.weigh import prepared_rows
+from steelyard.payload.identify import prepare_rows
+from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.regression.unknowns import Part, Unknowns, substituted
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.signals.given import LogsLike, as_logs
@@ -36,7 +36,13 @@ _ITERATIONS = 50
 
 @dataclass(frozen=True, eq=False)
 class DriveGains(Outcome):
-    """By joint: what its torque channel must be multiplied by, and the standard error of that."""
+    """Scale factors of the torque channels.
+
+    Attributes:
+        joints: Names of the joints.
+        values: Factor for the torque channel of each joint.
+        standard_errors: Standard errors of the factors.
+    """
 
     joints: tuple[str, ...]
     values: Array
@@ -47,7 +53,7 @@ class DriveGains(Outcome):
         return {"torque_scale": [{"joint": j, "value": v, "standard_error": e} for j, v, e in each]}
 
     def files(self) -> dict[str, Content]:
-        """gains.toml: the line for a mapping that makes logs of this robot right."""
+        """gains.toml: a line for the mapping of logs of this robot."""
         values = ", ".join(f"{x:.6g}" for x in self.values)
         return {"gains.toml": f"torque_scale = [{values}]\n"}
 
@@ -60,7 +66,7 @@ class DriveGains(Outcome):
             for j, v, e in zip(self.joints, self.values.tolist(), self.standard_errors.tolist(), strict=True)
         ]
         columns = ["joint", "torque × this", "± standard error"]
-        out.print(table("What each torque channel must be multiplied by", columns, rows, right=columns[1:]))
+        out.print(table("Scale factors of the torque channels", columns, rows, right=columns[1:]))
         if folder:
             say(out, f"\nWritten to {folder}: gains.toml (a line for --map), result.json.")
 
@@ -69,24 +75,31 @@ def drive_gains(
     robot: RobotLike,
     with_load: LogsLike,
     without: LogsLike,
-    load: Load,
+    load: Payload,
     *,
     terms: TermsLike | None = None,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
 ) -> DriveGains:
-    """The gains of all torque channels of `robot` from logs `with_load` and `without`; `load` is known, all ten of it.
+    """Estimate the scale factors of all torque channels.
 
-    `terms`, `preparation` and `mapping` are as for `identify`; None: the default ones.
+    Args:
+        robot: Robot without the payload, as `load_robot` takes it.
+        with_load: Logs with the payload.
+        without: Logs without it.
+        load: The payload, with all ten parameters known.
+        terms: Joint terms, as for `identify`.
+        preparation: As for `identify`.
+        mapping: Meaning of the columns of files and frames, as in `read_log`.
     """
     robot = as_robot(robot)
     loaded, bare = as_logs(with_load, robot, mapping), as_logs(without, robot, mapping)
-    rows = prepared_rows(robot, [loaded], bare, terms, preparation)
+    rows = prepare_rows(robot, [loaded], bare, terms, preparation)
     place = rows.robot.moving_frame(load.frame)
-    own = between(place, own_frame(rows.robot.links[place.host], place.host)) @ load.parameters
+    own = frame_transfer(place, link_frame(rows.robot.links[place.host], place.host)) @ load.parameters
     plan = Plan(rows.base, rows.carried, place.host, 1, "own", None)
     parts, names = plan.parts(rows.data), plan.names
-    # The ten unknowns of the load become one column whose factor is known to be 1.
+    # The ten unknowns of the payload become one column with the known factor 1.
     joined = [
         Part(p.data, p.columns, np.column_stack([p.matrix[:, :10] @ own, p.matrix[:, 10:]]), p.known) for p in parts
     ]
@@ -99,7 +112,7 @@ def drive_gains(
 
 
 def _gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints: int) -> tuple[Array, Array]:
-    """min Σ ‖w (c_e B x − y)‖² over c and x with x₁ = 1; returns c and its standard deviations (weights are 1/σ)."""
+    """Minimise Σ ‖w (c_e B x − y)‖² over c and x with x₁ = 1 and w = 1/σ; return c and its standard deviations."""
     x, c = start.copy(), np.ones(joints)
     for _ in range(_ITERATIONS):
         jacobian, rest = [], []
@@ -114,10 +127,10 @@ def _gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints:
         lengths = np.linalg.norm(J, axis=0)
         step, _, rank, _ = np.linalg.lstsq(J / lengths, np.concatenate(rest), rcond=1e-10)
         if rank < J.shape[1]:
-            raise EstimationError("The logs do not tell the gains apart; the load must be felt by every joint.")
+            raise EstimationError("The gains are not identifiable; the payload must change the torque of every joint.")
         step = step / lengths
         c, x[1:] = c + step[:joints], x[1:] + step[joints:]
         if np.all(np.abs(step[:joints]) < 1e-10 * np.abs(c)):
             information = (J / lengths).T @ (J / lengths)
             return c, np.sqrt(np.diag(np.linalg.inv(information)))[:joints] / lengths[:joints]
-    raise EstimationError("The gains did not settle; check that the logs are of the same robot, with the known load.")
+    raise EstimationError("The gains did not converge; check that all logs are of one robot, with the known payload.")

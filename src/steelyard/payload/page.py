@@ -1,4 +1,4 @@
-"""A weighed load as a page: what it weighs, where, how sure that is, and where it hangs on the robot."""
+"""Report page of identified payloads: mass, centre of gravity, inertia, error bars, and a view of the robot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.ground.numbers import Known
-from steelyard.payload.load import ENTRIES, Load
+from steelyard.payload.payload import ENTRIES, Payload
 from steelyard.report.elements import (
     Html,
     TableCell,
@@ -28,60 +28,60 @@ from steelyard.robot.robot import Robot
 from steelyard.robot.shapes import inertia_ellipsoid, scene_of
 
 if TYPE_CHECKING:
-    from steelyard.payload.run import LoadRun
+    from steelyard.payload.run import PayloadRun
 
-# Relative error of a mass from which on a page warns, and from which on there is nothing to go by.
-_ROUGH, _USELESS = 0.1, 0.5
+# Relative errors of a mass above which the page warns, or calls the result unusable.
+_ROUGH, _UNUSABLE = 0.1, 0.5
 
 
-def load_report(runs: Mapping[str, LoadRun]) -> str:
-    """The page of weighed loads, `runs` by name; "" names the only one."""
+def payload_report(runs: Mapping[str, PayloadRun]) -> str:
+    """Render the page of identified payloads, `runs` by name; a single one has the name ""."""
     first = next(iter(runs.values()))
-    title = f"{first.robot.name}: what it carries"
-    shown = [(name or "load", join(*_load(run.load))) for name, run in runs.items()]
+    title = f"{first.robot.name}: payload"
+    tables = [(name or "payload", join(*_table(run.load))) for name, run in runs.items()]
     sections = [
-        Section("Mass, centre of gravity, inertia", tabs(*shown)),
-        Section("Where it hangs", _hangs(first.robot, {n: r.load for n, r in runs.items()})),
-        Section("What next", _next(first.robot)),
+        Section("Mass, centre of gravity, inertia", tabs(*tables)),
+        Section("Position on the robot", _scene(first.robot, {n: r.load for n, r in runs.items()})),
+        Section("Next steps", _next(first.robot)),
     ]
     return render_report(title, sections, verdict=_verdict({n: r.load for n, r in runs.items()}))
 
 
-def _verdict(loads: Mapping[str, Load]) -> Verdict:
-    said, worst = [], 0.0
+def _verdict(loads: Mapping[str, Payload]) -> Verdict:
+    points, worst = [], 0.0
     for name, load in loads.items():
         low, high = (Known(x, load.mass_error) for x in load.interval())
-        said.append(
+        points.append(
             f"{f'{name}: ' if name else ''}{Known(load.mass, load.mass_error)} kg (between {low} and {high} kg with "
             f"95 % confidence), centre of gravity {', '.join(_millimetres(load))} mm in '{load.frame}'."
         )
         worst = max(worst, load.mass_error / abs(load.mass) if load.mass and load.possible else math.inf)
-    hidden = any(not all(load.shown) for load in loads.values())
-    kind = "bad" if worst > _USELESS else "warning" if worst > _ROUGH or hidden else "good"
+    hidden = any(not all(load.identifiable) for load in loads.values())
+    kind = "bad" if worst > _UNUSABLE else "warning" if worst > _ROUGH or hidden else "good"
     headline = {
-        "good": "The load is weighed.",
-        "warning": "The load is weighed; not all of it shows in the motion.",
-        "bad": "The load cannot be told from this data.",
+        "good": "The payload is identified.",
+        "warning": "The payload is identified in part, or with large errors.",
+        "bad": "The payload is not identifiable from this data.",
     }[kind]
-    return Verdict(kind, headline, tuple(said))  # type: ignore[arg-type]
+    return Verdict(kind, headline, tuple(points))  # type: ignore[arg-type]
 
 
-def _millimetres(load: Load) -> list[str]:
+def _millimetres(load: Payload) -> list[str]:
     pairs = zip(1000.0 * load.center_of_gravity, 1000.0 * load.center_of_gravity_error, strict=True)
     return [str(Known(float(x), float(e))) for x, e in pairs]
 
 
-def _load(load: Load) -> list[Html]:
+def _table(load: Payload) -> list[Html]:
     names = "xyz"
-    rows: list[tuple[str, str, float, float, bool]] = [("mass", "kg", load.mass, load.mass_error, load.shown[0])]
+    rows: list[tuple[str, str, float, float, bool]] = [("mass", "kg", load.mass, load.mass_error, load.identifiable[0])]
     rows += [
-        (f"centre of gravity {names[k]}", "mm", 1000.0 * float(c), 1000.0 * float(e), load.shown[1 + k])
+        (f"centre of gravity {names[k]}", "mm", 1000.0 * float(c), 1000.0 * float(e), load.identifiable[1 + k])
         for k, (c, e) in enumerate(zip(load.center_of_gravity, load.center_of_gravity_error, strict=True))
     ]
-    # The ten are xx, xy, yy, xz, yz, zz in the end.
+    # The last six of the ten parameters are xx, xy, yy, xz, yz, zz.
     place = {(0, 0): 4, (0, 1): 5, (1, 1): 6, (0, 2): 7, (1, 2): 8, (2, 2): 9}
     rows += [
-        (f"inertia {names[i]}{names[j]}", "kg m²", float(load.inertia[i, j]), float(e), load.shown[place[i, j]])
+        (f"inertia {names[i]}{names[j]}", "kg m²", float(load.inertia[i, j]), float(e), load.identifiable[place[i, j]])
         for (i, j), e in zip(ENTRIES, load.inertia_error, strict=True)
     ]
     cells: list[Sequence[TableCell]] = [
@@ -91,38 +91,40 @@ def _load(load: Load) -> list[Html]:
             whisker(value, 1.96 * error),
             Known(value, error),
             1.96 * error,
-            "" if shown else "not shown by the motion",
+            "" if identifiable else "not identifiable from this motion",
         )
-        for name, unit, value, error, shown in rows
+        for name, unit, value, error, identifiable in rows
     ]
-    columns: list[TableColumn | str] = ["", "unit", "on its own scale", "value", TableColumn("± 95 %", digits=2), ""]
-    title = f"Load in frame '{load.frame}', inertia about its centre of gravity"
-    below = "Each picture has a scale of its own: dot and line are value and 95 % interval, the tick is zero."
+    columns: list[TableColumn | str] = ["", "unit", "interval", "value", TableColumn("± 95 %", digits=2), ""]
+    title = f"Payload in frame '{load.frame}', inertia about its centre of gravity"
+    below = "Each interval has a separate scale: the dot is the value, the line the 95 % interval, the tick zero."
     notes = [callout("note", note) for note in load.notes]
     if not load.possible:
-        notes.append(callout("bad", "No body has these ten numbers; the motion shows too little of the load."))
-    return [table_html(columns, cells, title, dash="The data do not tell it."), paragraph(below), *notes]
+        notes.append(
+            callout("bad", "These ten parameters are physically impossible; the motion identifies too few of them.")
+        )
+    return [table_html(columns, cells, title, dash="Not identifiable from this data."), paragraph(below), *notes]
 
 
-def _hangs(robot: Robot, loads: Mapping[str, Load]) -> Html:
+def _scene(robot: Robot, loads: Mapping[str, Payload]) -> Html:
     bodies = []
     for load in loads.values():
         place = robot.frame(load.frame)
         solid = inertia_ellipsoid(load.parameters, place.rotation, place.translation)
         if solid is not None:
             bodies.append(Body(place.host, solid, error=load.mass_error / load.mass))
-    scene = replace(scene_of(robot), bodies=tuple(bodies), coloured_by="its mass known")
+    scene = replace(scene_of(robot), bodies=tuple(bodies), coloured_by="error of its mass")
     caption = (
-        "The load as an ellipsoid of even density with its mass and inertia, on the robot at the zeros of its joints."
+        "The payload as an ellipsoid of uniform density with its mass and inertia; the robot is in its zero posture."
     )
-    return scene_html(scene, f"{robot.name} with its load", caption)
+    return scene_html(scene, f"{robot.name} with its payload", caption)
 
 
 def _next(robot: Robot) -> Html:
     source = shlex.quote(robot.source or "ROBOT")
     pairs = [
-        ("Gains of the torque channels, from a load that a scale has weighed:",
+        ("Scale factors of the torque channels, from a payload of known mass:",
          f"steelyard payload {source} --known LOAD.yaml --with LOADED.csv --without EMPTY.csv -o gains"),
-        ("The motion that weighs best, for a force–torque sensor:", f"steelyard payload {source} --design -o motion"),
+        ("A motion for identification with a force–torque sensor:", f"steelyard payload {source} --design -o motion"),
     ]  # fmt: skip
     return commands(*pairs)

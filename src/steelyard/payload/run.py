@@ -1,4 +1,4 @@
-"""What a weighing hands out: one load or several, and the motion to weigh by."""
+"""Results of the command `payload`: one or several payloads, or a motion."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from steelyard.excitation.plan import Plan
 from steelyard.export import model_to_urdf
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome, file_name
-from steelyard.payload.controllers import LOAD_TARGETS
-from steelyard.payload.load import ENTRIES, Load
+from steelyard.payload.controllers import PAYLOAD_TARGETS
+from steelyard.payload.payload import ENTRIES, Payload
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class LoadRun(Outcome):
-    """A weighed load as it is handed out: figures, tool data, and the robot that carries it.
+class PayloadRun(Outcome):
+    """An identified payload with its output files: figures, tool data, and the robot that carries it.
 
     Args:
-        load: what was weighed.
-        robot: what carries it.
-        source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names.
-        targets: controllers that the load is written for: names in `LOAD_TARGETS`.
+        load: Payload.
+        robot: Robot that carries it.
+        source: The robot's URDF or MJCF; the written URDF keeps its meshes and names.
+        targets: Controllers to write the payload for: names in `PAYLOAD_TARGETS`.
     """
 
-    load: Load
+    load: Payload
     robot: Robot
     source: Path | None = None
     targets: tuple[str, ...] = ()
@@ -40,21 +40,21 @@ class LoadRun(Outcome):
         return self.load.to_json()
 
     def files(self) -> dict[str, Content]:
-        """Tables of the load; a URDF with it merged in, where the robot's inertias are known."""
+        """Tables of the payload, and a URDF that includes it if the robot's inertias are known."""
         out: dict[str, Content] = {"load.csv": self.load.to_csv(), "load.yaml": self.load.to_yaml()}
-        out |= {LOAD_TARGETS[name].file: LOAD_TARGETS[name].text(self.load) for name in self.targets}
+        out |= {PAYLOAD_TARGETS[name].file: PAYLOAD_TARGETS[name].text(self.load) for name in self.targets}
         if self.robot.has_inertia and self.load.possible:
-            carrying, name = Model.nominal(self.load.attached(self.robot)), file_name(self.robot.name)
+            carrying, name = Model.nominal(self.load.attach_to(self.robot)), file_name(self.robot.name)
             out[f"{name}_with_load.urdf"] = lambda path: model_to_urdf(carrying, path, self.source)
         return out
 
     def page(self) -> str:
-        from steelyard.payload.page import load_report
+        from steelyard.payload.page import payload_report
 
-        return load_report({"": self})
+        return payload_report({"": self})
 
     def tell(self, out: Console, folder: str = "") -> None:
-        """Mass, centre of gravity and inertia with their error bars, in the units that robot makers ask for."""
+        """Print mass, centre of gravity and inertia with their error bars, in the units of robot makers."""
         from steelyard.ground.numbers import Known, number
         from steelyard.report.terminal import say, table
 
@@ -71,41 +71,41 @@ class LoadRun(Outcome):
             [f"inertia {names[i]}{names[j]}", "kg m²", str(Known(load.inertia[i, j], error)), number(error, 2)]
             for (i, j), error in zip(ENTRIES, load.inertia_error, strict=True)
         ]
-        title = f"Load in frame '{load.frame}', inertia about its centre of gravity"
+        title = f"Payload in frame '{load.frame}', inertia about its centre of gravity"
         columns = ["", "unit", "value", "± standard error"]
         out.print(table(title, columns, rows, right=columns[2:]))
         say(
             out,
-            f"The mass lies between {Known(low, load.mass_error)} and {Known(high, load.mass_error)} kg with 95 % "
+            f"The mass is between {Known(low, load.mass_error)} and {Known(high, load.mass_error)} kg with 95 % "
             "confidence.",
         )
         for note in load.notes:
             say(out, f" • {note}")
         if folder:
-            controllers = "".join(f", {LOAD_TARGETS[name].file}" for name in self.targets)
+            controllers = "".join(f", {PAYLOAD_TARGETS[name].file}" for name in self.targets)
             say(out, f"\nWritten to {folder}: result.json, load.csv, load.yaml{controllers} and the robot with it.")
 
 
 @dataclass(frozen=True, eq=False)
-class LoadRuns(Outcome):
-    """Several loads that were weighed together, by name; the folder of each is what `LoadRun` writes.
+class PayloadRuns(Outcome):
+    """Several payloads that were identified together; each gets a folder with the files of a `PayloadRun`.
 
     Args:
-        runs: each load with the robot that carries it.
+        runs: Payloads by name.
     """
 
-    runs: Mapping[str, LoadRun]
+    runs: Mapping[str, PayloadRun]
 
     def to_json(self) -> dict[str, Any]:
         return {"loads": {name: run.to_json() for name, run in self.runs.items()}}
 
     def files(self) -> dict[str, Content]:
-        return {f"{file_name(n)}/{path}": made for n, run in self.runs.items() for path, made in run.files().items()}
+        return {f"{file_name(n)}/{path}": x for n, run in self.runs.items() for path, x in run.files().items()}
 
     def page(self) -> str:
-        from steelyard.payload.page import load_report
+        from steelyard.payload.page import payload_report
 
-        return load_report(self.runs)
+        return payload_report(self.runs)
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
@@ -114,17 +114,17 @@ class LoadRuns(Outcome):
             say(out, name)
             run.tell(out)
         if folder:
-            say(out, f"\nWritten to {folder}: result.json and a folder for every load.")
+            say(out, f"\nWritten to {folder}: result.json and a folder for every payload.")
 
 
 @dataclass(frozen=True, eq=False)
-class LoadMotion(Outcome):
-    """A motion for a force–torque sensor, and what it will show of a load.
+class PayloadMotion(Outcome):
+    """A motion for a force–torque sensor, with the expected standard errors of a payload.
 
     Args:
-        robot: what plays it.
-        plan: the motion.
-        noise: of the sensor's six axes, N and N m.
+        robot: Robot.
+        plan: Motion.
+        noise: Standard deviation of the six axes of the sensor [N, N m].
     """
 
     robot: Robot
@@ -153,7 +153,7 @@ class LoadMotion(Outcome):
 
         rows = [[x["name"], x["unit"], number(x["expected_standard_error"], 2)] for x in self.to_json()["load"]]
         columns = ["", "unit", "expected standard error"]
-        out.print(table("One pass, with the sensor's noise", columns, rows, right=columns[2:]))
-        say(out, f"{number(self.plan.trajectory.duration)} s; collisions were not looked at.")
+        out.print(table("One repetition, with the noise of the sensor", columns, rows, right=columns[2:]))
+        say(out, f"{number(self.plan.trajectory.duration)} s; collisions were not checked.")
         if folder:
             say(out, f"\nWritten to {folder}: motion.csv, trajectory.json, result.json.")

@@ -1,4 +1,4 @@
-"""`weigh_by_sensor`: the load on a force–torque sensor, from the motion of its frame and the wrench it feels."""
+"""`identify_payload_by_sensor`: identifies the payload on a force–torque sensor from its motion and wrench."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
-from steelyard.payload.load import Load
+from steelyard.payload.payload import Payload
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 from steelyard.regression.unknowns import Unknowns
@@ -25,15 +25,15 @@ from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
-# The wrench that a sensor must give a body it carries, linear in the body's ten parameters.
+# The wrench of the sensor on the payload is linear in the ten parameters of the payload.
 #
-# Kozłowski & Dutkiewicz 1996, equations (8)–(13), with their misprints mended: the last block of the regressor has
-# six columns, [•ω̇] + [ω×][•ω], and g is the vector of gravity (0, 0, −9.81 with z up). The wrench is that of the
-# sensor on the load; parameters are about the sensor's origin, in its axes, in the order that all links have.
+# Kozłowski & Dutkiewicz 1996, equations (8)–(13), with corrected misprints: the last block of the regressor has
+# six columns, [•ω̇] + [ω×][•ω], and g is the vector of gravity (0, 0, −9.81 with z up). The parameters are about the
+# origin of the sensor, in its axes, in the same order as for links.
 
 
 def wrench_regressor(m: FrameMotion) -> Array:
-    """K with W = K θ, `(samples, 6, 10)`: forces, then torques about the origin of the frame that moves as `m` says."""
+    """Compute K of W = K θ, shape (samples, 6, 10): forces and torques about the origin of a frame of motion `m`."""
     spin, turn = _crossing(m.spin), _crossing(m.turn)
     out = np.zeros((len(m.spin), 6, 10))
     out[:, :3, 0] = m.pull
@@ -44,7 +44,7 @@ def wrench_regressor(m: FrameMotion) -> Array:
 
 
 def _integral_regressor(m: FrameMotion, period: float) -> Array:
-    """∫K dt from the first sample to every sample, without any acceleration, `(samples, 6, 10)`.
+    """Compute ∫K dt from the first sample to every sample without accelerations, shape (samples, 6, 10).
 
     The acceleration of the origin is v̇ + ω×v, so that ∫(a − g) = v − v₀ + ∫(ω×v − g); [ω̇×] and [•ω̇] integrate to
     differences of [ω×] and [•ω].
@@ -61,14 +61,14 @@ def _integral_regressor(m: FrameMotion, period: float) -> Array:
 
 
 def _running(x: Array, period: float) -> Array:
-    """The integral from the first sample to each, by trapezoids."""
+    """Integrate from the first sample to every sample, by trapezoids."""
     from scipy.integrate import cumulative_trapezoid
 
     return np.asarray(cumulative_trapezoid(x, dx=period, axis=0, initial=0.0))
 
 
 def _crossing(v: Array) -> Array:
-    """[v×] of many vectors, `(samples, 3, 3)`."""
+    """Return [v×] of many vectors, shape (samples, 3, 3)."""
     x, y, z = v[..., 0], v[..., 1], v[..., 2]
     zero = np.zeros_like(x)
     rows = [[zero, -z, y], [z, zero, -x], [-y, x, zero]]
@@ -76,7 +76,7 @@ def _crossing(v: Array) -> Array:
 
 
 def _tensor_columns(w: Array) -> Array:
-    """[•ω] with [•ω] (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) = I ω, `(samples, 3, 6)`."""
+    """Return [•ω] with [•ω] (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) = I ω, shape (samples, 3, 6)."""
     x, y, z = w[..., 0], w[..., 1], w[..., 2]
     zero = np.zeros_like(x)
     rows = [[x, y, zero, z, zero, zero], [zero, x, y, zero, z, zero], [zero, zero, zero, x, y, z]]
@@ -89,11 +89,14 @@ Form = Literal["differential", "integral"]
 
 @dataclass(frozen=True)
 class SensorModel:
-    """How the wrench is written.
+    """The regression equations of a force–torque sensor.
 
-    `form` "differential": W = K θ, both sides low-passed; "integral": ∫W = ∫K θ over windows, which needs no
-    acceleration. `window` (s) of the integral form: short consecutive windows, or None for one that grows from the
-    start. `axes` are the sensor's components to use; `bias` whether each has a constant error of its own.
+    Attributes:
+        form: "differential": W = K θ, both sides low-passed; "integral": ∫W = ∫K θ over windows, which needs no
+            accelerations.
+        window: Length of the consecutive windows of the integral form [s]; None for one that grows from the start.
+        axes: Axes of the sensor to use.
+        bias: Estimate a constant error of each axis.
     """
 
     form: Form = "differential"
@@ -108,35 +111,43 @@ class SensorModel:
             if axis not in WRENCH_AXES:
                 raise UnknownNameError("axis", axis, WRENCH_AXES)
         if self.window is not None and not self.window > 0.0:
-            raise SteelyardError(f"A window of {self.window:g} s has no length; give a positive time.")
+            raise SteelyardError(f"The window is {self.window:g} s long; give a positive time.")
 
 
-def weigh_by_sensor(
+def identify_payload_by_sensor(
     robot: RobotLike,
     logs: LogsLike,
     frame: str = "",
     model: SensorModel | None = None,
     *,
-    tare: Load | None = None,
+    tare: Payload | None = None,
     physical: bool = True,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
-) -> Load:
-    """Find the load on a sensor that stands at `frame` of `robot` (default: the last link's).
+) -> Payload:
+    """Identify the payload on a force–torque sensor.
 
-    The channel "wrench" of `logs` is what the sensor exerts on the load, in the sensor's axes, about its origin. `tare`
-    is what the sensor carries besides, such as a gripper that was weighed before. `model` says how the wrench is
-    written, `physical` whether the load must be a possible body, `preparation` how signals are made ready,
-    `mapping` what the columns of files and frames mean.
+    The channel "wrench" of the logs is the wrench of the sensor on the payload, in the axes of the sensor, about its
+    origin.
+
+    Args:
+        robot: Robot, as `load_robot` takes it.
+        logs: Logs with the channel "wrench".
+        frame: Frame of the sensor; default: the last link.
+        model: Regression equations; None for the default ones.
+        tare: Other payload of the sensor, such as a gripper, to be subtracted.
+        physical: Require a physically possible body.
+        preparation: As for `identify`.
+        mapping: Meaning of the columns of files and frames, as in `read_log`.
     """
     robot = as_robot(robot)
-    listed = as_logs(logs, robot, mapping)
+    inputs = as_logs(logs, robot, mapping)
     chosen = model or SensorModel()
-    for log in listed:
+    for log in inputs:
         if "wrench" not in log.channels:
             raise LogError(f"{log.meta.get('source', 'The log')}: there is no wrench; name its six columns (wrench).")
-    # Torque of the joints plays no part here, and a log for a sensor may well lack it.
-    complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in listed]
+    # Joint torques are not used here, and logs of a sensor may lack them.
+    complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in inputs]
     study = Study.of(robot, complete, (), preparation, needs_torque=False)
     robot = study.robot
     data = _sensor_rows(FrameKinematics(robot, robot.frame(frame)), study, complete, chosen)
@@ -145,29 +156,29 @@ def weigh_by_sensor(
     try:
         fit = WeightedLeastSquares().free(data, unknowns)
     except EstimationError as error:
-        raise EstimationError(f"The sensor's motion does not show the whole load. {error}") from None
-    bars = fit.covariance
-    theta = fit.beta[:10] - (0.0 if tare is None else tare.seen_from(robot, frame or tare.frame).parameters)
-    covariance = bars.matrix[:10, :10] + (0.0 if tare is None else tare.covariance)
+        raise EstimationError(f"The motion of the sensor does not identify the whole payload. {error}") from None
+    uncertainty = fit.covariance
+    theta = fit.beta[:10] - (0.0 if tare is None else tare.in_frame(robot, frame or tare.frame).parameters)
+    covariance = uncertainty.matrix[:10, :10] + (0.0 if tare is None else tare.covariance)
     boundary, notes = False, []
     if physical:
         theta, boundary = nearest_possible_body(theta, covariance)
         if boundary:
-            notes.append("The free estimate was no body that can exist; the nearest one is given.")
-    degrees = max(float(np.min(bars.degrees[:10])) - 2.0, 1.0)
+            notes.append("The free estimate is physically impossible; this is the nearest possible body.")
+    degrees = max(float(np.min(uncertainty.degrees[:10])) - 2.0, 1.0)
     name = frame or robot.link_names[-1]
-    return Load(name, theta, covariance, degrees=degrees, boundary=boundary, notes=tuple(notes))
+    return Payload(name, theta, covariance, degrees=degrees, boundary=boundary, notes=tuple(notes))
 
 
 def _sensor_rows(kinematics: FrameKinematics, study: Study, logs: Sequence[Log], model: SensorModel) -> RegressionData:
-    """The rows of all logs, one equation per axis of the sensor; biases come after the ten parameters."""
+    """Build the rows of all logs, one equation per axis of the sensor; biases follow the ten parameters."""
     count = len(model.axes)
     equations = tuple(
         Equation(axis, np.array([*range(10), *([10 + e] if model.bias else [])])) for e, axis in enumerate(model.axes)
     )
     pairs = [(log, motion) for log in logs for motion in study.motions(log)]
     if not pairs:
-        raise LogError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
+        raise LogError("Every piece of the log is too short for the filter; lower the trim or raise the cut-off.")
 
     def source() -> Iterable[Block]:
         for log, motion in pairs:
@@ -201,12 +212,12 @@ def _integral(frame: FrameMotion, wrench: Array, motion: Motion, model: SensorMo
     A, y = _integral_regressor(inner, h), _running(wrench[start:stop], h)
     time = h * np.arange(stop - start, dtype=np.float64)
     if model.window is None:
-        places = np.arange(1, len(time))
-        return A[places], y[places], time[places]
+        ends = np.arange(1, len(time))
+        return A[ends], y[ends], time[ends]
     step = max(1, round(model.window / h))
     if step >= len(time):
         raise LogError(f"A window of {model.window:g} s is longer than a piece of the log, {time[-1]:.3g} s.")
-    places = np.arange(0, len(time), step)
-    # ∫ over a window is not a difference of running integrals only because b starts from v at its own beginning:
-    # v(t₂) − v(t₁) telescopes, and so do the differences of ω; all columns are differences.
-    return np.diff(A[places], axis=0), np.diff(y[places], axis=0), np.diff(time[places])
+    ends = np.arange(0, len(time), step)
+    # The integral over a window is the difference of two running integrals: v(t₂) − v(t₁) and the differences of ω
+    # telescope in all columns.
+    return np.diff(A[ends], axis=0), np.diff(y[ends], axis=0), np.diff(time[ends])

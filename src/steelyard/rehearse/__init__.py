@@ -1,4 +1,4 @@
-"""A designed motion played on a simulated robot, before anyone moves hardware."""
+"""Rehearsal: plays a designed motion on simulated robots before it is played on hardware."""
 
 import lazy_loader
 

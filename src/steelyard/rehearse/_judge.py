@@ -1,4 +1,4 @@
-"""What is looked at in a rehearsal: limits, planted parameters, another motion; and the judgement of all trials."""
+"""Rehearsal checks: limits, identified parameters, and prediction of another motion, for each trial and for all."""
 
 from __future__ import annotations
 
@@ -21,20 +21,27 @@ from steelyard.robot.robot import Robot
 from steelyard.simulation.simulation import Simulation
 
 Mask = NDArray[np.bool_]
-# Designed motions go to their limits, and a controller that knows its robot badly overshoots: this share is allowed.
+# Allowed relative overshoot of a limit: designed motions use their limits, and the controller's model is inexact.
 _OVERSHOOT = 0.05
-# Of honest 95 % intervals as many hold the truth with all but this share of bad luck (binomial: 19 of 25, 49 of 58).
-_LUCK = 1e-3
-# Filters, clocks and held torques leave errors that no noise explains, and long logs have narrow error bars. An error
-# shows if it moves some joint's torque by more than this share of its noise (RMS along the motion).
-_SHOWS = 0.1
-# What a good identification of a real arm reaches on data that it has not seen, as a share of the torque's std.
+# Probability that calibrated 95 % intervals fail the check by chance (binomial: 19 of 25, 49 of 58 must hold).
+_CHANCE = 1e-3
+# Long logs have narrow error bars, while filters, clocks and sample-and-hold torques cause errors besides the noise.
+# An error is significant if it changes a joint's torque by more than this share of its noise (RMS along the motion).
+_SIGNIFICANT = 0.1
+# Hold-out error that a good identification of a real arm reaches, relative to the standard deviation of the torque.
 _GOOD = 0.05
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One thing that was looked at: its name, whether it went well, and why; what does not decide is said beside."""
+    """Result of one check.
+
+    Attributes:
+        name: The statement that is checked.
+        passed: Whether it is true.
+        text: Reason.
+        decides: Whether the check decides the verdict; others are only reported.
+    """
 
     name: str
     passed: bool
@@ -44,23 +51,23 @@ class Judgement:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One robot that was planted, and what was found of it.
+    """Result for one simulated robot.
 
     Attributes:
-        seed: of the robot and of its sensors' noise.
-        z_scores: how far off each base parameter of the free fit is, in standard errors; honest ones are N(0, 1).
-        shows: of which base parameters the error moves some torque by more than a tenth of its noise.
-        limit_share: the largest share of a limit of position or velocity that was reached; 1 is the limit itself.
-        limit_text: where that was.
-        torque_share: the largest share of a torque limit.
-        torque_joint: the joint where that was.
-        error_share: the torque's error on another motion, of the joint where it is worst, over what is allowed.
-        error_text: which joint that is, and how large the error is.
+        seed: Seed of the robot and of the noise of its sensors.
+        z_scores: Error of each base parameter of the free fit in standard errors; N(0, 1) if calibrated.
+        significant: Whether the error of each base parameter changes a torque by more than a tenth of its noise.
+        limit_share: Largest position or velocity relative to its limit.
+        limit_text: Joint and value of it.
+        torque_share: Largest torque relative to its limit.
+        torque_joint: Joint of it.
+        error_share: Largest error of a joint's torque on another motion, relative to the allowed error.
+        error_text: Joint and value of it.
     """
 
     seed: int
     z_scores: Array
-    shows: Mask
+    significant: Mask
     limit_share: float
     limit_text: str
     torque_share: float
@@ -70,14 +77,14 @@ class Trial:
 
     @property
     def outside(self) -> Mask:
-        """Which base parameters lie outside their 95 % intervals."""
+        """Whether each base parameter is outside its 95 % interval."""
         return np.asarray(np.abs(self.z_scores) > 1.96)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "seed": self.seed,
             "outside": int(self.outside.sum()),
-            "outside_and_showing": int(np.sum(self.outside & self.shows)),
+            "outside_and_showing": int(np.sum(self.outside & self.significant)),
             "share_of_limit": self.limit_share,
             "share_of_torque_limit": self.torque_share,
             "error_over_allowed": self.error_share,
@@ -85,27 +92,33 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
-    """How far a robot went while it followed: the most of each joint, from the middle of its range (`position`, rad,
-    m), of `velocity` and of `torque`; and how far `off` it was from where it should be, at most."""
+class Extremes:
+    """Largest values of each joint while the robot followed its motions.
+
+    Attributes:
+        position: Distance from the middle of the range [rad or m].
+        velocity: Speed [rad/s or m/s].
+        torque: Torque [N m or N].
+        tracking_error: Distance from the reference, over all joints [rad or m].
+    """
 
     position: Array
     velocity: Array
     torque: Array
-    off: float
+    tracking_error: float
 
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """What every planted robot is judged by; what is the same for all of them is worked out once.
+    """Checks of simulated robots, with cached values that all robots share.
 
     Attributes:
-        robot: as described.
-        base: its base parameters.
-        motions: that are played.
-        other: a motion that is not, to be predicted.
-        limits: that the motions were designed for.
-        noise: standard deviation of each measured torque, N m (N).
+        robot: Robot as described.
+        base: Its base parameters.
+        motions: Motions that the robots play.
+        other: Another motion, whose torques are to be predicted.
+        limits: Limits of the design.
+        noise: Standard deviation of each measured torque [N m or N].
     """
 
     robot: Robot
@@ -114,81 +127,95 @@ class Judge:
     other: Trajectory
     limits: Limits
     noise: Array
-    # Where each motion should be at the samples of its runs, of which all robots have the same.
-    _wanted: dict[int, Array] = field(default_factory=dict)
+    # Reference of each motion at the sample times, which are the same for all robots.
+    _references: dict[int, Array] = field(default_factory=dict)
 
-    def trial(self, seed: int, free: Estimate, found: Model, truth: Model, reached: Reached) -> Trial:
-        """What was found of a robot.
+    def trial(self, seed: int, free: Estimate, model: Model, truth: Model, extremes: Extremes) -> Trial:
+        """Check the result of one robot.
 
         Args:
-            seed: of the robot.
-            free: the free fit.
-            found: the delivered model.
-            truth: the robot as it is.
-            reached: how far it went.
+            seed: Seed of the robot.
+            free: Free fit.
+            model: Identified model.
+            truth: True model.
+            extremes: Largest values during the motions.
         """
-        seen = *self.found_again(free, truth), *self.limits_kept(reached)
-        return Trial(seed, *seen, *self.torque_predicted(found, truth))
+        results = *self.parameter_errors(free, truth), *self.limit_shares(extremes)
+        return Trial(seed, *results, *self.prediction_error(model, truth))
 
     @property
     def middle(self) -> Array:
-        """Of the range of each joint, rad (m)."""
+        """Middle of the range of each joint [rad or m]."""
         return 0.5 * (self.limits.upper + self.limits.lower)
 
-    def reached(self, runs: Sequence[Simulation]) -> Reached:
-        """How far a robot went in `runs`, one for each motion."""
+    def extremes(self, runs: Sequence[Simulation]) -> Extremes:
+        """Compute the largest values in `runs`, one for each motion."""
         q = np.max([np.max(np.abs(run.q - self.middle), axis=0) for run in runs], axis=0)
         dq, tau = (np.max([np.max(np.abs(x), axis=0) for x in one], axis=0) for one in zip(
             *((run.dq, run.tau) for run in runs), strict=True))  # fmt: skip
-        off = max(float(np.max(np.abs(run.q - self.wanted(k, run.t)))) for k, run in enumerate(runs))
-        return Reached(q, dq, tau, off)
+        error = max(float(np.max(np.abs(run.q - self.reference(k, run.t)))) for k, run in enumerate(runs))
+        return Extremes(q, dq, tau, error)
 
-    def limits_kept(self, reached: Reached) -> tuple[float, str, float, str]:
-        """How near a robot that `reached` so far came to its limits: of position and velocity, and of torque."""
+    def limit_shares(self, extremes: Extremes) -> tuple[float, str, float, str]:
+        """Compare `extremes` with the limits: share and text of position or velocity, share and joint of torque."""
         limits, names = self.limits, self.robot.joint_names
         with np.errstate(invalid="ignore"):
-            of_all = {
-                "position": reached.position / (0.5 * (limits.upper - limits.lower)),
-                "velocity": reached.velocity / limits.dq,
-                "torque": reached.torque / limits.tau,
+            ratios = {
+                "position": extremes.position / (0.5 * (limits.upper - limits.lower)),
+                "velocity": extremes.velocity / limits.dq,
+                "torque": extremes.torque / limits.tau,
             }
-        shares = {name: np.nan_to_num(share, nan=0.0) for name, share in of_all.items()}
+        shares = {name: np.nan_to_num(share, nan=0.0) for name, share in ratios.items()}
         torque = shares.pop("torque")
         worst, name = max((float(x.max()), name) for name, x in shares.items())
         text = (
             f"The {name} of joint '{names[int(np.argmax(shares[name]))]}' reached {100.0 * worst:.1f} % of its limit; "
-            f"the tracking error stayed below {reached.off:.2g} rad (m)."
+            f"the tracking error stayed below {extremes.tracking_error:.2g} rad (m)."
         )
         return worst, text, float(torque.max()), names[int(np.argmax(torque))]
 
-    def wanted(self, number: int, t: Array) -> Array:
-        """Where motion `number` (from 0) should be at the times `t` (s) of its samples, the same for all robots."""
-        if number not in self._wanted:
-            self._wanted[number] = self.motions[number].derivative(t, 0)
-        return self._wanted[number]
+    def reference(self, number: int, t: Array) -> Array:
+        """Return the reference positions of a motion.
+
+        Args:
+            number: Index of the motion.
+            t: Sample times [s], the same for all robots.
+        """
+        if number not in self._references:
+            self._references[number] = self.motions[number].derivative(t, 0)
+        return self._references[number]
 
     @cached_property
     def _sizes(self) -> Array:
-        """Torque (RMS along the motions) that a unit of each base parameter asks of each joint."""
+        """Torque of each joint (RMS along the motions) per unit of each base parameter."""
         sampled = [m.sample(m.times(50.0)) for m in self.motions]
         q, dq, ddq = (np.concatenate([s[i] for s in sampled]) for i in range(3))
         W = self.base.regressor_columns(self.base.structure.dynamics.torque_regressor(q, dq, ddq))
         return np.asarray(np.sqrt(np.mean(W**2, axis=0)))
 
-    def found_again(self, free: Estimate, truth: Model) -> tuple[Array, Mask]:
-        """How far off `truth` the base parameters of the `free` fit are, in standard errors, and of which the error
-        shows."""
+    def parameter_errors(self, free: Estimate, truth: Model) -> tuple[Array, Mask]:
+        """Compute errors of base parameters in standard errors, and whether each is significant.
+
+        Args:
+            free: Free fit.
+            truth: True model.
+        """
         error = free.beta - self.base.values(truth.theta)
-        moved = np.max(self._sizes * np.abs(error) / self.noise[:, None], axis=0)
-        return error / free.standard_errors, np.asarray(moved > _SHOWS)
+        change = np.max(self._sizes * np.abs(error) / self.noise[:, None], axis=0)
+        return error / free.standard_errors, np.asarray(change > _SIGNIFICANT)
 
     @cached_property
-    def _unplayed(self) -> tuple[Array, Array, Array]:
+    def _other_samples(self) -> tuple[Array, Array, Array]:
         return self.other.sample(self.other.times(100.0))
 
-    def torque_predicted(self, found: Model, truth: Model) -> tuple[float, str]:
-        """How well the delivered model `found` predicts the torque, in `truth`, of a motion that it has not seen."""
-        true, predicted = truth.torque(*self._unplayed), found.torque(*self._unplayed)
+    def prediction_error(self, model: Model, truth: Model) -> tuple[float, str]:
+        """Compute the error of predicted torques on another motion, relative to the allowed error, and its text.
+
+        Args:
+            model: Identified model.
+            truth: True model.
+        """
+        true, predicted = truth.torque(*self._other_samples), model.torque(*self._other_samples)
         rmse = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
         std = np.std(true, axis=0)
         allowed = _GOOD * std
@@ -197,67 +224,69 @@ class Judge:
         k = int(np.argmax(share))
         percent = 100.0 * rmse[k] / max(float(std[k]), 1e-12)
         return float(share[k]), (
-            f"On a motion that was not played the torque of joint '{self.robot.joint_names[k]}', the worst, is "
-            f"predicted to {rmse[k]:.3g} {self.robot.joints[k].effort_unit} ({as_percent(percent)} of "
-            f"its standard deviation, NRMSE); {allowed[k]:.3g} is asked for."
+            f"On another motion, the largest torque error is that of joint '{self.robot.joint_names[k]}': "
+            f"{rmse[k]:.3g} {self.robot.joints[k].effort_unit} ({as_percent(percent)} of "
+            f"its standard deviation, NRMSE); at most {allowed[k]:.3g} is allowed."
         )
 
 
-def judged(trials: Sequence[Trial], names: Sequence[str]) -> tuple[Judgement, ...]:
-    """Whether the motion keeps to its limits, whether the planted base parameters, called `names`, lie where the error
-    bars say, of how many that do not the error shows, and whether another motion is predicted: all trials count.
+def judge_trials(trials: Sequence[Trial], names: Sequence[str]) -> tuple[Judgement, ...]:
+    """Check limits, calibration of error bars, significance of errors, and prediction of another motion.
 
-    What decides is whether errors show. The plain count of intervals that hold the truth is told beside: error bars
-    are of noise, and the longer the log, the more of them are narrower than what filters, clocks and held torques
-    leave. Three `rotradi` on 10 s of motion have 70 of 75 within, on 30 s 65, where 64 are asked for: at the edge, by
-    more data, though none of the errors moves a torque by a tenth of its noise.
+    The calibration is reported but does not decide: error bars describe the noise, and on long logs they are narrower
+    than the errors of filters, clocks and sample-and-hold torques. Three `rotradi` have 70 of 75 base parameters
+    within their intervals after 10 s and 65 after 30 s (64 required), although no error is significant.
+
+    Args:
+        trials: Results of all robots.
+        names: Names of the base parameters.
     """
     from scipy.stats import binom  # slow to import
 
     z = np.array([t.z_scores for t in trials])
     outside = np.array([t.outside for t in trials])
-    shows = int(np.sum(outside & np.array([t.shows for t in trials])))
-    count, least = z.size, int(binom.ppf(_LUCK, z.size, 0.95))
+    significant = int(np.sum(outside & np.array([t.significant for t in trials])))
+    count, least = z.size, int(binom.ppf(_CHANCE, z.size, 0.95))
     inside, (row, k) = int(np.sum(~outside)), divmod(int(np.argmax(np.abs(z))), z.shape[1])
     of_all = "" if len(trials) == 1 else f" of {len(trials)} robots"
     farthest = "" if len(trials) == 1 else f" of seed {trials[row].seed}"
     bars = (
-        f"{inside} of {count} base parameters{of_all} lie within their 95 % intervals (expected: about "
-        f"{round(0.95 * count)}; {least} are asked for). The farthest off is {names[k]}{farthest}, by "
+        f"{inside} of {count} base parameters{of_all} are within their 95 % intervals (expected: about "
+        f"{round(0.95 * count)}; at least {least} required). The largest error is that of {names[k]}{farthest}: "
         f"{abs(z[row, k]):.1f} standard errors."
     )
-    seen = (
-        f"Of {int(np.sum(outside))} base parameters{of_all} outside their intervals, {shows} have errors that move "
-        f"some torque by more than a tenth of its noise; {count - least} may."
+    errors = (
+        f"Of {int(np.sum(outside))} base parameters{of_all} outside their intervals, {significant} have errors that "
+        f"change a torque by more than a tenth of its noise; at most {count - least} are allowed."
     )
-    nearest, farthest_off = max(trials, key=lambda t: t.limit_share), max(trials, key=lambda t: t.error_share)
+    nearest, least_exact = max(trials, key=lambda t: t.limit_share), max(trials, key=lambda t: t.error_share)
     worst = "" if len(trials) == 1 else f"Of {len(trials)} robots the worst: "
-    good = farthest_off.error_share <= 1.0
-    more = "" if good else " Quieter sensors, more passes or a motion that shows more would help."
+    good = least_exact.error_share <= 1.0
+    more = "" if good else " Use quieter sensors, more passes or a more exciting motion."
     middle, strongest = float(np.median([t.torque_share for t in trials])), max(trials, key=lambda t: t.torque_share)
     keeps = max(nearest.limit_share, middle) <= 1.0 + _OVERSHOOT
     return (
         Judgement(
-            "the motion keeps to its limits", keeps, _after(worst, nearest.limit_text) + _torque(strongest, middle)
+            "the motion stays within its limits", keeps, _after(worst, nearest.limit_text) + _torque(strongest, middle)
         ),
-        Judgement("the error bars hold what was planted", inside >= least, bars, decides=False),
-        Judgement("the planted parameters are found", shows <= count - least, seen),
-        Judgement("the found model predicts another motion", good, _after(worst, farthest_off.error_text) + more),
+        Judgement("the error bars are calibrated", inside >= least, bars, decides=False),
+        Judgement("the true parameters are identified", significant <= count - least, errors),
+        Judgement("the identified model predicts another motion", good, _after(worst, least_exact.error_text) + more),
     )
 
 
 def _torque(strongest: Trial, middle: float) -> str:
-    """What the torques came to: a planted robot may be heavier than the one that the motion was designed for."""
+    """Describe the largest torque: a simulated robot may be heavier than the description."""
     if strongest.torque_share <= 0.0:
         return ""
-    said = (
+    text = (
         f" The torque of joint '{strongest.torque_joint}' reached {100.0 * strongest.torque_share:.1f} % of its limit"
     )
     if strongest.torque_share <= 1.0 + _OVERSHOOT:
-        return f"{said}."
+        return f"{text}."
     return (
-        f"{said} on the strongest-pulling robot, and torques {100.0 * middle:.1f} % on the middle one; "
-        "--torque-margin leaves room for a robot that is heavier than its description."
+        f"{text} on the robot with the largest torques, and {100.0 * middle:.1f} % on the median one; "
+        "--torque-margin reserves torque for a robot that is heavier than its description."
     )
 
 

@@ -1,4 +1,4 @@
-"""A rehearsal for the terminal and as a page."""
+"""Rehearsals on the terminal and as a report page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,13 @@ from steelyard.robot.shapes import scene_of
 
 
 def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
-    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
+    """Print a rehearsal.
+
+    Args:
+        found: Rehearsal.
+        out: Console to print to.
+        folder: Folder of the written files; "" if nothing was written.
+    """
     say(out, bold(f"{found.robot.name}: {found.sentence}"))
     for j in found.judgements:
         say(out, f" {'✓' if j.passed else '✕'} {j.name}. {j.text}")
@@ -42,40 +48,40 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
         say(out, f"\nLook at {folder}/report.html.")
 
 
-# So many base parameters, those farthest off, are shown on a terminal.
+# Number of base parameters with the largest errors that the terminal shows.
 _SHOWN = 8
-# Of more robots than this nobody reads the z-scores one by one.
+# With more robots than this, statistics replace the single z-scores.
 _EACH = 10
 
 
 def _columns(found: Rehearsal) -> list[TableColumn]:
-    """What is told of the z-scores of a base parameter: each robot's, or of many how they are spread."""
+    """Return the columns for z-scores: one per robot, or statistics of many robots."""
     if len(found.trials) <= _EACH:
         return [TableColumn(f"seed {trial.seed}", "z", places=1) for trial in found.trials]
     names = {"mean z": 2, "std of z": 2, "outside 95 % [%]": 1, "farthest z": 1}
     return [TableColumn(name, places=places) for name, places in names.items()]
 
 
-def _told_of(found: Rehearsal, z: Sequence[float]) -> list[float]:
-    """The entries of `_columns`."""
+def _values(found: Rehearsal, z: Sequence[float]) -> list[float]:
+    """Return the values of `_columns`."""
     if len(found.trials) <= _EACH:
         return list(z)
-    all_of_them = np.array(z)
-    outside = 100.0 * float(np.mean(np.abs(all_of_them) > 1.96))
-    return [float(all_of_them.mean()), float(all_of_them.std()), outside, float(max(z, key=abs))]
+    scores = np.array(z)
+    outside = 100.0 * float(np.mean(np.abs(scores) > 1.96))
+    return [float(scores.mean()), float(scores.std()), outside, float(max(z, key=abs))]
 
 
 def _print_z_scores(found: Rehearsal, out: Console) -> None:
-    """How far off the worst base parameters are, robot by robot."""
+    """Print the base parameters with the largest z-scores."""
     ranked = sorted(found.rows, key=lambda r: -max(abs(z) for z in r["z_scores"]))[:_SHOWN]
     columns = ["base parameter", *(column.name for column in _columns(found))]
-    rows = [[r["name"], *(f"{z:+.1f}" for z in _told_of(found, r["z_scores"]))] for r in ranked]
-    title = f"z-scores: error over standard error (the {len(rows)} of {len(found.rows)} farthest off)"
+    rows = [[r["name"], *(f"{z:+.1f}" for z in _values(found, r["z_scores"]))] for r in ranked]
+    title = f"z-scores: error over standard error (the {len(rows)} largest of {len(found.rows)})"
     out.print(table(title, columns, rows, right=columns[1:]))
     every = np.array([r["z_scores"] for r in found.rows])
     say(
         out,
-        f"All {every.size}: mean {every.mean():+.2f}, standard deviation {every.std():.2f} (honest error bars: 0, 1).",
+        f"All {every.size}: mean {every.mean():+.2f}, standard deviation {every.std():.2f} (calibrated: 0, 1).",
     )
 
 
@@ -84,12 +90,12 @@ def _tone(judgement: Judgement) -> CalloutKind:
 
 
 def rehearsal_report(found: Rehearsal) -> str:
-    """The page of what was `found`, self-contained."""
+    """Render the self-contained page of a rehearsal `found`."""
     motions = [(f"motion {k + 1}", run.t, run.q) for k, run in enumerate(found.runs)]
     sections = [
         Section("Judgement", join(*(callout(_tone(j), f"{j.name}: {j.text}") for j in found.judgements))),
-        Section("The motion", scene_html(scene_of(found.robot, motions), "As the first planted robot played it")),
-        Section("Errors over their bars", _z_scores(found)),
+        Section("Motion", scene_html(scene_of(found.robot, motions), "Played by the first simulated robot")),
+        Section("z-scores", _z_scores(found)),
         Section("Parameters", _parameters(found)),
         Section("Torques", _torques(found)),
     ]
@@ -101,39 +107,39 @@ def rehearsal_report(found: Rehearsal) -> str:
 
 
 def _z_scores(found: Rehearsal) -> Html:
-    """All errors of all robots, beside what honest error bars give."""
+    """Show the distribution of all z-scores, and that of calibrated error bars."""
     seeds = [f"seed {trial.seed}" for trial in found.trials]
     every = np.array([r["z_scores"] for r in found.rows])
-    said = (
-        f"z is the error of a base parameter over its standard error, for every robot that was planted: {every.size} "
-        f"in all, of mean {every.mean():+.2f} and standard deviation {every.std():.2f}; honest error bars give 0 and 1."
+    explanation = (
+        f"z is the error of a base parameter over its standard error, for all simulated robots: {every.size} values "
+        f"with mean {every.mean():+.2f} and standard deviation {every.std():.2f}; calibrated error bars give 0 and 1."
     )
     many = len(seeds) > _EACH
     figure = z_scores({f"{len(seeds)} robots": every} if many else dict(zip(seeds, every.T, strict=True)))
-    return join(paragraph(said), figure_html(figure, "z-scores of all planted robots"))
+    return join(paragraph(explanation), figure_html(figure, "z-scores of all simulated robots"))
 
 
 def _parameters(found: Rehearsal) -> Html:
     rows: list[list[TableCell]] = [
         [r["name"], r["unit"], whisker(r["found"], 1.96 * r["standard_error"], r["true"]),
          *(Known(r[key], r["standard_error"]) for key in ("true", "found")), 1.96 * r["standard_error"],
-         *_heated(found, r["z_scores"])]
+         *_cells(found, r["z_scores"])]
         for r in found.rows
     ]  # fmt: skip
-    numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± 95 %", digits=2)]
-    columns: list[TableColumn | str] = ["base parameter", "unit", "on its own scale", *numbers, *_columns(found)]
-    said = (
-        "Of the free fit, whose error bars are those of the noise; the delivered model is physical. Values are those "
-        "of the first robot: dot and line for what was found, an open diamond for what was planted. z-scores are "
-        "coloured from 1 to 4."
+    numbers = [TableColumn("true"), TableColumn("identified"), TableColumn("± 95 %", digits=2)]
+    columns: list[TableColumn | str] = ["base parameter", "unit", "interval", *numbers, *_columns(found)]
+    explanation = (
+        "Values are those of the free fit, whose error bars describe the noise, for the first robot: dot and line for "
+        "the identified value, an open diamond for the true value. The delivered model is physically possible. "
+        "z-scores are coloured from 1 to 4."
     )
-    return join(paragraph(said), table_html(columns, rows, "Planted and found", tall=len(rows) > 16))
+    return join(paragraph(explanation), table_html(columns, rows, "True and identified", tall=len(rows) > 16))
 
 
-def _heated(found: Rehearsal, z: Sequence[float]) -> list[TableCell]:
-    """The z-scores of a base parameter, coloured where each robot has one."""
+def _cells(found: Rehearsal, z: Sequence[float]) -> list[TableCell]:
+    """Return the values of `_columns`; z-scores of single robots are coloured."""
     if len(found.trials) > _EACH:
-        return list(_told_of(found, z))
+        return list(_values(found, z))
     return [Heat(x, float(np.clip((abs(x) - 1.0) / 3.0, 0.0, 1.0))) for x in z]
 
 
@@ -141,8 +147,8 @@ def _torques(found: Rehearsal) -> Html:
     log, run = found.logs[0], found.runs[0]
     assert log.tau is not None
     used = np.flatnonzero(found.robot.torque_used)
-    predicted = found.found.model.torque(run.q, run.dq, run.ddq)
+    predicted = found.identification.model.torque(run.q, run.dq, run.ddq)
     joints = [found.robot.joint_names[k] for k in used]
     units = effort_units(found.robot)
     torque = torque_measured_predicted(run.t, log.tau[:, used], predicted[:, used], joints, units, clock="motion 1")
-    return figure_html(torque, "Simulated and predicted", "As the simulated sensors saw them.")
+    return figure_html(torque, "Simulated and predicted", "Simulated: torque of the simulated sensors.")

@@ -1,4 +1,4 @@
-"""Robots whose every parameter is known, because we chose them, and how they play a motion: many at a time."""
+"""Simulated robots with known parameters, and the simulation of many of them at once."""
 
 from __future__ import annotations
 
@@ -23,34 +23,46 @@ from steelyard.simulation.play import play
 from steelyard.simulation.simulation import Simulation
 
 _KINDS = ("nominal", "perturbed")
-# Where a description states no inertia: rods of this mass per joint (kg), as small arms have them.
+# Mass per joint of the rods that replace missing inertias [kg], as in small arms.
 _KILOGRAMS = 3.0
-# Where it states no friction or rotor: each takes this share of what the drive can do, or of gravity's load, as they do
-# in real arms.
+# Torque of a missing friction or rotor term relative to the drive's limit or the gravity torque, as in real arms.
 _SHARE = 0.05
 
 
-def planted(robot: Robot, terms: Terms, kind: str = "nominal", relative_std: float = 0.2, seed: int = 0) -> Model:
-    """The nominal model of `robot` with values for all `terms`, or a possible robot around it, drawn by `seed`: `kind`.
+def true_model(robot: Robot, terms: Terms, kind: str = "nominal", relative_std: float = 0.2, seed: int = 0) -> Model:
+    """Create the true model of a simulated robot.
 
-    "perturbed" moves every log-Cholesky coordinate of every link by a normal deviate of `relative_std` (masses and
+    "perturbed" changes every log-Cholesky coordinate of every link by a normal deviate of `relative_std` (masses and
     inertias by about twice that share) and every positive term by a factor of about 1 ± relative_std.
+
+    Args:
+        robot: Robot.
+        terms: Joint terms, which all get values.
+        kind: "nominal", or "perturbed": a physically possible robot close to the nominal one.
+        relative_std: Relative standard deviation of the perturbation.
+        seed: Seed of the perturbation.
     """
-    return planted_around(Model(robot, terms, _nominal(robot, terms)), kind, relative_std, seed)
+    return true_model_around(Model(robot, terms, _nominal(robot, terms)), kind, relative_std, seed)
 
 
-def planted_around(nominal: Model, kind: str, relative_std: float, seed: int) -> Model:
-    """What `planted` gives where the `nominal` model is at hand, with `kind`, `relative_std` and `seed` as there; the
-    physics of both is traced and compiled once."""
+def true_model_around(nominal: Model, kind: str, relative_std: float, seed: int) -> Model:
+    """Create a true model as `true_model` does, from a nominal model, with which it shares the compiled physics.
+
+    Args:
+        nominal: Nominal model.
+        kind: As for `true_model`.
+        relative_std: As for `true_model`.
+        seed: As for `true_model`.
+    """
     if kind not in _KINDS:
         raise UnknownNameError("kind of truth", kind, _KINDS)
     if kind == "nominal":
         return nominal
-    around = _around(nominal)
-    deviates = np.random.default_rng([seed, 7]).normal(0.0, relative_std, len(around.x))
-    made = Model(nominal.robot, nominal.terms, around.moved(deviates))
-    vars(made)["dynamics"] = nominal.dynamics
-    return made
+    perturbation = _perturbation(nominal)
+    deviates = np.random.default_rng([seed, 7]).normal(0.0, relative_std, len(perturbation.x))
+    model = Model(nominal.robot, nominal.terms, perturbation.parameters(deviates))
+    vars(model)["dynamics"] = nominal.dynamics
+    return model
 
 
 def _nominal(robot: Robot, terms: Terms) -> Array:
@@ -63,14 +75,14 @@ def _nominal(robot: Robot, terms: Terms) -> Array:
     values = []
     for p, lever in zip(terms.parameters, _levers(robot, terms), strict=True):
         joint = int(np.argmax(lever))
-        # Offsets and the like stay zero; what must be positive makes its share of the torque at full speed.
-        made = sizes[joint] / lever[joint] if p.lower == 0.0 and lever[joint] > 0.0 else 0.0
-        values.append(known.get(p.name, made))
+        # Positive parameters give their share of the torque at full speed; others, such as offsets, are zero.
+        default = sizes[joint] / lever[joint] if p.lower == 0.0 and lever[joint] > 0.0 else 0.0
+        values.append(known.get(p.name, default))
     return np.concatenate([links, values])
 
 
 def _sizes(robot: Robot, links: Array) -> Array:
-    """Torque of an unknown friction or rotor, joint by joint (N m, N)."""
+    """Return the torque of a missing friction or rotor term of each joint [N m or N]."""
     low, high = np.array([[max(j.lower, -np.pi), min(j.upper, np.pi)] for j in robot.joints]).T
     postures = np.random.default_rng(0).uniform(low, high, (200, robot.dof))
     load = np.max(np.abs(Model(robot, Terms(robot, ()), links).gravity_torque(postures)), axis=0)
@@ -79,16 +91,15 @@ def _sizes(robot: Robot, links: Array) -> Array:
 
 
 def _levers(robot: Robot, terms: Terms) -> Array:
-    """How much torque a unit of each term's parameter asks of each joint at full speed and acceleration."""
+    """Return the torque of each joint per unit of each term's parameter, at full speed and acceleration."""
     limits = default_limits(robot)
     Y = Dynamics(robot, terms).torque_regressor(np.zeros(robot.dof), limits.dq, limits.ddq)
     return np.abs(Y[:, robot.inertial_count :]).T
 
 
 @dataclass(frozen=True, eq=False)
-class _Around:
-    """A nominal model as coordinates of which any numbers are a possible robot, and how far each moves by a deviate of
-    one; what must not move is `zero`."""
+class _Perturbation:
+    """Coordinates of a nominal model, all of whose values are possible robots, with their scales; some stay `zero`."""
 
     chart: LogCholesky
     x: Array
@@ -96,52 +107,52 @@ class _Around:
     zero: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, nominal: Model) -> _Around:
+    def of(cls, nominal: Model) -> _Perturbation:
         robot, theta, parameters = nominal.robot, nominal.theta, nominal.dynamics.parameters
         count = len(robot.links)
         body = default_bodies(robot)
         full = theta.copy()
-        for k in range(count):  # what is no possible body, or a flat one, has no coordinates: round it out a little
+        for k in range(count):  # impossible or flat bodies lack coordinates: make them possible by a small addition
             part = slice(10 * k, 10 * k + 10)
             full[part] += 1e-3 * max(float(full[part][0]), 1e-3) / body[k, 0] * body[k]
         chart = LogCholesky.of(parameters, count)
         x = chart.coordinates(full)
         scale = np.ones(len(x))
-        for k in range(count):  # logarithms move by the deviate, the entries below the diagonal by a share of it
+        for k in range(count):  # logarithms change by the deviate, entries below the diagonal by a share of it
             scale[10 * k + 4 : 10 * k + 10] = np.exp(x[10 * k : 10 * k + 4])[[1, 2, 2, 3, 3, 3]] * 0.5
         scale[10 * count :][[p.lower != 0.0 for p in parameters[10 * count :]]] = 0.0
         return cls(chart, x, scale, np.r_[np.zeros(10 * count, dtype=bool), theta[10 * count :] == 0.0])
 
-    def moved(self, deviates: Array) -> Array:
-        """Full parameters at so many `deviates`, one a coordinate."""
+    def parameters(self, deviates: Array) -> Array:
+        """Return full parameters for `deviates`, one per coordinate."""
         return np.where(self.zero, 0.0, self.chart.values(self.x + deviates * self.scale))
 
 
-# Thousands of robots are planted around one.
-_around = lru_cache(8)(_Around.of)
+# Thousands of robots share one nominal model.
+_perturbation = lru_cache(8)(_Perturbation.of)
 
 
-# Bytes of true signals of planted robots that are held at once.
+# Largest memory for the signals of robots that are simulated at once [bytes].
 _MOST_BYTES = 256_000_000
-# What the robot's own controller is told to follow with, rad/s.
+# Bandwidth of the robot's controller [rad/s].
 BANDWIDTH = 30.0
 
 
-def played_together(
+def simulate_robots(
     models: Sequence[Model], motions: Sequence[Trajectory], rate: float, believed: Model
 ) -> Iterator[tuple[Simulation, ...]]:
-    """How each of the `models`, of one robot with the same terms, plays the `motions`: some robots at a time.
+    """Simulate all motions on robots with the same terms, some robots at a time; yields the runs of each robot.
 
     Args:
-        models: the robots as they are.
-        motions: what is played.
-        rate: samples a second, Hz.
-        believed: what their controllers know of them.
+        models: True models.
+        motions: Motions to play.
+        rate: Sampling rate [Hz].
+        believed: Model that the controllers use.
     """
     samples = sum(int(m.duration * rate) + 1 for m in motions)
     most = max(1, _MOST_BYTES // (4 * 8 * samples * believed.robot.dof))
     for first in range(0, len(models), most):
-        some = models[first : first + most]
-        theta = np.array([m.theta for m in some])
-        runs = [play(some[0], m, rate, believed=believed, bandwidth_rad_s=BANDWIDTH, theta=theta) for m in motions]
-        yield from (tuple(run.of_robot(k) for run in runs) for k in range(len(some)))
+        group = models[first : first + most]
+        theta = np.array([m.theta for m in group])
+        runs = [play(group[0], m, rate, believed=believed, bandwidth_rad_s=BANDWIDTH, theta=theta) for m in motions]
+        yield from (tuple(run.of_robot(k) for run in runs) for k in range(len(group)))

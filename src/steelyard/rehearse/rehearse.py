@@ -1,4 +1,4 @@
-"""`rehearse`: play a designed motion on a simulated robot with planted parameters, and see whether they come back."""
+"""`rehearse`: plays a designed motion on simulated robots and checks whether it identifies their parameters."""
 
 from __future__ import annotations
 
@@ -23,34 +23,41 @@ from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
 from steelyard.ground.reasons import explained
-from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.terms import TermsLike, identification_terms
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.rehearse._judge import Judge, Judgement, Trial, judged
-from steelyard.rehearse.plants import planted
-from steelyard.rehearse.trials import Trials, helpers, judged_by, workers_for
+from steelyard.rehearse._judge import Judge, Judgement, Trial, judge_trials
+from steelyard.rehearse.plants import true_model
+from steelyard.rehearse.trials import Trials, run_trials, worker_count, worker_pool
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.simulation.simulation import Simulation
 from steelyard.study import Study
 
-# Robots that can be planted at once; what is told of each would fill a disk else.
+# Largest number of robots; their results would otherwise fill a disk.
 MOST_ROBOTS = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rehearsal(Viewed, Displayed):
-    """What was planted, what was found, and whether the motion may be trusted to find it on the real robot.
+    """Result of a rehearsal.
 
-    `truth`, `found`, `runs` and `logs` are those of the first robot that was planted; `trials` tell of all of them.
+    Attributes:
+        robot: Robot as described.
+        truth: True model of the first robot.
+        identification: Identification of the first robot.
+        runs: Simulations of the first robot.
+        logs: Logs of the first robot.
+        noise: Standard deviation of the torque noise of each joint [N m or N].
+        judgements: Results of the checks.
+        trials: Results of all robots.
     """
 
     robot: Robot
     truth: Model
-    found: Identification
+    identification: Identification
     runs: tuple[Simulation, ...]
     logs: tuple[Log, ...]
     noise: Array
@@ -64,15 +71,15 @@ class Rehearsal(Viewed, Displayed):
     @property
     def sentence(self) -> str:
         if self.passed:
-            beside = "".join(f" It does not hold that {j.name}." for j in self.judgements if not j.passed)
+            notes = "".join(f" Not satisfied: {j.name}." for j in self.judgements if not j.passed)
             whose = "" if len(self.trials) == 1 else f" of {len(self.trials)} robots"
-            return f"Passed: the planted parameters{whose} were found again; the motion may be played.{beside}"
+            return f"Passed: the true parameters{whose} were identified; the motion may be played.{notes}"
         return "Failed: " + "; ".join(j.name for j in self.judgements if not j.passed) + "."
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """Base parameters of the first robot, planted and found (free fit), with standard errors; z-scores of all."""
-        base, estimate = self.found.base, self.found.free
+        """True and identified (free fit) base parameters of the first robot, and z-scores of all robots."""
+        base, estimate = self.identification.base, self.identification.free
         true = base.values(self.truth.theta)
         z = np.array([t.z_scores for t in self.trials]).T.tolist()
         columns = base.names, base.units, true.tolist(), estimate.beta.tolist(), estimate.standard_errors.tolist(), z
@@ -100,7 +107,7 @@ class Rehearsal(Viewed, Displayed):
                 "torque_noise": self.noise.tolist(),
                 "trials": [trial.to_json() for trial in self.trials],
                 "base_parameters": {"count": len(self.rows), "list": self.rows},
-                "physically_consistent": bool(self.found.possible),
+                "physically_consistent": bool(self.identification.possible),
             }
         )
 
@@ -113,7 +120,6 @@ class Rehearsal(Viewed, Displayed):
         return rehearsal_report, print_rehearsal
 
 
-@renamed(spread="relative_std")
 @watched
 def rehearse(
     robot: RobotLike,
@@ -132,40 +138,41 @@ def rehearse(
     gpu: bool = False,
     progress: Watch | None = None,
 ) -> Rehearsal:
-    """Play motions on simulated robots, log them with real-life sensors, identify, and judge by all of them.
+    """Play motions on simulated robots, log them with realistic sensors, identify each robot, and check the results.
 
     Args:
-        robot: as described; its nominal model is all that the controller knows.
-        trajectory: the designed motion, or several.
-        terms: the joint terms that the robot has and that are fitted (default: rotor, viscous, Coulomb, offset).
-        truth: "nominal", "perturbed" (a possible robot around the nominal one), or a `Model` with the same terms.
-        relative_std: how far a perturbed robot is off, a share.
-        limits: those the motion was designed for (default: the robot's).
-        noise: of torque, N m (N), one number or one per joint; default: half a percent of the effort limits.
-        rate: of the log, Hz.
-        passes: how often each motion is played.
-        seed: of the first planted robot and of its noise.
-        seeds: how many robots are planted, each with noise of its own; one may be lucky, or unlucky.
-        workers: processes that share the work on many robots; None: one for each core, where there are enough robots.
-        gpu: let an NVIDIA GPU move all robots at once, and make their rows (extra `gpu`).
-        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
+        robot: Robot as described; the controller uses its nominal model.
+        trajectory: Designed motion, or several.
+        terms: Joint terms of the robot and of the fit; default: rotor, viscous, Coulomb, offset.
+        truth: "nominal", "perturbed" (a possible robot close to the nominal one), or a `Model` with the same terms.
+        relative_std: Relative standard deviation of the parameters of a perturbed robot.
+        limits: Limits of the design; default: those of the robot.
+        noise: Standard deviation of the torque noise [N m or N], one number or one per joint; default: half a percent
+            of the effort limits.
+        rate: Sampling rate of the logs [Hz].
+        passes: Number of times that each motion is played.
+        seed: Seed of the first robot and of its noise.
+        seeds: Number of robots, each with different parameters and noise.
+        workers: Number of processes; None: one per core if there are enough robots.
+        gpu: Simulate all robots at once on an NVIDIA GPU, which also computes their rows (extra `gpu`).
+        progress: Callback for the progress (`steelyard.ground.progress`).
     """
     robot = as_robot(robot)
     Field(seeds, "seeds", error=SteelyardError).whole(1, MOST_ROBOTS)
     device = _gpu() if gpu else None
-    trials = trials_of(robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed)
-    found: list[Trial] = []
-    shown: list[_Shown] = []
-    coming = _all_trials(trials, range(seeds), workers, device, shown)
+    trials = make_trials(robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed)
+    results: list[Trial] = []
+    details: list[_Details] = []
+    stream = _all_trials(trials, range(seeds), workers, device, details)
     for number in steps(range(seeds), "Rehearsing", lambda k: f"robot {k + 1} of {seeds}"):
-        found.append(next(coming))
-        said = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(found[-1].to_json())}
-        tell_progress("Judged", 1.0, found[-1].error_text, said)
-    judgements = judged(found, trials.base.names)
-    return Rehearsal(robot, *shown[0], trials.judge.noise, judgements, tuple(found))
+        results.append(next(stream))
+        event = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(results[-1].to_json())}
+        tell_progress("Judged", 1.0, results[-1].error_text, event)
+    judgements = judge_trials(results, trials.base.names)
+    return Rehearsal(robot, *details[0], trials.judge.noise, judgements, tuple(results))
 
 
-def trials_of(
+def make_trials(
     robot: Robot,
     trajectory: Trajectory | Sequence[Trajectory],
     terms: TermsLike | None = None,
@@ -177,61 +184,61 @@ def trials_of(
     passes: int = 1,
     seed: int = 0,
 ) -> Trials:
-    """The robots of a rehearsal, and what they are judged by.
+    """Create the trials of a rehearsal.
 
     Args:
-        robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed: as for `rehearse`.
+        robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed: As for `rehearse`.
     """
     bound = identification_terms(robot, terms)
     own = limits if limits is not None else limits_from(robot, None)
     motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
     base, other = base_parameters(robot, bound), comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
     judge = Judge(robot, base, motions, other, own, expected_noise(robot, noise))
-    return Trials(planted(robot, bound), base, judge, truth, relative_std, rate, passes, seed)
+    return Trials(true_model(robot, bound), base, judge, truth, relative_std, rate, passes, seed)
 
 
-# Of the first robot: as it is, what was found of it, its runs and its logs.
-_Shown = tuple[Model, Identification, tuple[Simulation, ...], tuple[Log, ...]]
+# True model, identification, runs and logs of the first robot.
+_Details = tuple[Model, Identification, tuple[Simulation, ...], tuple[Log, ...]]
 
 
 def _all_trials(
-    trials: Trials, numbers: range, workers: int | None, device: Any, shown: list[_Shown]
+    trials: Trials, numbers: range, workers: int | None, device: Any, details: list[_Details]
 ) -> Iterator[Trial]:  # fmt: skip
-    """One after the other; the first robot is `shown`, of the others there is only what they are judged by."""
+    """Yield the trials in order; append the details of the first robot to `details`."""
     if len(numbers) == 1:
-        yield _first(trials, shown)[0]
+        yield _first(trials, details)[0]
         return
-    helping, own = workers_for(len(numbers) - 1, workers), trials if device is None else _fitter(trials)
-    with helpers(own, helping) as pool:
-        trial, study = _first(trials, shown)
+    count, shared = worker_count(len(numbers) - 1, workers), trials if device is None else _fitter(trials)
+    with worker_pool(shared, count) as pool:
+        trial, study = _first(trials, details)
         yield trial
         if device is None:
-            yield from judged_by(trials, numbers[1:], pool, helping)
+            yield from run_trials(trials, numbers[1:], pool, count)
         else:
-            from steelyard.rehearse.on_gpu import judged_on_gpu
+            from steelyard.rehearse.on_gpu import run_trials_on_gpu
 
-            yield from judged_on_gpu(trials, numbers[1:], study, pool, device)
+            yield from run_trials_on_gpu(trials, numbers[1:], study, pool, device)
 
 
-def _first(trials: Trials, shown: list[_Shown]) -> tuple[Trial, Study]:
-    number, model, played = next(trials.played([0]))
-    logs, judge = trials.logs(number, played), trials.judge
+def _first(trials: Trials, details: list[_Details]) -> tuple[Trial, Study]:
+    number, truth, simulations = next(trials.simulate([0]))
+    logs, judge = trials.logs(number, simulations), trials.judge
     study = trials.study(logs)
     with part(0.4, 1.0):
         names = [f"motion {k + 1}" for k in range(len(logs))]
-        found = identify(judge.robot, study, terms=study.terms, names=names, files=False)
-    shown.append((model, found, trials.runs(played), logs))
-    return judge.trial(trials.seed, found.free, found.model, model, judge.reached(played)), study
+        result = identify(judge.robot, study, terms=study.terms, names=names, files=False)
+    details.append((truth, result, trials.runs(simulations), logs))
+    return judge.trial(trials.seed, result.free, result.model, truth, judge.extremes(simulations)), study
 
 
 def _fitter(trials: Trials) -> Any:
-    from steelyard.rehearse.on_gpu import Fitter
+    from steelyard.rehearse.on_gpu import RowFitter
 
-    return Fitter(trials)
+    return RowFitter(trials)
 
 
 def _gpu() -> Any:
-    """The first GPU; what speaks to it is imported by who asks for it alone."""
+    """Return the first GPU; its modules are only imported here."""
     from steelyard.dynamics.cuda import device
 
     return device.gpu()

@@ -1,4 +1,4 @@
-"""`Trials`: robots that are planted, played, logged and fitted alike wherever it happens; processes side by side."""
+"""`Trials`: simulates, logs and fits robots, in this process or in several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.ground.processes import one_thread
 from steelyard.identification.identify import fit_study
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.rehearse._judge import Judge, Trial
-from steelyard.rehearse.plants import planted_around, played_together
+from steelyard.rehearse.plants import simulate_robots, true_model_around
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation.play import good_sensors
@@ -24,25 +24,25 @@ from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Simulation
 from steelyard.study import Study
 
-# A process takes seconds to start; fewer robots than this for each are not worth it.
+# Least number of robots per process, since a process takes seconds to start.
 _ROBOTS_EACH = 16
-# Robots that a process is given at once: as many as are simulated side by side.
+# Number of robots that a process simulates at once.
 _CHUNK = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """All robots of a rehearsal, by their number from 0 on.
+    """The robots of a rehearsal, numbered from 0.
 
     Attributes:
-        nominal: what the controllers believe, and around which robots are planted.
-        base: the base parameters.
-        judge: what they are judged by.
-        truth: the kind of robot (`planted`), or the one that all of them are.
-        relative_std: how far a perturbed robot is off, a share.
-        rate: of the logs, Hz.
-        passes: how often each motion is played.
-        seed: of the first robot and of its noise.
+        nominal: Nominal model, which the controllers use.
+        base: Base parameters.
+        judge: Checks.
+        truth: Kind of true model (see `true_model`), or the true model of all robots.
+        relative_std: Relative standard deviation of the parameters of a perturbed robot.
+        rate: Sampling rate of the logs [Hz].
+        passes: Number of times that each motion is played.
+        seed: Seed of the first robot and of its noise.
     """
 
     nominal: Model
@@ -59,72 +59,81 @@ class Trials:
         return self.judge.motions
 
     def model(self, number: int) -> Model:
-        """Robot `number` as it is."""
+        """Return the true model of robot `number`."""
         if isinstance(self.truth, Model):
             return self.truth
-        return planted_around(self.nominal, self.truth, self.relative_std, self.seed + number)
+        return true_model_around(self.nominal, self.truth, self.relative_std, self.seed + number)
 
     def sensors(self, number: int) -> list[Sensors]:
-        """Those of robot `number`, one for each pass of each motion."""
+        """Return the sensors of robot `number`, for each pass of each motion."""
         count = len(self.motions) * self.passes
         return [good_sensors(self.judge.noise, self.seed + number * count + k) for k in range(count)]
 
-    def runs(self, played: Sequence[Simulation]) -> tuple[Simulation, ...]:
-        """All passes of the motions that were `played`: the same but for the sensors."""
-        return tuple(run for run in played for _ in range(self.passes))
+    def runs(self, simulations: Sequence[Simulation]) -> tuple[Simulation, ...]:
+        """Repeat `simulations` for all passes, which only differ by their sensors."""
+        return tuple(run for run in simulations for _ in range(self.passes))
 
-    def logs(self, number: int, played: Sequence[Simulation]) -> tuple[Log, ...]:
-        """What the sensors of robot `number` saw of the motions that it `played`."""
-        pairs = zip(self.runs(played), self.sensors(number), strict=True)
+    def logs(self, number: int, simulations: Sequence[Simulation]) -> tuple[Log, ...]:
+        """Log all passes with the sensors of a robot.
+
+        Args:
+            number: Number of the robot.
+            simulations: Its simulation of each motion.
+        """
+        pairs = zip(self.runs(simulations), self.sensors(number), strict=True)
         return tuple(run.log(sensors=sensors) for run, sensors in pairs)
 
     def study(self, logs: Sequence[Log]) -> Study:
-        """No prior on what the motion shows, and the cut-off far above it, as a user would have it by default; of
-        `logs`."""
+        """Create the study of `logs` with default settings and the known base parameters."""
         study = Study.of(self.nominal.robot, logs, self.nominal.terms, Preparation(velocity="differentiated"))
         return replace(study, known_base=self.base)
 
-    def played(self, numbers: Sequence[int]) -> Iterator[tuple[int, Model, tuple[Simulation, ...]]]:
-        """The robots of these `numbers`, and how they play the motions."""
+    def simulate(self, numbers: Sequence[int]) -> Iterator[tuple[int, Model, tuple[Simulation, ...]]]:
+        """Simulate the robots `numbers`; yields number, true model and simulations of each."""
         models = [self.model(k) for k in numbers]
-        yield from zip(numbers, models, played_together(models, self.motions, self.rate, self.nominal), strict=True)
+        yield from zip(numbers, models, simulate_robots(models, self.motions, self.rate, self.nominal), strict=True)
 
-    def judged(self, numbers: Sequence[int]) -> Iterator[Trial]:
-        """The trials of the robots of these `numbers`."""
-        for number, model, played in self.played(numbers):
-            fit = fit_study(self.study(self.logs(number, played)))
-            yield self.judge.trial(self.seed + number, *fit, model, self.judge.reached(played))
+    def run(self, numbers: Sequence[int]) -> Iterator[Trial]:
+        """Simulate, identify and check the robots `numbers`."""
+        for number, truth, simulations in self.simulate(numbers):
+            fit = fit_study(self.study(self.logs(number, simulations)))
+            yield self.judge.trial(self.seed + number, *fit, truth, self.judge.extremes(simulations))
 
 
-def workers_for(robots: int, workers: int | None) -> int:
-    """How many processes share the work on so many `robots`: `workers`, None: as many as pay."""
+def worker_count(robots: int, workers: int | None) -> int:
+    """Return the number of processes to use.
+
+    Args:
+        robots: Number of robots.
+        workers: Requested number of processes; None chooses it.
+    """
     if workers is not None:
         return max(1, min(workers, robots))
     return max(1, min(default_threads(), robots // _ROBOTS_EACH))
 
 
-def judged_by(trials: Trials, numbers: Sequence[int], pool: Executor, workers: int) -> Iterator[Trial]:
-    """The trials of the robots of these `numbers`, in their order.
+def run_trials(trials: Trials, numbers: Sequence[int], pool: Executor, workers: int) -> Iterator[Trial]:
+    """Run trials and yield their results in order.
 
     Args:
-        trials: of the rehearsal.
-        numbers: of the robots.
-        pool: processes that have the trials at hand.
-        workers: how many they are; one: it is done here, robot by robot.
+        trials: Trials.
+        numbers: Numbers of the robots.
+        pool: Processes that share the trials.
+        workers: Number of processes; with one, this process runs them one by one.
     """
     if workers == 1:
-        yield from trials.judged(numbers)
+        yield from trials.run(numbers)
         return
     each = min(_CHUNK, -(-len(numbers) // workers))
-    for some in pool.map(_judged, [numbers[k : k + each] for k in range(0, len(numbers), each)]):
-        yield from some
+    for results in pool.map(_run, [numbers[k : k + each] for k in range(0, len(numbers), each)]):
+        yield from results
 
 
-_own: list[Any] = []
+_shared: list[Any] = []
 
 
-class _Here(Executor):
-    """No other process: what is submitted is done."""
+class _InProcess(Executor):
+    """Runs submitted work at once in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
@@ -133,30 +142,35 @@ class _Here(Executor):
 
 
 @contextmanager
-def helpers(own: Any, workers: int) -> Iterator[Executor]:
-    """So many processes, `workers`, each of which keeps what it was begun with, `own`, for `at_hand`; one: this one."""
+def worker_pool(shared: Any, workers: int) -> Iterator[Executor]:
+    """Start processes that share an object, which `with_shared` passes to their work.
+
+    Args:
+        shared: Object to copy to each process.
+        workers: Number of processes; with one, work runs in this process.
+    """
     if workers == 1:
-        _begin(own)
-        yield _Here()
+        _begin(shared)
+        yield _InProcess()
         return
     with one_thread():
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (own,))
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (shared,))
         try:
             for _ in range(workers):
-                pool.submit(int)  # so that all begin at once
+                pool.submit(int)  # starts all processes now
             yield pool
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _begin(own: Any) -> None:
-    _own[:] = [own]
+def _begin(shared: Any) -> None:
+    _shared[:] = [shared]
 
 
-def at_hand(work: Callable[[Any], Any]) -> Any:
-    """What `work` makes of what this process was begun with."""
-    return work(_own[0])
+def with_shared(work: Callable[[Any], Any]) -> Any:
+    """Call `work` with the shared object of this process."""
+    return work(_shared[0])
 
 
-def _judged(numbers: Sequence[int]) -> list[Trial]:
-    return list(at_hand(lambda trials: trials.judged(numbers)))
+def _run(numbers: Sequence[int]) -> list[Trial]:
+    return list(with_shared(lambda trials: trials.run(numbers)))

@@ -1,4 +1,4 @@
-"""HTML pages and the terminal: what results look like."""
+"""Presentation of results: HTML pages and terminal output."""
 
 import lazy_loader
 

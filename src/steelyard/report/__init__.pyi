@@ -1,4 +1,4 @@
-"""HTML pages and the terminal: what results look like."""
+"""Presentation of results: HTML pages and terminal output."""
 
 from .elements import CalloutKind, Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html, text
 from .html import Section, Verdict, render_report

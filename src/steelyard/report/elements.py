@@ -1,4 +1,4 @@
-"""Pieces of a report as HTML: tables, figures, callouts. Text is escaped; what is `Html` already goes in as it is."""
+"""HTML elements of reports: tables, figures, callouts. Plain text is escaped; `Html` is inserted unchanged."""
 
 from __future__ import annotations
 
@@ -24,25 +24,30 @@ _SIGNS: dict[CalloutKind, tuple[str, str]] = {
     "warning": ("!", "Warning"),
     "bad": ("✕", "Problem"),
 }
-# How the page finds the data of figures, and whether one of them is in space.
+# Marks by which the page's scripts find figures, and three-dimensional figures.
 PLOT_DATA, IN_SPACE = 'class="plot-data"', "data-space"
-# The same of a robot in space, and of what else a script makes better.
+# Marks of robot scenes, tabs and commands.
 SCENE_DATA, TABS, COMMAND = 'class="scene-data"', 'class="tabs"', 'class="command"'
-# Cells of text up to this length are never broken: units, names of joints.
+# Text cells up to this many characters are not wrapped: units, joint names.
 _SHORT = 26
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Heat:
-    """A number, or words with one, in a cell that is coloured by a `level` from 0 (nothing) to 1."""
+    """A table cell with a background colour.
 
-    why_null: ClassVar = {"value": "There is none; below the table it says why."}
+    Attributes:
+        value: Number or text; None for an empty cell.
+        level: Strength of the colour, from 0 (none) to 1.
+    """
+
+    why_null: ClassVar = {"value": "The cell is empty; a note below the table gives the reason."}
     value: float | str | None
     level: float
 
@@ -52,9 +57,16 @@ TableCell = str | float | int | bool | Known | Heat | None
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table: its name, its unit, and how many digits (or, if given, decimal places) its numbers show."""
+    """A table column.
 
-    why_null: ClassVar = {"places": "There is no fixed number of them: see digits."}
+    Attributes:
+        name: Heading.
+        unit: Unit, shown in brackets after the name.
+        digits: Significant digits of its numbers.
+        places: Decimal places of its numbers; replaces `digits`.
+    """
+
+    why_null: ClassVar = {"places": "The number of decimal places is not fixed: see digits."}
     name: str
     unit: str = ""
     digits: int = 4
@@ -62,22 +74,28 @@ class TableColumn:
 
 
 def text(value: str) -> Html:
-    """`value`, plain text, as HTML."""
+    """Escape `value` unless it is already HTML."""
     return value if isinstance(value, Html) else Html(html.escape(value))
 
 
 def join(*pieces: str) -> Html:
-    """The `pieces` one after the other."""
+    """Join the `pieces`, one after the other."""
     return Html("\n".join(text(piece) for piece in pieces))
 
 
 def paragraph(value: str) -> Html:
-    """`value` as a paragraph."""
+    """Wrap `value` in a paragraph."""
     return Html(f"<p>{text(value)}</p>")
 
 
 def callout(kind: CalloutKind, message: str, word: str = "") -> Html:
-    """A box of a `kind` with a `message` that a reader must not miss, after a `word` (default: that of the kind)."""
+    """Draw a coloured box around a message.
+
+    Args:
+        kind: Selects colour and sign.
+        message: Text of the box.
+        word: Bold first word; default: the word of the kind.
+    """
     sign, usual = _SIGNS[kind]
     return Html(
         f'<div class="callout {kind}" role="note"><span class="sign" aria-hidden="true">{sign}</span>'
@@ -89,13 +107,20 @@ def table_html(
     columns: Sequence[TableColumn | str], rows: Iterable[Sequence[TableCell]], caption: str = "", dash: str = "",
     above: Sequence[tuple[str, int]] = (), tall: bool = False,
 ) -> Html:  # fmt: skip
-    """A table of `columns` and `rows` below a `caption`; numbers stand right, few digits, and show all on hover. `dash`
-    says why a cell may be empty, below a table in which one is. `above` are heads over so many columns each. A
-    `tall` table scrolls by itself."""
+    """Build a table. Numbers are right-aligned and rounded; all digits are shown on hover.
+
+    Args:
+        columns: Columns, or their names.
+        rows: Cells, row by row.
+        caption: Title above the table.
+        dash: Reason for empty cells, printed below a table that has one.
+        above: Headings of column groups, each with its number of columns.
+        tall: Limit the height of the table and let it scroll.
+    """
     heads = [column if isinstance(column, TableColumn) else TableColumn(column) for column in columns]
     filled = [[_plain(value) for value in row] for row in rows]
     numeric = [any(_is_number(row[k]) for row in filled) for k in range(len(heads))]
-    # The title stands above the part that scrolls sideways: inside it would be cut off on a phone.
+    # The title is outside the scrolling part, which would cut it off on a phone.
     lines = [f'<p class="table-title">{text(caption)}</p>'] if caption else []
     label = f' aria-label="{html.escape(caption, quote=True)}"' if caption else ""
     lines += [
@@ -120,8 +145,14 @@ def table_html(
 
 
 def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
-    """A `figure` with `title` and `caption`, drawn by the page when it comes into view, in the colours of the page."""
-    # At the next level compression takes 1.7 times as long for 1.5 percent; without the time: the same is the same.
+    """Embed a figure, which the page draws when it scrolls into view.
+
+    Args:
+        figure: Figure.
+        title: Heading above it.
+        caption: Text below it.
+    """
+    # Level 6 takes 1.7 times as long for 1.5 percent. Without the time stamp, equal figures give equal bytes.
     data = base64.b64encode(gzip.compress(figure.json().encode("utf-8"), 5, mtime=0)).decode("ascii")
     space = f" {IN_SPACE}" if figure.in_space else ""
     if len(figure.joints) > 1:
@@ -138,12 +169,12 @@ def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
 
 
 def _attribute(value: Any) -> str:
-    """A `value` as JSON in an attribute of an element."""
+    """Encode a value as JSON inside an HTML attribute."""
     return html.escape(json.dumps(value, ensure_ascii=False), quote=True)
 
 
 def tabs(*pieces: tuple[str, str]) -> Html:
-    """`pieces`, each a short title and what it shows, of which a page shows one at a time, and paper all."""
+    """Build tabs from `pieces`, pairs of a short title and a body. The screen shows one at a time, a print-out all."""
     if len(pieces) == 1:
         return text(pieces[0][1])
     made = [
@@ -155,8 +186,14 @@ def tabs(*pieces: tuple[str, str]) -> Html:
 def parameter_table(
     names: Sequence[str], units: Sequence[str], columns: Sequence[tuple[str, Sequence[TableCell]]], caption: str
 ) -> Html:
-    """Base parameters (`names`, `units`) down, whatever gives them values across: `columns` are heads with values.
-    `caption` stands above."""
+    """Build a table with one row per base parameter and one column per source of values.
+
+    Args:
+        names: Names of the base parameters.
+        units: Their units.
+        columns: Heading and values of each column.
+        caption: Title above the table.
+    """
     rows = [
         [name, unit, *(values[k] for _, values in columns)]
         for k, (name, unit) in enumerate(zip(names, units, strict=True))
@@ -165,8 +202,10 @@ def parameter_table(
 
 
 def commands(*pairs: tuple[str, str]) -> Html:
-    """What to do next: `pairs` of a sentence and the command for it, which can be copied. RUN in a command is the
-    folder that the page lies in, which it fills in when it is opened."""
+    """List next steps: `pairs` of a sentence and a command that can be copied.
+
+    A script in the page replaces RUN in a command by the folder of the page.
+    """
     made = []
     for why, command in pairs:
         filled = re.sub(r"\bRUN\b", '<span class="run">RUN</span>', str(text(command)))
@@ -174,12 +213,17 @@ def commands(*pairs: tuple[str, str]) -> Html:
     return Html("\n".join(made))
 
 
-_WIDE, _HIGH, _EDGE = 170, 18, 6  # pixels of a whisker, and what it keeps free on both sides
+_WIDE, _HIGH, _EDGE = 170, 18, 6  # width, height and side margin of a whisker [pixels]
 
 
 def whisker(value: float, half: float, before: float | None = None) -> Html:
-    """A `value` with `half` of its interval on a scale of its own, as a small picture: a dot on a line, a tick at zero
-    and an open diamond at the value `before` (None: there is none)."""
+    """Draw a value and its interval as a small picture: a dot on a line, with a tick at zero.
+
+    Args:
+        value: Value, at the dot.
+        half: Half the width of its interval.
+        before: Earlier value, drawn as an open diamond; None omits it.
+    """
     error = half if math.isfinite(half) else 0.0
     shown = [0.0, value - error, value + error, *([before] if before is not None and math.isfinite(before) else [])]
     low, high = min(shown), max(shown)
@@ -200,12 +244,17 @@ def whisker(value: float, half: float, before: float | None = None) -> Html:
 
 
 def side_by_side(*figures: str) -> Html:
-    """The `figures` beside each other where the page is wide enough, else one below the other."""
+    """Put `figures` next to each other where the page is wide enough, else one below the other."""
     return Html('<div class="pair">' + "\n".join(text(figure) for figure in figures) + "</div>")
 
 
 def anchor(title: str, taken: set[str]) -> str:
-    """A name for links to the section `title`, unlike all in `taken`, which it joins."""
+    """Return a unique link target for a section.
+
+    Args:
+        title: Title of the section.
+        taken: Link targets in use; the new one is added.
+    """
     base = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
     name, k = base, 2
     while name in taken:
@@ -215,7 +264,7 @@ def anchor(title: str, taken: set[str]) -> str:
 
 
 def _plain(value: TableCell) -> TableCell:
-    """NumPy's numbers as Python's."""
+    """Convert NumPy scalars to Python's."""
     plain: TableCell = value.item() if isinstance(value, np.generic) else value
     return plain
 
@@ -243,7 +292,7 @@ def _cell(column: TableColumn, value: TableCell, right: bool) -> str:
 
 
 def _shown(column: TableColumn, value: TableCell) -> str:
-    """What a cell says."""
+    """Return the text of a cell."""
     if isinstance(value, Heat):
         value = value.value
     if isinstance(value, bool):

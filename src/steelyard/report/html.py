@@ -1,4 +1,4 @@
-"""`render_report`: one HTML page that holds everything it shows and asks the network for nothing."""
+"""`render_report`: writes a self-contained HTML page, which loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from steelyard.report.elements import (
     anchor,
     text,
 )
-from steelyard.report.plotly_js import ASSETS, SCRIPTS, compressed, installed_script
+from steelyard.report.plotly_js import ASSETS, SCRIPTS, installed_script, trim_and_compress
 from steelyard.report.scene import ROBOT_SCRIPTS
 
-# In the order in which they need each other; each goes into pages that hold one of its marks.
+# Scripts in the order of their dependencies, each with the marks of the pages that need it.
 _ANY = (PLOT_DATA, SCENE_DATA, TABS, COMMAND)
 _OWN_SCRIPTS = {
     "base.js": _ANY,
@@ -40,7 +40,12 @@ _OWN_SCRIPTS = {
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report: a title for the table of contents, and what stands below it."""
+    """A section of a report.
+
+    Attributes:
+        title: Heading, also listed in the table of contents.
+        body: Content below the heading.
+    """
 
     title: str
     body: Html
@@ -48,7 +53,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the reader came for, on top: good, warning or bad, one headline, and the reasons."""
+    """The main result, at the top of the page.
+
+    Attributes:
+        kind: Grade: good, note, warning or bad.
+        headline: One sentence.
+        points: Reasons, listed below the headline.
+    """
 
     kind: CalloutKind
     headline: str
@@ -58,11 +69,17 @@ class Verdict:
 def render_report(
     title: str, sections: Sequence[Section], *, verdict: Verdict | None = None, subtitle: str = "", footer: str = ""
 ) -> str:
-    """The page. It is self-contained: styles, scripts and data are inside, so that it opens offline and for years.
+    """Render a page with its styles, scripts and data inside, so that it also opens offline.
 
-    `title`, `subtitle` and `verdict` (None: there is none) stand above the `sections`. Of plotly.js there is what the
-    figures need, compressed (0.5 MB, or 0.8 MB for figures in space), once, and only where there is a figure. The same
-    sections give the same bytes. `footer` says by default what made the page.
+    A page with figures contains one compressed copy of plotly.js (0.5 MB; 0.8 MB with three-dimensional figures).
+    Equal arguments give equal bytes.
+
+    Args:
+        title: Title of the page.
+        sections: Sections, in their order.
+        verdict: Main result at the top; None omits it.
+        subtitle: Line below the title.
+        footer: Last line; default: the version of steelyard.
     """
     taken: set[str] = set()
     names = [anchor(section.title, taken) for section in sections]
@@ -103,7 +120,7 @@ def render_report(
 
 
 def figure_page(body: Html) -> str:
-    """A page that holds `body`, figures, and nothing else: self-contained, for a frame in a notebook."""
+    """Render a self-contained page that has only the figures in `body`, for a frame in a notebook."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         f"<style>\n{_own('report.css')}</style></head><body><main>{body}</main>{_scripts(body)}</body></html>"
@@ -116,14 +133,14 @@ def _repeated() -> str:
 
 
 def verdict_html(verdict: Verdict) -> Html:
-    """A `verdict` as it stands on top of a page."""
+    """Render a `verdict` for the top of a page."""
     points = "".join(f"<li>{text(point)}</li>" for point in verdict.points)
     inside = f"<ul>{points}</ul>" if points else ""
     return Html(f'<div class="verdict {verdict.kind}" role="status"><p>{text(verdict.headline)}</p>{inside}</div>')
 
 
 def _scripts(bodies: str) -> str:
-    """What of the scripts the page needs: plotly.js for figures, our own for figures, a robot, tabs and commands."""
+    """Return the scripts that a page needs for its figures, robots, tabs and commands."""
     wanted = [name for name, marks in _OWN_SCRIPTS.items() if any(mark in bodies for mark in marks)]
     if not wanted:
         return ""
@@ -140,22 +157,22 @@ def _scripts(bodies: str) -> str:
 
 @cache
 def _library(name: str) -> bytes:
-    """The part of plotly.js that goes by this name, compressed; made now if the build of the package left it out."""
+    """Read a trimmed, compressed plotly.js; write it first if the build of the package did not."""
     path = ASSETS / name
     if not path.is_file():
         try:
-            write_whole(path, compressed(installed_script(), SCRIPTS[name]))
+            write_whole(path, trim_and_compress(installed_script(), SCRIPTS[name]))
         except OSError as error:
             raise SteelyardError(
-                f"Reports need {path}, which building the package makes; 'pip install plotly' and then "
-                f"'python -m steelyard.report.plotly_js' make it too. ({error})"
+                f"Reports need {path}, which the build of the package writes. To write it now, run 'pip install "
+                f"plotly' and then 'python -m steelyard.report.plotly_js'. ({error})"
             ) from None
     return path.read_bytes()
 
 
 @cache
 def _script(name: str) -> str:
-    """A script of ours without what only its reader needs: a fifth of it."""
+    """Read a script of this package without comments and indentation, which are a fifth of it."""
     return re.sub(r"^[ ]+|^[ ]*//.*\n", "", _own(name), flags=re.MULTILINE)
 
 

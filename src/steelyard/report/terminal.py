@@ -1,4 +1,4 @@
-"""Tables and bars for the terminal; tables stay whole when they are piped into a file."""
+"""Tables and progress bars for the terminal. Tables are not cut when they are piped into a file."""
 
 from __future__ import annotations
 
@@ -15,65 +15,73 @@ from steelyard.errors import printable
 from steelyard.ground.numbers import number as number
 from steelyard.ground.progress import HowFar
 
-# Where output is no terminal nobody has chosen a width; cells fold, so nothing is lost.
+# Width of output that is not a terminal; longer cells are wrapped.
 _WIDTH_OF_FILES = 120
-# Narrower terminals break the lines themselves; tables squeezed further would lose columns.
+# Narrower terminals break lines themselves; tables squeezed further would lose columns.
 _LEAST_WIDTH = 80
 _WIDTH_OF_NAMES = 28
 
 
 def console() -> Console:
-    """A console on standard output."""
-    made = Console(highlight=False)
-    chosen = made.is_terminal or "COLUMNS" in os.environ
-    return Console(highlight=False, width=max(made.width, _LEAST_WIDTH) if chosen else _WIDTH_OF_FILES)
+    """Return a console on standard output."""
+    usual = Console(highlight=False)
+    has_width = usual.is_terminal or "COLUMNS" in os.environ
+    return Console(highlight=False, width=max(usual.width, _LEAST_WIDTH) if has_width else _WIDTH_OF_FILES)
 
 
 def plain_text(words: str | Text) -> Text:
-    """`words` as they stand: brackets are no markup, colons no emoji, and nothing in them moves a cursor."""
+    """Return `words` without interpretation of markup, emoji codes or control characters."""
     return words if isinstance(words, Text) else Text(printable(words))
 
 
 def bold(words: str) -> Text:
-    """`words` as they stand, in bold."""
+    """Return `words` in bold, without interpretation of markup."""
     return Text(printable(words), "bold")
 
 
 def say(out: Console, *pieces: str | Text) -> None:
-    """Print the `pieces`, as they stand, to `out`. Names come from files: all that is printed goes this way, or through
-    `table`."""
+    """Print text without interpretation of markup: names come from files. All output uses this function or `table`.
+
+    Args:
+        out: Console to print to.
+        *pieces: Parts of one line.
+    """
     out.print(Text.assemble(*(plain_text(piece) for piece in pieces)))
 
 
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Sequence[str] = ()
 ) -> Table:  # fmt: skip
-    """A table `title` of `columns` and `rows` whose cells fold, not to be cut; columns in `right` hold numbers."""
+    """Build a table for the terminal. Long cells are wrapped, never cut.
+
+    Args:
+        title: Title above the table.
+        columns: Names of the columns.
+        rows: Cells, row by row.
+        right: Names of the columns to align to the right.
+    """
     heading = Text(printable(title), "bold")
-    made = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    filled = [[plain_text(cell) for cell in row] for row in rows]
-    # The first column names the row: it folds last.
-    widest = max((row[0].cell_len for row in filled), default=0)
+    out = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    cells = [[plain_text(cell) for cell in row] for row in rows]
+    # The first column names the row, so it is the last one to be wrapped.
+    widest = max((row[0].cell_len for row in cells), default=0)
     for k, name in enumerate(columns):
         least = min(widest, _WIDTH_OF_NAMES) if k == 0 else None
-        made.add_column(
-            plain_text(name), justify="right" if name in right else "left", overflow="fold", min_width=least
-        )
-    for row in filled:
-        made.add_row(*row)
-    return made
+        out.add_column(plain_text(name), justify="right" if name in right else "left", overflow="fold", min_width=least)
+    for row in cells:
+        out.add_row(*row)
+    return out
 
 
 @contextmanager
 def bar(quiet: bool = False) -> Iterator[Callable[[HowFar], None]]:
-    """A bar on standard error, so that output can be piped, of how far work is, with the time that is left; none if
-    `quiet`, and none where standard error is no terminal.
+    """Show a progress bar with the remaining time on standard error, if that is a terminal and not `quiet`.
 
-    Yields what long functions take as `progress`.
+    Yields a callback for the argument `progress` of long functions.
     """
-    where = _bars(quiet)
-    if where.quiet:
-        yield lambda said: None
+    screen = _standard_error(quiet)
+    if screen.quiet:
+        yield lambda state: None
         return
     from rich.progress import (
         BarColumn,
@@ -85,8 +93,8 @@ def bar(quiet: bool = False) -> Iterator[Callable[[HowFar], None]]:
         TimeElapsedColumn,
     )
 
-    class Left(ProgressColumn):
-        """The time that is left, which goes on falling between two tellings."""
+    class TimeLeft(ProgressColumn):
+        """The remaining time, which continues to fall between two updates."""
 
         def render(self, task: Task) -> Text:
             at, elapsed = task.fields["at"], task.elapsed or 0.0
@@ -94,29 +102,34 @@ def bar(quiet: bool = False) -> Iterator[Callable[[HowFar], None]]:
 
     columns = (
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-        Left(), TextColumn("{task.fields[last]}", markup=False),
+        TimeLeft(), TextColumn("{task.fields[last]}", markup=False),
     )  # fmt: skip
-    drawn = Progress(*columns, console=where, transient=True)
-    task = drawn.add_task("", total=1.0, at=0.0, last="")
+    progress_bar = Progress(*columns, console=screen, transient=True)
+    task = progress_bar.add_task("", total=1.0, at=0.0, last="")
 
-    def update(said: HowFar) -> None:
-        drawn.start()  # what says nothing gets no bar
-        at, doing, last = drawn.tasks[0].elapsed or 0.0, printable(said.stage), printable(said.message)
-        drawn.update(task, completed=said.fraction, description=doing, last=last, at=at)
+    def update(state: HowFar) -> None:
+        progress_bar.start()  # work without any update gets no bar
+        at, stage, last = progress_bar.tasks[0].elapsed or 0.0, printable(state.stage), printable(state.message)
+        progress_bar.update(task, completed=state.fraction, description=stage, last=last, at=at)
 
     try:
         yield update
     finally:
-        drawn.stop()
+        progress_bar.stop()
 
 
-# Before this share of the work is done, or this time is over, nobody knows how long it takes.
+# Below this share of the work, or this time [s], the remaining time cannot be estimated.
 _LEAST_SHARE, _LEAST_SECONDS = 0.03, 1.0
 
 
 def time_left(elapsed: float, fraction: float, since: float = 0.0) -> str:
-    """How long work will take that had done the share `fraction` of itself in `elapsed` seconds, so many seconds ago
-    (`since`); "" if nobody knows."""
+    """Estimate the remaining time of a task; "" if that is not possible yet.
+
+    Args:
+        elapsed: Time from the start to the last update [s].
+        fraction: Share of the work that was done then.
+        since: Time since the last update [s].
+    """
     if fraction < _LEAST_SHARE or elapsed < _LEAST_SECONDS or fraction >= 1.0:
         return ""
     seconds = max(0, round(elapsed * (1.0 - fraction) / fraction - since))
@@ -125,7 +138,7 @@ def time_left(elapsed: float, fraction: float, since: float = 0.0) -> str:
     return f"{seconds // 60} min left" if seconds < 3600 else f"{seconds // 3600} h {seconds % 3600 // 60} min left"
 
 
-def _bars(quiet: bool) -> Console:
-    """Standard error, where a bar is drawn if it is a terminal; elsewhere not even the line that it would stand on."""
-    made = Console(stderr=True)
-    return made if made.is_terminal and not quiet else Console(stderr=True, quiet=True)
+def _standard_error(quiet: bool) -> Console:
+    """Return a console on standard error; a silent one if it is not a terminal."""
+    usual = Console(stderr=True)
+    return usual if usual.is_terminal and not quiet else Console(stderr=True, quiet=True)

@@ -1,1 +1,1 @@
-"""Logs: what they hold, how they are read, and how their clocks are mended."""
+"""Logs: signals, formats, readers, mappings, and the repair of their clocks."""

@@ -1,4 +1,4 @@
-"""Arrow's columns as NumPy's, whatever file they come from: Parquet, Feather, text."""
+"""Converts Arrow columns of Parquet, Feather and text files to NumPy."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from steelyard.errors import LogError
 from steelyard.ground.remote import AnyPath
 from steelyard.signals.table import MOST_COLUMNS, ColumnValues, TableBlock, numbered
 
-# A column of lists of text so called names the joints, as in ROS's messages.
+# A column of lists of text with one of these names has the joint names, as in ROS messages.
 _JOINTS = ("name", "names", "joints", "joint_names", "joint_name")
 
 
 class ArrowColumns:
-    """The columns of a table of Arrow's; one of lists, all of one length, is as many columns: q becomes q1, q2, …
+    """The columns of an Arrow table. A column of lists of equal length is split: q becomes q1, q2, …
 
     Args:
-        path: of the file, for messages.
-        schema: of the table.
-        first: its first rows, which tell how long the lists are; None where there are none.
+        path: Path of the file, for messages.
+        schema: Schema of the table.
+        first: First rows, which give the length of the lists; None without rows.
     """
 
     def __init__(self, path: AnyPath, schema: Any, first: Any) -> None:
@@ -29,16 +29,16 @@ class ArrowColumns:
 
         self._path = path
         self.joints: tuple[str, ...] = ()
-        self._places: dict[str, tuple[str, int, int]] = {}  # source, which of how many
+        self._places: dict[str, tuple[str, int, int]] = {}  # source column, index and length of its lists
         self._plain: set[str] = set()
         try:
-            every = [str(field.name) for field in schema]
+            names = [str(field.name) for field in schema]
         except UnicodeDecodeError:
-            raise LogError(f"{path}: the name of a column is not text; write or copy it again.") from None
-        if len(set(every)) < len(every):
-            twice = next(name for name in every if every.count(name) > 1)
-            raise LogError(f"{path}: column '{twice}' appears twice; give every column its own name.")
-        for field, name in zip(schema, every, strict=True):
+            raise LogError(f"{path}: the name of a column is not text; write or copy the file again.") from None
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise LogError(f"{path}: column '{twice}' appears twice; give every column a different name.")
+        for field, name in zip(schema, names, strict=True):
             kind = field.type
             if not is_list(kind):
                 self._plain.add(name)
@@ -51,23 +51,31 @@ class ArrowColumns:
                 continue
             width = kind.list_size if pa.types.is_fixed_size_list(kind) else len(row or ())
             if not _is_number(kind.value_type) or width == 0:
-                continue  # text, pictures, lists of lists: no signal
+                continue  # text, images and lists of lists are not signals
             if width > MOST_COLUMNS:
-                raise LogError(f"{path}: column '{name}' has lists of {width} numbers; {MOST_COLUMNS} are read.")
+                raise LogError(
+                    f"{path}: column '{name}' has lists of {width} numbers; at most {MOST_COLUMNS} are read."
+                )
             self._places |= {each: (name, k, width) for k, each in enumerate(numbered(name, width))}
         self.names = tuple(self._places)
 
     def sources(self, columns: Sequence[str]) -> list[str]:
-        """The columns of the file that the named `columns` are parts of, each once."""
+        """Return the columns of the file that contain `columns`, each once."""
         return list(dict.fromkeys(self._places[name][0] for name in columns))
 
     def block(self, batch: Any, columns: Sequence[str], row: int) -> TableBlock:
-        """The `columns` of a `batch`, whose first row is number `row` of the file, from 0."""
-        held = {name: self._held(batch.column(name), name, row) for name in self.sources(columns)}
-        found = {name: (held[source], k) for name in columns for source, k, _ in [self._places[name]]}
-        return {name: x[:, k] if x.ndim == 2 else x for name, (x, k) in found.items()}
+        """Convert columns of a batch.
 
-    def _held(self, column: Any, name: str, row: int) -> ColumnValues:
+        Args:
+            batch: Arrow record batch.
+            columns: Names of the columns.
+            row: Row of the file at which the batch begins, from 0.
+        """
+        arrays = {name: self._array(batch.column(name), name, row) for name in self.sources(columns)}
+        pairs = {name: (arrays[source], k) for name in columns for source, k, _ in [self._places[name]]}
+        return {name: x[:, k] if x.ndim == 2 else x for name, (x, k) in pairs.items()}
+
+    def _array(self, column: Any, name: str, row: int) -> ColumnValues:
         if name in self._plain:
             return numpy_column(column)
         import pyarrow as pa
@@ -79,14 +87,14 @@ class ArrowColumns:
         if len(odd) or len(empty):
             at = int(min([*odd[:1], *empty[:1]]))
             raise LogError(
-                f"{self._path}: row {row + at + 1}, column '{name}': a list of {int(lengths[at])} numbers, where "
-                f"others have {width}."
+                f"{self._path}: row {row + at + 1}, column '{name}': the list has {int(lengths[at])} numbers, those of "
+                f"other rows have {width}."
             )
         return numpy_column(column.flatten()).reshape(-1, width)
 
 
 def is_list(kind: Any) -> bool:
-    """Whether a column of Arrow's type `kind` holds lists."""
+    """Whether an Arrow column of type `kind` holds lists."""
     import pyarrow as pa
 
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
@@ -99,7 +107,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def numpy_column(column: Any) -> ColumnValues:
-    """A batch's Arrow `column` as NumPy's: empty cells become NaN in numbers, NaT in time stamps, None elsewhere."""
+    """Convert an Arrow `column` to NumPy: empty cells become NaN in numbers, NaT in time stamps, else None."""
     import pyarrow as pa
 
     kind = column.type
@@ -115,6 +123,6 @@ def numpy_column(column: Any) -> ColumnValues:
     if (pa.types.is_integer(kind) or pa.types.is_boolean(kind)) and column.null_count:
         column = column.cast(pa.float64())
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.null_count == 0 and len(column):
-        # Arrow's own way to NumPy loads Pandas where it is installed, which takes half a second.
+        # Arrow's conversion would import pandas, which takes half a second.
         return np.asarray(np.from_dlpack(column))
     return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,7 +1,7 @@
-"""Butterworth filters run forwards and backwards as matrix products: block by block, and only for the rows wanted.
+"""Zero-phase Butterworth filters as matrix products, block by block, only for the selected rows.
 
-A recursion goes from sample to sample, column by column. Cut into blocks, the same sums are a few products of small
-matrices with all columns at once, exact to rounding, and a row that nobody keeps need not be computed.
+In blocks, the recursion over samples becomes a few products of small matrices with all columns at once, exact to
+rounding, and rows that are not selected need not be computed.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 
 from steelyard.ground.arrays import Array, placed_like
 
-# Samples in a block, if every row is wanted, and if only some are: longer blocks multiply more, shorter ones pay more
-# for each product.
+# Samples of a block if all rows are selected, and if only some are. Longer blocks multiply more, shorter ones have more
+# overhead per product.
 _BLOCK, _SPARSE_BLOCK = 64, 120
-# From so many columns on, states are carried from block to block one by one.
+# From this number of columns on, states are propagated block by block.
 _WIDE = 64
-# A block holds a whole number of steps; beyond this size computing every row costs less than the block's matrices.
+# A block holds a whole number of steps; above this size computing every row costs less than the block's matrices.
 _LARGEST = 1024
-# States are added up in groups of so many blocks by one product.
+# Number of blocks whose states are summed by one product.
 _GROUP = 8
-# Numbers that are worked on at once: 3 MB of them. Beyond 8 MB a product took twice as long, below 0.5 MB calls count.
+# Numbers that are processed at once, 3 MB. Above 8 MB a product took twice as long, below 0.5 MB calls dominate.
 _IN_CACHE = 400_000
 
 
 @dataclass(frozen=True, eq=False)
 class Cascade:
-    """A filter as s' = A s + b u, y = c s + d u; `steady` is the state that a constant input of 1 leads to."""
+    """A filter s' = A s + b u, y = c s + d u; `steady` is its state for a constant input of 1."""
 
     A: Array
     b: Array
@@ -39,17 +39,20 @@ class Cascade:
 
     @property
     def radius(self) -> float:
-        """How much of a state is left after one sample, in the long run."""
+        """Factor by which a state decays per sample in the long run."""
         return float(np.max(np.abs(np.linalg.eigvals(self.A))))
 
 
 @lru_cache(maxsize=64)
 def butterworth(order: int, ratio: float) -> Cascade:
-    """The digital Butterworth low-pass whose cut-off is `ratio` of the sampling rate, by the bilinear transform.
+    """Design a digital Butterworth low-pass by the bilinear transform.
 
-    Sections s² + 2ζs + 1 with ζ = sin((2k−1)π/2n), k = 1 … n/2, and s + 1 if the order n is odd, one behind the other.
-    The states are those of the analog circuit: where the cut-off is far below the sampling rate, a direct form would
-    lose twice as many digits.
+    A cascade of sections s² + 2ζs + 1 with ζ = sin((2k−1)π/2n), k = 1 … n/2, and s + 1 for odd order n. The states
+    are those of the analog filter: for low cut-offs a direct form would lose twice as many digits.
+
+    Args:
+        order: Order n.
+        ratio: Cut-off relative to the sampling rate.
     """
     F, g = np.zeros((order, order)), np.eye(1, order)[0]
     if order % 2:
@@ -70,10 +73,10 @@ def butterworth(order: int, ratio: float) -> Cascade:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """What both passes do to a block u that is entered with state s from the left and z from the right.
+    """Effect of both passes on a block u with entry states s from the left and z from the right.
 
-    y = local u + carry [s; z]; the states that leave it are forget s + inject[0] u to the right, and forget z +
-    cross s + inject[1] u to the left. `last` is the forward pass's output at the block's end, from [u; s].
+    y = local u + carry [s; z]. The exit states are forget s + inject[0] u to the right, and forget z + cross s +
+    inject[1] u to the left. `last` gives the output of the forward pass at the end of the block, from [u; s].
     """
 
     local: Array
@@ -84,7 +87,7 @@ class _Block:
     last: Array
 
     def placed_like(self, like: Array) -> _Block:
-        """In the memory in which `like` lies."""
+        """Move the matrices to the memory of `like`."""
         return self if isinstance(like, np.ndarray) else _Block(*(placed_like(x, like) for x in vars(self).values()))
 
 
@@ -101,7 +104,7 @@ def _block(order: int, ratio: float, size: int) -> _Block:
     T = np.where(lag >= 0, response[np.maximum(lag, 0)], 0.0)  # forward pass: T u + O s
     O = powers[:size].transpose(0, 2, 1) @ filter.c  # noqa: E741 (the observability matrix)
     G = (powers[:size][::-1] @ filter.b).T  # state at the end: Aⁿ s + G u
-    back = G[:, ::-1]  # the same filter, from the other side
+    back = G[:, ::-1]  # the same filter in the other direction
     return _Block(
         local=T.T @ T,
         carry=np.hstack([T.T @ O, O[::-1]]),
@@ -112,22 +115,37 @@ def _block(order: int, ratio: float, size: int) -> _Block:
     )
 
 
-# What samples start … stop of a signal are, `(samples, columns)`; the array may be used again by the next call.
+# Returns samples start … stop of a signal, shape (samples, columns); the next call may reuse the array.
 Make = Callable[[int, int], Array]
 
 
 def both_ways(x: Array, order: int, ratio: float, pad: int, rows: slice) -> Array:
-    """`x[rows]` after the filter has run forwards and backwards along the first axis; x is `(samples, columns)`.
+    """Filter forwards and backwards along the first axis and return the selected rows.
 
-    Ends are treated as by scipy.signal.sosfiltfilt: `pad` samples of odd reflection are put on either side, and both
-    passes start as if their first value had always been there.
+    Ends are treated as by scipy.signal.sosfiltfilt: the signal is extended by odd reflection, and both passes start in
+    the steady state of their first value.
+
+    Args:
+        x: Signal, shape (samples, columns).
+        order: Order of the filter.
+        ratio: Cut-off relative to the sampling rate.
+        pad: Samples of reflection on either side.
+        rows: Rows to return.
     """
     return both_ways_of(lambda start, stop: x[start:stop], len(x), order, ratio, pad, rows)
 
 
 def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, rows: slice) -> Array:
-    """The same for a signal that `make(start, stop)` computes: every part is asked for once, but for its two ends, and
-    filtered while it is in the cache; the whole signal never exists."""
+    """Filter a signal that is computed in parts, so that the whole signal is never in memory.
+
+    Args:
+        make: Function of (start, stop) that computes a part; called once per part, except for both ends.
+        samples: Number of samples.
+        order: As for `both_ways`.
+        ratio: As for `both_ways`.
+        pad: As for `both_ways`.
+        rows: As for `both_ways`.
+    """
     start, stop, step = rows.indices(samples)
     fits = step <= _LARGEST
     size = step * -(-(_SPARSE_BLOCK if step > 1 else _BLOCK) // step) if fits else _BLOCK
@@ -137,18 +155,17 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
     phase = (ends.before + start) % stride
     local, carry = block.local[phase::stride], block.carry[phase::stride]
     columns, inner = ends.head.shape[2], len(block.inject)
-    # What a block throws out to both sides, and its own rows: where those are few, by one product, so that every sample
-    # is fetched once.
+    # The exit states of a block and its rows. If the rows are few, one product computes both and reads samples once.
     few = len(local) < 2 * inner
     shapes = [(ends.blocks, rows, columns) for rows in ([inner + len(local)] if few else [inner, len(local)])]
-    made = [np.empty_like(ends.head, shape=shape) for shape in shapes]
+    results = [np.empty_like(ends.head, shape=shape) for shape in shapes]
     products, first = [np.concatenate([block.inject, local])] if few else [block.inject, local], 0
     for part in ends.parts(make, max(1, _IN_CACHE // (size * columns))):
-        place = slice(first, first + len(part))
-        for product, target in zip(products, made, strict=True):
-            np.matmul(product, part, out=target[place])
-        first = place.stop
-    injected, out = (made[0][:, :inner], made[0][:, inner:]) if few else made
+        own = slice(first, first + len(part))
+        for product, target in zip(products, results, strict=True):
+            np.matmul(product, part, out=target[own])
+        first = own.stop
+    injected, out = (results[0][:, :inner], results[0][:, inner:]) if few else results
     states = _states(block, injected, ends, placed_like(butterworth(order, ratio).steady, out))
     some = max(1, _IN_CACHE // (len(local) * columns))
     for k in range(0, len(out), some):
@@ -159,8 +176,8 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """A reflected signal as blocks: the first and the last as they are, `(blocks, size, columns)`, and where between
-    them whole blocks of the signal stand, from `border` to `end`. `before`: how many samples precede the signal.
+    """A reflected signal as blocks: `head` and `tail`, shape (blocks, size, columns), and between them whole blocks of
+    the signal from sample `border` to `end`. `before` samples precede the signal.
     """
 
     head: Array
@@ -175,7 +192,7 @@ class _Ends:
 
     @classmethod
     def of(cls, make: Make, samples: int, pad: int, size: int) -> _Ends:
-        """What is missing to whole blocks is put before it, as the constant from which the forward pass starts."""
+        """Reflect both ends and fill the first block with the constant from which the forward pass starts."""
         fill = -(samples + 2 * pad) % size
         before = fill + pad
         border = min(-before % size, samples)
@@ -186,14 +203,14 @@ class _Ends:
         last = make(min(end, samples - pad - 1), samples).copy()
         right = 2.0 * last[-1:] - last[-2 : -pad - 2 : -1]
         tail = [last[len(last) - (samples - end) :], right]
-        if end == border:  # no whole block between the ends, nor perhaps at either
+        if end == border:  # without whole blocks in between, both ends are one piece
             head, tail = [*head, *tail], []
         shape = (-1, size, begin.shape[1])
         joined = np.concatenate(tail) if tail else begin[:0]
         return cls(np.concatenate(head).reshape(shape), joined.reshape(-1, *shape[1:]), border, end, before)
 
     def parts(self, make: Make, some: int) -> Iterator[Array]:
-        """All blocks in order, a few at a time."""
+        """Yield all blocks in order, a few at a time."""
         _, size, columns = self.head.shape
         yield self.head
         for k in range(self.border, self.end, some * size):
@@ -208,7 +225,7 @@ class _Ends:
 
 
 def _states(block: _Block, injected: Array, ends: _Ends, steady: Array) -> Array:
-    """The states [s; z] with which every block is entered from the left and from the right."""
+    """Compute the entry states [s; z] of every block from the left and from the right."""
     m = len(steady)
     scan = _scan_one_by_one if injected.shape[2] >= _WIDE else _scan_in_groups
     states = np.empty_like(injected)
@@ -222,7 +239,7 @@ def _states(block: _Block, injected: Array, ends: _Ends, steady: Array) -> Array
 
 
 def _scan_one_by_one(forget: Array, added: Array, begin: Array, out: Array) -> None:
-    """The states s before each step of s⁺ = forget s + added, into `out`."""
+    """Write the states s before each step of s⁺ = forget s + added to `out`."""
     out[0] = begin
     for k in range(len(out) - 1):
         np.matmul(forget, out[k], out=out[k + 1])
@@ -230,7 +247,7 @@ def _scan_one_by_one(forget: Array, added: Array, begin: Array, out: Array) -> N
 
 
 def _scan_in_groups(forget: Array, added: Array, begin: Array, out: Array) -> None:
-    """The same for few columns, where a step takes longer to call than to do: within groups by one product."""
+    """Do the same for few columns, with one product per group, since the overhead of calls dominates."""
     count, m, columns = added.shape
     groups = -(-count // _GROUP)
     powers = [placed_like(np.eye(m), added)]
@@ -248,5 +265,5 @@ def _scan_in_groups(forget: Array, added: Array, begin: Array, out: Array) -> No
     for k in range(groups):
         starts[k] = state
         state = powers[-1] @ state + inner[k, -m:]
-    found = inner[:, :-m] + np.matmul(np.concatenate(powers[:-1]), starts)
-    out[:] = found.reshape(-1, m, columns)[:count]
+    states = inner[:, :-m] + np.matmul(np.concatenate(powers[:-1]), starts)
+    out[:] = states.reshape(-1, m, columns)[:count]

@@ -1,4 +1,4 @@
-"""`mend_clock`: make one honest clock of the time stamps of a log, and say what was wrong with them."""
+"""`repair_clock`: makes one increasing clock of the time stamps of a log, and reports their faults."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from steelyard.errors import LogError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.signals.log import Finding, Severity
 
-# In a shuffled file every second step goes back; where rows come late now and then, or a clock was set back, few do.
+# Share of backward steps above which a file is shuffled: there it is one half; late rows and clock resets are rare.
 SHUFFLED = 0.2
-# In a hole wider than this many periods there is room for a row that comes late.
+# A hole wider than this many periods can contain a late row.
 HOLE = 1.5
-# How many rows after a step back, and how many before it, are looked at.
+# Rows to examine after and before a backward step.
 AFTER, BEFORE = 64, 512
 
 
 def find_sessions(t: Array) -> list[tuple[int, int]]:
-    """Ranges of rows (half-open) whose stamps belong to one run of the clock each; rows may be sorted within them.
+    """Split the rows of time stamps `t` [s] into half-open ranges, one per run of the clock, to be sorted within.
 
-    A step back is a reset if the rows after it run through times that rows before it had already sampled, or end
-    well before these began. If instead they fill a hole, they come late. A file whose rows make one regular clock
-    when sorted is a single session, in whatever order they come.
+    A backward step is a reset of the clock if the rows after it repeat times that were already sampled, or end well
+    before these. Rows that fill a hole are late. A file with one regular clock after sorting is a single session.
     """
     steps = np.diff(t)
     back = np.flatnonzero(steps < 0.0) + 1
@@ -50,7 +49,7 @@ def _regular_when_sorted(t: Array, steps: Array) -> bool:
     if ordered[0] <= 0.0 and not np.any(ordered > 0.0):
         return False
     period = float(np.median(ordered))
-    # Two runs that interleave by chance look regular at twice the rate; the steps in the file tell.
+    # Two runs that interleave by chance look regular at twice the rate; the steps in the file distinguish them.
     interleaved = float(np.median(steps[steps > 0.0])) > HOLE * period if np.any(steps > 0.0) else False
     return bool(ordered.min() > 0.6 * period and ordered.max() < 1.4 * period and not interleaved)
 
@@ -58,11 +57,11 @@ def _regular_when_sorted(t: Array, steps: Array) -> bool:
 def _is_reset(t: Array, highest: Array, start: int, row: int, end: int, period: float) -> bool:
     run = t[row:end]
     first = start + int(np.searchsorted(highest[start:row], run[0] - 2.0 * HOLE * period))
-    # One row more, or the hole that the run may fill would have no beginning.
+    # One more row is needed for the beginning of a hole that the run may fill.
     past = np.sort(t[max(start, first - 1) : min(row, first + BEFORE)])
     again = run[:AFTER]
     again = again[(again >= past[0]) & (again <= past[-1])]
-    if len(again) == 0:  # all of the run's beginning lies before this session
+    if len(again) == 0:  # the run begins before this session
         ahead = run[run < past[0]]
         return bool(len(ahead) > 0 and past[0] - ahead[-1] > HOLE * period)
     after = np.clip(np.searchsorted(past, again), 1, len(past) - 1)
@@ -71,22 +70,22 @@ def _is_reset(t: Array, highest: Array, start: int, row: int, end: int, period: 
 
 
 Rows = NDArray[np.intp]
-RowNumbers = range | Rows  # those of a file, from 1, by the place of the row among those read
+RowNumbers = range | Rows  # numbers in the file, from 1, of the rows that were read
 
-# Below this many samples there is no derivative to speak of; a log that short is a mistake.
+# Least number of samples of a log or segment; shorter ones do not allow derivatives.
 FEWEST = 10
-# Closer than this part of a period, two stamps are the same instant: their difference is rounding.
+# Stamps closer than this fraction of a period are equal up to rounding.
 SAME_INSTANT = 1e-3
-# A step is a gap if it is longer than FEW periods and also longer than MANY periods or LONG seconds: a lost packet
-# or two is bridged at any rate, a motion that a robot could make in the meantime never is.
+# A step is a gap if it is longer than FEW periods and also longer than MANY periods or LONG seconds. So one or two lost
+# packets are always bridged, and a motion of the robot never is.
 FEW, MANY, LONG = 4.0, 10.0, 0.05
-# Steps that differ from the period by less than this part of it, root mean square, are not worth a remark.
+# Variation of the period (root mean square, relative) below which it is not reported.
 STEADY = 0.01
 
 
 @dataclass(frozen=True)
 class Jitter:
-    """The steps of a clock within its segments, s."""
+    """Statistics of a clock's steps within its segments [s]."""
 
     median: float
     mean: float
@@ -97,12 +96,16 @@ class Jitter:
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """Which rows make up the log, in which order, and where it is broken.
+    """The repaired clock of a log.
 
-    Row `order[k]` of the file (from 0) is sample k, at time `t[k]`. `dropped` are the rows left out. `segments` are
-    half-open ranges of samples that follow one another; across their borders nothing may be interpolated. Times are
-    the file's, but for those after a reset, which are moved so that they go on after a gap. `period` is the median
-    step: the rate that the clock was meant to have.
+    Attributes:
+        order: Row of the file (from 0) of each sample.
+        t: Times of the samples [s]: those of the file, shifted after a reset so that they continue after a gap.
+        dropped: Rows that are left out.
+        segments: Consecutive half-open ranges of samples; nothing may be interpolated across their borders.
+        period: Median step, the nominal period [s].
+        jitter: Statistics of the steps.
+        findings: Faults of the time stamps.
     """
 
     order: Rows
@@ -114,13 +117,16 @@ class Clock:
     findings: tuple[Finding, ...]
 
 
-def mend_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None = None) -> Clock:
-    """One clock from the stamps `t` (s) of a file's rows, whose `numbers` are given, or that of the first.
+def repair_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None = None) -> Clock:
+    """Make one clock of the time stamps of a file's rows.
 
-    Rows out of order are sorted and those with the time of another are dropped. Where the clock was set back and runs
-    through times it had already shown (a reset), or stood still for longer than `gap` seconds (default: more than 4
-    periods and also more than 10 periods or 50 ms), a new segment begins. Segments of fewer than ten samples are
-    dropped. All of that is told in the findings.
+    Rows out of order are sorted; rows with equal times are dropped. A new segment begins after a gap, and where the
+    clock was reset and repeats earlier times. Segments of fewer than ten samples are dropped. The findings report it.
+
+    Args:
+        t: Time stamps [s].
+        numbers: Row numbers in the file, from 1, or that of the first row.
+        gap: Longest step that is not a gap [s]; default: 4 periods and also 10 periods or 50 ms.
     """
     t = np.asarray(t, dtype=np.float64)
     numbered = range(numbers, numbers + len(t)) if isinstance(numbers, int) else numbers
@@ -137,18 +143,18 @@ def mend_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None = N
     jitter = Jitter(*(float(f(steps)) for f in (np.median, np.mean, np.std, np.min, np.max)))
     _find_jitter(jitter, steps, findings)
     order = np.concatenate(pieces)
-    kept = np.zeros(len(t), dtype=bool)
-    kept[order] = True
+    used = np.zeros(len(t), dtype=bool)
+    used[order] = True
     edges = np.cumsum([0, *(len(piece) for piece in pieces)])
     segments = tuple((int(a), int(b)) for a, b in itertools.pairwise(edges))
     return Clock(
-        order, frozen(np.concatenate(times)), np.flatnonzero(~kept), segments, jitter.median, jitter, tuple(findings)
+        order, frozen(np.concatenate(times)), np.flatnonzero(~used), segments, jitter.median, jitter, tuple(findings)
     )
 
 
 def _check(t: Array, numbered: RowNumbers) -> None:
     if len(t) < FEWEST:
-        raise LogError(f"there are only {len(t)} samples; a log needs at least {FEWEST}, better thousands.")
+        raise LogError(f"there are only {len(t)} samples; a log needs at least {FEWEST}, preferably thousands.")
     finite = np.isfinite(t)
     if not finite.all():
         raise LogError(f"the time is not a finite number in row {numbered[int(np.argmin(finite))]}.")
@@ -165,7 +171,7 @@ def _find_disorder(t: Array, sessions: list[tuple[int, int]], numbered: RowNumbe
             Finding(
                 "out_of_order",
                 "note",
-                f"{len(rows)} rows come late, the first is row {row}; sorted.",
+                f"{len(rows)} rows are out of order, the first is row {row}; sorted.",
                 count=len(rows),
                 row=row,
             )
@@ -175,7 +181,7 @@ def _find_disorder(t: Array, sessions: list[tuple[int, int]], numbered: RowNumbe
         row, count = int(numbered[start]), len(sessions) - 1
         times = "once" if count == 1 else f"{count} times"
         message = (
-            f"The clock is set back {times}, first in row {row} by {float(t[begin:end].max() - t[start]):g} s; a new "
+            f"The clock jumps back {times}, first in row {row} by {float(t[begin:end].max() - t[start]):g} s; a new "
             f"segment begins there."
         )
         findings.append(Finding("reset", "warning", message, count=count, row=row))
@@ -189,23 +195,23 @@ def _behind(t: Array) -> NDArray[np.bool_]:
 def _without_duplicates(t: Array, orders: list[Rows], numbered: RowNumbers, findings: list[Finding]) -> list[Rows]:
     steps = np.concatenate([np.diff(t[order]) for order in orders])
     nearest = SAME_INSTANT * float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
-    kept, count, first = [], 0, len(t)
+    unique, count, first = [], 0, len(t)
     for order in orders:
         double = np.append(False, np.diff(t[order]) <= nearest)
         if double.any():
             count += int(double.sum())
             first = min(first, int(order[double].min()))
-        kept.append(order[~double])
+        unique.append(order[~double])
     if count:
         row = int(numbered[first])
         message = f"{count} rows repeat the time of another, the first is row {row}; the first of each is kept."
         severity: Severity = "warning" if count > 0.01 * len(t) else "note"
         findings.append(Finding("duplicate", severity, message, count=count, row=row))
-    return kept
+    return unique
 
 
 def gap_limit(steps: Array) -> float:
-    """The longest of a clock's `steps` (s) that is not a gap."""
+    """Return the longest of a clock's `steps` [s] that is not a gap."""
     if len(steps) == 0:
         return np.inf
     median = float(np.median(steps))
@@ -218,7 +224,7 @@ def gap_limit(steps: Array) -> float:
 def _split(
     t: Array, orders: list[Rows], limit: float, numbered: RowNumbers, findings: list[Finding]
 ) -> tuple[list[Rows], list[Array]]:
-    """Rows and times by segment: cut at gaps, later sessions moved behind earlier ones by more than a gap."""
+    """Cut rows and times at gaps; shift later sessions behind earlier ones by more than a gap."""
     pieces: list[Rows] = []
     times: list[Array] = []
     gaps: list[tuple[int, float]] = []
@@ -249,13 +255,13 @@ def _long_enough(
     short = [piece for piece in pieces if len(piece) < FEWEST]
     if len(short) == len(pieces):
         raise LogError(
-            f"the clock is so broken that no {FEWEST} samples follow one another; name another column as time, "
+            f"the clock has breaks after fewer than {FEWEST} samples everywhere; name another column as time, "
             f"give its unit or rate, or allow longer gaps with time = {{gap = seconds}}."
         )
     if short:
         rows = np.concatenate(short)
         row = int(numbered[int(rows.min())])
-        message = f"{len(rows)} rows stand alone between breaks of the clock, the first is row {row}; left out."
+        message = f"{len(rows)} rows are isolated between breaks of the clock, the first is row {row}; left out."
         findings.append(Finding("isolated", "warning", message, count=len(rows), row=row))
     long = [k for k, piece in enumerate(pieces) if len(piece) >= FEWEST]
     return [pieces[k] for k in long], [times[k] for k in long]

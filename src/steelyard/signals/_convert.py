@@ -1,4 +1,4 @@
-"""Turn the columns of a file into the signals of a robot's joints, in SI units."""
+"""Converts the columns of a file to the signals of a robot's joints, in SI units."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from steelyard.signals.mapping import LogMapping
 from steelyard.signals.table import Table
 from steelyard.signals.units import unit_dimension, unit_size
 
-# s, of a log; and what the largest signed number counts.
+# Longest duration of a log [s], and the largest signed integer.
 _LONGEST, _LARGEST_COUNT = 1e11, 2**63 - 1
 
-_SLACK = 0.02  # what backlash and stretch of tendons may be, as a part of the motion
+_SLACK = 0.02  # backlash and tendon stretch relative to the motion
 
 NAMES = {"position": "q", "velocity": "dq", "acceleration": "ddq", "torque": "tau", "current": "tau"}
 
@@ -26,11 +26,18 @@ NAMES = {"position": "q", "velocity": "dq", "acceleration": "ddq", "torque": "ta
 def joint_signals(
     table: Table, layout: Layout, mapping: LogMapping, robot: Robot, findings: list[Finding]
 ) -> dict[str, Array]:
-    """q, dq, ddq and tau, those that there are, `(samples, joints)` in the order of the robot's joints.
+    """Compute q, dq, ddq and tau, as far as the file has them, shape (samples, joints) in the robot's order.
 
-    On the motor side: drive coordinates are u = x / gear_ratio and q = C⁻¹ u (least squares, where there are more
-    motors than joints; `findings` then tell if they disagree); drive torques are τ_u = gear_ratio · torque or
-    torque_constants · current, and τ = Cᵀ τ_u. Signs and the offset of the positions come last.
+    On the motor side, drive coordinates are u = x / gear_ratio, and q = C⁻¹ u (least squares with more motors than
+    joints). Drive torques are τ_u = gear_ratio · torque or torque_constants · current, and τ = Cᵀ τ_u. Signs and the
+    offset of the positions are applied last.
+
+    Args:
+        table: Columns of the file.
+        layout: Signals of the columns.
+        mapping: Mapping of the file.
+        robot: Robot.
+        findings: List to which a disagreement of redundant motors is added.
     """
     _check_units(layout, mapping, robot)
     return {
@@ -43,25 +50,32 @@ def joint_signals(
 def seconds(
     table: Table, name: str, mapping: LogMapping, origin: float | int | None = None
 ) -> tuple[Array, float | int]:
-    """The time of every row in s, and what the clock showed at its zero, in the file's unit.
+    """Compute the time of every row [s], and the file's clock at zero time, in the file's unit.
 
-    Stamps since some distant day are counted from the first row, or else from `origin`; others stay what they are.
+    Stamps that count from a distant date are counted from the first row instead, or from `origin`.
+
+    Args:
+        table: Columns of the file.
+        name: Column of the time.
+        mapping: Mapping of the file.
+        origin: Clock at zero time, in the file's unit; None chooses it.
     """
     column = table.column(name)
     size = unit_size("time", mapping.units.get("time", ("s",))[0])
     if column.dtype.kind == "M":
         missing = np.isnat(column)
         if missing.any():
-            raise LogError(f"{table.path}: row {table.row_numbers[int(np.argmax(missing))]}, column '{name}': no time.")
+            row = table.row_numbers[int(np.argmax(missing))]
+            raise LogError(f"{table.path}: row {row}, column '{name}': the time is missing.")
         column, size = column.astype("datetime64[ns]").astype(np.int64), 1e-9
     elif column.dtype.kind not in "iu":
         column = table.numbers(name)
     if origin is None:
         first = column[0].item() if len(column) else 0
         origin = first if abs(first) * size > 1e6 else 0
-    # Whole numbers are subtracted as such: nanoseconds since 1970 do not fit a float.
+    # Integers are subtracted as integers: nanoseconds since 1970 exceed the precision of a float.
     if column.dtype.kind == "u" and len(column) and int(column.max()) > _LARGEST_COUNT:
-        raise LogError(f"{table.path}: column '{name}': the clock shows {int(column.max())}, which no clock does.")
+        raise LogError(f"{table.path}: column '{name}': the time {int(column.max())} is impossibly large.")
     counted = column.astype(np.int64) - origin if column.dtype.kind in "iu" else column - origin
     t = counted * size
     if len(t) and not max(t.max(), -t.min()) <= _LONGEST:
@@ -78,11 +92,11 @@ def _signal(
     count, motor = len(layout.joints), mapping.on_motor(signal)
     matrix = mapping.coupling_matrix(count) if motor else None
 
-    def each(numbers: Sequence[float], what: str, default: float = 1.0) -> Array:
-        return per_joint(numbers or (default,), count, what, mapping)[list(layout.needed)]
+    def each(numbers: Sequence[float], key: str, default: float = 1.0) -> Array:
+        return per_joint(numbers or (default,), count, key, mapping)[list(layout.needed)]
 
-    def each_motor(numbers: Sequence[float], what: str) -> Array:
-        return each(numbers, what) if matrix is None else per_joint(numbers or (1.0,), len(matrix), what, mapping)
+    def each_motor(numbers: Sequence[float], key: str) -> Array:
+        return each(numbers, key) if matrix is None else per_joint(numbers or (1.0,), len(matrix), key, mapping)
 
     x = side_by_side(table, layout.columns[signal])
     units = mapping.units.get(signal)
@@ -109,37 +123,49 @@ def _signal(
         x += each(mapping.offset, "offset", 0.0)
     if len(layout.needed) != robot.dof or mapping.coupling:
         x = x[:, [layout.joints.index(name) for name in robot.joint_names]]
-    x.setflags(write=False)  # the log takes it as it is
+    x.setflags(write=False)  # so that the log need not copy it
     return x
 
 
 def _disagreement(u: Array, explained: Array) -> list[Finding]:
-    """More motors than joints must move together; by how much they do not, against how far they move."""
-    left = float(np.sqrt(np.mean((u - explained - (u - explained).mean(axis=0)) ** 2)))
+    """Report by how much redundant motors violate the coupling, relative to their motion."""
+    error = float(np.sqrt(np.mean((u - explained - (u - explained).mean(axis=0)) ** 2)))
     motion = float(np.sqrt(np.mean((u - u.mean(axis=0)) ** 2)))
-    if left <= _SLACK * motion:
+    if error <= _SLACK * motion:
         return []
-    message = f"The motors' positions disagree with the coupling by {100.0 * left / motion:.2g} % of how far they move."
+    message = f"The motors' positions disagree with the coupling by {100.0 * error / motion:.2g} % of their motion."
     return [Finding("motors_disagree", "warning", message)]
 
 
 def side_by_side(table: Table, names: Sequence[str]) -> Array:
-    """Columns of numbers as one array `(rows, columns)`, filled column by column: nothing is held twice."""
+    """Join columns of numbers to one array, shape (rows, columns), column by column to save memory.
+
+    Args:
+        table: Columns of a file.
+        names: Names of the columns to join.
+    """
     out = np.empty((len(table), len(names)))
     for k, name in enumerate(names):
         out[:, k] = table.numbers(name)
     return out
 
 
-def per_joint(numbers: Sequence[float], count: int, what: str, mapping: LogMapping) -> Array:
-    """One number for all joints, or one each."""
+def per_joint(numbers: Sequence[float], count: int, key: str, mapping: LogMapping) -> Array:
+    """Expand one number for all joints, or check that there is one for each.
+
+    Args:
+        numbers: One number, or one per joint.
+        count: Number of joints.
+        key: Key of the mapping, for messages.
+        mapping: Mapping, for messages.
+    """
     if len(numbers) not in (1, count):
-        raise LogError(f"{mapping.source}: {what} has {len(numbers)} entries, but there are {count} joints.")
+        raise LogError(f"{mapping.source}: {key} has {len(numbers)} entries, but there are {count} joints.")
     return np.broadcast_to(np.asarray(numbers, dtype=float), (count,))
 
 
 def _check_units(layout: Layout, mapping: LogMapping, robot: Robot) -> None:
-    """Degrees of a slide are a mistake, unless they are those of its motor."""
+    """Refuse angles for a prismatic joint and lengths for a revolute one, except on the motor side."""
     for signal in layout.columns:
         units = mapping.units.get(signal, ())
         if signal == "current" or mapping.on_motor(signal):
@@ -150,6 +176,6 @@ def _check_units(layout: Layout, mapping: LogMapping, robot: Robot) -> None:
                 continue
             if unit_dimension(signal, unit) != ("angle" if joint.kind == "revolute" else "length"):
                 raise LogError(
-                    f"{mapping.source}: units: the {signal} of joint '{joint.name}', which is {joint.kind}, cannot be "
-                    f"in {unit}; give one unit per joint."
+                    f"{mapping.source}: units: the {signal} of the {joint.kind} joint '{joint.name}' cannot be in "
+                    f"{unit}; give one unit per joint."
                 )

@@ -1,4 +1,4 @@
-"""Check the keys of a mapping file one by one, naming the place of every mistake."""
+"""Checks the keys of a mapping file and names the place of every mistake."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEYS = (
 
 
 def parse_mapping(document: Field) -> dict[str, Any]:
-    """The arguments of a `LogMapping`."""
+    """Parse a mapping `document` into the arguments of a `LogMapping`."""
     entries = document.table(optional=KEYS)
     out: dict[str, Any] = {}
     count: int | None = None
@@ -61,7 +61,7 @@ def parse_mapping(document: Field) -> dict[str, Any]:
             out[key] = _numbers(entries[key], on_motors.get(key, count))
     for key in ("torque_constants", "torque_scale", "gear_ratio"):
         if 0.0 in out.get(key, ()):
-            entries[key].fail("0 makes every torque vanish; state it, or leave its joint out of torque_used.")
+            entries[key].fail("0 makes every torque zero; correct it, or leave its joint out of torque_used.")
     if "side" in entries:
         out["side"] = _side(entries["side"])
     if "units" in entries:
@@ -78,7 +78,7 @@ def parse_mapping(document: Field) -> dict[str, Any]:
     if "wrench" in entries:
         out["wrench"] = _names(entries["wrench"])
         if len(out["wrench"]) != 6:
-            entries["wrench"].fail("names the columns of three forces and three torques, six in all.")
+            entries["wrench"].fail("must name six columns: three forces and three torques.")
     if "topic" in entries:
         out["topic"] = entries["topic"].text()
     if "prefix" in entries:
@@ -93,7 +93,7 @@ def parse_mapping(document: Field) -> dict[str, Any]:
 
 
 def _episodes(entry: Field) -> str:
-    """Which, as "0-4,7"."""
+    """Parse the episodes to a text such as "0-4,7"."""
     if isinstance(entry.value, str):
         return entry.text()
     items = entry.items("number") if isinstance(entry.value, list | tuple) else [entry]
@@ -117,13 +117,13 @@ def _time(entry: Field) -> dict[str, Any]:
         return {"time": _column(entry)}
     table = entry.table(optional=("column", "rate", "gap"))
     if "column" in table and "rate" in table:
-        entry.fail("give a column or a rate, not both.")
+        entry.fail("give either a column or a rate.")
     out: dict[str, Any] = {key: table[key].positive() for key in ("rate", "gap") if key in table}
     return out | ({"time": _column(table["column"])} if "column" in table else {})
 
 
 def _column(entry: Field) -> str:
-    """A column's name, or its number from 1."""
+    """Parse the name of a column, or its number from 1."""
     if isinstance(entry.value, int) and not isinstance(entry.value, bool):
         return str(int(entry.number(low=1.0, high=1e6)))
     return entry.text()
@@ -135,7 +135,7 @@ def _columns(entry: Field, count: int | None) -> tuple[str, ...] | str:
     if isinstance(entry.value, str):
         pattern = entry.text()
         if "{}" in pattern and "{joint}" in pattern:
-            entry.fail(f"'{pattern}' has both {{}} and {{joint}}; use one.")
+            entry.fail(f"'{pattern}' has both {{}} and {{joint}}; use one of them.")
         return pattern
     names = [_column(item) for item in entry.items("column")]
     if names and count is not None and len(names) != count:
@@ -162,7 +162,7 @@ def _side(entry: Field) -> dict[str, str]:
 
 
 def _on_motors(entries: Mapping[str, Field], motors: int | None) -> dict[str, int]:
-    """How many entries a key has that is about the motors, if a coupling says how many there are."""
+    """Return the number of entries of each key that refers to the motors of a coupling."""
     if motors is None:
         return {}
     sides = _side(entries["side"]) if "side" in entries else {}
@@ -175,12 +175,12 @@ def _on_motors(entries: Mapping[str, Field], motors: int | None) -> dict[str, in
 
 
 def _couplings(entries: Mapping[str, Field], count: int | None) -> dict[str, Any]:
-    """The coupling of motors and joints, the way back if it is stated, and the motors' names."""
+    """Parse the coupling of motors and joints, its inverse if stated, and the names of the motors."""
     out: dict[str, Any] = {}
     if "coupling" not in entries:
         for key in ("coupling_inverse", "motors"):
             if key in entries:
-                entries[key].fail("belongs to a coupling; state that, too.")
+                entries[key].fail("needs the key coupling; add it.")
         return out
     entry = entries["coupling"]
     matrix = _rectangle(entry)
@@ -200,19 +200,19 @@ def _couplings(entries: Mapping[str, Field], count: int | None) -> dict[str, Any
             entries["coupling_inverse"].fail(f"is {inverse.shape[0]} × {inverse.shape[1]}, not {joints} × {motors}.")
         there = inverse @ matrix if motors >= joints else matrix @ inverse
         if not np.allclose(there, np.eye(min(joints, motors)), atol=1e-6):
-            entries["coupling_inverse"].fail("is no inverse of the coupling: one after the other must change nothing.")
+            entries["coupling_inverse"].fail("is not an inverse of the coupling: their product must be the identity.")
         out["coupling_inverse"] = tuple(tuple(row) for row in inverse.tolist())
     elif motors >= joints and np.linalg.cond(matrix) > 1e8:
-        entry.fail("is singular: two motors move the same way; no joint positions follow from it.")
+        entry.fail("is singular, so it does not determine the joint positions; check its rows.")
     return out
 
 
 def _rectangle(entry: Field) -> Array:
-    """A matrix of any shape."""
+    """Parse a matrix of any shape."""
     rows = entry.items("row", 1000)
     widths = {len(row.items("number", 1000)) for row in rows}
     if len(widths) != 1 or 0 in widths:
-        entry.fail("write one row per motor, all of one length, one number per joint.")
+        entry.fail("write one row per motor, with one number per joint.")
     return np.array([row.vector(next(iter(widths))) for row in rows], dtype=float)
 
 
@@ -231,12 +231,12 @@ def _units(entry: Field, signal: str, count: int | None) -> tuple[str, ...]:
 
 
 def _sign(entry: Field, count: int | None) -> dict[str, tuple[float, ...]]:
-    """One list is about the torque; a table tells position, velocity and torque apart."""
+    """Parse signs: a list for the torque, or a table for position, velocity and torque."""
     tables = entry.table(optional=_SIDES) if isinstance(entry.value, Mapping) else {"torque": entry}
     out = {key: _numbers(value, count) for key, value in tables.items()}
     for key, numbers in out.items():
         if any(abs(number) != 1.0 for number in numbers):
-            tables[key].fail("a sign is 1 or -1.")
+            tables[key].fail("a sign must be 1 or -1.")
     return out
 
 
@@ -249,7 +249,7 @@ def _window(entry: Field) -> Any:
 def _pair(entry: Field) -> tuple[int, int]:
     first, last = entry.vector(2)
     if first != int(first) or last != int(last) or first < 1:
-        entry.fail(f"[{first:g}, {last:g}] must be two whole row numbers, the first row being 1.")
+        entry.fail(f"[{first:g}, {last:g}] must be two whole row numbers, counted from 1.")
     if last < first:
-        entry.fail(f"the last row, {last:g}, comes before the first, {first:g}.")
+        entry.fail(f"the last row, {last:g}, is before the first, {first:g}.")
     return int(first), int(last)

@@ -1,4 +1,4 @@
-"""`Layout`: which column of a file is which signal of which joint."""
+"""`Layout`: assigns the columns of a file to the signals of the joints."""
 
 from __future__ import annotations
 
@@ -23,18 +23,23 @@ from steelyard.signals.table import NAMELESS
 Effort = Literal["torque", "current"]
 TorqueKind = Literal["torque", "current", "none"]
 
-PLACES = ("{}", "{0}", "{joint}")  # in a pattern of columns
+PLACES = ("{}", "{0}", "{joint}")  # placeholders in a pattern of columns
 MOTION = ("position", "velocity", "acceleration")
-_SPAN = re.compile(r"(\d{1,4})-(\d{1,4})")  # columns by number: from the first to the last
+_SPAN = re.compile(r"(\d{1,4})-(\d{1,4})")  # a range of column numbers
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that a log of a robot is made of.
+    """The columns of a robot's log.
 
-    `joints` are those that the mapping's lists speak of, in their order; `needed` are the places among them that the
-    robot's joints depend on: its own, in its order, or all of them if motors and joints are coupled. Each signal has
-    one column per needed joint. `time` is None for a log with a rate only.
+    Attributes:
+        joints: Joints of the mapping's lists, in their order.
+        needed: Indices of the joints that the robot needs: its own, in its order, or all if motors are coupled.
+        time: Column of the time; None for a log with a rate only.
+        columns: Columns of each signal, one per needed joint.
+        torque_kind: Source of the torque.
+        findings: Remarks on the layout.
+        channels: Columns of further signals.
     """
 
     joints: tuple[str, ...]
@@ -47,43 +52,51 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns, each once."""
+        """Names of all columns, each once."""
         time = () if self.time is None else (self.time,)
         all_of = {**self.columns, **self.channels}
         return tuple(dict.fromkeys([*time, *(name for names in all_of.values() for name in names)]))
 
 
 def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapping: LogMapping) -> Layout:
-    """Which of the columns `names` is what, by the mapping where it speaks and by recognition where it does not."""
+    """Assign columns to signals, by the mapping or else by recognition of their names.
+
+    Args:
+        names: Columns of the file.
+        file_joints: Joint names in the file.
+        robot: Robot.
+        mapping: Mapping of the file.
+    """
     joints = _joints(names, file_joints, robot, mapping)
     missing = [name for name in robot.joint_names if name not in joints]
     if missing:
         raise LogError(
             f"joint {', '.join(repr(name) for name in missing)} of robot '{robot.name}' is not in the log, whose "
-            f"joints are {', '.join(joints)}; name the columns' joints with the mapping's key joints, or lock those "
-            "that did not move by naming the ones that did (--joints, joints=[…])."
+            f"joints are {', '.join(joints)}; name the joints of the columns with the mapping's key joints, or lock "
+            "joints that did not move by naming the moving ones (--joints, joints=[…])."
         )
     needed = tuple(range(len(joints))) if mapping.coupling else tuple(joints.index(name) for name in robot.joint_names)
-    mapping.coupling_matrix(len(joints))  # or it is an error
+    mapping.coupling_matrix(len(joints))  # raises an error if it does not fit
     motors = mapping.motor_names(joints)
 
-    def found_columns(signal: str) -> tuple[str, ...] | None:
+    def columns_of(signal: str) -> tuple[str, ...] | None:
         if mapping.coupling and mapping.on_motor(signal):
             return _columns(signal, names, motors, tuple(range(len(motors))), mapping)
         return _columns(signal, names, joints, needed, mapping)
 
-    columns = {signal: found for signal in MOTION if (found := found_columns(signal)) is not None}
+    columns = {signal: own for signal in MOTION if (own := columns_of(signal)) is not None}
     if "position" not in columns:
         numbers = " by number (position = [2, 3, …])" if names[0].startswith(NAMELESS) else ""
         raise LogError(
-            f"no column holds the joints' positions; name them in a mapping{numbers}. Columns: {_listed(names)}."
+            f"no columns with joint positions were recognised; name them in a mapping{numbers}. "
+            f"Columns: {_listed(names)}."
         )
     kind: TorqueKind = "none"
     for signal in _efforts(mapping):
-        found = found_columns(signal)
-        if found is not None:
+        own = columns_of(signal)
+        if own is not None:
             kind = signal
-            columns[signal] = found
+            columns[signal] = own
             break
     findings = _findings(joints, file_joints, robot, mapping, kind)
     channels = _channels(names, joints, needed, mapping)
@@ -93,7 +106,7 @@ def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, 
 def _channels(
     names: Sequence[str], joints: tuple[str, ...], needed: tuple[int, ...], mapping: LogMapping
 ) -> dict[str, tuple[str, ...]]:
-    """Signals beside the motion; one that was only recognised, and does not fit, is left out."""
+    """Find further signals; a recognised one that does not fit is omitted."""
     out: dict[str, tuple[str, ...]] = {}
     try:
         warm = _columns("temperature", names, joints, needed, mapping)
@@ -123,7 +136,7 @@ def _saved_channels(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 def _joints(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapping: LogMapping) -> tuple[str, ...]:
     if mapping.joints:
         return mapping.joints
-    # Columns that carry the joints' names may come in any order; numbered ones come in the file's.
+    # Columns with joint names may have any order; numbered ones have the order of the file's joints.
     named = all(f"position/{name}" in names for name in robot.joint_names)
     if not file_joints or named or (mapping.coupling and len(mapping.coupling) != len(mapping.coupling[0])):
         return robot.joint_names
@@ -140,14 +153,14 @@ def _time(names: Sequence[str], mapping: LogMapping) -> str | None:
     time = recognise_time(names)
     if time is None:
         raise LogError(
-            f'no column holds the time; name it in a mapping (time = "…") or give the samples per second '
-            f"(time = {{rate = 1000}}). Columns: {_listed(names)}."
+            f'no column with the time was recognised; name it in a mapping (time = "…") or give the samples per '
+            f"second (time = {{rate = 1000}}). Columns: {_listed(names)}."
         )
     return time
 
 
 def _efforts(mapping: LogMapping) -> tuple[Effort, ...]:
-    """Where the torque may come from, best first."""
+    """Return the possible sources of the torque, best first."""
     if mapping.torque is not None and mapping.torque != ():
         return ("torque",)
     if mapping.current is not None and mapping.current != ():
@@ -176,7 +189,7 @@ def _columns(
                 f"{mapping.source}: {signal}: '{stated}' is one column, but there are {len(joints)} joints; write a "
                 f"list, or a pattern with {{}} for the joint's number or {{joint}} for its name."
             )
-        stated = spelled_out(stated, joints)
+        stated = expand_pattern(stated, joints)
     if len(stated) != len(joints):
         raise LogError(
             f"{mapping.source}: {signal} names {len(stated)} columns, but there are {len(joints)} joints: "
@@ -185,8 +198,13 @@ def _columns(
     return tuple(_known(stated[k], names) for k in needed)
 
 
-def spelled_out(pattern: str, joints: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a `pattern` for all `joints`: {} is a joint's number from 1, {0} from 0, {joint} its name."""
+def expand_pattern(pattern: str, joints: Sequence[str]) -> tuple[str, ...]:
+    """Expand a pattern to one column per joint.
+
+    Args:
+        pattern: Pattern; {} is the number of a joint from 1, {0} from 0, {joint} its name.
+        joints: Names of the joints.
+    """
     return tuple(
         pattern.replace("{}", str(k + 1)).replace("{0}", str(k)).replace("{joint}", name)
         for k, name in enumerate(joints)
@@ -194,7 +212,7 @@ def spelled_out(pattern: str, joints: Sequence[str]) -> tuple[str, ...]:
 
 
 def _known(name: str, names: Sequence[str]) -> str:
-    """The column called `name`, or of that number, from 1."""
+    """Return the column with this name, or with this number from 1."""
     if name not in names and name.isdecimal() and 1 <= int(name[:9]) <= len(names):
         return names[int(name[:9]) - 1]
     if name not in names:
@@ -213,18 +231,18 @@ def _findings(
     if kind == "none":
         findings.append(Finding("no_torque", "warning", "The log has neither torques nor currents."))
     elif kind == "current" and not mapping.torque_constants:
-        message = "Currents stand for torques, in A: no torque_constants are given, so no mass can be told in kg."
+        message = "The torque is a current in A: without torque_constants, masses are not identifiable in kg."
         findings.append(Finding("torque_is_current", "warning", message))
     elif kind == "torque" and mapping.torque_constants:
-        message = "torque_constants are not used: the log's torque columns are taken."
+        message = "torque_constants are not used, because the log has torque columns."
         findings.append(Finding("unused_key", "note", message))
     stated = [name for name, value in (("gear_ratio", mapping.gear_ratio), ("coupling", mapping.coupling)) if value]
     if stated and not any(mapping.on_motor(signal) for signal in ("position", "velocity", "torque")):
         findings.append(
-            Finding("joint_side", "note", f"{' and '.join(stated)} not applied to the signals: the file is joint side.")
+            Finding("joint_side", "note", f"{' and '.join(stated)} not applied: the signals are on the joint side.")
         )
     return tuple(findings)
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:40]) + (f", … ({len(names)} in all)" if len(names) > 40 else "")
+    return ", ".join(names[:40]) + (f", … ({len(names)} in total)" if len(names) > 40 else "")

@@ -1,8 +1,7 @@
-"""MATLAB's level 5 MAT-files (versions 5 to 7), read without trusting anything that they say of themselves.
+"""Reader of level 5 MAT-files (MATLAB versions 5 to 7) that is safe against damaged files, which crash SciPy's.
 
-The format is MathWorks' "MAT-File Format": elements of a tag (type, length) and data; a matrix is an element whose
-parts are flags, dimensions, a name and numbers, or further matrices (cells, structures). SciPy reads them too, but
-damaged files bring it down, and everything with it.
+The format is MathWorks' "MAT-File Format": elements of a tag (type, length) and data. A matrix is an element with
+flags, dimensions, name, and numbers or further matrices (cells, structures).
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ _TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32", 2: "latin-1"}
 _MATRIX, _COMPRESSED = 14, 15
 _CELL, _STRUCTURE, _TEXT, _FIRST_NUMBERS, _LAST_NUMBERS = 1, 2, 4, 6, 15
 _COMPLEX = 0x800
-_DEEPEST = 4  # structures in structures
-_MOST_PARTS = 10_000  # of a cell array or a structure
+_DEEPEST = 4  # nesting of structures
+_MOST_PARTS = 10_000  # entries of a cell array or structure
 
 
 class _DamagedError(Exception):
-    """What is wrong with a file."""
+    """A fault of a file."""
 
 
 def read_matlab(path: Path) -> dict[str, Any]:
-    """The variables of the file at `path`: arrays, texts, lists (cells) and dicts (structures); None: anything else."""
+    """Read the variables of the file at `path`: arrays, texts, lists (cells), dicts (structures); others are None."""
     data = path.read_bytes()
     order = {b"IM": "<", b"MI": ">"}.get(data[126:HEADER])
     try:
         if order is None:
-            raise _DamagedError("it is not of version 5 or later: save it anew, with -v7")
+            raise _DamagedError("it is not of version 5 or later: save it again with -v7")
         out: dict[str, Any] = {}
         room = max(BUDGET, MOST_TIMES_SMALLER * len(data))
         for kind, part in _elements(memoryview(data)[HEADER:], order):
@@ -62,16 +61,16 @@ def _unpacked(part: memoryview, most: int) -> bytes:
     except zlib.error as why:
         raise _DamagedError(str(why)) from None
     if len(data) > most:
-        raise _DamagedError("it unpacks to more than a log would")
+        raise _DamagedError("it unpacks to more than a log would need")
     return data
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
-    """Type and data of one element after the other."""
+    """Yield type and data of each element."""
     at = 0
     while at + 8 <= len(data):
         kind, length = struct.unpack_from(f"{order}II", data, at)
-        if kind >> 16:  # a small one: its length in the upper half, its data in place of the length
+        if kind >> 16:  # a small element: length in the upper half, data in place of the length
             kind, length, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 8
         else:
             start = at + 8
@@ -132,7 +131,7 @@ def _numbers(element: tuple[int, memoryview], order: str) -> Any:
 
 def _text(element: tuple[int, memoryview], shape: tuple[int, ...], order: str) -> str | list[str]:
     kind, data = element
-    if kind == 4:  # as SciPy and MATLAB write: UTF-16 without a mark
+    if kind == 4:  # UTF-16 without a byte order mark, as SciPy and MATLAB write
         text = bytes(data).decode("utf-16-le" if order == "<" else "utf-16-be", "replace")
     elif kind in _TEXTS:
         text = bytes(data).decode(_TEXTS[kind], "replace")

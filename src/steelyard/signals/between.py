@@ -1,9 +1,8 @@
-"""How the torque of a log runs between two samples, and by how much that shifts it in time.
+"""Torque between two samples (held, sampled or averaged) and the resulting shift in time.
 
-A controller holds its command until the next sample: the torque acts half a sample later than its stamp. A sensor may
-log the value at its stamp, or the mean over the interval that ends there, which is half a sample old. Up to terms of
-second order in the sampling interval that is all the difference: each is a torque that was sampled, shifted by half a
-sample or not at all.
+A controller holds its command until the next sample, so the torque acts half a sample later than its stamp. A sensor
+logs the value at its stamp, or the mean over the preceding interval, which is half a sample old. Up to second order in
+the sampling interval, these cases only differ by a shift of half a sample.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from steelyard.errors import UnknownNameError
 from steelyard.ground.arrays import Array
 
 TorqueBetween = Literal["auto", "held", "sampled", "averaged"]
-# How far a logged torque lags behind the one that acts, in samples.
+# Delay of the logged torque behind the acting one [samples].
 LAG_SAMPLES = {"held": -0.5, "sampled": 0.0, "averaged": 0.5}
 
 
 def as_torque_between(name: str) -> TorqueBetween:
-    """The way of the torque between samples that is called `name`; any other word is refused."""
+    """Check that `name` is one of `TorqueBetween`."""
     if name not in get_args(TorqueBetween):
         raise UnknownNameError("torque between samples", name, get_args(TorqueBetween))
     return cast(TorqueBetween, name)
 
 
 def lag_s(name: str, period: float) -> float:
-    """How far a logged torque lags behind the one that acts [s]; 0 where nothing was chosen.
+    """Return the delay of the logged torque behind the acting one [s]; 0 for "auto".
 
     Args:
         name: One of `TorqueBetween`.
@@ -38,21 +37,21 @@ def lag_s(name: str, period: float) -> float:
 
 
 def interval_means(t: Array, tau: Array, name: str, delay: float = 0.0) -> Array:
-    """The mean of the torque that acted over each sampling interval: what a simulation holds from sample to sample.
+    """Compute the mean of the acting torque over each sampling interval, which a simulation holds between samples.
 
     Args:
-        t: Stamps [s].
-        tau: Logged torques, `(samples, joints)`.
+        t: Time stamps [s].
+        tau: Logged torques [N m or N], shape (samples, joints).
         name: One of `TorqueBetween`; "auto" counts as held.
-        delay: How far the logged torques lag behind the positions, beside that [s].
+        delay: Further delay of the logged torques behind the positions [s].
 
     Returns:
-        A row for the interval that begins at each sample; the last is the logged torque as it stands.
+        A row for the interval that begins at each sample; the last row is the logged torque.
     """
     steps = np.diff(t)[:, None]
     over = {"sampled": 0.5 * (tau[1:] + tau[:-1]), "averaged": tau[1:]}.get(name, tau[:-1])
     if delay:
-        # The impulse since the first stamp, read `delay` later; beyond the ends the torque goes on as it was.
+        # The impulse since the first stamp is evaluated `delay` later; the torque is constant beyond both ends.
         impulse = np.concatenate([np.zeros((1, tau.shape[1])), np.cumsum(steps * over, axis=0)])
         margin = abs(delay) + steps[0, 0]
         clock = np.concatenate([[t[0] - margin], t, [t[-1] + margin]])

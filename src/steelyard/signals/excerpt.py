@@ -1,4 +1,4 @@
-"""What is taken out of a log: the parts in which something moves, or one mean period of a motion that repeats."""
+"""Extracts parts of a log: ranges of samples, ranges with motion, or the mean period of a periodic motion."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 from steelyard.signals.standing import STANDING_SHARE
 
-# Stand-stills shorter than this (s) are reversals.
+# Standstills shorter than this are reversals [s].
 SHORTEST = 0.5
 
 
 def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join index ranges that follow one another without a gap.
+    """Join consecutive index ranges without a gap between them.
 
     Args:
         ranges: Half-open ranges of samples, in order.
@@ -35,7 +35,12 @@ def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
-    """The samples of index `ranges` of `log` as a log of their own; each range stays a piece that nothing crosses."""
+    """Extract ranges of samples as a new log, with each range as a separate segment; None if they are empty.
+
+    Args:
+        log: Log.
+        ranges: Half-open ranges of samples.
+    """
     pieces: list[tuple[int, int]] = []
     for start, stop in ranges:
         for a, b in log.segments or ((0, len(log)),):
@@ -51,7 +56,7 @@ def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
     meta = dict(log.meta)
     if len(ranges) == 1 and "rows" in meta:
         first, last = meta.pop("rows")
-        if last - first + 1 == len(log):  # no row was left out: samples are rows
+        if last - first + 1 == len(log):  # without omitted rows, samples are rows
             meta["rows"] = [first + int(index[0]), first + int(index[-1])]
     segments = tuple((int(a), int(b)) for a, b in zip(starts, ends, strict=True))
     channels = {name: x[index] for name, x in log.channels.items()}
@@ -59,10 +64,14 @@ def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
 
 
 def moving_ranges(log: Log, shortest: float = SHORTEST) -> list[tuple[int, int]]:
-    """Index ranges of `log` without the times at which every joint stands still for at least `shortest` seconds.
+    """Find the index ranges of a log outside of standstills of all joints.
 
-    While nothing moves, static friction holds whatever torque the controller gives, so that such samples say nothing
-    about the load on a joint and mislead a model whose friction is zero at zero speed.
+    At standstill static friction balances any torque of the controller. Such samples have no information about the load
+    on a joint, and mislead a model whose friction is zero at zero speed.
+
+    Args:
+        log: Log.
+        shortest: Least duration of a standstill [s].
     """
     out: list[tuple[int, int]] = []
     for start, stop in segments_of(log):
@@ -77,7 +86,7 @@ def moving_ranges(log: Log, shortest: float = SHORTEST) -> list[tuple[int, int]]
         if cut < stop:
             out.append((cut, stop))
     if not out:
-        raise LogError(f"{log.meta.get('source', 'The log')}: nothing moves in it.")
+        raise LogError(f"{log.meta.get('source', 'The log')}: no joint moves in it.")
     return out
 
 
@@ -91,21 +100,24 @@ def _still(log: Log, start: int, stop: int) -> Array:
 
 
 def average_periods(log: Log, period: float) -> Log:
-    """One mean `period` (s) of the motion, from all whole periods of the gap-free pieces of `log`.
+    """Average all whole periods of a periodic motion; noise falls with the square root of their number.
 
-    Noise falls with the square root of their number.
-    Pieces are aligned by time modulo the period, which must be known well: an error of it adds up from one to the next.
+    Pieces are aligned by time modulo the period, so errors of the period accumulate.
+
+    Args:
+        log: Log.
+        period: Period of the motion [s].
     """
     Field(period, "period", error=LogError).positive()
     if period > log.t[-1] - log.t[0]:
-        raise LogError(f"There is no whole period of {period:g} s in the log of {log.t[-1] - log.t[0]:g} s.")
+        raise LogError(f"The log of {log.t[-1] - log.t[0]:g} s is shorter than a period of {period:g} s.")
     step = float(np.median(np.diff(log.t)))
     count = round(period / step)
     if count < 16:
         raise LogError(f"A period of {period:g} s has only {count} samples; averaging needs at least 16.")
     phase = period / count * np.arange(count)
     sums: dict[str, Array] = {}
-    found = 0
+    periods = 0
     for start, stop in log.segments or ((0, len(log)),):
         t = log.t[start:stop] - log.t[0]
         first = int(np.ceil(t[0] / period - 1e-9))
@@ -115,9 +127,9 @@ def average_periods(log: Log, period: float) -> Log:
                 if x is not None:
                     part = np.column_stack([np.interp(clock, t, column) for column in x[start:stop].T])
                     sums[name] = sums.get(name, np.zeros_like(part)) + part
-            found += 1
-    if found == 0:
-        raise LogError(f"The log holds no whole period of {period:g} s; it lasts {log.t[-1] - log.t[0]:g} s.")
-    means = {name: total / found for name, total in sums.items()}
-    meta = {**log.meta, "periods_averaged": found}
+            periods += 1
+    if periods == 0:
+        raise LogError(f"The log does not contain a whole period of {period:g} s; it lasts {log.t[-1] - log.t[0]:g} s.")
+    means = {name: total / periods for name, total in sums.items()}
+    meta = {**log.meta, "periods_averaged": periods}
     return replace(log, t=log.t[0] + phase, meta=meta, segments=(), channels={}, **means)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Columns that belong together: the same name but for a joint's, a signal each, and what it is likely to be."""
+"""Families of columns: one signal of all joints, with names that only differ by the joint, and its likely meaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from steelyard.signals.units import unit_size
 
-# Words in the names of columns, by what they speak of; earlier ones say it more plainly.
+# Words in column names by signal; earlier words are more specific.
 _WORDS = {
     "position": ("position", "pos", "q", "angle", "theta", "qpos", "encoder", "enc", "aipos", "winkel", "lage"),
     "velocity": ("velocity", "vel", "dq", "qd", "qdot", "speed", "spd", "qvel", "omega", "rate", "rpm"),
@@ -17,7 +17,7 @@ _WORDS = {
     "current": ("current", "cur", "curr", "amp", "amps", "macur", "i", "iq", "ma"),
     "temperature": ("temperature", "temp", "degc"),
 }
-# What was asked of the robot, or is not of the joints: taken only where nothing else is there.
+# Words of commanded signals, and of signals that are not of the joints; both only count without alternatives.
 _COMMANDS = frozenset(
     ("command", "commanded", "cmd", "desired", "des", "target", "reference", "ref", "setpoint", "goal", "action", "d"),
 )
@@ -40,13 +40,13 @@ class ColumnFamily:
     """Columns of one signal, one per joint.
 
     Attributes:
-        signal: "position", …; "" where the name says nothing.
-        columns: in the order of the joints, or of their numbers.
-        pattern: what they are called, {} being the number or {joint} the name.
-        word: that says what they are.
-        unit: that the name states; "" for none.
-        command: whether it is what was asked of the robot, or not of its joints.
-        motor: whether the name speaks of motors.
+        signal: "position", …; "" if the name does not determine it.
+        columns: Columns in the order of the joints, or of their numbers.
+        pattern: Pattern of their names, with {} for the number or {joint} for the name.
+        word: Word that determined the signal.
+        unit: Unit in the name; "" for none.
+        command: Whether it is a commanded signal, or not one of the joints.
+        motor: Whether the name mentions motors.
     """
 
     signal: str
@@ -59,51 +59,56 @@ class ColumnFamily:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """The smaller, the likelier it is the signal that is looked for."""
+        """Sort key: smaller is a more likely source of the signal."""
         words = _WORDS.get(self.signal, ())
         return self.command, words.index(self.word) if self.word in words else len(words)
 
 
 def families(names: Sequence[str], joints: Sequence[str] = ()) -> list[ColumnFamily]:
-    """The families among the columns `names`: those that carry the names of all `joints`, and those with numbers."""
+    """Find the families of columns with the names of all joints, or with consecutive numbers.
+
+    Args:
+        names: Columns of a file.
+        joints: Names of the joints.
+    """
     groups: dict[str, dict[str, str]] = {}
     for name in names:
         for pattern, key in _places(name, joints):
             groups.setdefault(pattern, {})[key] = name
     out: list[ColumnFamily] = []
-    for pattern, found in groups.items():
+    for pattern, group in groups.items():
         if "{joint}" in pattern:
-            columns = tuple(found[joint] for joint in joints) if set(found) >= set(joints) else ()
+            columns = tuple(group[joint] for joint in joints) if set(group) >= set(joints) else ()
         else:
-            numbers = sorted(found, key=int)
+            numbers = sorted(group, key=int)
             first = int(numbers[0])
             whole = first in (0, 1) and [int(n) for n in numbers] == list(range(first, first + len(numbers)))
-            columns = tuple(found[n] for n in numbers) if whole and len(numbers) > 1 else ()
+            columns = tuple(group[n] for n in numbers) if whole and len(numbers) > 1 else ()
         if columns:
-            out.append(_described(pattern, columns))
-    out.sort(key=lambda family: not family.signal)  # of two patterns for the same columns, the one that says something
+            out.append(_family(pattern, columns))
+    out.sort(key=lambda family: not family.signal)  # of two patterns for the same columns, prefer one with a signal
     return list({family.columns: family for family in reversed(out)}.values())[::-1]
 
 
 def _places(name: str, joints: Sequence[str]) -> list[tuple[str, str]]:
-    """What is left of a name without a joint's, or without a number, and that."""
+    """Split a column name into patterns and their joint name or number."""
     numbered = [(f"{name[: m.start()]}{{}}{name[m.end() :]}", m[0]) for m in _NUMBER.finditer(name)]
     inside = [joint for joint in joints if re.search(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", name)]
     joint = max(inside, key=len, default="")
     pattern = name.replace(joint, "{joint}") if joint else ""
-    # A robot's joints may be called q1, q2, … as their positions are: numbers count even then.
+    # Joints may have the same names as their positions, q1, q2, …, so numbers count as well.
     return [(pattern, joint), *numbered] if tokens(pattern) else numbered
 
 
-def _described(pattern: str, columns: tuple[str, ...]) -> ColumnFamily:
+def _family(pattern: str, columns: tuple[str, ...]) -> ColumnFamily:
     unit = stated_unit(pattern)
     words = tokens(_IN_BRACKETS.sub("", pattern))
-    found = [(signal, word) for signal, some in _WORDS.items() for word in some if word in words]
+    matches = [(signal, word) for signal, known in _WORDS.items() for word in known if word in words]
     # "joint_velocity_position" is rare, "motor_current_temperature" is not: the last word counts.
-    found.sort(key=lambda pair: -words.index(pair[1]) if pair[1] in words else 0)
-    signal, word = found[0] if found else ("", "")
+    matches.sort(key=lambda pair: -words.index(pair[1]) if pair[1] in words else 0)
+    signal, word = matches[0] if matches else ("", "")
     if unit and signal != "temperature" and not (signal and _measures(signal, unit)):
-        # A unit says more than a word: "j1_load_mA" is a current.
+        # The unit has priority over the word: "j1_load_mA" is a current.
         signal = next((s for s in ("torque", "current", "velocity", "position") if _measures(s, unit)), signal)
     unit = unit if signal not in ("", "temperature") and _measures(signal, unit) else ""
     odd = not _COMMANDS.isdisjoint(words) or not _OTHERS.isdisjoint(words)
@@ -111,7 +116,7 @@ def _described(pattern: str, columns: tuple[str, ...]) -> ColumnFamily:
 
 
 def stated_unit(name: str) -> str:
-    """The unit that the `name` of a column states, in brackets or as its last word; "" for none."""
+    """Return the unit in a column `name`, in brackets or as its last word; "" for none."""
     bracket = _IN_BRACKETS.search(name)
     if bracket:
         text = re.sub(r"[\s·*./^_]", "", bracket[1]).lower().replace("°", "deg").replace("2", "")
@@ -128,7 +133,7 @@ def _measures(signal: str, unit: str) -> bool:
 
 
 def tokens(name: str) -> list[str]:
-    """The words of a column's `name`, in lower case; numbers and joints are none of them."""
+    """Split a column `name` into words in lower case, without numbers and joints."""
     plain = re.sub(r"\{joint\}|\{\}", " ", name)
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plain)
     return [word for word in re.split(r"[^a-z]+", split.lower()) if word]

@@ -10,19 +10,23 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, placed_like
-from steelyard.ground.renamed import renamed
 from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
 
-# Of the sampling rate; a filter that remembers a billion samples keeps nothing of any log.
+# Least cut-off relative to the sampling rate; lower ones would leave no signal of any log.
 _LOWEST = 1e-9
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 
 
-@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True)
 class LowPass:
-    """A Butterworth low-pass run forwards and backwards: no delay, −6 dB at the cut-off (Hz)."""
+    """A Butterworth low-pass that runs forwards and backwards: no delay, −6 dB at the cut-off.
+
+    Attributes:
+        cutoff_hz: Cut-off [Hz].
+        period: Time between samples [s].
+        order: Order of the filter.
+    """
 
     cutoff_hz: float
     period: float
@@ -32,31 +36,39 @@ class LowPass:
         if not _LOWEST / self.period < self.cutoff_hz < 0.5 / self.period:
             raise SteelyardError(
                 f"A cut-off of {self.cutoff_hz:g} Hz is not between 0 and half the sampling rate "
-                f"({0.5 / self.period:g} Hz)."
+                f"({0.5 / self.period:g} Hz); choose another."
             )
 
     @property
     def memory(self) -> int:
-        """Samples after which the filter has forgotten (to about 1e-4): three periods of the cut-off."""
+        """Samples after which the response has decayed to about 1e-4: three periods of the cut-off."""
         return int(np.ceil(3.0 / (self.cutoff_hz * self.period)))
 
     @cached_property
     def reach(self) -> int:
-        """Samples beyond which less than 1e-9 of the filter's weight lies, on either side."""
-        # Far out the slowest pole is all that is left, and its share is at most a few times the whole.
+        """Samples beyond which the filter's weight is below 1e-9, on either side."""
+        # Far from the centre only the slowest pole remains, with at most a few times the total weight.
         radius = butterworth(self.order, self.cutoff_hz * self.period).radius
         return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
 
     def of(self, make: Make, samples: int, rows: slice) -> Array:
-        """`rows` of a signal of `samples` rows, filtered; the function `make` of (start, stop) gives parts of it."""
+        """Filter a signal that is computed in parts.
+
+        Args:
+            make: Function of (start, stop) that computes a part of the signal.
+            samples: Number of samples.
+            rows: Rows to return.
+        """
         return both_ways_of(
             make, samples, self.order, self.cutoff_hz * self.period, min(self.memory, samples - 1), rows
         )
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
-        """`x` filtered, or some `rows` of it, the only ones that are computed; samples run along the first axis.
+        """Filter a signal as scipy.signal.sosfiltfilt with `memory` samples of padding.
 
-        The same as scipy.signal.sosfiltfilt with as many samples of padding as the filter remembers.
+        Args:
+            x: Signal, with samples along the first axis.
+            rows: Rows to compute and return; default: all.
         """
         if x.size == 0:
             return np.asarray(x[rows], dtype=float)
@@ -66,14 +78,17 @@ class LowPass:
 
 
 def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
-    """d/dt of samples `x`, one every `period` (s), along the first axis; `how` is one of four ways.
+    """Differentiate a signal over time.
 
-    "central" differences; "savgol": a local parabola over 7 samples; "spline": of a smoothing cubic spline whose
-    stiffness generalised cross-validation chooses (Wahba 1990);
-    "fourier": exact for a whole number of periods of a periodic motion.
+    Args:
+        x: Samples along the first axis.
+        period: Time between samples [s].
+        how: "central" differences; "savgol": a local parabola over 7 samples; "spline": a smoothing cubic spline with a
+            stiffness by generalised cross-validation (Wahba 1990); "fourier": exact for whole periods of a periodic
+            motion.
     """
     if how == "central":
-        slope: Array = np.gradient(x, period, axis=0)  # of many robots at once they may lie on a GPU
+        slope: Array = np.gradient(x, period, axis=0)  # also for arrays on a GPU
         return slope
     if how == "savgol":
         from scipy.signal import savgol_filter
@@ -82,40 +97,40 @@ def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
     if how == "spline":
         from scipy.interpolate import make_smoothing_spline
 
-        # In samples, not seconds: the search for the stiffness is scaled for knots one apart.
+        # The knots are one apart, because SciPy's search for the stiffness is scaled for that.
         k = np.arange(len(x), dtype=float)
         columns = [make_smoothing_spline(k, column).derivative()(k) for column in x.reshape(len(x), -1).T]
         return np.stack(columns, axis=-1).reshape(x.shape) / period
     if how == "fourier":
         rates = 2j * np.pi * np.fft.rfftfreq(len(x), period)
         if len(x) % 2 == 0:
-            rates[-1] = 0.0  # the highest frequency of an even count has no derivative of its own
+            rates[-1] = 0.0  # the derivative at the highest frequency of an even count is undefined
         return np.asarray(np.fft.irfft(rates[:, None] * np.fft.rfft(x, axis=0), len(x), axis=0))
-    raise SteelyardError(f"There is no derivative '{how}'; choose central, savgol, spline or fourier.")
+    raise SteelyardError(f"Unknown derivative '{how}'; choose central, savgol, spline or fourier.")
 
 
-# Samples on either side of a place between samples that its value comes from: a polynomial of degree six, whose error
-# is below 1e-6 of a sine of ten samples per period.
+# Samples on either side for interpolation by a polynomial of degree six. Its error is below 1e-6 for a sine with ten
+# samples per period.
 _EITHER_SIDE = 3
 
 
 def earlier(x: Array, samples: float) -> Array:
-    """Shift a smooth signal by a part of a sample: the value at k − `samples`, by Lagrange's polynomial.
+    """Shift a smooth signal by a fraction of a sample: the value at k − `samples`, by Lagrange's polynomial.
 
     Args:
         x: Samples along the first axis.
-        samples: How much earlier the wanted values are, −1 to 1 [samples].
+        samples: Shift to earlier values, −1 to 1 [samples].
     """
     nodes = np.arange(-_EITHER_SIDE, _EITHER_SIDE + 1)
     weights = [float(np.prod([(-samples - m) / (j - m) for m in nodes if m != j])) for j in nodes]
-    # Ends are mirrored about their values, so that a straight line stays one.
+    # The ends are reflected about their values, which preserves straight lines.
     pad = [(_EITHER_SIDE, _EITHER_SIDE)] + [(0, 0)] * (x.ndim - 1)
     longer = np.pad(x, pad, mode="reflect", reflect_type="odd")
     return np.asarray(sum(w * longer[k : k + len(x)] for k, w in enumerate(weights)))
 
 
 def delayed(x: Array, samples: float) -> Array:
-    """Delay a smooth signal by any number of samples; beyond its ends it stays as it was there.
+    """Delay a smooth signal by any number of samples; it is constant beyond its ends.
 
     Args:
         x: Samples along the first axis.
@@ -128,13 +143,17 @@ def delayed(x: Array, samples: float) -> Array:
 
 
 def motion_band(position: Array, period: float, share: float = 0.999, trends: bool = False) -> float:
-    """The frequency (Hz) below which `share` of the position's power lies, on the joint where it is highest.
+    """Compute the frequency [Hz] that bounds most of the position's power, for the joint where it is highest.
 
-    `position` `(samples, joints)` is sampled every `period` (s). A motion is where a joint goes: power of positions
-    falls with the fourth power of frequency at a given acceleration, so that a line far above the motion (two clocks
-    that beat, held rows, a mode of the structure), which may well hold most of the velocity's power, holds next to
-    nothing of the position's. White noise, which the upper half of the spectrum shows, is taken off first.
-    With `trends` a trend counts as the slowest motion that a piece shows; otherwise it does not count.
+    For a given acceleration the power of positions falls with the fourth power of frequency. So lines far above the
+    motion (beating clocks, repeated rows, structural modes) have little power of position, even if they dominate the
+    velocity. White noise, estimated from the upper half of the spectrum, is removed first.
+
+    Args:
+        position: Positions [rad or m], shape (samples, joints).
+        period: Time between samples [s].
+        share: Share of the power below the frequency.
+        trends: Count a linear trend as the slowest motion; otherwise it is removed.
     """
     return float(motion_bands(position[..., None], period, share, trends)[0])
 
@@ -155,7 +174,7 @@ def motion_bands(positions: Array, period: float, share: float = 0.999, trends: 
     level, window = x - line, placed_like(np.hanning(len(x))[:, None], x)
     power = np.abs(np.fft.rfft(level * window, axis=0)) ** 2
     frequency = placed_like(np.fft.rfftfreq(len(level), period), x)
-    # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
+    # Single lines of a noise spectrum reach several times its median, but very rarely twenty times.
     lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)
     lines[0] = 0.0
     if trends:  # by Parseval's theorem
@@ -164,5 +183,5 @@ def motion_bands(positions: Array, period: float, share: float = 0.999, trends: 
     growth = np.cumsum(lines, axis=0) / np.where(total > 0.0, total, 1.0)
     bands = frequency[np.argmax(growth >= share, axis=0)].reshape(positions.shape[1:])
     total = total.reshape(bands.shape)
-    found: Array = np.where(total > 1e-4 * total.max(axis=0), bands, 0.0).max(axis=0)
-    return found
+    highest: Array = np.where(total > 1e-4 * total.max(axis=0), bands, 0.0).max(axis=0)
+    return highest

@@ -1,5 +1,4 @@
-"""`as_logs`, `as_sources`: the logs that a caller means, whatever they are held in. Every function that takes logs asks
-here."""
+"""`as_logs`, `as_sources`: convert the argument of a caller (paths, frames, arrays, …) to logs."""
 
 from __future__ import annotations
 
@@ -17,44 +16,67 @@ from steelyard.signals.read import AnyMapping, read_log
 from steelyard.signals.source import LogFile, Source, open_log
 from steelyard.signals.table import LogReader
 
-# One log, and one or several; frames of other libraries have no type here, since those need not be installed.
+# One log, and one or several. Frames of other libraries are `Any`, since these libraries are optional.
 LogLike = Log | LogFile | str | os.PathLike[str] | Mapping[str, Any] | Any
 LogsLike = LogLike | Iterable[LogLike] | None
 
 
 def as_sources(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> tuple[Source, ...]:
-    """The logs, long files as files to go through.
+    """Convert an argument to logs; long files become `LogFile`s.
 
     Args:
-        given: a path, a URL, a `Log`, a frame (pandas, polars, xarray, Arrow), a dict of arrays, several of them, or
+        given: A path, a URL, a `Log`, a frame (pandas, polars, xarray, Arrow), a dict of arrays, several of these, or
             None.
-        robot: whose logs they are.
-        mapping: what the columns of files and frames mean, as in `read_log`; a `Log` knows already.
+        robot: Robot of the logs.
+        mapping: Meaning of the columns of files and frames, as in `read_log`.
     """
     return tuple(_source(one, robot, mapping) for one in _each(given))
 
 
 def as_logs(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> list[Log]:
-    """The logs as `as_sources` takes them (`given`, of `robot`, by `mapping`), all in memory."""
+    """Convert an argument to logs in memory.
+
+    Args:
+        given: As for `as_sources`.
+        robot: As for `as_sources`.
+        mapping: As for `as_sources`.
+    """
     return [one if isinstance(one, Log) else one.in_memory() for one in as_sources(given, robot, mapping)]
 
 
 def as_log(given: LogLike, robot: Robot, mapping: AnyMapping = None) -> Log:
-    """The one log that is `given`, of `robot`, by `mapping`, in memory."""
+    """Convert an argument to one log in memory.
+
+    Args:
+        given: One log, as for `as_sources`.
+        robot: As for `as_sources`.
+        mapping: As for `as_sources`.
+    """
     one = as_source(given, robot, mapping)
     return one if isinstance(one, Log) else one.in_memory()
 
 
 def as_source(given: LogLike, robot: Robot, mapping: AnyMapping = None) -> Source:
-    """The one log that is `given`, of `robot`, by `mapping`; several are refused."""
-    found = as_sources(given, robot, mapping)
-    if len(found) != 1:
-        raise LogError(f"One log is needed here, not {len(found)}; give them one by one.")
-    return found[0]
+    """Convert an argument to one log; several are refused.
+
+    Args:
+        given: One log, as for `as_sources`.
+        robot: As for `as_sources`.
+        mapping: As for `as_sources`.
+    """
+    sources = as_sources(given, robot, mapping)
+    if len(sources) != 1:
+        raise LogError(f"One log is needed here, not {len(sources)}; give them one by one.")
+    return sources[0]
 
 
 def log_label(source: Source, otherwise: str) -> str:
-    """What tables call the log `source`: the name of its file, or `otherwise` where it comes from none."""
+    """Return the name of a log for tables.
+
+    Args:
+        source: Log.
+        otherwise: Name of a log without a file.
+    """
     path = source.path if isinstance(source, LogFile) else any_path(str(source.meta.get("source", "")))
     return path.stem if path.suffix else otherwise
 
@@ -62,8 +84,8 @@ def log_label(source: Source, otherwise: str) -> str:
 def is_one_log(given: Any) -> bool:
     """Whether `given` is a single log rather than several."""
     known = (Log, LogFile, LogReader, str, os.PathLike, RemoteFile, Mapping, np.ndarray)
-    held = hasattr(given, "__arrow_c_stream__") or type(given).__module__.partition(".")[0] in ("xarray", "polars")
-    return isinstance(given, known) or held
+    frame = hasattr(given, "__arrow_c_stream__") or type(given).__module__.partition(".")[0] in ("xarray", "polars")
+    return isinstance(given, known) or frame
 
 
 def _each(given: LogsLike) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`Log`: the signals of a robot's motion on one clock, in SI units, and its two plain file formats."""
+"""`Log`: the signals of a robot's motion on one clock, in SI units, and their .csv and .npz files."""
 
 from __future__ import annotations
 
@@ -24,27 +24,24 @@ SEVERITIES: tuple[Severity, ...] = ("ok", "note", "warning", "problem")
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that reading or checking a log brought to light and that its owner should know.
-
-    This is the one word for a message about a log, whoever found it. What keeps a log from being read at all is not a
-    finding but an error.
+    """A message about a log for its user, from reading or checking it. A log that cannot be read raises an error.
 
     Args:
-        kind: what was looked at, a word for programs: "gap", "duplicate", …
-        severity: an "ok" says that a check found nothing, a "note" is for information, a "warning" may spoil a result,
-            a "problem" will.
-        message: what was seen, one sentence for people.
-        advice: what to do about it.
-        joint: whose it is; None where it concerns the whole log.
-        count: how often it was seen.
-        row: of the file, from 1, where it happens first; None where it concerns no row.
-        fix: what mends it, by the key of the mapping that would hold it; numbers by joint where they are a joint's.
+        kind: Kind for programs: "gap", "duplicate", …
+        severity: "ok": a check without a fault; "note": information; "warning": may spoil a result; "problem": will
+            spoil it.
+        message: One sentence.
+        advice: Recommended action.
+        joint: Joint concerned; None for the whole log.
+        count: Number of occurrences.
+        row: First row of the file concerned, from 1; None without one.
+        fix: Entries of a mapping that correct it; numbers by joint if they are of a joint.
     """
 
     why_null: ClassVar = {
         "joint": "It concerns the whole log.",
-        "row": "It concerns no single row.",
-        "fix": "There is nothing that a mapping could mend.",
+        "row": "It does not concern a single row.",
+        "fix": "A mapping cannot correct it.",
     }
     kind: str
     severity: Severity
@@ -62,30 +59,38 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """What it goes by among those of its log: "sign:elbow", or "gravity" where it concerns the whole log."""
+        """Identifier within the log: "sign:elbow", or "gravity" for the whole log."""
         return f"{self.kind}:{self.joint}" if self.joint else self.kind
 
 
 def _without_tiny(array: Array) -> Array:
-    """The numbers of `array`, those below `SMALLEST_NUMBER` as zero: their squares vanish, and ratios of them fail."""
+    """Replace numbers below `SMALLEST_NUMBER` by zero: their squares underflow, and ratios of them fail."""
     size = np.abs(array)
     tiny = (size < SMALLEST_NUMBER) & (size > 0.0)
     return frozen(np.where(tiny, 0.0, array)) if tiny.any() else array
 
 
 SIGNALS = ("q", "dq", "ddq", "tau")
-CHANNEL = "channel_"  # before the names of channels in .npz files
+CHANNEL = "channel_"  # prefix of the names of channels in .npz files
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Log:
-    """Positions (rad, m), velocities, accelerations and torques (N m, N) of named joints, `(samples, joints)`.
+    """The signals of a robot's joints on one clock; all numbers are finite.
 
-    `t` (s) increases. Signals other than the positions may be missing (None); those that are there are finite.
-    `meta` holds remarks: plain values by name. `segments` are half-open ranges of samples that follow one another
-    and make up the whole log; between two of them the clock was broken (a gap, a reset), and nothing may be
-    filtered, differentiated or interpolated across. `findings` are what reading the log brought to light. `channels`
-    are further signals by name, `(samples, width)`: "temperature" of the joints (°C), "wrench" of a sensor (N, N m).
+    Attributes:
+        joints: Names of the joints.
+        t: Increasing times [s], shape (samples,).
+        q: Positions [rad or m], shape (samples, joints).
+        dq: Velocities [rad/s or m/s], shape (samples, joints); None if missing.
+        ddq: Accelerations [rad/s^2 or m/s^2], shape (samples, joints); None if missing.
+        tau: Torques [N m or N], shape (samples, joints); None if missing.
+        meta: Plain values by name, such as the source.
+        segments: Consecutive half-open ranges of samples that cover the log. The clock is broken between them (gap or
+            reset), so filters, derivatives and interpolation must not cross their borders.
+        findings: Messages from reading the log.
+        channels: Further signals by name, shape (samples, width): "temperature" of the joints [°C], "wrench" of a
+            sensor [N, N m].
     """
 
     joints: tuple[str, ...]
@@ -107,7 +112,7 @@ class Log:
             raise ShapeError(f"t has shape {self.t.shape}; a log needs (samples,) with at least one sample.")
         if not np.all(np.isfinite(self.t)) or np.any(np.diff(self.t) <= 0.0):
             row = int(np.argmax(~np.isfinite(self.t) | np.append(False, np.diff(self.t) <= 0.0)))
-            raise LogError(f"The time does not increase at sample {row + 1} (t = {self.t[row]}); sort or mend the log.")
+            raise LogError(f"The time does not increase at sample {row + 1} (t = {self.t[row]}); sort or fix the log.")
         expected = (len(self.t), len(self.joints))
         for name in SIGNALS:
             value = getattr(self, name)
@@ -119,10 +124,10 @@ class Log:
                 raise ShapeError(f"{name} has shape {array.shape}; {expected[1]} joints on this clock need {expected}.")
             if array.size and not (array.min() >= -LARGEST_NUMBER and array.max() <= LARGEST_NUMBER):
                 row, joint = (int(k) for k in np.argwhere(~(np.abs(array) <= LARGEST_NUMBER))[0])
-                what = "not a number" if not np.isfinite(array[row, joint]) else f"beyond {LARGEST_NUMBER:g}"
+                fault = "not a number" if not np.isfinite(array[row, joint]) else f"beyond {LARGEST_NUMBER:g}"
                 raise LogError(
-                    f"{name} of joint '{self.joints[joint]}' is {what} at sample {row + 1} (t = {self.t[row]:g} s); "
-                    "cut or mend the log there."
+                    f"{name} of joint '{self.joints[joint]}' is {fault} at sample {row + 1} (t = {self.t[row]:g} s); "
+                    "cut or fix the log there."
                 )
         object.__setattr__(self, "channels", MappingProxyType(self._checked_channels()))
         object.__setattr__(self, "segments", _segments(self.segments, len(self.t)))
@@ -135,16 +140,16 @@ class Log:
                 raise ShapeError(f"{name} has shape {x.shape}; this clock needs ({len(self.t)}, width).")
             if not np.all(np.isfinite(x)):
                 row = int(np.argwhere(~np.isfinite(x))[0][0])
-                raise LogError(f"{name} is not a number at sample {row + 1} (t = {self.t[row]:g} s); mend it there.")
+                raise LogError(f"{name} is not a number at sample {row + 1} (t = {self.t[row]:g} s); fix it there.")
         return out
 
     def __len__(self) -> int:
         return len(self.t)
 
     def __repr__(self) -> str:
-        held = ", ".join(name for name, values in {**self.signals, **self.channels}.items() if values is not None)
+        names = ", ".join(name for name, values in {**self.signals, **self.channels}.items() if values is not None)
         span = f", {self.t[-1] - self.t[0]:.4g} s" if len(self) else ""
-        return f"<Log of {len(self.joints)} joints: {len(self)} samples{span}; {held}>"
+        return f"<Log of {len(self.joints)} joints: {len(self)} samples{span}; {names}>"
 
     @property
     def signals(self) -> dict[str, Array | None]:
@@ -152,28 +157,28 @@ class Log:
         return {name: getattr(self, name) for name in SIGNALS}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to `path` a .csv (columns t, q1…, dq1…, ddq1…, tau1…) or .npz (with names and remarks, exact) file.
+        """Write the log to `path`: a .csv (columns t, q1…, dq1…, ddq1…, tau1…) or an .npz (with names and meta).
 
-        Written aside and renamed: there is never half a file. A .csv holds numbers only, all digits of them.
+        Numbers are written exactly. The file appears complete or not at all.
         """
         target = Path(path)
         kind = saved_kind(target)
         write_whole(target, _csv(self) if kind == ".csv" else _npz(self))
 
 
-def _segments(given: Sequence[Sequence[int]], samples: int) -> tuple[tuple[int, int], ...]:
-    """The ranges, checked to follow one another; none or one is the whole log."""
-    ranges = tuple((int(start), int(stop)) for start, stop in given)
+def _segments(segments: Sequence[Sequence[int]], samples: int) -> tuple[tuple[int, int], ...]:
+    """Check that ranges are consecutive; none or one means the whole log."""
+    ranges = tuple((int(start), int(stop)) for start, stop in segments)
     if len(ranges) <= 1:
         return ((0, samples),)
     edges = [0, *(stop for _, stop in ranges)]
     if [start for start, _ in ranges] != edges[:-1] or edges[-1] != samples or np.any(np.diff(edges) <= 0):
-        raise ShapeError(f"segments {ranges} do not follow one another from sample 0 to sample {samples}.")
+        raise ShapeError(f"segments {ranges} are not consecutive from sample 0 to sample {samples}.")
     return ranges
 
 
 def saved_kind(path: Path) -> str:
-    """The suffix of `path`, a file that `Log.save` writes; any other than .csv and .npz is refused."""
+    """Return the suffix of `path`, which must be .csv or .npz."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".npz"):
         raise LogError(f"{path}: a log is a .csv or an .npz file, not '{suffix or 'without suffix'}'.")
@@ -204,4 +209,4 @@ def refuse_without_torque(logs: Iterable[Log]) -> None:
     for one in logs:
         if one.tau is not None and not one.tau.any():
             name = one.meta.get("source", "The log")
-            raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
+            raise LogError(f"{name}: the torque is zero throughout, so no parameter is identifiable.")

@@ -1,4 +1,4 @@
-"""`LogMapping`: what the columns of a log mean, as its owner wrote it down."""
+"""`LogMapping`: the meaning of a log's columns, as stated by the user."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from steelyard.ground.field import Field
 from steelyard.ground.remote import RemoteFile, any_path
 from steelyard.signals._keys import parse_mapping
 
-# Names of columns: a list, a pattern with {} or {joint}, None to recognise them, () for none at all.
+# Names of columns: a list, a pattern with {} or {joint}, None to recognise them, () to use none.
 _Columns = tuple[str, ...] | str | None
 Window = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class LogMapping:
-    """What the columns of a log mean. Every part is optional; what is not said is recognised or SI at the joints.
+    """The meaning of a log's columns. Every part is optional; the rest is recognised, or SI on the joint side.
 
     Attributes:
-        preset: the recorder, of `steelyard.signals.presets`, whose columns and units hold where nothing else is said.
-        joints: names of the joints in the order of the columns; default: the file's own, or the robot's.
-        time: the column with the time.
-        rate: samples per second of a log without such a column.
-        gap: the longest step of the clock that is not a gap, s.
-        position, velocity, acceleration, torque, current: columns, one per joint, by name or by number from 1 ("2-7":
-            from the second to the seventh); or a pattern such as "q{}" (the number of the joint, from 1; {0}: from 0)
-            or "position/{joint}" (its name); an empty tuple if not to be used.
-        temperature: columns of the joints' temperatures, °C, one per joint, or a pattern.
-        wrench: six columns of a force–torque sensor: forces along x, y, z (N), then torques about them (N m).
-        torque_constants: N m (or N) per A of each motor, seen from the joint side of its gear, sign included.
-        torque_scale: what a torque (or what its current makes) is multiplied with, per joint, after everything else.
-        gear_ratio: turns of the motor per turn of its output, sign included; rad/m for one that moves a slide.
-        side: of position, velocity and torque: "motor" or "joint", what the file holds. On the motor side x is
-            divided by the gear ratio and torque multiplied by it, then the coupling is applied; a torque from
-            currents needs no ratio, its constants hold it.
+        preset: Recorder, of `steelyard.signals.presets`, whose columns and units are the default.
+        joints: Names of the joints in the order of the columns; default: those of the file, or of the robot.
+        time: Column of the time.
+        rate: Sampling rate of a log without such a column [Hz].
+        gap: Longest step of the clock that is not a gap [s].
+        position, velocity, acceleration, torque, current: Columns, one per joint, by name or by number from 1 ("2-7":
+            the second to the seventh); or a pattern such as "q{}" (number of the joint from 1; {0}: from 0) or
+            "position/{joint}" (its name); an empty tuple to use none.
+        temperature: Columns of the joints' temperatures [°C], one per joint, or a pattern.
+        wrench: Six columns of a force–torque sensor: forces along x, y, z [N], torques about them [N m].
+        torque_constants: Torque constant of each motor on the joint side of its gear, with sign [N m/A or N/A].
+        torque_scale: Factor for the torque of each joint (also from currents), applied last.
+        gear_ratio: Turns of the motor per turn of its output, with sign; rad/m for a prismatic joint.
+        side: "motor" or "joint", for position, velocity and torque in the file. On the motor side, positions are
+            divided by the gear ratio and torques multiplied by it, then the coupling is applied. Torque constants
+            include the gear ratio.
         coupling: C with u = C q, one row per motor and one column per joint, as `motor_from_joint` of robot files and
-            `Transmission.matrix`, u being the motors' angles after their gears. Then q = C⁻¹ u and τ = Cᵀ τ_u. Where
-            there are more motors than joints, q is that of least squares; where there are fewer, it does not follow.
-        coupling_inverse: B with q = B u, one row per joint and one column per motor, where C alone does not say it.
-        motors: their names, in the order of the rows of the coupling and of the motors' columns.
-        units: by signal, of the file's columns, one or one per joint.
-        sign: ±1 by signal, per joint, applied last but for the offset.
-        offset: added to the positions at the end, rad or m.
-        gravity: in the base frame, m/s²; for the caller to apply.
-        torque_used: the joints whose torque can be trusted; for the caller to apply.
-        window: first and last row, from 1, of every file or by the file's stem.
-        topic: of the joint states in a bag; a group of an HDF5 file.
-        episodes: of a LeRobot data set, such as "0-4,7"; default: all.
-        nan_rows: "drop" leaves out rows with NaN or an empty cell in a column that is used; "refuse" is the default.
-        prefix: what may stand before the joints' names in the file and not in the robot, or the other way round.
-        source: where it was written, for errors.
+            `Transmission.matrix`; u are the motor angles after the gears. Then q = C⁻¹ u and τ = Cᵀ τ_u. With more
+            motors than joints, q is the least-squares solution; with fewer, it is not determined.
+        coupling_inverse: B with q = B u, one row per joint and one column per motor, if C does not determine it.
+        motors: Names of the motors in the order of the rows of the coupling and of the motors' columns.
+        units: Units of the file's columns by signal, one for all joints or one each.
+        sign: ±1 per joint, by signal; applied last except for the offset.
+        offset: Added to the positions at the end [rad or m].
+        gravity: Gravity in the base frame [m/s^2]; applied by the caller.
+        torque_used: Joints with a reliable torque; applied by the caller.
+        window: First and last row, from 1, of every file or by the file's stem.
+        topic: Topic of the joint states in a bag; group of an HDF5 file.
+        episodes: Episodes of a LeRobot data set, such as "0-4,7"; default: all.
+        nan_rows: "drop" omits rows with NaN or an empty cell in a used column; default: "refuse".
+        prefix: Prefixes of joint names that only the file or only the robot has.
+        source: Source of the mapping, for errors.
     """
 
     preset: str | None = None
@@ -94,30 +94,35 @@ class LogMapping:
 
     @classmethod
     def from_table(cls, data: Mapping[str, Any], source: str = "mapping") -> LogMapping:
-        """From `data`, the keys and values of a mapping file, called `source` in errors; unknown keys are refused."""
+        """Create a mapping from the content of a mapping file; unknown keys are refused.
+
+        Args:
+            data: Keys and values.
+            source: Name for errors.
+        """
         return cls(**parse_mapping(Field(dict(data), source, error=LogError)), source=source)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LogMapping:
-        """From the TOML, JSON or YAML file at `path`."""
+        """Read a mapping from the TOML, JSON or YAML file at `path`."""
         return cls.from_table(read_document(Path(path), LogError), str(path))
 
     def columns(self, signal: str) -> _Columns:
-        """What is said of the columns of `signal`, such as "torque": names, a pattern, or None for nothing."""
+        """Return the stated columns of `signal`, such as "torque": names, a pattern, or None."""
         return getattr(self, signal)  # type: ignore[no-any-return]
 
     @property
     def part(self) -> str | None:
-        """Which part of a file is meant, where formats have such: a topic, a group, episodes."""
+        """The part of a file to read: a topic, group or episodes; None for formats without parts."""
         return self.topic if self.topic is not None else self.episodes
 
     def on_motor(self, signal: str) -> bool:
-        """Whether the file's columns of `signal` are on the motor side; not unless gears or a coupling are stated."""
-        stated = "motor" if self.gear_ratio or self.coupling else "joint"
-        return self.side.get({"acceleration": "velocity", "current": "torque"}.get(signal, signal), stated) == "motor"
+        """Whether the file's columns of `signal` are on the motor side; the default with gears or a coupling."""
+        default = "motor" if self.gear_ratio or self.coupling else "joint"
+        return self.side.get({"acceleration": "velocity", "current": "torque"}.get(signal, signal), default) == "motor"
 
     def coupling_matrix(self, joints: int) -> Array | None:
-        """The coupling as a matrix for so many `joints`, or None where none is stated."""
+        """Return the coupling as a matrix for a number of `joints`, or None without one."""
         if not self.coupling:
             return None
         if len(self.coupling[0]) != joints:
@@ -127,33 +132,37 @@ class LogMapping:
         return np.array(self.coupling)
 
     def joint_from_motor(self) -> Array:
-        """B with q = B u: as stated, or by least squares; an error where the motors do not tell of the joints."""
+        """Return B with q = B u: as stated, or by least squares.
+
+        Raises:
+            LogError: If the motors do not determine the joints.
+        """
         if self.coupling_inverse:
             return np.array(self.coupling_inverse)
         matrix = np.array(self.coupling)
         motors, joints = matrix.shape
         if motors < joints:
             raise LogError(
-                f"{self.source}: coupling: {motors} motors do not tell where {joints} joints are; state "
-                'coupling_inverse, or read the joints\' own sensors (side = {position = "joint", velocity = "joint"}).'
+                f"{self.source}: coupling: {motors} motors do not determine {joints} joint positions; state "
+                'coupling_inverse, or use the joints\' sensors (side = {position = "joint", velocity = "joint"}).'
             )
         inverse: Array = np.linalg.inv(matrix) if motors == joints else np.linalg.pinv(matrix)
         return inverse
 
     def motor_names(self, joints: tuple[str, ...]) -> tuple[str, ...]:
-        """Of whom the columns on the motor side are: the motors, called as their `joints` unless they are named."""
+        """Return the names of the motors; by default those of the `joints`."""
         if self.motors or not self.coupling or len(self.coupling) == len(joints):
             return self.motors or joints
         return tuple(f"motor{k + 1}" for k in range(len(self.coupling)))
 
     def window_of(self, path: str | os.PathLike[str] | RemoteFile) -> Window | None:
-        """First and last row, from 1, of the file at `path`; None: all of it."""
+        """Return the first and last row, from 1, to read of the file at `path`; None: all."""
         if isinstance(self.window, Mapping):
             return self.window.get(any_path(path).stem)
         return self.window
 
     def plain(self) -> dict[str, Any]:
-        """What was stated, as plain data for a log's remarks."""
+        """Return the stated entries as plain data for the meta data of a log."""
         stated: dict[str, Any] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -163,10 +172,9 @@ class LogMapping:
 
 
 def as_mapping(mapping: LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None) -> LogMapping:
-    """A mapping from whatever a caller may hold: nothing, a path, the name of a preset, a table of keys, or a mapping.
+    """Convert an argument to a mapping: None, a path, the name of a preset, a dict, or a `mapping`.
 
-    Args:
-        mapping: any of these; a file is looked for before a preset.
+    A file has priority over a preset of the same name.
     """
     if mapping is None:
         return LogMapping()
@@ -180,7 +188,7 @@ def as_mapping(mapping: LogMapping | Mapping[str, Any] | str | os.PathLike[str] 
 
 
 def mapping_table(mapping: str) -> dict[str, Any]:
-    """The keys of the mapping that `mapping` names: a file, a preset, or "" for none."""
+    """Return the keys of a `mapping`, given as a file, a preset, or "" for none."""
     if not mapping:
         return {}
     stated = as_mapping(mapping)

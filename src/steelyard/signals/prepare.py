@@ -1,4 +1,4 @@
-"""From a log to motions: uniform clock, smooth positions, velocities, accelerations, and torque beside them."""
+"""Prepares logs for regression: uniform clock, smooth positions, velocities and accelerations, and torques."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
-from steelyard.ground.renamed import renamed
 from steelyard.signals.between import TorqueBetween, as_torque_between, lag_s
 from steelyard.signals.filters import Derivative, LowPass, derivative, earlier, motion_band
 from steelyard.signals.log import Log
@@ -21,60 +20,62 @@ from steelyard.signals.rounding import velocity_noise
 from steelyard.signals.standing import hardly_moving, standing
 from steelyard.signals.velocity import VelocityPlan, plan_velocity
 
-# The highest cut-off that is offered when none is given: this many times the band of the motion. Friction's jumps at
-# reversals live above the motion; too low a cut-off blurs them into the viscous and inertial columns. Up to here no
-# geared arm gains any more (docs/theory/preparation.md); whether the noise of the columns allows as much is decided by
-# left-out blocks (`regression/band.py`).
+# Highest default cut-off, relative to the band of the motion. Jumps of friction at reversals have higher frequencies
+# than the motion; a low cut-off would smear them into viscous and inertial columns. No geared arm gains from more
+# (docs/theory/preparation.md); cross-validation decides whether the noise allows as much (`regression/band.py`).
 CUTOFF_FACTOR = 20.0
 LOWEST_CUTOFF = 1.0
-# Where torques are fitted, the motion is smoothed at this many times the cut-off of the equations. A filter that acts
-# on both sides of y = A θ changes nothing; one that acts on the motion alone takes away, up to three times over, what
-# the torque still has. (Other schemes differentiate energies and momenta, and want the motion as smooth as they are.)
+# In fits of torques the motion is smoothed at this multiple of the equations' cut-off. A filter on both sides of
+# y = A θ is harmless; one on the motion alone (which acts up to three times) removes content that the torque has.
+# Other schemes differentiate energies and momenta and need the smoother motion.
 MOTION_FACTOR = 2.0
-# Mean over median of a clock's steps beyond which the mean is its period.
+# Ratio of mean to median of a clock's steps above which the mean is its period.
 _UNEVEN = 1.15
-# Of a sample; a shift by less is rounding.
+# Smaller shifts are rounding [samples].
 _NO_SHIFT = 1e-3
-# Gaps of at most this part of a log do not change the band of its motion.
+# Gaps up to this fraction of a log do not change the band of its motion.
 _BRIDGED = 0.02
 
 VelocitySource = Literal["auto", "measured", "differentiated"]
 
 
 def as_velocity(name: str) -> VelocitySource:
-    """The source of velocities that is called `name`; any other word is refused."""
-    for known in get_args(VelocitySource):
-        if name == known:
-            return cast(VelocitySource, known)
-    raise UnknownNameError("source of the velocity", name, get_args(VelocitySource))
+    """Check that `name` is one of `VelocitySource`."""
+    if name not in get_args(VelocitySource):
+        raise UnknownNameError("source of the velocity", name, get_args(VelocitySource))
+    return cast(VelocitySource, name)
 
 
-@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True)
 class Preparation:
-    """How signals are made ready; the same for fitting and, with its own cut-off, for scoring.
+    """Settings for the preparation of signals, for fits and (with another cut-off) for scores.
 
-    `cutoff_hz` of the zero-phase Butterworth of the given order; None: where torques are fitted the logs choose
-    (`choose_cutoff`), up to twenty times the frequency below which 99.9 % of the positions' power lies. `velocity`
-    "measured" (filtered) or "differentiated" (of the filtered position); "auto" takes the measured one, joint by joint,
-    where it agrees with the other and is less noisy, and shifts it where it is late. `trim` seconds are cut at
-    both ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many
-    as the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far
-    the torque lags behind the positions: each torque is compared with the motion that much earlier, also between
-    samples; None: zero, unless `identify` finds a delay that all joints share (`choose_cutoff`). `torque_between`
-    says how the torque runs between samples: "held" from its stamp on, "sampled", or "averaged" up to its stamp;
-    "auto": `identify` and `compare` find out (`regression/torque_between.py`). `standing` rows of a joint with dry
-    friction are left out of the fit ("leave_out") or not ("keep"); "auto": `identify` leaves them out where its
-    estimator takes rows one by one. The motion is smoothed at `motion_factor` times the cut-off; None: 1, and 2 where
-    `identify` fits torques.
+    Attributes:
+        cutoff_hz: Cut-off of the zero-phase Butterworth filter [Hz]. None: in fits of torques the logs choose it
+            (`choose_cutoff`), up to twenty times the frequency below which 99.9 % of the positions' power is.
+        order: Order of the filter.
+        velocity: "measured" (filtered), or "differentiated" (from the filtered position). "auto": per joint, the
+            measured one if it agrees with the other and is less noisy; its delay is corrected.
+        derivative: Method of differentiation.
+        trim: Time to cut at both ends of every piece [s]; None: the memory of the filter.
+        decimation: Use every n-th row; None: as the cut-off allows.
+        mask: Omit rows of a joint at lower speeds [rad/s or m/s].
+        delay: Delay of the torque behind the positions [s], also between samples. None: zero, unless `identify` finds
+            a delay common to all joints (`choose_cutoff`).
+        torque_between: Torque between samples: "held" after its stamp, "sampled", or "averaged" up to its stamp.
+            "auto": `identify` and `compare` determine it (`regression/torque_between.py`).
+        standing: Rows of a standing joint with dry friction: "leave_out" or "keep". "auto": `identify` omits them if
+            its estimator uses single rows.
+        motion_factor: Cut-off of the motion relative to that of the equations; None: 1, or 2 if `identify` fits
+            torques.
     """
 
     why_null: ClassVar = {
-        "cutoff": "By the rule; cutoff_hz is what it gave.",
-        "trim": "As long as the filter remembers.",
-        "decimation": "As many as the cut-off needs.",
-        "motion_factor": "The usual one of what is fitted.",
-        "delay": "The logs show no delay that all joints share.",
+        "cutoff": "Chosen by the rule; cutoff_hz is the result.",
+        "trim": "The memory of the filter.",
+        "decimation": "As the cut-off allows.",
+        "motion_factor": "The default of the fit.",
+        "delay": "The logs do not show a delay common to all joints.",
     }
     cutoff_hz: float | None = None
     order: int = 4
@@ -97,7 +98,11 @@ class Preparation:
                 Field(getattr(self, name), name, error=LogError).number(low=low, high=high)
 
     def for_rows(self, torques: bool, one_by_one: bool) -> Preparation:
-        """With what it leaves open as a fit wants it: to `torques`, and to rows that may be left out `one_by_one`."""
+        """Fill in the defaults of a fit.
+
+        Args:
+            torques, one_by_one: Whether the fit is to torques, and whether it can omit single rows.
+        """
         out = self.standing == "auto" and one_by_one
         factor = self.motion_factor or (MOTION_FACTOR if torques else 1.0)
         return replace(self, standing="leave_out" if out else self.standing, motion_factor=factor)
@@ -107,12 +112,18 @@ class Preparation:
 class Motion:
     """A gap-free piece of a log on a uniform clock.
 
-    q, dq and ddq are smooth; `tau` is as measured. `filter` acts on both sides of y = A θ; `keep` are the rows
-    that remain after trimming and decimation. `history` are signals that terms follow along the motion,
-    `(samples, signals)`, where somebody has filled them in; `history_key` says which (`Terms.history_key`). `standing`
-    `(samples, joints)` tells where a joint stands (None: nobody looked), and `fit_standing` whether its rows are fitted
-    to even so. `between` says how the torque runs between samples ("": nobody looked); where it is held or averaged,
-    the motion is that of half a sample later or earlier, so that it belongs to the torque beside it.
+    Attributes:
+        t: Times [s].
+        q, dq, ddq: Smooth positions, velocities and accelerations, shape (samples, joints).
+        tau: Measured torques [N m or N], shape (samples, joints).
+        filter: Filter for both sides of y = A θ.
+        keep: Rows that remain after trimming and decimation.
+        velocity: Source of the velocities.
+        history, history_key: Signals of terms with memory, shape (samples, signals), and their `Terms.history_key`.
+        standing: Whether a joint stands, shape (samples, joints); None if not determined.
+        fit_standing: Fit to the rows of standing joints as well.
+        between: Torque between samples; "" if not determined. If it is held or averaged, the motion is shifted by half
+            a sample to match the torque.
     """
 
     t: Array
@@ -135,12 +146,12 @@ class Motion:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether rows of some joint may be left out of a fit, because it stands."""
+        """Whether rows of a standing joint are omitted from a fit."""
         return not self.fit_standing and self.standing is not None and bool(self.standing.any())
 
     @property
     def long_enough(self) -> bool:
-        """Whether a few rows remain to fit to; shorter pieces can still be judged by."""
+        """Whether enough rows remain for a fit; shorter pieces can still be used for scores."""
         start, stop, step = self.keep.indices(len(self.t))
         return stop - start >= 4 * step
 
@@ -149,23 +160,13 @@ class Motion:
         return self.filter.period * (self.keep.step or 1)
 
     def with_torque(self, between: TorqueBetween) -> Motion:
-        """Put each torque beside the motion of the instant that it belongs to.
-
-        Args:
-            between: How the torque runs between samples; "auto": nothing is known, and nothing is shifted.
-        """
+        """Shift the motion to the time of the torques by their form `between` samples; "auto" shifts nothing."""
         if between == "auto":
             return self
         return replace(self.with_delay(lag_s(between, self.filter.period)), between=between)
 
     def with_delay(self, delay: float) -> Motion:
-        """Put each torque beside the motion that is earlier.
-
-        Whole samples are cut off, and the smooth motion is shifted by the rest; the torque is never interpolated.
-
-        Args:
-            delay: How far the torque lags behind the positions [s].
-        """
+        """Correct a `delay` of the torques [s]: cut whole samples and shift the smooth motion, never the torque."""
         h = self.filter.period
         late = round(delay / h)
         rest = delay - late * h
@@ -183,43 +184,44 @@ class Motion:
 
 
 def segments_of(log: Log) -> Sequence[tuple[int, int]]:
-    """The index ranges of `log` that are free of gaps."""
+    """Return the gap-free index ranges of `log`."""
     return log.segments or ((0, len(log)),)
 
 
 def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
-    """The cut-off (Hz) that `settings` give, or the rule's for these `logs`."""
+    """Return the stated cut-off, or that of the rule [Hz].
+
+    Args:
+        logs: Logs of one robot.
+        settings: Preparation, which may state a cut-off.
+    """
     pieces = [_uniform(log, start, stop) for log in map(without_repeats, logs) for start, stop in _stretches(log)]
     slowest = max(p.period for p in pieces)
     if settings.cutoff_hz is not None:
-        return LowPass(settings.cutoff_hz, slowest).cutoff_hz  # refuses what the sampling rate cannot bear
+        return LowPass(settings.cutoff_hz, slowest).cutoff_hz  # refuses a cut-off above half the sampling rate
     return float(cutoffs_of(_bands(pieces), slowest))
 
 
 def motion_frequency(logs: Sequence[Log]) -> float:
-    """Find the band of the motion [Hz]: the median over the longer pieces, in which a trend is a slow motion.
-
-    Args:
-        logs: Logs of one robot.
-    """
+    """Compute the band of the motion of `logs` [Hz]: median over the longer pieces; trends count as slow motions."""
     pieces = [_uniform(log, start, stop) for log in map(without_repeats, logs) for start, stop in _stretches(log)]
     return float(np.median(_bands(pieces, trends=True)))
 
 
 def _bands(pieces: Sequence[_Piece], trends: bool = False) -> list[float]:
-    longer = (pieces[k] for k in deciding([len(p.t) for p in pieces]))
+    longer = (pieces[k] for k in long_pieces([len(p.t) for p in pieces]))
     bands = [motion_band(p.q, p.period, trends=trends) for p in longer]
     if not bands or max(bands) == 0.0:
-        raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
+        raise LogError("No joint moves in the log; log a motion, or set the cut-off.")
     return bands
 
 
 def velocity_plan(logs: Sequence[Log], settings: Preparation) -> VelocityPlan:
-    """The source of every joint's velocity in some logs.
+    """Choose the source of every joint's velocity.
 
     Args:
-        logs: Logs that decide together.
-        settings: "measured" and "differentiated" hold for all joints; "auto" lets the logs choose joint by joint.
+        logs: Logs to decide by.
+        settings: "measured" and "differentiated" apply to all joints; with "auto" the logs decide per joint.
     """
     joints = logs[0].q.shape[1]
     if settings.velocity != "auto":
@@ -234,23 +236,23 @@ def velocity_plan(logs: Sequence[Log], settings: Preparation) -> VelocityPlan:
     return plan_velocity(pieces)
 
 
-def deciding(lengths: Sequence[int]) -> list[int]:
-    """Which of pieces of so many samples, `lengths`, choose the cut-off: a short one cannot tell a slow motion from a
-    trend."""
+def long_pieces(lengths: Sequence[int]) -> list[int]:
+    """Select the pieces that determine the cut-off by their `lengths` [samples]; short ones may show trends."""
     return [k for k, length in enumerate(lengths) if length >= max(32, max(lengths) // 2)]
 
 
 def cutoffs_of(bands: Sequence[float] | Array, period: float) -> Array:
-    """The cut-off (Hz) by the median of the `bands` (Hz) of some pieces, sampled every `period` (s); of many robots at
-    once where bands are `(pieces, robots)`."""
+    """Compute the cut-off [Hz] of the rule.
+
+    Args:
+        bands: Bands of the motion [Hz], shape (pieces,) or (pieces, robots).
+        period: Time between samples [s].
+    """
     return np.asarray(np.clip(CUTOFF_FACTOR * np.median(bands, axis=0), LOWEST_CUTOFF, 0.4 / period))
 
 
 def _stretches(log: Log) -> list[tuple[int, int]]:
-    """Segments of `log` joined where a straight line may bridge the gap, as far as the band of the motion goes.
-
-    A short piece makes any band look wide. The gap must be short beside the log, and not wider than the robot goes.
-    """
+    """Join segments across short, plausible gaps, only for the band of the motion: short pieces overestimate it."""
     first, *others = segments_of(log)
     out = [first]
     for start, stop in others:
@@ -266,26 +268,25 @@ def _stretches(log: Log) -> list[tuple[int, int]]:
     return out
 
 
-@renamed(cutoff="cutoff_hz")
 def prepare(
     log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = True, velocity: VelocityPlan | None = None
 ) -> Iterator[Motion]:
-    """The motions of a log; pieces too short for the filter are left out.
+    """Compute the motions of a log; pieces that are too short for the filter are omitted.
 
     Args:
-        log: with torques.
-        settings: how signals are made ready.
-        cutoff_hz: of the low-pass, Hz.
-        to_fit: leave out pieces of which too few rows remain to be fitted to; they can still be judged by.
-        velocity: The source of every joint's velocity; None: chosen by this log as the settings say.
+        log: Log with torques.
+        settings: Settings of the preparation.
+        cutoff_hz: Cut-off of the low-pass [Hz].
+        to_fit: Omit pieces with too few rows for a fit, which could still be used for scores.
+        velocity: Source of every joint's velocity; None: chosen by this log and the settings.
     """
     if log.tau is None:
-        raise LogError("The log has no torque; identification needs it (or a current with its constants).")
+        raise LogError("The log has no torque; identification needs torques, or currents with torque_constants.")
     log = without_repeats(log)
     plan = velocity or velocity_plan([log], settings)
     for start, stop in segments_of(log):
         piece = _uniform(log, start, stop)
-        low_pass, keep = _kept(len(piece.t), piece.period, settings, cutoff_hz)
+        low_pass, keep = _rows_to_keep(len(piece.t), piece.period, settings, cutoff_hz)
         delay = settings.delay or 0.0
         lost = abs(round(delay / piece.period))
         if keep.stop - keep.start - lost < max(8, 4 * keep.step if to_fit else 0):
@@ -294,17 +295,17 @@ def prepare(
         yield motion.with_torque(settings.torque_between)
 
 
-def _kept(samples: int, period: float, settings: Preparation, cutoff_hz: float) -> tuple[LowPass, slice]:
-    """The filter of both sides of y = A θ, and the rows that remain of so many samples."""
+def _rows_to_keep(samples: int, period: float, settings: Preparation, cutoff_hz: float) -> tuple[LowPass, slice]:
+    """Return the filter of both sides of y = A θ, and the rows that remain after trimming and decimation."""
     low_pass = LowPass(min(cutoff_hz, 0.45 / period), period, settings.order)
     trim = max(low_pass.memory // 3 if settings.trim is None else round(settings.trim / period), 1)
-    # Rows closer than a fifth of the cut-off's period say nothing new: the filter has made them alike.
+    # Rows closer than a fifth of the cut-off's period are redundant after the filter.
     step = settings.decimation or max(1, int(0.2 / (low_pass.cutoff_hz * period)))
     return low_pass, slice(trim, samples - trim, step)
 
 
 def _smoothing(low_pass: LowPass, settings: Preparation) -> LowPass:
-    """The filter of the motion beside that of the equations."""
+    """Return the filter of the motion."""
     h = low_pass.period
     return LowPass(min((settings.motion_factor or 1.0) * low_pass.cutoff_hz, 0.45 / h), h, settings.order)
 
@@ -312,24 +313,23 @@ def _smoothing(low_pass: LowPass, settings: Preparation) -> LowPass:
 def prepare_together(
     like: Motion, q: Array, tau: Array, settings: Preparation, cutoff_hz: float
 ) -> tuple[Motion, NDArray[np.bool_]]:
-    """One motion of many robots, and where they hardly move: as `prepare` makes it of each robot's log alone.
+    """Prepare one motion of many robots as `prepare` does for each; also return where they hardly move.
 
     Args:
-        like: that of one of them, whose velocities were differentiated; its clock is that of all.
-        q: measured positions (rad, m), `(samples, joints, robots)`; they may lie on a GPU.
-        tau: measured torques, beside them.
-        settings: how signals are made ready.
-        cutoff_hz: of the low-pass, Hz.
+        like: Motion of one of them with differentiated velocities; its clock is that of all.
+        q: Measured positions [rad or m], shape (samples, joints, robots), possibly on a GPU.
+        tau: Measured torques [N m or N], of the same shape.
+        settings: Settings of the preparation.
+        cutoff_hz: Cut-off of the low-pass [Hz].
     """
     h = like.filter.period
-    low_pass, keep = _kept(len(q), h, settings, cutoff_hz)
+    low_pass, keep = _rows_to_keep(len(q), h, settings, cutoff_hz)
     smooth = _smoothing(low_pass, settings)
     x = smooth(q)
     dq = smooth(derivative(x, h, settings.derivative))
     ddq = smooth(derivative(dq, h, settings.derivative))
     slow = hardly_moving(x, dq, velocity_noise(q, smooth, False), low_pass)
-    made = replace(like, q=x, dq=dq, ddq=ddq, tau=tau, filter=low_pass, keep=keep, standing=None)
-    return made, slow
+    return replace(like, q=x, dq=dq, ddq=ddq, tau=tau, filter=low_pass, keep=keep, standing=None), slow
 
 
 def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice, plan: VelocityPlan) -> Motion:
@@ -337,7 +337,7 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     q, measured = _together(smooth, piece.q, piece.dq if any(plan.measured) else None)
     if measured is None and any(plan.measured):
         raise LogError("The log has no velocity; differentiate positions (in Python: velocity='differentiated').")
-    # Differentiation raises what noise is left, so the filter acts once more after it.
+    # Differentiation amplifies the remaining noise, so the filter is applied again.
     if measured is not None and all(plan.measured):
         dq = plan.merge(measured, measured, h)
     else:
@@ -353,7 +353,7 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
 
 
 def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Array | None]:
-    """Both through the filter, in one go."""
+    """Filter both signals at once."""
     if dq is None:
         return low_pass(q), None
     smooth = low_pass.of(lambda start, stop: np.hstack([q[start:stop], dq[start:stop]]), len(q), slice(None))
@@ -362,7 +362,7 @@ def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Arr
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A gap-free piece, resampled to its mean period where the clock jitters."""
+    """A gap-free piece, resampled to a uniform clock if its clock jitters."""
 
     t: Array
     q: Array
@@ -372,10 +372,10 @@ class _Piece:
 
 
 def _period(t: Array) -> float:
-    """Of the uniform clock for stamps `t` (s): the median step, unless steps of two lengths take turns."""
+    """Return the period of the uniform clock: the median step, or the mean if two lengths of steps alternate."""
     steps = np.diff(t)
     median = float(np.median(steps))
-    # Where repeated rows were left out, the stamps are those of a slower clock, rounded to the ticks of a faster one.
+    # Without repeated rows, the stamps are those of a slower clock, rounded to the ticks of a faster one.
     ordinary = float(np.mean(np.sort(steps)[: max(1, int(0.99 * len(steps)))]))
     return ordinary if ordinary > _UNEVEN * median else median
 

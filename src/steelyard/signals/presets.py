@@ -1,4 +1,4 @@
-"""`PRESETS`: what the common recorders write, by the names that their makers publish."""
+"""`PRESETS`: columns of common recorders, by the names that their makers publish."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from steelyard.errors import LogError
 from steelyard.ground.registry import Registry
-from steelyard.signals._layout import spelled_out
+from steelyard.signals._layout import expand_pattern
 from steelyard.signals.mapping import LogMapping
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What a recorder writes.
+    """The columns of a recorder.
 
     Attributes:
-        recorder: its name, for people.
-        source: where its maker says so.
-        columns: by signal ("time", "position", …), the patterns its columns may follow, the likeliest first: `{}` is
-            the joint's number from 1, `{0}` from 0, `{joint}` its name.
-        units: by signal, where they are not SI.
-        note: what the maker leaves open.
+        recorder: Name of the recorder.
+        source: Documentation of its maker.
+        columns: Possible patterns of the columns by signal ("time", "position", …), the most likely first: `{}` is the
+            joint's number from 1, `{0}` from 0, `{joint}` its name.
+        units: Units by signal, if they are not SI.
+        note: Remark for the user.
     """
 
     recorder: str
@@ -31,20 +31,30 @@ class Preset:
     units: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
-    def found(self, names: Sequence[str], joints: Sequence[str]) -> dict[str, str | tuple[str, ...]]:
-        """By signal, which of the columns `names` of a file are those of the `joints`."""
+    def find(self, names: Sequence[str], joints: Sequence[str]) -> dict[str, str | tuple[str, ...]]:
+        """Find the columns of each signal in a file.
+
+        Args:
+            names: Columns of the file.
+            joints: Names of the joints.
+        """
         known, out = set(names), dict[str, str | tuple[str, ...]]()
         for signal, patterns in self.columns.items():
             for pattern in patterns:
-                columns = (pattern,) if signal == "time" else spelled_out(pattern, joints)
+                columns = (pattern,) if signal == "time" else expand_pattern(pattern, joints)
                 if known.issuperset(columns):
                     out[signal] = pattern if signal == "time" else columns
                     break
         return out
 
     def fits(self, names: Sequence[str], joints: Sequence[str]) -> bool:
-        """Whether a file with the columns `names` looks like one of this recorder's, of a robot with such `joints`."""
-        return "position" in self.found(names, joints)
+        """Whether a file has the position columns of this recorder.
+
+        Args:
+            names: Columns of the file.
+            joints: Names of the joints.
+        """
+        return "position" in self.find(names, joints)
 
 
 PRESETS: Registry[Preset] = Registry("preset", ("steelyard.signals.presets",))
@@ -115,7 +125,7 @@ PRESETS.register("doosan")(
             "temperature": ("joint_temperature{}", "joint_temperature[{0}]", "joint_temperature_{0}"),
         },
         {"position": "deg", "velocity": "deg/s"},
-        note="actual_joint_torque is that of the joints' sensors; actual_motor_torque that of the motors.",
+        note="actual_joint_torque is from the joint sensors, actual_motor_torque from the motors.",
     )
 )
 PRESETS.register("kinova")(
@@ -130,7 +140,7 @@ PRESETS.register("kinova")(
             "current": ("actuators[{0}].current_motor", "actuators.{0}.current_motor", "actuators_{0}_current_motor"),
         },
         {"position": "deg", "velocity": "deg/s"},
-        note="Positions go round at 360 degrees: unwrap them before you log.",
+        note="Positions wrap at 360 degrees: unwrap them before logging.",
     )
 )
 PRESETS.register("ros2-control")(
@@ -143,7 +153,7 @@ PRESETS.register("ros2-control")(
             "velocity": ("velocity/{joint}", "/joint_states/{joint}/velocity", "joint_states/{joint}/velocity"),
             "torque": ("effort/{joint}", "/joint_states/{joint}/effort", "joint_states/{joint}/effort"),
         },
-        note="Effort is what the driver puts there: N m, or currents, or nothing.",
+        note="The driver decides the meaning of effort: N m, or currents, or nothing.",
     )
 )
 PRESETS.register("lerobot")(
@@ -157,29 +167,29 @@ PRESETS.register("lerobot")(
             "torque": ("observation.effort/{joint}", "observation.effort{}", "observation.state/{joint}.torque"),
             "current": ("observation.current/{joint}", "observation.current{}"),
         },
-        note="Positions are in degrees or in per cent of the range, as the robot was set up: state units.position.",
+        note="Positions are in degrees or in percent of the range, as configured: state units.position.",
     )
 )
 
 
 def with_preset(mapping: LogMapping, names: Sequence[str], joints: Sequence[str]) -> LogMapping:
-    """`mapping` with what its preset says of the columns `names` and what it does not say itself.
+    """Complete a mapping by the columns and units of its preset.
 
     Args:
-        mapping: which may name a preset.
-        names: of the file's columns.
-        joints: of the robot, or of the file, in the order of the columns.
+        mapping: Mapping, with or without a preset.
+        names: Columns of the file.
+        joints: Joints of the robot, or of the file in the order of the columns.
     """
     if mapping.preset is None:
         return mapping
     preset = PRESETS[mapping.preset]
-    wanted = mapping.joints or tuple(joints)
-    found = preset.found(names, wanted)
+    used = mapping.joints or tuple(joints)
+    found = preset.find(names, used)
     if "position" not in found and mapping.position is None:
-        first = spelled_out(preset.columns["position"][0], wanted)
+        first = expand_pattern(preset.columns["position"][0], used)
         raise LogError(
-            f"{mapping.source}: preset: '{mapping.preset}' expects columns such as '{first[0]}', of which there are "
-            f"not {len(wanted)}; leave the preset out, or name the columns."
+            f"{mapping.source}: preset: '{mapping.preset}' expects {len(used)} columns such as '{first[0]}', which are "
+            "not in the log; remove the preset, or name the columns."
         )
     known = {entry.name for entry in fields(LogMapping)}
     more: dict[str, Any] = {
@@ -187,6 +197,6 @@ def with_preset(mapping: LogMapping, names: Sequence[str], joints: Sequence[str]
     }
     if mapping.rate is not None:
         more.pop("time", None)
-    if mapping.torque or mapping.current:  # somebody said where the torque comes from
+    if mapping.torque or mapping.current:  # the mapping states the source of the torque
         more = {key: value for key, value in more.items() if key not in ("torque", "current")}
     return replace(mapping, units={**{k: (u,) for k, u in preset.units.items()}, **mapping.units}, **more)

@@ -1,4 +1,4 @@
-"""`read_log`: a log of a robot from any file that holds one, whole or in pieces."""
+"""`read_log`: reads a log of a robot from a file of any format, whole or in pieces."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.remote import RemoteFile, any_path
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals._clock import Clock, mend_clock
+from steelyard.signals._clock import Clock, repair_clock
 from steelyard.signals._convert import joint_signals, seconds, side_by_side
 from steelyard.signals._layout import Layout, find_layout
-from steelyard.signals.held import reader_of
+from steelyard.signals.in_memory import memory_reader
+from steelyard.signals.load import load_log, with_path
 from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.presets import with_preset
 from steelyard.signals.repeats import without_repeats
-from steelyard.signals.saved import load_log, placed
 from steelyard.signals.table import (
     ColumnValues,
     LogReader,
@@ -35,13 +35,13 @@ from steelyard.signals.table import (
     open_reader,
 )
 
-# A robot is sampled neither once in ten seconds nor every hundred nanoseconds; such a clock is in another unit.
+# Longest and shortest plausible sampling period [s]; a clock beyond these is in another unit.
 SLOWEST, FASTEST = 10.0, 1e-7
 
 __all__ = ["load_log", "log_chunks", "read_log"]
 
 AnyFile = str | os.PathLike[str] | RemoteFile | LogReader | Any
-RowRange = tuple[int, int | None]  # a window that may be open to the end
+RowRange = tuple[int, int | None]  # first and last row; None: to the end
 AnyMapping = LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
@@ -52,24 +52,22 @@ def read_log(
     rows: RowRange | None = None,
     start_time: float | int | None = None,
 ) -> Log:
-    """The log of a robot's motion: SI units, joint side, joints in the robot's order, one clock.
+    """Read a log of a robot's motion: SI units, joint side, joints in the robot's order, one clock.
+
+    `meta` of the log has its source (`source`, `rows`, `mapping`, `start_time`), statements about the robot for the
+    caller to apply (`gravity`, `torque_used`), and the meaning of tau (`torque_kind`: "torque", "current" if it is in A
+    because constants are missing, or "none"). `findings` report repairs and oddities.
 
     Args:
-        path: a file of any format in `steelyard.signals.table.READERS`: .csv, .parquet, .npz, .mcap, rosbag2, …;
-            or the URL of one, such as s3://bucket/run.parquet;
-            or its reader, if it is open already; or a frame (pandas, polars, xarray, Arrow) or a dict of arrays.
-        robot: whose log it is, as `load_robot` takes it; the log may hold more joints, which are ignored, not fewer.
-        mapping: what the columns mean: a TOML, JSON or YAML file, the same as a dict, or a `LogMapping`. What it
-            leaves open is recognised by name.
-        rows: first and last row to read, from 1 (None for the last: to the end); default: the mapping's window, else
-            all.
-        start_time: what the file's clock shows at t = 0, in the file's unit; default: what it shows in the first of
-            these rows, where it counts from some distant day, else zero.
-
-    `meta` says where the log comes from (`source`, `rows`, `mapping`, `start_time` of the file's clock at t = 0 in the
-    file's unit), what the owner said about the robot (`gravity`, `torque_used`, for the caller to apply) and what tau
-    is (`torque_kind`: "torque", "current" if it is in A for want of constants, or "none"). `findings` tell what was
-    mended or looks odd.
+        path: A file of any format in `steelyard.signals.table.READERS` (.csv, .parquet, .npz, .mcap, rosbag2, …), the
+            URL of one (s3://bucket/run.parquet), an open reader, a frame (pandas, polars, xarray, Arrow), or a dict
+            of arrays.
+        robot: Robot, as `load_robot` takes it. The log must have all of its joints; others are ignored.
+        mapping: Meaning of the columns: a TOML, JSON or YAML file, a dict, or a `LogMapping`. Other columns are
+            recognised by name.
+        rows: First and last row to read, from 1 (None: to the end); default: the mapping's window, else all.
+        start_time: The file's clock at t = 0, in the file's unit; default: that of the first row if it counts from a
+            distant date, else zero.
     """
     return next(_logs(path, as_robot(robot), as_mapping(mapping), rows, start_time))
 
@@ -83,24 +81,25 @@ def log_chunks(
     rows: RowRange | None = None,
     start_time: float | int | None = None,
 ) -> Iterator[Log]:
-    """The log in pieces, of which little more than one is held, whatever the file's size.
+    """Read a log in pieces, with little more than one in memory.
 
-    Each log's meta says which rows of the file it holds (`rows`, from 1, overlap included), which of its samples are
-    its own (`core`, half-open) and whether it is the `last`; what is their own is, one after the other, the whole log.
-    Every piece's clock is mended by itself: rows are not sorted from one piece to another, and times after a reset go
-    on only within the piece.
+    The meta data of a piece has its `rows` of the file (from 1, with overlap), its samples without overlap (`core`,
+    half-open), which together are the whole log, and whether it is the `last`. The clock of each piece is repaired
+    separately: rows are not sorted across pieces, and times after a reset continue only within the piece.
 
     Args:
-        path: the file, as in `read_log`.
-        robot: whose log it is, as in `read_log`.
-        mapping: what the columns mean, as in `read_log`.
-        size: rows of a piece; the last has up to half as many more.
-        overlap: further rows on either side of a piece, which it shares with its neighbours.
-        rows: first and last row, from 1, as in `read_log`.
-        start_time: as in `read_log`.
+        path: As in `read_log`.
+        robot: As in `read_log`.
+        mapping: As in `read_log`.
+        size: Rows of a piece; the last one has up to half as many more.
+        overlap: Rows on either side of a piece that it shares with its neighbours.
+        rows: As in `read_log`.
+        start_time: As in `read_log`.
     """
     if size < 100 or not 0 <= overlap <= size:
-        raise LogError(f"Chunks need a size of at least 100 and an overlap of 0 to the size, not {size} and {overlap}.")
+        raise LogError(
+            f"The size of pieces must be at least 100 and the overlap from 0 to the size, not {size} and {overlap}."
+        )
     yield from _logs(path, robot, as_mapping(mapping), rows, start_time, size, overlap)
 
 
@@ -113,9 +112,9 @@ def _logs(
     size: int | None = None,
     overlap: int = 0,
 ) -> Iterator[Log]:
-    """The one road from a file to logs: the whole as one, or pieces of `size` rows."""
+    """Read a file as one log, or in pieces of `size` rows."""
     if not isinstance(path, str | os.PathLike | RemoteFile | LogReader):
-        path = reader_of(path)
+        path = memory_reader(path)
     source = path.path if isinstance(path, LogReader) else any_path(path)
     try:
         reader = path if isinstance(path, LogReader) else open_reader(path, mapping.part)
@@ -125,40 +124,40 @@ def _logs(
         blocks = _windowed(reader, layout.names, start, stop)
         for first, some, own, last in _pieces(blocks, None if stop is None else stop - start, size, overlap):
             table, own = _usable_rows(reader.table(layout.names, some, start + first), layout, mapping, own)
-            del some  # or it would live on beside the signals made of it
+            del some  # frees its memory before the signals are computed
             t, origin = _clock_times(table, layout, mapping, origin)
             log = _assemble(table, layout, robot, mapping, t, origin, None if size is None else (own, last))
             del table, t
             yield log
             del log
     except (LogError, ShapeError) as error:
-        raise placed(error, source, mapping.source) from None
+        raise with_path(error, source, mapping.source) from None
 
 
 def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int | None) -> Iterator[TableBlock]:
-    """The rows start to stop; a file that ends before is an error."""
-    seen = start
+    """Yield the rows from start to stop; a shorter file is an error."""
+    count = start
     for block in first_rows(reader.blocks(names, start), None if stop is None else stop - start):
         yield block
-        seen += block_length(block)
-    if stop is not None and seen < stop:
+        count += block_length(block)
+    if stop is not None and count < stop:
         _row_range((start + 1, stop), count_rows(reader.path, topic=reader.topic))
 
 
 def _pieces(
     blocks: Iterable[TableBlock], total: int | None, size: int | None, overlap: int
 ) -> Iterator[tuple[int, tuple[TableBlock, ...], tuple[int, int], bool]]:
-    """Rows shared out: each piece's first row (from 0), its blocks, which rows in it are its own, whether it is last.
+    """Divide rows into pieces; yield first row (from 0), blocks, range without overlap, and whether it is the last.
 
-    A remainder of less than half a piece belongs to the last. Where the `total` number of rows is not known, that is
-    seen by reading half a piece ahead.
+    The last piece includes a remainder of up to half a piece. If the `total` number of rows is unknown, half a piece
+    is read ahead.
     """
     if size is None:
         whole = tuple(blocks)
         yield 0, whole, (0, sum(block_length(block) for block in whole)), True
         return
-    stream, held = iter(blocks), list[TableBlock]()
-    core, low, high = 0, 0, 0  # where this piece begins; from where to where rows are held
+    stream, buffer = iter(blocks), list[TableBlock]()
+    core, low, high = 0, 0, 0  # beginning of this piece, and range of rows in the buffer
     while total is None or core < total:
         ahead = size + max(overlap, size // 2 + 1 if total is None else 0)
         wanted = total if total is not None and is_last(total - core, size) else core + ahead
@@ -167,25 +166,30 @@ def _pieces(
             if block is None:
                 total = high
                 break
-            held.append(block)
+            buffer.append(block)
             high += block_length(block)
         end = total if total is not None and is_last(total - core, size) else core + size
         first, last = max(0, core - overlap), min(high, end + overlap)
-        piece = first, tuple(cut_blocks(held, first - low, last - low)), (core - first, end - first), end == total
+        piece = first, tuple(cut_blocks(buffer, first - low, last - low)), (core - first, end - first), end == total
         core = end
-        while held and low + block_length(held[0]) <= core - overlap:
-            low += block_length(held.pop(0))
+        while buffer and low + block_length(buffer[0]) <= core - overlap:
+            low += block_length(buffer.pop(0))
         yield piece
         del piece
 
 
 def is_last(rows: int, size: int) -> bool:
-    """Whether so many remaining `rows` make one piece, where pieces have `size` rows: the last has up to half more."""
+    """Whether the remaining rows form the last piece, which may have up to half more.
+
+    Args:
+        rows: Number of remaining rows.
+        size: Rows of a piece.
+    """
     return rows <= 1.5 * size
 
 
 def _row_range(window: RowRange | None, count: int | None) -> tuple[int, int | None]:
-    """The half-open range, from 0, of a window of rows from 1; None where the end is not known."""
+    """Convert a window of rows from 1 to a half-open range from 0; None for an unknown end."""
     if window is None:
         return 0, count
     first, last = window
@@ -201,15 +205,15 @@ def _row_range(window: RowRange | None, count: int | None) -> tuple[int, int | N
 def _usable_rows(
     table: Table, layout: Layout, mapping: LogMapping, own: tuple[int, int]
 ) -> tuple[Table, tuple[int, int]]:
-    """The rows that concern this robot and, if the mapping says so, lack nothing; which of them are a piece's own."""
-    left_out = np.zeros(len(table), dtype=bool)
+    """Omit rows without signals of this robot and, if the mapping states it, with NaN; adjust the range `own`."""
+    omitted = np.zeros(len(table), dtype=bool)
     motion = [name for names in layout.columns.values() for name in names]
     if table.sparse:
         absent = np.all([_missing(table.column(name)) for name in motion], axis=0)
         if absent.any():
             others = int(absent.sum())
-            finding = Finding("remark", "note", f"{others} rows concern other things; left out.", count=others)
-            left_out[:] = absent
+            finding = Finding("remark", "note", f"{others} rows have no signal of the robot; left out.", count=others)
+            omitted[:] = absent
             table = table.without(absent, finding)
     if mapping.nan_rows == "drop":
         used = [*motion, *([layout.time] if layout.time else [])]
@@ -217,16 +221,16 @@ def _usable_rows(
         holes = np.any([_missing(table.column(name)) for name in used], axis=0)
         if holes.any():
             count, row = int(holes.sum()), int(table.row_numbers[int(np.argmax(holes))])
-            message = f"{count} rows hold NaN or an empty cell, the first is row {row}; left out, as nan_rows says."
+            message = f"{count} rows have NaN or an empty cell, the first is row {row}; left out because of nan_rows."
             severity: Severity = "warning" if count > 0.01 * len(holes) else "note"
-            left_out[~left_out] |= holes
+            omitted[~omitted] |= holes
             table = table.without(holes, Finding("nan_rows", severity, message, count=count, row=row))
-    first, last = (row - int(np.count_nonzero(left_out[:row])) for row in own)
+    first, last = (row - int(np.count_nonzero(omitted[:row])) for row in own)
     return table, (first, last)
 
 
 def _missing(column: ColumnValues) -> NDArray[np.bool_]:
-    """Where a column has no finite number; text that may be one is not looked at here."""
+    """Return where a column lacks a finite number; text is not examined."""
     if column.dtype.kind == "f":
         return ~np.isfinite(column)
     if column.dtype.kind == "M":
@@ -239,11 +243,11 @@ def _missing(column: ColumnValues) -> NDArray[np.bool_]:
 def _clock_times(
     table: Table, layout: Layout, mapping: LogMapping, origin: float | int | None = None
 ) -> tuple[Array, float | int]:
-    """Time of every row, s, and the file's clock at zero."""
+    """Compute the time of every row [s], and the file's clock at zero."""
     if layout.time is not None:
         return seconds(table, layout.time, mapping, origin)
     if mapping.rate is None:
-        raise LogError("there is neither a time column nor a rate.")
+        raise LogError("the mapping states neither a time column nor a rate.")
     return (np.asarray(table.row_numbers) - 1) / mapping.rate, 0
 
 
@@ -256,12 +260,11 @@ def _assemble(
     origin: float | int,
     piece: tuple[tuple[int, int], bool] | None = None,
 ) -> Log:
-    """The log of a table whose columns are known: mended clock, signals, findings.
+    """Build the log of a table: repaired clock, signals, findings.
 
-    Of a `piece`: which rows of the table are its own, the others being overlap (`meta["core"]` then tells which
-    samples), and whether it is the last.
+    For a `piece`: range of its rows without overlap (`meta["core"]` has the samples), and whether it is the last.
     """
-    clock = mend_clock(t, numbers=table.row_numbers, gap=mapping.gap)
+    clock = repair_clock(t, numbers=table.row_numbers, gap=mapping.gap)
     if not FASTEST <= clock.period <= SLOWEST:
         raise LogError(
             f'the clock steps by {clock.period:g} s; state the unit of the time in the mapping, e.g. units.time = "ns".'
@@ -275,7 +278,7 @@ def _assemble(
     meta = _meta(table, layout, robot, mapping, clock, origin)
     if piece is not None:
         own, meta["last"] = piece
-        # Counted, not looked up: neighbouring chunks then share the samples exactly, even where rows were sorted.
+        # Counting, even where rows were sorted, makes the cores of neighbouring pieces consecutive.
         meta["core"] = [int(np.count_nonzero(clock.order < row)) for row in own]
     findings += _odd_torques(signals.get("tau"), robot)
     log = Log(
@@ -292,7 +295,7 @@ def _assemble(
 
 
 def _channels(table: Table, layout: Layout, mapping: LogMapping) -> dict[str, Array]:
-    """Signals beside the motion. One that nobody asked for, recognised by its name, may have holes: it is left out."""
+    """Read further signals; one that was only recognised by its name and has gaps is omitted."""
     out: dict[str, Array] = {}
     for name, columns in layout.channels.items():
         try:

@@ -1,4 +1,4 @@
-"""Recognise what columns mean by their names, for the layouts that most logs have."""
+"""Recognises columns by their names, for common layouts of logs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from steelyard.errors import LogError
 
-# Earlier names win where a file has several. Capitals do not matter.
+# Earlier names have priority. Case is ignored.
 SIGNAL_WORDS = {
     "time": ("t", "time", "timestamp", "stamp", "time_s", "t_s", "seconds", "__time"),
     "position": (
@@ -42,31 +42,31 @@ SIGNAL_WORDS = {
     "temperature": ("temperature", "temp", "joint_temperature", "motor_temperature"),
     "current": ("i", "current", "cur", "currents", "motor_current", "joint_current", "actual_current"),
 }
-# Of a force–torque sensor: three forces, three torques.
+# Columns of a force–torque sensor: three forces, three torques.
 WRENCHES = (
     ("fx", "fy", "fz", "tx", "ty", "tz"),
     ("fx", "fy", "fz", "mx", "my", "mz"),
     ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z"),
-    # Numbered from one, as this program writes channels, or from zero, as arrays elsewhere.
+    # Numbered from one, as in files of this program, or from zero.
     *(tuple(f"wrench{gap}{first + k}" for k in range(6)) for gap in ("", "_") for first in (1, 0)),
     *(tuple(f"wrench_{axis}" for axis in axes.split()) for axes in ("fx fy fz tx ty tz", "fx fy fz mx my mz")),
 )
 _GAP = r"[ _./:-]?"
 _PATTERNS = ("{word}/{joint}", "{joint}/{word}")
-# Paths whose columns are what the robot was told to do, not what it did.
+# Paths of commanded signals.
 _COMMANDS = re.compile(r"action|command|cmd|desired|target|reference|setpoint|goal", re.IGNORECASE)
 
 
 def recognise_time(names: Sequence[str]) -> str | None:
-    """The column among `names` that holds the time."""
+    """Return the column of the time among `names`, or None."""
     lower = {name.lower(): name for name in reversed(names)}
-    found = next((lower[name] for name in SIGNAL_WORDS["time"] if name in lower), None)
-    behind = [name for name in names if re.split(r"[/.:]", name)[-1].lower() in SIGNAL_WORDS["time"]]
-    return behind[0] if found is None and len(behind) == 1 else found
+    exact = next((lower[name] for name in SIGNAL_WORDS["time"] if name in lower), None)
+    after_path = [name for name in names if re.split(r"[/.:]", name)[-1].lower() in SIGNAL_WORDS["time"]]
+    return after_path[0] if exact is None and len(after_path) == 1 else exact
 
 
 def recognise_wrench(names: Sequence[str]) -> tuple[str, ...]:
-    """The six columns among `names` of a force–torque sensor, or none."""
+    """Return the six columns of a force–torque sensor among `names`, or none."""
     lower = {_plain(name): name for name in reversed(names)}
     return next((tuple(lower[n] for n in six) for six in WRENCHES if all(n in lower for n in six)), ())
 
@@ -74,31 +74,34 @@ def recognise_wrench(names: Sequence[str]) -> tuple[str, ...]:
 def recognise_named(
     signal: str, names: Sequence[str], joints: Sequence[str], prefixes: Sequence[str] = ()
 ) -> tuple[str, ...] | None:
-    """The columns of a signal that carry the joints' names, in the order of the joints; None if there are none.
+    """Find the columns of a signal by the names of the joints; None if there are none.
 
-    Before the names of all of them one and the same path may stand ("/joint_states/elbow/position"). Some joints found
-    and others not is an error.
+    All of them may have the same path as prefix ("/joint_states/elbow/position").
 
     Args:
         signal: "position", …
-        names: of the file's columns.
-        joints: as the robot calls them.
-        prefixes: what else may stand before the joints' names, in the file or in the robot.
+        names: Columns of the file.
+        joints: Joint names of the robot.
+        prefixes: Prefixes of joint names that only the file or only the robot has.
+
+    Raises:
+        LogError: If the columns of some joints are missing.
     """
     lower = {_plain(name): name for name in reversed(names)}
     for word in SIGNAL_WORDS[signal]:
         for spelled in spellings(joints, prefixes):
             for pattern in _PATTERNS:
-                found = [lower.get(_plain(pattern.format(word=word, joint=joint))) for joint in spelled]
-                there = [name for name in found if name is not None]
-                if len(there) == len(joints):
-                    return tuple(there)
-                # A joint called "1" is a number, and numbers are counted elsewhere.
-                missing = [joint for joint, name in zip(spelled, found, strict=True) if name is None]
-                if there and not any(joint.isdigit() for joint in joints):
+                matches = [lower.get(_plain(pattern.format(word=word, joint=joint))) for joint in spelled]
+                present = [name for name in matches if name is not None]
+                if len(present) == len(joints):
+                    return tuple(present)
+                # Joint names that are numbers are handled by `recognise_numbered`.
+                missing = [joint for joint, name in zip(spelled, matches, strict=True) if name is None]
+                if present and not any(joint.isdigit() for joint in joints):
+                    expected = present[0].replace(_other(spelled, missing), missing[0])
                     raise LogError(
-                        f"no {signal} column for joint {_quoted(missing)}; there is '{there[0]}', so a column such as "
-                        f"'{there[0].replace(_other(spelled, missing), missing[0])}' is expected."
+                        f"no {signal} column for joint {_quoted(missing)}; there is '{present[0]}', so a column such "
+                        f"as '{expected}' is expected."
                     )
     return _behind_a_path(signal, names, prefixes, lambda rests: _all_named(signal, rests, joints, prefixes))
 
@@ -119,13 +122,13 @@ def _all_named(
 def recognise_numbered(
     signal: str, names: Sequence[str], joints: Sequence[str], prefixes: Sequence[str] = ()
 ) -> tuple[str, ...] | None:
-    """The columns of a signal that are numbered from 0 or 1, one per joint; None if there are none.
+    """Find the columns of a signal with numbers from 0 or 1, one per joint; None if there are none.
 
     Args:
         signal: "position", …
-        names: of the file's columns.
-        joints: which of them there are.
-        prefixes: what may stand before the columns' names.
+        names: Columns of the file.
+        joints: Names of the joints.
+        prefixes: Prefixes of column names.
     """
     found = _numbered(signal, names, joints)
     if found is None and prefixes:
@@ -156,9 +159,9 @@ def _behind_a_path(
     prefixes: Sequence[str],
     recognise: Callable[[Sequence[str]], tuple[str, ...] | None],
 ) -> tuple[str, ...] | None:
-    """What is recognised of columns that begin with the same path: one of the `prefixes`, if any is, else any one.
+    """Recognise columns with a common path: one of the `prefixes` if possible, else any.
 
-    Commands count only where nothing else is there.
+    Commanded signals only count without alternatives.
     """
     paths: dict[str, dict[str, str]] = {}
     for name in names:
@@ -168,14 +171,14 @@ def _behind_a_path(
     odd: list[LogError] = []
     for path, rests in paths.items():
         try:
-            if some := recognise(list(rests)):
-                found[path] = tuple(rests[rest] for rest in some)
+            if matches := recognise(list(rests)):
+                found[path] = tuple(rests[rest] for rest in matches)
         except LogError as error:
             odd.append(error)
     if not found and len(odd) == 1:
         raise odd[0]
-    found = {path: some for path, some in found.items() if path in prefixes} or found
-    found = {path: some for path, some in found.items() if not _COMMANDS.search(path)} or found
+    found = {path: columns for path, columns in found.items() if path in prefixes} or found
+    found = {path: columns for path, columns in found.items() if not _COMMANDS.search(path)} or found
     if len(set(found.values())) > 1:
         raise LogError(
             f"several groups of columns may be the {signal}: {', '.join(list(found)[:6])}; choose one with the "
@@ -185,7 +188,12 @@ def _behind_a_path(
 
 
 def spellings(joints: Sequence[str], prefixes: Sequence[str]) -> Iterator[list[str]]:
-    """How a file may call the `joints`: as they are, with one of the `prefixes` before them, or without it."""
+    """Yield possible joint names in a file: unchanged, with a prefix, or without it.
+
+    Args:
+        joints: Names of the joints.
+        prefixes: Prefixes.
+    """
     yield list(joints)
     for prefix in prefixes:
         yield [prefix + joint for joint in joints]
@@ -194,7 +202,13 @@ def spellings(joints: Sequence[str], prefixes: Sequence[str]) -> Iterator[list[s
 
 
 def same_joint(one: str, other: str, prefixes: Sequence[str]) -> bool:
-    """Whether `one` and `other` name the same joint, but for one of the `prefixes` before either."""
+    """Whether two names mean the same joint, up to a prefix.
+
+    Args:
+        one: Name of a joint.
+        other: Name of a joint.
+        prefixes: Prefixes that either name may have.
+    """
     return one == other or any(prefix + one == other or one == prefix + other for prefix in prefixes)
 
 

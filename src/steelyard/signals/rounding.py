@@ -1,4 +1,4 @@
-"""Positions are whole ticks of an encoder: how large a tick is, and what its rounding makes of accelerations."""
+"""Quantisation of positions by encoders: the size of a tick, and its effect on velocities and accelerations."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.filters import LowPass, derivative
 from steelyard.signals.log import Log
 
-# Rows that the ticks are looked for in; more would not make them plainer.
+# Number of rows to examine.
 _MOST = 50_000
-# Positions are ticks if all but one in a hundred stand this near to a multiple of the smallest step, in steps.
+# Positions are quantised if this share is this near to a multiple of the smallest step [steps].
 _NEAR, _SHARE = 0.05, 0.99
-# Ticks finer than this part of the range are rounding of decimals or of the processor, and do no harm.
+# Ticks below this fraction of the range are harmless rounding of decimals or floats.
 _FINEST = 1e-7
 
 
 def position_steps(log: Log) -> Array:
-    """The smallest step of each joint's position (rad, m) in `log`; zero where it is not made of steps.
+    """Find the quantisation step of each joint's position in `log` [rad or m]; zero without one.
 
-    Ticks so fine that no two samples are one apart are not seen, and do no harm either.
+    Ticks so fine that samples are never one tick apart are not found, and harmless.
     """
     return np.array([_step(column) for column in log.q[:_MOST].T])
 
@@ -35,7 +35,7 @@ def _step(x: Array) -> float:
     if len(gaps) < 2:
         return 0.0
     step = float(gaps.min())
-    # The mean over all gaps of one step is surer than the smallest one.
+    # The mean over all gaps of one step is more accurate than the smallest one.
     ones = gaps[gaps < 1.5 * step]
     step = float(ones.mean())
     counts = gaps / step
@@ -44,7 +44,7 @@ def _step(x: Array) -> float:
 
 
 def acceleration_noise(low_pass: LowPass) -> float:
-    """Standard deviation of the acceleration (1/s²) prepared by `low_pass` for white noise of one on the positions."""
+    """Compute the standard deviation of the acceleration after `low_pass` for unit white noise of positions [1/s^2]."""
     length = 4 * low_pass.memory + 1
     pulse = np.zeros((length, 1))
     pulse[length // 2] = 1.0
@@ -54,29 +54,33 @@ def acceleration_noise(low_pass: LowPass) -> float:
 
 
 def velocity_noise(x: Array, low_pass: LowPass, measured: bool) -> Array:
-    """Standard deviation, per joint, of the noise that is left in velocities prepared by `low_pass`.
+    """Compute the standard deviation of each joint's velocity noise after the filter.
 
     Args:
-        x: velocities (rad/s, m/s) where they are `measured`, else positions (rad, m), on a uniform clock, unfiltered.
-        low_pass: that they go through.
-        measured: whether x are velocities.
+        x: Unfiltered velocities [rad/s or m/s] or positions [rad or m] on a uniform clock, shape (samples, joints).
+        low_pass: Filter of the preparation.
+        measured: `x` are velocities.
     """
     if len(x) < 8:
         return np.zeros(x.shape[1])
-    # Third differences of a motion are next to nothing; those of white noise of one have a variance of 1 + 9 + 9 + 1.
+    # Third differences of a motion are negligible; those of unit white noise have a variance of 1 + 9 + 9 + 1.
     white = np.sqrt(np.mean(np.diff(x, 3, axis=0) ** 2, axis=0) / 20.0)
     length = 4 * low_pass.memory + 1
     pulse = np.zeros((length, 1))
     pulse[length // 2] = 1.0
     through = low_pass(pulse) if measured else low_pass(derivative(low_pass(pulse), low_pass.period))
-    found: Array = white * float(np.linalg.norm(through))
-    return found
+    noise: Array = white * float(np.linalg.norm(through))
+    return noise
 
 
-def rounded_again(log: Log, steps: Array, cutoff_hz: float, rng: np.random.Generator) -> Log:
-    """`log` with a second rounding error of the same kind: that of its smoothed positions, moved off the ticks.
+def round_again(log: Log, steps: Array, cutoff_hz: float, rng: np.random.Generator) -> Log:
+    """Add a second rounding error of the same kind: that of the smoothed positions after a random shift.
 
-    Ticks are `steps` (rad, m; zero: none) per joint; a low-pass at `cutoff_hz` smooths, and `rng` draws the moves.
+    Args:
+        log: Log.
+        steps: Quantisation step of each joint [rad or m]; zero for none.
+        cutoff_hz: Cut-off for smoothing [Hz].
+        rng: Random generator for the shifts.
     """
     q = log.q.copy()
     safe = np.where(steps > 0.0, steps, 1.0)

@@ -1,7 +1,4 @@
-"""Logs that fit into memory, and files that do not, behind one word: `pieces`.
-
-A log has the same pieces wherever it is held: what is computed of it does not depend on that.
-"""
+"""Logs in memory and long files with one interface: `pieces`. Results do not depend on where a log is stored."""
 
 from __future__ import annotations
 
@@ -25,36 +22,36 @@ _T = TypeVar("_T")
 
 
 def ahead(items: Iterable[_T]) -> Iterator[_T]:
-    """The `items`, each made by a second thread while the one before is worked on; never more than one ahead."""
+    """Compute the next of `items` in a second thread while the caller uses the current one."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, source, end)
-        while (item := coming.result()) is not end:
-            coming = pool.submit(next, source, end)
-            held: Any = item
-            del item  # or it would live on beside the next two
-            yield held
-            del held
+        future = pool.submit(next, source, end)
+        while (item := future.result()) is not end:
+            future = pool.submit(next, source, end)
+            current: Any = item
+            del item  # keeps at most two items in memory
+            yield current
+            del current
 
 
-# Logs are gone through in pieces of so many rows; a piece of 150,000 rows of seven joints is about 30 MB, and what is
-# computed from it at once a few times that. Files that are more than one piece are read anew on every pass.
+# Rows of a piece: 150,000 rows of seven joints are about 30 MB, and intermediate results a few times that. Longer files
+# are read again in every pass.
 PIECE_ROWS = 150_000
 ROWS_IN_MEMORY = 225_000
 
 
 @dataclass(frozen=True, eq=False)
 class LogFile:
-    """A log too long to hold, of any format: read anew, piece by piece, on every pass.
+    """A long log in a file of any format, which is read in pieces in every pass.
 
     Args:
-        path: the file.
-        robot: whose log it is, as in `read_log`.
-        mapping: what the columns mean, as in `read_log`.
-        rows: first and last row (None: to the end), from 1; default: the mapping's window, else all.
-        cut: what of a piece belongs to this log, if anything, given the time at which the file begins (s).
-        opened: the reader of the file, if it is open already.
-        after: the part of the same log before this one, if it was split: its clock goes on.
+        path: Path of the file.
+        robot: Robot, as in `read_log`.
+        mapping: Meaning of the columns, as in `read_log`.
+        rows: First and last row (None: to the end), from 1; default: the mapping's window, else all.
+        cut: Function of a piece and the start time of the file [s]; returns the part of the piece in this log, or None.
+        opened: Reader of the file, if it is open.
+        after: Previous part of a log that was split; its clock continues.
     """
 
     path: AnyPath
@@ -67,21 +64,21 @@ class LogFile:
 
     @cached_property
     def reader(self) -> LogReader:
-        """The file, opened once for all passes: some formats must be gone through to know their columns."""
+        """Reader of the file for all passes; some formats must be read to the end to find their columns."""
         return self.opened or open_reader(self.path, as_mapping(self.mapping).part)
 
     @cached_property
     def start_time(self) -> float | int:
-        """What the file's clock shows at t = 0, in the file's unit."""
+        """The file's clock at t = 0, in the file's unit."""
         return self.after.start_time if self.after is not None else next(self.pieces()).meta["start_time"]
 
     @property
     def is_long(self) -> bool:
-        """Whether it is more than is read at once, by the size of the file where that does not say."""
+        """Whether the log is too long for memory; estimated from the size of the file if necessary."""
         return self.row_count(self.reader.estimated_rows()) > ROWS_IN_MEMORY
 
     def row_count(self, in_file: int | None = None) -> int:
-        """How many rows there are, of so many `in_file`; None: counted."""
+        """Return the number of rows of the log, from the number of rows `in_file`; None: count them."""
         first, last = self._window
         return (last or (self.reader.counted_rows() if in_file is None else in_file)) - first + 1
 
@@ -94,14 +91,14 @@ class LogFile:
         return None if self.after is None else self.after.start_time
 
     def in_memory(self) -> Log:
-        """All of it at once, whatever its length."""
+        """Read the whole log into memory."""
         log = read_log(self.reader, self.robot, self.mapping, self.rows, self._origin)
         vars(self).setdefault("start_time", log.meta["start_time"])
         return log
 
     def pieces(self) -> Iterator[Log]:
-        """A pass over the log, of which little more than one piece is held."""
-        # No overlap: each piece is trimmed at its ends like a log of its own, which costs a few rows in 150,000.
+        """Yield the log in pieces, with little more than one in memory."""
+        # Without overlap: each piece is trimmed like a separate log, which costs a few of 150,000 rows.
         start, empty = None, True
         for piece in log_chunks(
             self.reader, self.robot, self.mapping, size=PIECE_ROWS, overlap=0, rows=self.rows, start_time=self._origin
@@ -109,19 +106,19 @@ class LogFile:
             vars(self).setdefault("start_time", piece.meta["start_time"])
             start = float(piece.t[0]) if start is None else start
             part = piece if self.cut is None else self.cut(piece, start)
-            del piece  # or it would live on beside the next
+            del piece  # frees its memory before the next one
             if part is not None:
                 empty = False
                 yield part
             del part
         if empty:
-            raise LogError(f"{self.path}: nothing is left of the part asked for; the log is too short for it.")
+            raise LogError(f"{self.path}: the selected part is empty; the log is too short for it.")
 
     def split(self, share: float) -> tuple[LogFile, LogFile]:
-        """The log without its last rows, and these. Gone through one after the other, they are parsed once.
+        """Split the log in two. Reading both in order parses the file only once.
 
         Args:
-            share: of the rows, from 0 to 1, that the second has.
+            share: Share of the rows in the second part, from 0 to 1.
         """
         count, (first, last) = self.row_count(), self._window
         border = first - 1 + border_of(count, share)
@@ -131,35 +128,35 @@ class LogFile:
 
 
 def border_of(count: int, share: float) -> int:
-    """How many of `count` rows come before the last `share` of them; both sides have some."""
+    """Return the number of rows before a hold-out at the end; neither side may be empty.
+
+    Args:
+        count: Number of rows.
+        share: Share of the hold-out, from 0 to 1.
+    """
     border = round((1.0 - share) * count)
     if not 0 < border < count:
-        raise SteelyardError("The hold-out leaves one side empty; the log is too short for it.")
+        raise SteelyardError("One side of the hold-out is empty; the log is too short for it.")
     return border
 
 
 class _Relay(LogReader):
-    """A reader on whose pass up to a border a pass from there goes on, so that nothing is parsed twice.
-
-    Args:
-        reader: of the file.
-        border: number of rows before it.
-    """
+    """A reader whose pass from a border continues the pass up to it, so that rows are parsed only once."""
 
     def __init__(self, reader: LogReader, border: int) -> None:
         super().__init__(reader.path, reader.topic)
         self.names, self.joints, self.row_count = reader.names, reader.joints, reader.row_count
         self._reader, self._border = reader, border
-        self._coming: tuple[tuple[str, ...], Iterator[TableBlock]] | None = None
+        self._continuation: tuple[tuple[str, ...], Iterator[TableBlock]] | None = None
 
     def table(self, columns: Sequence[str], blocks: Iterable[TableBlock], start: int) -> Table:
         return self._reader.table(columns, blocks, start)
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
-        coming = self._coming
-        if start == self._border and coming is not None and coming[0] == tuple(columns):
-            self._coming = None  # it can be gone through once
-            return coming[1]
+        rest = self._continuation
+        if start == self._border and rest is not None and rest[0] == tuple(columns):
+            self._continuation = None  # an iterator can be used once
+            return rest[1]
         return self._to_the_border(columns, start) if start < self._border else self._reader.blocks(columns, start)
 
     def _to_the_border(self, columns: Sequence[str], start: int) -> Iterator[TableBlock]:
@@ -167,7 +164,7 @@ class _Relay(LogReader):
         for block in stream:
             length = block_length(block)
             if length >= left:
-                self._coming = tuple(columns), chain(cut_blocks([block], left, length), stream)
+                self._continuation = tuple(columns), chain(cut_blocks([block], left, length), stream)
                 yield from cut_blocks([block], 0, left)
                 return
             left -= length
@@ -178,19 +175,19 @@ Source = Log | LogFile
 
 
 def open_log(path: AnyPath, robot: Robot, mapping: AnyMapping = None) -> Source:
-    """The log in memory, or as a file to go through where it is long.
+    """Open a log: in memory, or as a `LogFile` if it is long.
 
     Args:
-        path: a file of any format, here or elsewhere.
-        robot: whose log it is, as in `read_log`.
-        mapping: what the columns mean, as in `read_log`.
+        path: File of any format, local or remote.
+        robot: Robot, as in `read_log`.
+        mapping: Meaning of the columns, as in `read_log`.
     """
     file = LogFile(path, robot, mapping)
     return file if file.is_long else file.in_memory()
 
 
 def pieces_of(source: Source) -> Iterator[Log]:
-    """`source` as logs of some 150,000 rows, one after the other, be it in memory or not; a short one is one piece."""
+    """Yield `source` in pieces of about 150,000 rows."""
     if not isinstance(source, Log):
         yield from source.pieces()
     elif is_one_piece(source):
@@ -206,13 +203,13 @@ def pieces_of(source: Source) -> Iterator[Log]:
 
 
 def is_one_piece(log: Log) -> bool:
-    """Whether `log` is worked on as a whole."""
+    """Whether `log` is a single piece."""
     return is_last(len(log), PIECE_ROWS)
 
 
 def read_beginnings(logs: Sequence[Source]) -> tuple[tuple[Source, ...], tuple[Log, ...], dict[int, Iterator[Log]]]:
-    """Of `logs`: themselves, first pieces, what is still to come of them; a file of one piece is a log in memory."""
-    coming = {k: pieces_of(source) for k, source in enumerate(logs)}
-    beginnings = tuple(next(pieces) for pieces in coming.values())
+    """Read the first piece of `logs`; return logs (in memory if they are one piece), first pieces, and rests."""
+    rests = {k: pieces_of(source) for k, source in enumerate(logs)}
+    beginnings = tuple(next(pieces) for pieces in rests.values())
     sources = tuple(b if b.meta.get("last") else one for one, b in zip(logs, beginnings, strict=True))
-    return sources, beginnings, coming
+    return sources, beginnings, rests

@@ -1,4 +1,4 @@
-"""Where a joint stands: its friction is then whatever holds it, a set and not a number."""
+"""Detects standing joints, whose friction is not determined by a friction law."""
 
 from __future__ import annotations
 
@@ -8,43 +8,53 @@ from numpy.typing import NDArray
 from steelyard.ground.arrays import Array, placed_like
 from steelyard.signals.filters import LowPass
 
-# A joint stands below this part of its own top speed.
+# A joint stands below this fraction of its top speed.
 STANDING_SHARE = 0.01
 
 
 def standing(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np.bool_]:
-    """Where each joint stands: friction is then whatever holds it, a set and not a number.
+    """Find the samples at which each joint stands; its friction can then have any value up to the static limit.
 
-    That is where its speed cannot be told from zero (three standard deviations of its noise) or is less than a
-    hundredth of its top speed, for longer than the filter remembers, and where it gets nowhere in as long a time before
-    or after: a third of the way that it would go at that speed. Slow creeping is motion.
+    Its speed must be insignificant (three standard deviations of the noise) or below 1 % of its top speed, for longer
+    than the memory of the filter, and its distance in an equally long window before or after must be below a third of
+    that at this speed. Slow creeping counts as motion.
 
     Args:
-        q: prepared positions (rad, m), `(samples, joints)`.
-        dq: prepared velocities (rad/s, m/s).
-        noise: standard deviation of these, per joint.
-        low_pass: that they went through.
+        q: Prepared positions [rad or m], shape (samples, joints).
+        dq: Prepared velocities [rad/s or m/s], shape (samples, joints).
+        noise: Standard deviation of each joint's velocity noise.
+        low_pass: Filter of the preparation.
     """
     memory = min(low_pass.memory, len(q) - 1)
     return longer_than(memory, hardly_moving(q, dq, noise, low_pass))
 
 
 def hardly_moving(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np.bool_]:
-    """Where a joint is slow and gets nowhere, be it for ever so short: what `standing` looks at before it asks for how
-    long. `q`, `dq`, `noise` and `low_pass` are as there; of many robots at once, `(samples, joints, robots)`, as well.
+    """Find samples that meet all conditions of `standing` except the duration, also for many robots at once.
+
+    Args:
+        q: As for `standing`, or shape (samples, joints, robots).
+        dq: As for `standing`, or shape (samples, joints, robots).
+        noise: As for `standing`.
+        low_pass: As for `standing`.
     """
     limits = np.maximum(3.0 * noise, STANDING_SHARE * np.quantile(np.abs(dq), 0.99, axis=0))
     memory = min(low_pass.memory, len(q) - 1)
-    gone = np.abs(q[memory:] - q[:-memory]) > limits * memory * low_pass.period / 3.0
+    moved = np.abs(q[memory:] - q[:-memory]) > limits * memory * low_pass.period / 3.0
     rows = np.arange(len(q))
-    # Of the window after a row and the one before it; at the ends there is only one.
-    after, before = (placed_like(k, q) for k in (np.minimum(rows, len(gone) - 1), np.maximum(rows - memory, 0)))
-    slow: NDArray[np.bool_] = (np.abs(dq) <= limits) & ~(gone[after] & gone[before])
+    # Windows after and before each row; at the ends only one exists.
+    after, before = (placed_like(k, q) for k in (np.minimum(rows, len(moved) - 1), np.maximum(rows - memory, 0)))
+    slow: NDArray[np.bool_] = (np.abs(dq) <= limits) & ~(moved[after] & moved[before])
     return slow
 
 
 def longer_than(memory: int, slow: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """What of `slow` `(samples, joints)` lasts for `memory` samples or more."""
+    """Keep the intervals of a least duration.
+
+    Args:
+        memory: Least duration [samples].
+        slow: Flags, shape (samples, joints).
+    """
     out = np.zeros(slow.shape, dtype=bool)
     for joint, column in enumerate(slow.T):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], column, [False]]).astype(np.int8)))

@@ -1,4 +1,4 @@
-"""`Table`: the raw columns of a log file, before anyone says what they mean; `LogReader`: a format of such files."""
+"""`Table`: the raw columns of a log file, before they are assigned to signals; `LogReader`: a format of log files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from steelyard.ground.unpacked import PACKED, is_packed
 from steelyard.ground.untrusted import refuse_kernel_file, regular_file
 from steelyard.signals.log import Finding
 
-# A log of a humanoid with everything that its controller knows has some thousand.
+# Complete logs of humanoids have about a thousand columns.
 MOST_COLUMNS = 4096
-# Bytes of the copy that is made for a while of a log elsewhere, of a format that is not read by pieces.
+# Largest temporary copy of a remote log in a format that is not read by pieces [bytes].
 LARGEST_COPY = 2 << 30
-NAMELESS = "column "  # and its number, from 1: how a column without a name is called
+NAMELESS = "column "  # name of a column without a name, followed by its number from 1
 
 ColumnValues = NDArray[Any]
 TableBlock = Mapping[str, ColumnValues]
@@ -34,21 +34,19 @@ TableBlock = Mapping[str, ColumnValues]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns of equal length: numbers, text where the file has text, or time stamps (datetime64).
+    """Named columns of equal length: numbers, text, or time stamps (datetime64).
 
-    The rows lie in blocks, as they were read; a column is joined when it is asked for, so that a table is never held
-    twice. In a `sparse` table a row may concern some of the columns only, the others being NaN: messages that report a
-    part of the robot each.
+    The rows are stored in blocks; columns are joined on demand, to save memory.
 
     Args:
-        path: the file, for messages.
-        names: of the columns.
-        blocks: rows after rows, each a mapping from all the names to arrays of one length.
-        first_row: the number of the first row in the file, from 1 (a header does not count).
-        joints: those that the file itself names, in the order of its numbered columns.
-        sparse: whether rows may concern some of the columns only.
-        findings: what reading brought to light.
-        kept: which of the rows read these are, from 0, where some were left out; None: all.
+        path: Path of the file, for messages.
+        names: Names of the columns.
+        blocks: Consecutive blocks of rows, with arrays of equal length by name.
+        first_row: Number of the first row in the file, from 1, without the header.
+        joints: Joint names in the file, in the order of its numbered columns.
+        sparse: A row may have values in some columns only, NaN in the others: messages about a part of the robot.
+        findings: Messages from reading the file.
+        row_indices: Index from 0 of each row among those read, if some were omitted; None: all rows.
     """
 
     path: str
@@ -58,38 +56,44 @@ class Table:
     joints: tuple[str, ...] = ()
     sparse: bool = False
     findings: tuple[Finding, ...] = ()
-    kept: NDArray[np.intp] | None = None
+    row_indices: NDArray[np.intp] | None = None
 
     @property
     def row_numbers(self) -> range | NDArray[np.intp]:
-        """Of every row, in the file, from 1."""
-        return range(self.first_row, self.first_row + len(self)) if self.kept is None else self.first_row + self.kept
+        """Number of every row in the file, from 1."""
+        if self.row_indices is None:
+            return range(self.first_row, self.first_row + len(self))
+        return self.first_row + self.row_indices
 
-    def without(self, left_out: NDArray[np.bool_], finding: Finding) -> Table:
-        """The table without the rows that are `left_out`, of which a `finding` tells."""
-        kept = np.flatnonzero(~left_out)
-        blocks = ({name: self.column(name)[kept] for name in self.names},)
-        places = kept if self.kept is None else self.kept[kept]
-        return replace(self, blocks=blocks, sparse=False, findings=(*self.findings, finding), kept=places)
+    def without(self, omitted: NDArray[np.bool_], finding: Finding) -> Table:
+        """Omit rows and add a finding.
+
+        Args:
+            omitted, finding: Whether to omit each row, and the finding that reports it.
+        """
+        rows = np.flatnonzero(~omitted)
+        blocks = ({name: self.column(name)[rows] for name in self.names},)
+        indices = rows if self.row_indices is None else self.row_indices[rows]
+        return replace(self, blocks=blocks, sparse=False, findings=(*self.findings, finding), row_indices=indices)
 
     def __len__(self) -> int:
         return sum(block_length(block) for block in self.blocks)
 
     def column(self, name: str) -> ColumnValues:
-        """All rows of the column `name`, as the file has them."""
+        """Return the column `name` as it is in the file."""
         if name not in self.names:
             raise LogError(f"{self.path}: {UnknownNameError('column', name, self.names)}")
         parts = [block[name] for block in self.blocks]
         kinds = {part.dtype.kind for part in parts}
         if kinds == {"M", "f"} and all(np.isnan(part).all() for part in parts if part.dtype.kind == "f"):
-            # Time stamps, and blocks in which there is none.
+            # Blocks without any time stamp are all NaN.
             parts = [np.full(len(part), "NaT", "M8[ns]") if part.dtype.kind == "f" else part for part in parts]
         elif "M" in kinds and len(kinds) > 1:
             parts = [part.astype(object) for part in parts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0)
 
     def numbers(self, name: str) -> Array:
-        """The column `name` as finite numbers; anything else is an error that names the row."""
+        """Return the column `name` as finite numbers; any other value is an error with the number of the row."""
         column = self.column(name)
         if column.dtype.kind in "biuf":
             numbers: Array = column.astype(np.float64, copy=False)
@@ -100,7 +104,7 @@ class Table:
             row = int(np.argmin(finite))
             raise LogError(
                 f"{self.path}: row {self.row_numbers[row]}, column '{name}': {_shown(column[row])} is not a finite "
-                f"number; mend the file, keep the row out with a window, or leave such rows out with nan_rows."
+                f"number; fix the file, exclude the row with a window, or drop such rows with nan_rows."
             )
         return numbers
 
@@ -118,61 +122,73 @@ class Table:
         return numbers
 
     def rows(self, start: int, stop: int) -> Table:
-        """Rows `start` to `stop` (half-open, counted from 0 in this table)."""
+        """Select a range of rows.
+
+        Args:
+            start, stop: First row, and row after the last one, from 0.
+        """
         return replace(self, blocks=tuple(cut_blocks(self.blocks, start, stop)), first_row=self.first_row + start)
 
 
 class LogReader(ABC):
-    """A log file, opened: it knows its columns, and hands out its rows in blocks.
+    """An open log file.
 
-    A format is a subclass in a file of its own under `signals/readers`, entered with `@READERS.register("name")`; other
-    packages announce theirs as entry points of the group `steelyard.readers`. The subclass says on itself which files
-    are its own. Its `__init__` looks at the head of the file only and sets `names`; the rows are read by `blocks`, anew
-    on each call. What cannot be read is a `LogError` of one sentence that begins with the path and names the row.
+    A format is a subclass under `signals/readers` with `@READERS.register("name")`; other packages register theirs as
+    entry points of the group `steelyard.readers`. `__init__` reads only the head of the file and sets `names`; each
+    call of `blocks` reads the rows again. Errors are a `LogError` of one sentence with the path and the row.
 
     Args:
-        path: the file, or the folder; of formats `by_pieces` a file elsewhere, too.
-        topic: which part of it, for formats that have such: a topic, episodes, a group; others ignore it.
+        path: File or folder; a remote file for formats `by_pieces`.
+        topic: Part of the file, for formats with topics, episodes or groups; others ignore it.
     """
 
-    suffixes: ClassVar[tuple[str, ...]]  # of its files, in lower case, with the dot
-    description: ClassVar[str]  # how it is read, in one line, for the table of formats
-    magic: ClassVar[bytes] = b""  # the first bytes of such a file, by which one with another suffix is known
-    folders: ClassVar[bool] = False  # whether a folder may be such a log
-    packed: ClassVar[bool] = False  # whether its files may be compressed: .csv.gz
-    by_pieces: ClassVar[bool] = False  # whether it reads a `RemoteFile` as it lies; of other formats it gets a copy
-    extra: ClassVar[str] = ""  # what must be installed beside Steelyard: an extra of pyproject.toml
+    suffixes: ClassVar[tuple[str, ...]]  # suffixes of its files, in lower case, with the dot
+    description: ClassVar[str]  # one line for the table of formats
+    magic: ClassVar[bytes] = b""  # first bytes of its files, to recognise files with another suffix
+    folders: ClassVar[bool] = False  # a folder may be such a log
+    packed: ClassVar[bool] = False  # files may be compressed: .csv.gz
+    by_pieces: ClassVar[bool] = False  # reads a `RemoteFile` directly; other formats get a copy
+    extra: ClassVar[str] = ""  # extra of pyproject.toml that it needs
 
-    names: tuple[str, ...]  # of the columns
+    names: tuple[str, ...]  # names of the columns
     joints: tuple[str, ...] = ()  # as in `Table`
     sparse: bool = False
     findings: tuple[Finding, ...] = ()
-    row_count: int | None = None  # how many rows, where the file tells without being read through
+    row_count: int | None = None  # number of rows, if the file states it
 
     def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         self.path, self.topic = path, topic
 
     @classmethod
     def claims(cls, path: Path) -> bool:
-        """Whether the folder at `path` looks like such a log; asked of formats that may be folders."""
+        """Whether the folder at `path` looks like such a log."""
         return cls.folders
 
     @abstractmethod
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
-        """The named `columns` in blocks of some thousand rows, from row `start` (from 0) to the end of the file."""
+        """Read columns in blocks of some thousand rows, to the end of the file.
+
+        Args:
+            columns, start: Names of the columns, and first row, from 0.
+        """
 
     def estimated_rows(self) -> int:
-        """About how many rows there are, without reading them: it decides whether the log is read at once."""
+        """Estimate the number of rows without reading them; decides whether the log is read into memory."""
         return self.row_count if self.row_count is not None else self.path.stat().st_size // (8 * len(self.names))
 
     def counted_rows(self) -> int:
-        """How many rows there are; of a text, how many lines, quickly counted and the same but for empty ones."""
+        """Count the rows; in text files the lines, which is fast and only differs by empty lines."""
         if self.row_count is not None:
             return self.row_count
         return sum(block_length(block) for block in self.blocks(self.names[:1]))
 
     def table(self, columns: Sequence[str], blocks: Iterable[TableBlock], start: int) -> Table:
-        """`blocks` of the `columns` of this file, which begin at row `start` (from 0), as a table."""
+        """Make a table of blocks of this file.
+
+        Args:
+            columns, blocks: Names of the columns, and blocks of rows.
+            start: First row of the blocks in the file, from 0.
+        """
         return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings)
 
 
@@ -180,15 +196,15 @@ READERS: Registry[type[LogReader]] = Registry("log format", ("steelyard.signals.
 
 
 def open_reader(path: str | os.PathLike[str] | RemoteFile, topic: str | None = None) -> LogReader:
-    """The reader of a log file, chosen by the file's name, else by its first bytes.
+    """Open a log file; its name or else its first bytes select the reader.
 
     Args:
-        path: a file of any format in `READERS`, or a folder; or the URL of a file that lies elsewhere.
-        topic: which topic of joint states, in a bag that has several.
+        path: File of any format in `READERS`, a folder, or a URL.
+        topic: Part of the file, such as a topic of joint states in a bag.
     """
     source = any_path(path)
     if isinstance(source, RemoteFile):
-        return _elsewhere(source, topic)
+        return _open_remote(source, topic)
     if named_files(source):
         from steelyard.signals.readers.folder import FolderReader
 
@@ -202,21 +218,21 @@ def open_reader(path: str | os.PathLike[str] | RemoteFile, topic: str | None = N
         fitting = _by_name(source) or _by_start(source)
     if not fitting:
         raise LogError(
-            f"{source}: is a folder, but none of {known_formats(folders=True)}; name the log file itself."
+            f"{source}: is a folder, but none of {known_formats(folders=True)}; name the log file."
             if folder
-            else f"{source}: is not a log that can be read; known are {known_formats()}."
+            else f"{source}: is not a readable log; known formats are {known_formats()}."
         )
     reader = fitting[0](source, topic)
     _check_names(source, reader.names)
     return reader
 
 
-def _elsewhere(source: RemoteFile, topic: str | None) -> LogReader:
-    """The reader of a file that lies elsewhere: by pieces, or of a copy that goes when the reader goes."""
+def _open_remote(source: RemoteFile, topic: str | None) -> LogReader:
+    """Open a remote file by pieces, or as a copy that is deleted with the reader."""
     regular_file(source, LogError)
     fitting = _by_name(source) or _by_start(source)
     if not fitting:
-        raise LogError(f"{source}: is not a log that can be read; known are {known_formats()}.")
+        raise LogError(f"{source}: is not a readable log; known formats are {known_formats()}.")
     if fitting[0].by_pieces:
         reader = fitting[0](source, topic)
     else:
@@ -237,7 +253,7 @@ def _elsewhere(source: RemoteFile, topic: str | None) -> LogReader:
 
 
 def has_reader(path: AnyPath) -> bool:
-    """Whether the name of the file at `path` is that of a log."""
+    """Whether the file name of `path` is that of a log."""
     return bool(_by_name(path))
 
 
@@ -254,7 +270,7 @@ def _by_start(path: AnyPath) -> list[type[LogReader]]:
 
 
 def named_files(path: Path) -> dict[str, Path]:
-    """What NAME=FILE,NAME=FILE says, by name, if `path` is not a path but such a list."""
+    """Parse `path` as a list NAME=FILE,NAME=FILE; empty if it is a path."""
     text = str(path)
     if "=" not in text or os.path.lexists(path):
         return {}
@@ -265,32 +281,36 @@ def named_files(path: Path) -> dict[str, Path]:
 
 
 def numbered(name: str, width: int) -> tuple[str, ...]:
-    """The names of the columns of `name`, which has `width` of them: q1, q2, …; of q_1: q_1_1, q_1_2, …"""
+    """Return numbered column names: q1, q2, …; of q_1: q_1_1, q_1_2, …
+
+    Args:
+        name, width: Common name, and number of columns.
+    """
     gap = "_" if name[-1:].isdigit() else ""
     return tuple(f"{name}{gap}{k + 1}" for k in range(width))
 
 
 def _check_names(path: AnyPath, names: Sequence[str]) -> None:
     if not names:
-        raise LogError(f"{path}: has no column; a log has the time, positions and torques.")
+        raise LogError(f"{path}: has no column; a log needs columns of the time, positions and torques.")
     if len(names) > MOST_COLUMNS:
-        raise LogError(f"{path}: has {len(names)} columns, more than the {MOST_COLUMNS} that are read; leave some out.")
-    seen: set[str] = set()
+        raise LogError(f"{path}: has {len(names)} columns, more than the {MOST_COLUMNS} that are read; remove some.")
+    known: set[str] = set()
     for name in names:
-        if name in seen:
-            raise LogError(f"{path}: column '{name}' appears twice; give every column its own name.")
+        if name in known:
+            raise LogError(f"{path}: column '{name}' appears twice; give every column a different name.")
         if len(name) > LONGEST_NAME:
-            raise LogError(f"{path}: the name of a column has {len(name)} characters; {LONGEST_NAME} are the most.")
-        seen.add(name)
+            raise LogError(f"{path}: the name of a column has {len(name)} characters; at most {LONGEST_NAME} are read.")
+        known.add(name)
 
 
 def known_formats(folders: bool = False) -> str:
-    """All suffixes of logs, or (`folders`) the formats that are folders, as a list for people."""
+    """List all suffixes of logs, or with `folders` the formats that are folders, as text."""
     if folders:
         return ", ".join(name for name, kind in READERS.items() if kind.folders)
     suffixes = [suffix for kind in READERS.values() for suffix in kind.suffixes]
     packed = [suffix for kind in READERS.values() if kind.packed for suffix in kind.suffixes]
-    return f"{', '.join(suffixes)}; of these {', '.join(packed)} also packed ({', '.join(PACKED)})"
+    return f"{', '.join(suffixes)}; of these {', '.join(packed)} also compressed ({', '.join(PACKED)})"
 
 
 def read_table(
@@ -301,14 +321,13 @@ def read_table(
     *,
     topic: str | None = None,
 ) -> Table:
-    """The columns of a log file, all or those named, and its rows `start` to `stop` (half-open, from 0).
+    """Read columns and rows of a log file.
 
     Args:
-        path: a file of any format in `READERS`.
-        columns: their names; None for all.
-        start: the first row, from 0; negative from the end.
-        stop: the row after the last.
-        topic: which topic of joint states, in a bag that has several.
+        path: File of any format in `READERS`.
+        columns: Names of the columns; None for all.
+        start, stop: First row, and row after the last one, from 0; negative: from the end.
+        topic: Part of the file, such as a topic of joint states in a bag.
     """
     reader = open_reader(path, topic)
     names = reader.names if columns is None else tuple(columns)
@@ -322,12 +341,20 @@ def read_table(
 
 
 def count_rows(path: str | os.PathLike[str] | RemoteFile, *, topic: str | None = None) -> int:
-    """How many rows the log file at `path` has (`topic`: of a bag); read through only where the file does not tell."""
-    return LogReader.counted_rows(open_reader(path, topic))  # rows of a text, too, not lines
+    """Count the rows of a log file, from its meta data if possible.
+
+    Args:
+        path, topic: As for `open_reader`.
+    """
+    return LogReader.counted_rows(open_reader(path, topic))  # the base method counts rows, not lines of text
 
 
 def first_rows(blocks: Iterable[TableBlock], count: int | None) -> Iterator[TableBlock]:
-    """`blocks` up to `count` rows (None: all); no block after that is asked for."""
+    """Limit blocks to a number of rows, without reading further blocks.
+
+    Args:
+        blocks, count: Blocks of rows, and number of rows; None: all.
+    """
     left = count
     if left is not None and left <= 0:
         return
@@ -340,7 +367,11 @@ def first_rows(blocks: Iterable[TableBlock], count: int | None) -> Iterator[Tabl
 
 
 def later_rows(blocks: Iterable[TableBlock], start: int) -> Iterator[TableBlock]:
-    """`blocks` without their first `start` rows: for readers that cannot begin in the middle of a file."""
+    """Skip rows, for readers that cannot begin inside a file.
+
+    Args:
+        blocks, start: Blocks of rows, and number of rows to skip.
+    """
     for block in blocks:
         if start < block_length(block):
             yield {name: column[start:] for name, column in block.items()} if start else block
@@ -348,12 +379,17 @@ def later_rows(blocks: Iterable[TableBlock], start: int) -> Iterator[TableBlock]
 
 
 def cut_blocks(blocks: Iterable[TableBlock], start: int, stop: int) -> Iterator[TableBlock]:
-    """Rows `start` to `stop` (half-open, from 0) of `blocks`."""
+    """Select a range of rows from blocks.
+
+    Args:
+        blocks: Blocks of rows.
+        start, stop: First row, and row after the last one, from 0.
+    """
     return first_rows(later_rows(blocks, start), stop - start)
 
 
 def block_length(block: TableBlock) -> int:
-    """How many rows `block` has."""
+    """Return the number of rows of `block`."""
     return len(next(iter(block.values()), ()))
 
 

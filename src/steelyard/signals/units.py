@@ -1,4 +1,4 @@
-"""The units that a log may use, and what they are in SI."""
+"""Units of logs and their size in SI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Dimension = Literal["angle", "length", "other"]
 _ANGLES = {"rad": 1.0, "deg": math.pi / 180.0, "rev": 2.0 * math.pi}
 _LENGTHS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}
 
-# By signal: each unit with its size in SI.
+# Size in SI of each unit, by signal.
 LOG_UNITS: dict[str, dict[str, float]] = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "position": {**_ANGLES, **_LENGTHS},
@@ -28,12 +28,22 @@ SI = {"time": "s", "current": "A"}
 
 
 def unit_size(signal: str, unit: str) -> float:
-    """What `unit` of `signal` ("position", "torque", …) is in SI; spaces and dots do not matter (Nm, N m, N·m)."""
+    """Return the size of a unit in SI; spaces and dots are ignored (Nm, N m, N·m).
+
+    Args:
+        signal: "position", "torque", …
+        unit: Unit.
+    """
     return LOG_UNITS[signal][_spelled(signal, unit)]
 
 
 def unit_dimension(signal: str, unit: str) -> Dimension:
-    """Whether `unit` of `signal` measures something that turns, something that slides, or neither."""
+    """Return whether a unit is that of a revolute joint ("angle"), a prismatic joint ("length"), or neither.
+
+    Args:
+        signal: "position", "torque", …
+        unit: Unit.
+    """
     name = _spelled(signal, unit)
     if signal in ("position", "velocity", "acceleration"):
         return "length" if name.split("/")[0] in _LENGTHS else "angle"

@@ -1,4 +1,4 @@
-"""Where the velocity of each joint comes from: the logged one, or the derivative of the position."""
+"""Choice of the velocity of each joint: the logged one, or the derivative of the position."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.signals.filters import LowPass, motion_band
 
-# Both velocities are compared up to this many times the band of the motion, where neither is noise.
+# Band for the comparison of both velocities, relative to the band of the motion; noise is negligible there.
 _COMPARED = 2.0
-# A logged velocity whose gain is off by more, or that differs by more than this part of its standard deviation once
-# gain and delay are known, measures something else.
+# Limit of the gain error of a logged velocity, and of its remaining error relative to its standard deviation.
 _AGREES = 0.1
-# A logged velocity may be noisier than the derivative by this part: where neither has noise, both are the same.
+# Limit of its noise relative to that of the derivative; without noise both are equal.
 _AS_QUIET = 1.1
-# Samples that are looked at: a standard deviation of so many is known to one percent.
+# Number of samples to examine: their standard deviation has an error of 1 %.
 _ENOUGH = 10_000
 
 
@@ -26,8 +25,8 @@ class VelocityPlan:
     """The source of every joint's velocity.
 
     Attributes:
-        measured: Whether the logged velocity is used, joint by joint.
-        delay_s: How late the logged velocity is, joint by joint [s]; it is shifted by that.
+        measured: Whether to use the logged velocity of each joint.
+        delay_s: Delay of each joint's logged velocity, which is corrected [s].
     """
 
     measured: tuple[bool, ...]
@@ -35,10 +34,10 @@ class VelocityPlan:
 
     @classmethod
     def uniform(cls, joints: int, measured: bool) -> VelocityPlan:
-        """Use one source for all joints, without a shift in time.
+        """Use one source for all joints, without a delay.
 
         Args:
-            joints: How many joints there are.
+            joints: Number of joints.
             measured: Use the logged velocity.
         """
         return cls((measured,) * joints, (0.0,) * joints)
@@ -52,11 +51,7 @@ class VelocityPlan:
         return f"measured (joints {joints}), else differentiated"
 
     def late(self, shortest: float) -> dict[int, float]:
-        """List the joints (from 0) whose logged velocity is used and late.
-
-        Args:
-            shortest: Delays below this [s] do not count.
-        """
+        """List the joints (from 0) with a delayed logged velocity, if `shortest` [s] or more."""
         return {
             k: d for k, (m, d) in enumerate(zip(self.measured, self.delay_s, strict=True)) if m and abs(d) > shortest
         }
@@ -66,7 +61,7 @@ class VelocityPlan:
 
         Args:
             measured: Smoothed logged velocity [rad/s, m/s], shape (samples, joints).
-            differentiated: Derivative of the smoothed position, beside it.
+            differentiated: Derivative of the smoothed position, of the same shape.
             period: Time between samples [s].
         """
         out = differentiated.copy()
@@ -80,38 +75,38 @@ class VelocityPlan:
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """What one piece of a log says about its logged velocity, joint by joint."""
+    """Comparison of the logged velocity with the derivative in one piece of a log, joint by joint."""
 
-    weight: Array  # sum of squares of the derivative: how much the joint moves
+    weight: Array  # sum of squares of the derivative
     gain: Array
     delay: Array  # s
-    misfit: Array  # of the derivative's standard deviation
+    misfit: Array  # relative to the derivative's standard deviation
     quieter: Array  # noise of the logged velocity over that of the derivative
 
 
 def plan_velocity(pieces: Sequence[tuple[Array, Array, float]]) -> VelocityPlan:
-    """Choose the source of every joint's velocity by what the logs say.
+    """Choose the source of every joint's velocity by the logs.
 
-    The logged velocity is compared with the derivative of the position where neither is noise, below twice the band of
-    the motion. Least squares on the derivative and its slope gives its gain and its delay. It is used where the gain
-    is one, what is left is small, and its noise is smaller than the derivative's.
+    The logged velocity is compared with the derivative of the position below twice the band of the motion. Least
+    squares on the derivative and its slope gives its gain and delay. It is used if its gain is one, the remaining error
+    is small, and its noise is below that of the derivative.
 
     Args:
         pieces: Logged positions [rad, m] and velocities [rad/s, m/s], shape (samples, joints), and the period [s].
     """
     joints = pieces[0][0].shape[1]
-    found = [e for piece in pieces if (e := _evidence(*piece)) is not None]
-    if not found:
+    evidence = [e for piece in pieces if (e := _evidence(*piece)) is not None]
+    if not evidence:
         return VelocityPlan.uniform(joints, False)
-    weight = np.array([e.weight for e in found])
+    weight = np.array([e.weight for e in evidence])
     total = np.maximum(weight.sum(axis=0), 1e-300)
 
     def mean(name: str) -> Array:
-        return np.asarray((weight * np.array([getattr(e, name) for e in found])).sum(axis=0) / total)
+        return np.asarray((weight * np.array([getattr(e, name) for e in evidence])).sum(axis=0) / total)
 
     moves = total > 1e-6 * total.max()
     good = (np.abs(mean("gain") - 1.0) < _AGREES) & (mean("misfit") < _AGREES) & (mean("quieter") < _AS_QUIET)
-    # A joint that hardly moves cannot say it; it goes with the others.
+    # A joint that hardly moves has no evidence, so it follows the other joints.
     use = np.where(moves, good, bool(np.all(good[moves])) if moves.any() else False)
     delay = np.where(use, mean("delay"), 0.0)
     return VelocityPlan(tuple(use.astype(bool).tolist()), tuple(delay.tolist()))
@@ -134,9 +129,9 @@ def _evidence(q: Array, dq: Array, period: float) -> _Evidence | None:
     for k in range(q.shape[1]):
         columns = np.column_stack([v[inner, k], a[inner, k]])
         (gain, rate), *_ = np.linalg.lstsq(columns, measured[inner, k], rcond=None)
-        left = measured[inner, k] - columns @ (gain, rate)
+        residual = measured[inner, k] - columns @ (gain, rate)
         out[:2, k] = gain, -rate / gain if gain else 0.0
-        out[2, k] = np.std(left) / max(float(np.std(v[inner, k])), 1e-300)
+        out[2, k] = np.std(residual) / max(float(np.std(v[inner, k])), 1e-300)
         noise = [float(np.std(x[inner, k] - y[inner, k])) for x, y in ((dq, measured), (slope, v))]
         out[3, k] = noise[0] / max(noise[1], 1e-12)
     return _Evidence(np.sum(v[inner] ** 2, axis=0), *out)

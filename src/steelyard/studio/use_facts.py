@@ -17,14 +17,14 @@ def export_formats() -> list[tuple[str, str, str]]:
 def load_choices(file: str) -> dict[str, list[tuple[str, str]]]:
     """For the robot of the project `file`: `frames` in which a load may be described, and `controllers` that loads are
     written for, names and words."""
-    from steelyard.payload import LOAD_TARGETS
+    from steelyard.payload import PAYLOAD_TARGETS
 
     try:
         robot = Project.load(file).load_robot()
         named = [*robot.link_names, *(name for name in robot.frames if name not in robot.link_names)]
     except SteelyardError:
         named = []
-    controllers = [(name, LOAD_TARGETS[name].title) for name in LOAD_TARGETS]
+    controllers = [(name, PAYLOAD_TARGETS[name].title) for name in PAYLOAD_TARGETS]
     return {"frames": [(name, name) for name in named], "controllers": controllers}
 
 

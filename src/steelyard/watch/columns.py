@@ -12,7 +12,7 @@ from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 from steelyard.signals._convert import NAMES, joint_signals
 from steelyard.signals._layout import find_layout
-from steelyard.signals.held import HeldReader
+from steelyard.signals.in_memory import MemoryReader
 from steelyard.signals.mapping import as_mapping
 from steelyard.signals.presets import with_preset
 from steelyard.signals.recognise import recognise_time
@@ -48,7 +48,7 @@ class LiveColumns:
         units = {name: np.zeros(1 + len(used)) for name in layout.names}
         for k, name in enumerate(used):
             units[name][1 + k] = 1.0
-        reader = HeldReader("the source", units, joints)
+        reader = MemoryReader("the source", units, joints)
         table = reader.table(layout.names, tuple(reader.blocks(layout.names)), 0)
         signals = joint_signals(table, layout, settings, robot, [])
         converted = np.hstack([signals[NAMES[name]] for name in ("position", "velocity", "torque")])

@@ -26,7 +26,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.payload.load import between, own_frame
+from steelyard.payload.payload import frame_transfer, link_frame
 from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.monitor import StateArrays, WatchSetup
 
@@ -83,7 +83,7 @@ class ResidualWindows:
         self.columns = 14 + n + 1
         frame = robot.moving_frame(str(setup.options.get("frame", "")))
         self._host = frame.host
-        self._to_own = np.linalg.inv(between(own_frame(robot.links[frame.host], frame.host), frame))
+        self._to_own = np.linalg.inv(frame_transfer(link_frame(robot.links[frame.host], frame.host), frame))
         rigid = Dynamics(robot)
         self._momentum, self._remainder = (self._load_regressor(rigid, name) for name in ("momentum", "remainder"))
         self._stiffness = _stiffness(model)
@@ -160,10 +160,10 @@ class ResidualWindows:
         numbers = np.floor(slots[ticks] / _WINDOW_TICKS)
         edges = np.flatnonzero(np.diff(numbers, prepend=np.floor(slots_before / _WINDOW_TICKS)) != 0.0)
         at = ticks[edges]
-        impulse, self._impulse = _sums_between(impulses, at, self._impulse)
+        impulse, self._impulse = _sums_frame_transfer(impulses, at, self._impulse)
         if not len(ticks):
             return self._no_sums()
-        area, self._area = _sums_between(self._steps(batch, ticks), edges, self._area)
+        area, self._area = _sums_frame_transfer(self._steps(batch, ticks), edges, self._area)
         if not len(at):
             return self._no_sums()
         return self._complete(numbers[edges], self._rows(samples, at, impulse, area))
@@ -244,7 +244,7 @@ _STATE = ("slot", "time", "impulse", "tau", "tick", "area", "edge", "before", "l
 _SHARED: WeakValueDictionary[int, ResidualWindows] = WeakValueDictionary()
 
 
-def _sums_between(rows: Array, at: Indices, carried: Array) -> tuple[Array, Array]:
+def _sums_frame_transfer(rows: Array, at: Indices, carried: Array) -> tuple[Array, Array]:
     """Return the sums of `rows` up to each index of `at`, the first including `carried`, and the sum of the rest."""
     if not len(at):
         return rows[:0], carried + rows.sum(axis=0)

@@ -19,7 +19,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
-from steelyard.signals.rounding import acceleration_noise, position_steps, rounded_again
+from steelyard.signals.rounding import acceleration_noise, position_steps, round_again
 
 # Rounding noise below this part of the acceleration's own standard deviation is not worth a second fit. The lean grows
 # with its square; at 1.2 % (14 bits) it was at most 0.4 standard errors on the built-in robots (error-bars.md).
@@ -67,7 +67,7 @@ def rounding_shift(
     moved = []
     for k in range(_TIMES):
         rng = np.random.default_rng(k)
-        moved.append(refit(lambda log, rng=rng: rounded_again(log, steps, cutoff_hz, rng)) - beta)  # type: ignore[misc]
+        moved.append(refit(lambda log, rng=rng: round_again(log, steps, cutoff_hz, rng)) - beta)  # type: ignore[misc]
     return np.asarray(np.mean(moved, axis=0))
 
 

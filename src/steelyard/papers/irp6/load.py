@@ -12,13 +12,13 @@ from steelyard.ground import Array, number
 from steelyard.papers.irp6._lab import Lab, SampledMotion, via
 from steelyard.papers.paper import Item, PaperFigure, Statement, asserted, beside, paper_table, printed, shown
 from steelyard.payload import (
-    Load,
-    Repeats,
+    Payload,
+    RepeatStatistics,
     SensorModel,
     cuboid,
-    excite_load,
+    excite_payload,
+    identify_payload_by_sensor,
     repeats,
-    weigh_by_sensor,
     wrench_regressor,
 )
 from steelyard.report import Line, Panel, TableColumn
@@ -61,7 +61,7 @@ class _Wrist:
         """cond₂(KᵀK)."""
         return float(np.linalg.cond(self.K(motion).reshape(-1, 10)) ** 2)
 
-    def weighed(self, seconds: float, seed: int, model: SensorModel, drift: float = 0.0) -> Load:
+    def weighed(self, seconds: float, seed: int, model: SensorModel, drift: float = 0.0) -> Payload:
         """The printed move with noise at 250 Hz; `drift` of the sensor until the end, in units of its noise."""
         rng, period = np.random.default_rng(seed), 0.004
         motion = via(ENDS, seconds, period)
@@ -71,9 +71,9 @@ class _Wrist:
         log = sy.Log(self.robot.joint_names, np.asarray(t), q, channels={"wrench": wrench})
         # A single short move has no band that could be told from it: the cut-off is given.
         how = sy.Preparation(cutoff_hz=15.0, velocity="differentiated")
-        return weigh_by_sensor(self.robot, log, model=model, physical=False, preparation=how)
+        return identify_payload_by_sensor(self.robot, log, model=model, physical=False, preparation=how)
 
-    def repeated(self, seconds: float, count: int) -> Repeats:
+    def repeated(self, seconds: float, count: int) -> RepeatStatistics:
         return repeats([self.weighed(seconds, k, SensorModel(bias=False)) for k in range(count)])
 
     def expected(self) -> Array:
@@ -148,7 +148,7 @@ def _printed_table(paper: dict[str, Array]) -> tuple[Statement, ...]:
     low, high = (2.576 / np.sqrt(29.0) * TABLE1.numbers(f"std_{x}") for x in ("lo", "hi"))
     fits = (low <= TABLE1.numbers("ci_hi")) & (high >= TABLE1.numbers("ci_lo"))
     inside = np.abs(paper["computed"] - paper["estimated"]) <= paper["ci"]
-    sets = [Load("sensor", paper[key][ORDER], np.zeros((10, 10))) for key in ("computed", "estimated")]
+    sets = [Payload("sensor", paper[key][ORDER], np.zeros((10, 10))) for key in ("computed", "estimated")]
     return (
         asserted("The printed intervals are z/√(n − 1) of the printed deviations, n = 30.", fits.all(),
                  f"{fits.sum()} of 10 rows within rounding."),
@@ -164,8 +164,8 @@ def figures_10_to_14(lab: Lab) -> Item:
     """Figures 10–14: start and optimal motions for the load."""
     t = STEP * np.arange(POINTS)
     start, move = start_motion(), via(ENDS, FAST, STEP)
-    plan = excite_load(WRIST.robot, duration=POINTS * STEP, rate=1.0 / STEP, criterion="information", search=lab.search,
-                       family=lab.samples(POINTS * STEP))  # fmt: skip
+    plan = excite_payload(WRIST.robot, duration=POINTS * STEP, rate=1.0 / STEP, criterion="information",
+                          search=lab.search, family=lab.samples(POINTS * STEP))  # fmt: skip
     best = plan.trajectory.sample(t)
     before, after = WRIST.condition(start), WRIST.condition(best)
     radians = tuple(x * 180.0 / np.pi for x in start)

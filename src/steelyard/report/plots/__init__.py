@@ -1,4 +1,4 @@
-"""Figures from plain arrays."""
+"""Figures of arrays."""
 
 from steelyard.report.plots.estimates import correlations, error_boxes, parameter_intervals, singular_values
 from steelyard.report.plots.figure import Figure

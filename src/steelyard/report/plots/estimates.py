@@ -1,4 +1,4 @@
-"""Estimates: parameters with their intervals, how well the motion shows them, and the errors of many estimates."""
+"""Figures of estimates: parameters with intervals, identifiability, and errors of many estimates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from steelyard.report.plots.figure import AFTER, AROUND_ZERO, BEFORE, BLUE, SERI
 from steelyard.report.plots.series import rounded
 
 _ROW = 22  # pixels per parameter
-# Half the width of an interval that holds the truth in 95 of 100 cases, in standard errors.
+# Half the width of a 95 % interval, in standard errors.
 _WIDTH = 1.96
-# Below this ratio of the largest to the smallest value an axis has room for 1, 2, 5 and not only for powers of ten.
+# Below this ratio of the largest to the smallest value an axis has ticks at 1, 2, 5, else at powers of ten.
 _WIDE = 1e3
-# Pixels of one box, and between two rows of them.
+# Pixels of one box, and between two rows of boxes.
 _BOX, _GAP = 9, 10
 
 
@@ -27,11 +27,18 @@ def parameter_intervals(
     before: ArrayLike | None = None,
     before_is: str = "before",
 ) -> Figure:
-    """One row per parameter, each on its own scale: value and 95 % interval, and the value before where it is known.
+    """Draw one row per parameter: its value and 95 % interval, each on a separate scale.
 
-    `names` and `unit` are each parameter's, `after` its value with its `standard_error`, `before` another value to show
-    beside (None: there is none), which the legend calls `before_is`. The whole width is the farthest end of the
-    interval, or the value before if that is farther; an interval across the middle may be zero.
+    The full width is the farther of the interval's far end and the earlier value. An interval that crosses the
+    middle includes zero.
+
+    Args:
+        names: Names of the parameters.
+        unit: Unit of each parameter.
+        after: Values.
+        standard_error: Standard errors of the values.
+        before: Earlier values to compare with; None omits them.
+        before_is: Legend entry of the earlier values.
     """
     value, error = np.asarray(after, dtype=float), _WIDTH * np.asarray(standard_error, dtype=float)
     old = np.full(len(names), np.nan) if before is None else np.asarray(before, dtype=float)
@@ -41,17 +48,17 @@ def parameter_intervals(
     figure = Figure(_ROW * len(names) + 120)
     if before is not None:
         marker = {"color": BEFORE, "symbol": "diamond-open", "size": 9}
-        said = [f"{name}: {x:.5g} {u}" for name, x, u in zip(names, old, unit, strict=True)]
+        labels = [f"{name}: {x:.5g} {u}" for name, x, u in zip(names, old, unit, strict=True)]
         figure.add(
-            "scatter", x=old / scale, y=rows, mode="markers", name=before_is, marker=marker, customdata=said,
+            "scatter", x=old / scale, y=rows, mode="markers", name=before_is, marker=marker, customdata=labels,
             hovertemplate="%{customdata}<extra></extra>",
         )  # fmt: skip
-    said = [f"{n}: {x:.5g} ± {e:.2g} {u}" for n, x, e, u in zip(names, value, error, unit, strict=True)]
+    labels = [f"{n}: {x:.5g} ± {e:.2g} {u}" for n, x, e, u in zip(names, value, error, unit, strict=True)]
     figure.add(
         "scatter",
         x=value / scale,
         y=rows,
-        customdata=said,
+        customdata=labels,
         mode="markers",
         name="identified, 95 % interval",
         marker={"color": AFTER, "size": 7},
@@ -59,15 +66,21 @@ def parameter_intervals(
         hovertemplate="%{customdata}<extra></extra>",
     )
     figure.x_axis(title="value, each on its own scale [1]", range=[-1.08, 1.08], zeroline=True)
-    # The first parameter on top, half a row of air above and below.
-    labels = [_short(f"{name} [{u}]") for name, u in zip(names, unit, strict=True)]
-    figure.y_axis(tickvals=rows, ticktext=labels, range=[len(names) - 0.5, -0.5], zeroline=False)
+    # The first parameter is on top, with half a row of space above and below.
+    ticks = [_short(f"{name} [{u}]") for name, u in zip(names, unit, strict=True)]
+    figure.y_axis(tickvals=rows, ticktext=ticks, range=[len(names) - 0.5, -0.5], zeroline=False)
     return figure
 
 
 def correlations(names: Sequence[str], covariance: ArrayLike) -> Figure:
-    """How far the errors of parameters `names` go together, by their `covariance`: a square of every pair. Where two
-    are near ±1, the motion shows their sum or difference, and not each."""
+    """Draw the correlation of every pair of parameter errors as a coloured square.
+
+    A correlation near ±1 means that the motion only identifies the sum or difference of the two parameters.
+
+    Args:
+        names: Names of the parameters.
+        covariance: Covariance of the parameters.
+    """
     C = np.asarray(covariance, dtype=float)
     sigma = np.sqrt(np.maximum(np.diag(C), 0.0))
     scale = np.where(sigma > 0.0, sigma, np.inf)
@@ -92,12 +105,17 @@ def correlations(names: Sequence[str], covariance: ArrayLike) -> Figure:
 
 
 def _short(name: str, width: int = 26) -> str:
-    """A label that leaves room for the plot on a phone; the whole name shows on hover."""
+    """Shorten a label to leave room for the plot on a phone; the full name is shown on hover."""
     return name if len(name) <= width else name[: width - 1] + "…"
 
 
 def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
-    """Bars of `values` [`unit`] on a logarithmic axis, the largest first; the ends' ratio is the condition number."""
+    """Draw singular values as bars on a logarithmic axis, the largest first, with the condition number.
+
+    Args:
+        values: Singular values.
+        unit: Their unit.
+    """
     sigma = np.sort(np.asarray(values, dtype=float))[::-1]
     figure = Figure(360)
     figure.add(
@@ -111,7 +129,7 @@ def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
     positive = sigma[sigma > 0.0]
     decades = np.log10(positive[0] / positive[-1]) if len(positive) else 0.0
     figure.y_axis(title=f"singular value [{unit}]", type="log", exponentformat="power", dtick=1)
-    if len(positive) and decades <= 3.0:  # whole decades alone would leave the axis bare
+    if len(positive) and decades <= 3.0:  # ticks at powers of ten alone would be too few
         low, high = np.floor(np.log10(positive[-1])), np.ceil(np.log10(positive[0]))
         ticks = [float(k * 10.0**e) for e in np.arange(low, high + 1.0) for k in (1.0, 2.0, 5.0)]
         figure.y_axis(tickmode="array", tickvals=ticks, ticktext=[f"{v:g}" for v in ticks])
@@ -121,7 +139,13 @@ def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
 
 
 def error_boxes(rows: Sequence[str], groups: Mapping[str, Mapping[str, Sequence[float]]], axis: str) -> Figure:
-    """Horizontal boxes on a logarithmic `axis`; `groups` has values by group and row, `rows` go from top to bottom."""
+    """Draw horizontal box plots on a logarithmic axis.
+
+    Args:
+        rows: Names of the rows, from top to bottom.
+        groups: Values by group and row.
+        axis: Title of the axis, with its unit.
+    """
     figure = Figure(130 + len(rows) * (_BOX * max(len(groups), 2) + _GAP))
     for k, (name, values) in enumerate(groups.items()):
         pairs = [(row, v) for row in rows for v in values.get(row, ()) if v > 0.0]
@@ -145,8 +169,8 @@ def error_boxes(rows: Sequence[str], groups: Mapping[str, Mapping[str, Sequence[
     return figure
 
 
-# Of the span of the values at the end: what is shown above and below them at first.
-_ROOM = 1.0
+# Height of the initial view around the final values, relative to the larger of their span and size.
+_MARGIN = 1.0
 
 
 def parameter_histories(
@@ -157,11 +181,17 @@ def parameter_histories(
     standard_error: ArrayLike | None = None,
     axis: str = "time [s]",
 ) -> Figure:
-    """How parameters came about: one panel per unit, one line per parameter, the last 95 % interval at its end.
+    """Draw parameters over time: one panel per unit, one line per parameter, the last 95 % interval at its end.
 
-    `names` and `unit` are each parameter's; `values` `(moments, parameters)` were theirs `at` these places of the
-    `axis`, not numbers where one was not known yet; `standard_error` is of the last. Panels show the neighbourhood of
-    the end; the rest is there on zooming out.
+    The initial view shows the range around the final values; zooming out shows the rest.
+
+    Args:
+        names: Names of the parameters.
+        unit: Unit of each parameter.
+        at: Positions along the axis.
+        values: Values, shape (positions, parameters); NaN before the first estimate.
+        standard_error: Standard errors of the last values.
+        axis: Title of the axis, with its unit.
     """
     x, y = np.asarray(at, dtype=float), np.asarray(values, dtype=float)
     groups = list(dict.fromkeys(unit))
@@ -195,19 +225,19 @@ def parameter_histories(
                 hoverinfo="skip",
             )
         low, high = float(np.min(ends)), float(np.max(ends))
-        room = _ROOM * max(high - low, abs(high), abs(low)) or 1.0
-        figure.y_axis(row, f"[{group}]", range=(low - 0.5 * room, high + 0.5 * room))
+        margin = _MARGIN * max(high - low, abs(high), abs(low)) or 1.0
+        figure.y_axis(row, f"[{group}]", range=(low - 0.5 * margin, high + 0.5 * margin))
     figure.x_axis(len(groups), axis)
     return figure
 
 
 def eigenvalue_histories(at: ArrayLike, values: ArrayLike, axis: str = "time [s]") -> Figure:
-    """How the eigenvalues of a covariance fell.
+    """Draw the eigenvalues of a covariance over time.
 
     Args:
-        at: Moments.
-        values: Eigenvalues, shape (moments, eigenvalues), the largest first.
-        axis: What moments are counted by.
+        at: Positions along the axis.
+        values: Eigenvalues, shape (positions, eigenvalues), the largest first.
+        axis: Title of the axis, with its unit.
     """
     x, y = np.asarray(at, dtype=float), np.asarray(values, dtype=float)
     figure = Figure(320)

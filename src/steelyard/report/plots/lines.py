@@ -1,4 +1,4 @@
-"""Any lines over any axis, in panels one above the other: what the figures of papers are made of."""
+"""Figures of lines, points and boxes in panels one above the other."""
 
 from __future__ import annotations
 
@@ -20,12 +20,19 @@ _ALONE, _AMONG_OTHERS, _DRAWN_TO_SCALE = 320, 170, 480  # pixels of a panel
 
 @dataclass(frozen=True)
 class Line:
-    """One line. Lines of one name share their colour and their entry in the legend, in all panels of a figure.
+    """A line or a set of points. Lines of one name share their colour and legend entry in all panels of a figure.
 
-    Or single `points`, each ± an `interval`, where there is one. A `band` is filled, so far on both sides of the line.
+    Attributes:
+        name: Legend entry.
+        x: x coordinates.
+        y: y coordinates.
+        dashed: Draw a dashed line.
+        points: Draw points instead of a line.
+        interval: Half the width of the interval of each point; empty for none.
+        band: Half the width of a filled band along the line; empty for none.
     """
 
-    why_null: ClassVar = dict.fromkeys(("x/*", "y/*"), "A gap: nothing was found there.")
+    why_null: ClassVar = dict.fromkeys(("x/*", "y/*"), "There is no value here: a gap.")
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -36,18 +43,32 @@ class Line:
 
     @classmethod
     def of(cls, name: str, x: ArrayLike, y: ArrayLike, *, dashed: bool = False, band: ArrayLike | None = None) -> Line:
-        """Line `name` of `y` over `x`, `dashed` or not, thinned out without losing what stands out; with a `band` of
-        so much on both sides, or (None) without."""
+        """Create a line, thinned out so that its extreme values remain.
+
+        Args:
+            name: Legend entry.
+            x: x coordinates.
+            y: y coordinates.
+            dashed: Draw a dashed line.
+            band: Half the width of a filled band along the line; None for none.
+        """
         across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if across.shape != up.shape or across.ndim != 1:
             raise ShapeError(f"The line '{name}' has {across.shape} values along x and {up.shape} along y.")
         keep = decimate(up, _POINTS)
-        beside = () if band is None else tuple(rounded(np.broadcast_to(np.asarray(band, dtype=float), up.shape)[keep]))
-        return cls(name, tuple(rounded(across[keep])), tuple(rounded(up[keep])), dashed, band=beside)
+        widths = () if band is None else tuple(rounded(np.broadcast_to(np.asarray(band, dtype=float), up.shape)[keep]))
+        return cls(name, tuple(rounded(across[keep])), tuple(rounded(up[keep])), dashed, band=widths)
 
     @classmethod
     def of_points(cls, name: str, x: ArrayLike, y: ArrayLike, interval: ArrayLike = ()) -> Line:
-        """Points `name` at `x` and `y`, each ± its `interval` (none: without)."""
+        """Create points.
+
+        Args:
+            name: Legend entry.
+            x: x coordinates.
+            y: y coordinates.
+            interval: Half the width of the interval of each point; empty for none.
+        """
         across, up, bars = (tuple(rounded(np.asarray(v, dtype=float))) for v in (x, y, interval))
         if len(across) != len(up) or len(bars) not in (0, len(up)):
             raise ShapeError(f"The points '{name}' have {len(across)}, {len(up)} and {len(bars)} values.")
@@ -56,7 +77,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Boxes:
-    """Distributions side by side: for each of `groups` the quartiles and what lies outside of some `values`."""
+    """Box plots, side by side.
+
+    Attributes:
+        name: Legend entry.
+        groups: Names of the boxes.
+        values: Values of each box.
+    """
 
     name: str
     groups: tuple[str, ...]
@@ -64,16 +91,31 @@ class Boxes:
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, ArrayLike]) -> Boxes:
-        """Boxes `name` of `values` by group."""
+        """Create box plots.
+
+        Args:
+            name: Legend entry.
+            values: Values by group.
+        """
         return cls(name, tuple(values), tuple(tuple(rounded(np.ravel(v))) for v in values.values()))
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines or `boxes` over one pair of axes; `range` is what of the y axis is shown at first (default: everything).
-    With `equal` a metre is as long along x as along y."""
+    """A pair of axes with lines or boxes.
 
-    why_null: ClassVar = {"range": "All of it is shown."}
+    Attributes:
+        title: Title.
+        lines: Lines.
+        x: Title of the x axis.
+        y: Title of the y axis.
+        logarithmic: Use a logarithmic y axis.
+        range: Initial range of the y axis; None shows everything.
+        equal: Use the same scale for x and y.
+        boxes: Box plots.
+    """
+
+    why_null: ClassVar = {"range": "The axis shows all values."}
     title: str
     lines: tuple[Line, ...]
     x: str = "time [s]"
@@ -85,7 +127,7 @@ class Panel:
 
 
 def line_panels(panels: Sequence[Panel]) -> Figure:
-    """A figure of the `panels`, which zoom together along x; the lowest names that axis."""
+    """Draw the `panels`, which zoom together along x. Only the lowest has a title of the x axis."""
     height = _ALONE if len(panels) == 1 or any(panel.boxes for panel in panels) else _AMONG_OTHERS
     height = _DRAWN_TO_SCALE if any(panel.equal for panel in panels) else height
     figure = Figure.panels([panel.title for panel in panels], height=height)
@@ -134,7 +176,7 @@ def line_panels(panels: Sequence[Panel]) -> Figure:
 
 
 def _log_step(panel: Panel) -> int | str:
-    """Between two numbers along a logarithmic axis: decades, or 1, 2, 5 where there are few of them."""
+    """Return the distance of ticks on a logarithmic axis: decades, or 1, 2, 5 where there are few decades."""
     every = [*(line.y for line in panel.lines), *(v for boxes in panel.boxes for v in boxes.values)]
     values = np.array([v for part in every for v in part if v is not None and v > 0.0])
     decades = float(np.log10(values.max() / values.min())) if len(values) else 0.0
@@ -144,7 +186,15 @@ def _log_step(panel: Panel) -> int | str:
 def joint_panels(
     joints: Sequence[str], t: ArrayLike, signals: Mapping[str, ArrayLike], unit: str, dashed: Collection[str] = ()
 ) -> tuple[Panel, ...]:
-    """A panel for each of `joints`: `signals` by name `(samples, joints)`, in `unit` over `t` (s), some `dashed`."""
+    """Create one panel per joint.
+
+    Args:
+        joints: Names of the joints.
+        t: Times [s].
+        signals: Signals by name, shape (samples, joints).
+        unit: Their unit.
+        dashed: Names of the signals to draw as dashed lines.
+    """
     arrays = {name: by_joint(name, values, len(joints)) for name, values in signals.items()}
     return tuple(
         Panel(joint, tuple(Line.of(n, t, x[:, k], dashed=n in dashed) for n, x in arrays.items()), y=f"[{unit}]")

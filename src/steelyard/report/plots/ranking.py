@@ -1,4 +1,4 @@
-"""Methods, joints or laws side by side: bars of one number each, stacked counts, and errors in terms of their bars."""
+"""Bar charts that compare methods, joints or laws: errors, stacked counts, and z-scores."""
 
 from __future__ import annotations
 
@@ -10,21 +10,28 @@ from numpy.typing import ArrayLike
 from steelyard.report.plots.figure import BLUE, GREEN, GREY, INK, SERIES, Figure
 from steelyard.report.plots.series import rounded
 
-_ROW, _AROUND = 24, 128  # pixels of a bar, and around all of them
-# Beyond this ratio of the largest to the smallest the axis is logarithmic.
+_ROW, _AROUND = 24, 128  # pixels of a bar, and around all bars
+# Above this ratio of the largest to the smallest value the axis is logarithmic.
 _WIDE = 30.0
 
 
 def error_ranking(names: Sequence[str], values: Sequence[float], axis: str, best: str = "", other: str = "") -> Figure:
-    """A bar for each of `names`, from top to bottom, of `values` along an `axis` that names the unit; that of the
-    `best` ("": none) stands out. `other` says in the legend what the others are."""
+    """Draw one horizontal bar per name, from top to bottom.
+
+    Args:
+        names: Names of the bars.
+        values: Values of the bars.
+        axis: Title of the axis, with its unit.
+        best: Name of the bar to highlight; "" for none.
+        other: Legend entry of the other bars.
+    """
     figure = Figure(_AROUND + _ROW * len(names))
     groups = (("best", GREEN, [n == best for n in names]), (other or "others", BLUE, [n != best for n in names]))
     for name, colour, own in groups:
-        kept = [(n, v) for n, v, mine in zip(names, values, own, strict=True) if mine]
-        if kept:
+        bars = [(n, v) for n, v, mine in zip(names, values, own, strict=True) if mine]
+        if bars:
             figure.add(
-                "bar", x=rounded([v for _, v in kept]), y=[n for n, _ in kept], orientation="h", name=name,
+                "bar", x=rounded([v for _, v in bars]), y=[n for n, _ in bars], orientation="h", name=name,
                 marker={"color": colour}, hovertemplate="%{y}: %{x:.4g}<extra></extra>",
             )  # fmt: skip
     positive = [v for v in values if v > 0.0]
@@ -36,7 +43,13 @@ def error_ranking(names: Sequence[str], values: Sequence[float], axis: str, best
 
 
 def counts(rows: Sequence[str], parts: Mapping[str, Sequence[int]], axis: str) -> Figure:
-    """A stacked bar for each of `rows`, of so many of each of three `parts`, along an `axis` that says of what."""
+    """Draw one stacked horizontal bar of counts per row.
+
+    Args:
+        rows: Names of the bars.
+        parts: Counts of each part, by its name; at most three parts.
+        axis: Title of the axis.
+    """
     figure = Figure(_AROUND + _ROW * len(rows))
     for (name, numbers), colour in zip(parts.items(), (BLUE, GREY, "#D55E00"), strict=False):
         figure.add(
@@ -53,8 +66,10 @@ def counts(rows: Sequence[str], parts: Mapping[str, Sequence[int]], axis: str) -
 
 
 def z_scores(scores: Mapping[str, ArrayLike]) -> Figure:
-    """How `scores`, errors over their standard errors by name of the run, are spread, beside what honest error bars
-    give: a normal distribution of mean 0 and standard deviation 1."""
+    """Draw the distribution of `scores`, errors over their standard errors by run, and the standard normal one.
+
+    Error bars are calibrated if both agree.
+    """
     every = np.concatenate([np.ravel(np.asarray(x, dtype=float)) for x in scores.values()])
     end = float(np.clip(np.ceil(np.max(np.abs(every), initial=3.0)), 3.0, 12.0))
     edges = np.arange(-end, end + 0.25, 0.5)

@@ -1,4 +1,4 @@
-"""What a model leaves: over time, velocity, position or both of them, by frequency, and whether it is noise."""
+"""Figures of residuals: over time, velocity, position, both, or frequency, and their autocorrelation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steelyard.report.plots.figure import AROUND_ZERO, GREY, MEASURED, RESIDUAL,
 from steelyard.report.plots.series import by_joint, decimate, decimate_over, in_steps, position_unit, share, units
 
 Over = Literal["time", "velocity", "position"]
-# Cells of a map along each axis; and lines of a spectrum.
+# Cells of a map along each axis, and frequencies of a spectrum.
 _CELLS, _LINES = 24, 256
 
 
@@ -25,13 +25,17 @@ def residuals(
     unit: Sequence[str] | str = "N m",
     clock: str = "",
 ) -> Figure:
-    """One panel for each of `joints`: `residual` torque `(samples, joints)` `over` time, velocity or position.
+    """Draw the residual torque over time, velocity or position, one panel per joint.
 
-    `x` is the time `(samples,)`, or the joints' velocities or positions `(samples, joints)`. `unit` is that of the
-    torque, by joint: N m for a joint that turns, N for one that slides. `clock` names the log, over time, for a page on
-    which a robot moves along with it.
+    Args:
+        x: Times [s], shape (samples,), or velocities or positions, shape (samples, joints).
+        residual: Residual torques, shape (samples, joints).
+        joints: Names of the joints.
+        over: Meaning of `x`.
+        unit: Unit of the torques, for all joints or for each: N m for a revolute, N for a prismatic joint.
+        clock: Log whose time is the x axis; the page links it to the posture of the robot.
     """
-    n, named = len(joints), units(unit, len(joints))
+    n, torque_units = len(joints), units(unit, len(joints))
     left = by_joint("residual", residual, n)
     across = np.asarray(x, dtype=float)
     across = np.repeat(across[:, None], n, axis=1) if across.ndim == 1 and over == "time" else by_joint("x", across, n)
@@ -41,8 +45,8 @@ def residuals(
     for k in range(n):
         a, y = across[:, k], left[:, k]
         keep = decimate(y, most) if over == "time" else decimate_over(a, y, most)
-        place = position_unit(named[k])
-        along = {"time": "s", "velocity": f"{place}/s", "position": place}[over]
+        length = position_unit(torque_units[k])
+        along = {"time": "s", "velocity": f"{length}/s", "position": length}[over]
         figure.add(
             "scatter",
             k + 1,
@@ -52,19 +56,24 @@ def residuals(
             name="residual",
             line={"color": RESIDUAL, "width": 1.0},
             marker={"color": RESIDUAL, "size": 3, "opacity": 0.5},
-            hovertemplate=f"%{{y:.4g}} {named[k]} at %{{x:.4g}} {along}",
+            hovertemplate=f"%{{y:.4g}} {torque_units[k]} at %{{x:.4g}} {along}",
         )
-        figure.y_axis(k + 1, f"residual [{named[k]}]")
+        figure.y_axis(k + 1, f"residual [{torque_units[k]}]")
         if over != "time" or k == n - 1:
             figure.x_axis(k + 1, f"{over} [{along}]")
     return figure
 
 
 def autocorrelation(residual: ArrayLike, lags: int) -> Array:
-    """ρ_k = Σ r_i r_{i+k} / Σ r_i² of the columns of `residual`, mean removed, k = 0 … `lags`: `(lags + 1, joints)`."""
+    """Compute ρ_k = Σ r_i r_{i+k} / Σ r_i² of each column after its mean is removed, shape (lags + 1, joints).
+
+    Args:
+        residual: Residuals, shape (samples, joints).
+        lags: Largest k [samples].
+    """
     r = np.asarray(residual, dtype=float)
     r = r - r.mean(axis=0)
-    size = 1 << (2 * len(r) - 1).bit_length()  # quick to transform, and long enough that nothing wraps around
+    size = 1 << (2 * len(r) - 1).bit_length()  # a power of two for speed, long enough to avoid wrap-around
     spectrum = np.abs(np.fft.rfft(r, size, axis=0)) ** 2
     products = np.fft.irfft(spectrum, size, axis=0)[: lags + 1]
     rho: Array = products / np.where(products[:1] > 0.0, products[:1], 1.0)
@@ -72,8 +81,14 @@ def autocorrelation(residual: ArrayLike, lags: int) -> Array:
 
 
 def residual_autocorrelation(residual: ArrayLike, rate: float, joints: Sequence[str], longest: float = 0.5) -> Figure:
-    """One panel for each of `joints`, of `residual` `(samples, joints)`, with the 95 % band of white noise, ±1.96/√N.
-    Up to `longest` seconds at `rate` Hz."""
+    """Draw the autocorrelation of the residuals and the 95 % band of white noise, ±1.96/√N, one panel per joint.
+
+    Args:
+        residual: Residuals, shape (samples, joints).
+        rate: Sampling rate [Hz].
+        joints: Names of the joints.
+        longest: Largest lag [s].
+    """
     left = by_joint("residual", residual, len(joints))
     samples, n = left.shape
     lags = max(1, min(samples - 1, round(longest * rate)))
@@ -98,11 +113,20 @@ def residual_map(
     joints: Sequence[str],
     unit: Sequence[str] | str = "N m",
 ) -> Figure:
-    """One panel for each of `joints`: the mean `residual` (in `unit`) over `position` and `velocity` of its own, all
-    `(samples, joints)`. Noise is a patchwork; patches of one colour are physics that the model lacks."""
-    n, named = len(joints), units(unit, len(joints))
+    """Draw the mean residual over the position and velocity of a joint, one panel per joint.
+
+    Noise gives random colours; areas of one colour show physics that the model lacks.
+
+    Args:
+        position: Positions, shape (samples, joints).
+        velocity: Velocities, shape (samples, joints).
+        residual: Residuals, shape (samples, joints).
+        joints: Names of the joints.
+        unit: Unit of the residuals, for all joints or for each.
+    """
+    n, torque_units = len(joints), units(unit, len(joints))
     q, dq, left = (
-        by_joint(*given, n) for given in (("position", position), ("velocity", velocity), ("residual", residual))
+        by_joint(*series, n) for series in (("position", position), ("velocity", velocity), ("residual", residual))
     )
     figure = Figure.by_joint(joints, shared=False, height=210)
     for k in range(n):
@@ -112,7 +136,7 @@ def residual_map(
         mean = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
         size = float(np.sqrt(np.mean(left[:, k] ** 2))) or 1.0
         x, y = (0.5 * (e[1:] + e[:-1]) for e in edges)
-        place = position_unit(named[k])
+        length = position_unit(torque_units[k])
         figure.add(
             "heatmap",
             k + 1,
@@ -123,19 +147,28 @@ def residual_map(
             zmax=2.0 * size,
             colorscale=AROUND_ZERO,
             showscale=False,
-            hovertemplate=f"%{{z:.3g}} {named[k]} at %{{x:.3g}} {place}, %{{y:.3g}} {place}/s<extra></extra>",
+            hovertemplate=f"%{{z:.3g}} {torque_units[k]} at %{{x:.3g}} {length}, %{{y:.3g}} {length}/s<extra></extra>",
         )
-        figure.x_axis(k + 1, f"position [{place}]")
-        figure.y_axis(k + 1, f"velocity [{place}/s]")
+        figure.x_axis(k + 1, f"position [{length}]")
+        figure.y_axis(k + 1, f"velocity [{length}/s]")
     return figure
 
 
 def residual_spectrum(
     residual: ArrayLike, measured: ArrayLike, rate: float, joints: Sequence[str], unit: Sequence[str] | str = "N m"
 ) -> Figure:
-    """One panel for each of `joints`: amplitude over frequency of the `residual` beside that of the `measured` torque,
-    both `(samples, joints)` in `unit`, of samples at `rate` Hz. A peak is something that the model lacks."""
-    n, named = len(joints), units(unit, len(joints))
+    """Draw the spectra of the residual and of the measured torque, one panel per joint.
+
+    A peak of the residual shows an effect that the model lacks.
+
+    Args:
+        residual: Residuals, shape (samples, joints).
+        measured: Measured torques, shape (samples, joints).
+        rate: Sampling rate [Hz].
+        joints: Names of the joints.
+        unit: Unit of both, for all joints or for each.
+    """
+    n, torque_units = len(joints), units(unit, len(joints))
     series = {
         "measured": (by_joint("measured", measured, n), MEASURED, 0.9),
         "residual": (by_joint("residual", residual, n), RESIDUAL, 1.6),
@@ -144,18 +177,18 @@ def residual_spectrum(
     for k in range(n):
         for name, (values, colour, width) in series.items():
             hertz, size = _amplitudes(values[:, k], rate)
-            hover = f"%{{y:.3g}} {named[k]}/√Hz at %{{x:.3g}} Hz"
+            hover = f"%{{y:.3g}} {torque_units[k]}/√Hz at %{{x:.3g}} Hz"
             line = {"color": colour, "width": width}
             figure.add(
                 "scatter", k + 1, x=in_steps(hertz), y=size, mode="lines", name=name, line=line, hovertemplate=hover
             )
-        figure.y_axis(k + 1, f"amplitude [{named[k]}/√Hz]", type="log", exponentformat="power", dtick=1)
+        figure.y_axis(k + 1, f"amplitude [{torque_units[k]}/√Hz]", type="log", exponentformat="power", dtick=1)
     figure.x_axis(n, "frequency [Hz]")
     return figure
 
 
 def _amplitudes(values: Array, rate: float) -> tuple[Array, Array]:
-    """Frequencies (Hz), and the root of the power per Hz there: means over pieces that overlap by half (Welch 1967)."""
+    """Return frequencies [Hz] and root of the power density: mean of half-overlapping pieces (Welch 1967)."""
     length = min(len(values), 2 * _LINES)
     window = np.hanning(length + 2)[1:-1]
     starts = range(0, len(values) - length + 1, max(length // 2, 1))
@@ -164,6 +197,6 @@ def _amplitudes(values: Array, rate: float) -> tuple[Array, Array]:
         axis=0,
     )
     density = 2.0 * power / (rate * np.sum(window**2))
-    # The mean has been taken off, so that there is nothing at zero.
+    # The mean is removed, so the value at 0 Hz has no meaning.
     hertz: Array = np.fft.rfftfreq(length, 1.0 / rate)[1:].astype(float)
     return hertz, np.maximum(np.sqrt(density[1:]), 1e-12)

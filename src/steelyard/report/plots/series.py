@@ -1,4 +1,4 @@
-"""Series as a figure takes them: checked, thinned out without losing what stands out, and in few digits."""
+"""Prepares series for figures: checks shapes, thins out samples but keeps extreme values, and rounds."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array
 
-# What a browser draws without stutter, and more than a screen has columns.
+# Points of one series: a browser draws them smoothly, and a screen has fewer columns.
 MOST_POINTS = 4000
-# All series of one figure together.
+# Points of all series of one figure.
 MOST_IN_FIGURE = 24_000
-# A screen has some 2,000 columns: steps of this share of a series' range cannot be seen until one zooms in 15 times.
+# A series is rounded to this fraction of its range. A screen has about 2,000 columns, so steps show at 15 times zoom.
 _STEPS = 30_000
 _DIGITS = 6
 
 
 def decimate(y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:
-    """The indices of `y` to keep: the smallest and the largest value of every stretch, and both ends; at most `most`.
+    """Select samples: the smallest and the largest value of every interval, and both ends; returns their indices.
 
-    A spike of a single sample survives, which it would not if every k-th sample were kept. Not-a-numbers count as
-    neither small nor large.
+    Spikes of a single sample are preserved; NaN is ignored.
+
+    Args:
+        y: Values.
+        most: Largest number of samples to select.
     """
     values = np.asarray(y, dtype=float)
     n = len(values)
@@ -43,7 +46,13 @@ def decimate(y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:
 
 
 def decimate_over(x: ArrayLike, y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:
-    """As `decimate`, for a cloud `x`, `y`: at most `most`, half its envelope over x, half a fair sample inside."""
+    """Select points of a cloud: half from its envelope over x, half evenly from all; returns their indices.
+
+    Args:
+        x: x coordinates.
+        y: y coordinates.
+        most: Largest number of points to select.
+    """
     across = np.asarray(x, dtype=float)
     if len(across) <= most:
         return np.arange(len(across))
@@ -54,17 +63,17 @@ def decimate_over(x: ArrayLike, y: ArrayLike, most: int = MOST_POINTS) -> NDArra
 
 
 def share(series: int) -> int:
-    """How many points each of so many `series` of one figure may have."""
+    """Return the number of points that each of a number of `series` in one figure may have."""
     return int(np.clip(MOST_IN_FIGURE // max(series, 1), 400, MOST_POINTS))
 
 
 def rounded(values: ArrayLike) -> list[float]:
-    """`values` in six significant digits: a figure is looked at, and its page is mailed."""
+    """Round `values` to six significant digits, to keep pages small."""
     return [float(f"{value:.{_DIGITS}g}") for value in np.asarray(values, dtype=float).tolist()]
 
 
 def in_steps(values: ArrayLike) -> list[float]:
-    """`values` on a linear axis: as many decimals as their range needs, which takes a third less room."""
+    """Round `values` of a linear axis to the decimals that their range needs, a third smaller than `rounded`."""
     array = np.asarray(values, dtype=float)
     known = array[np.isfinite(array)]
     size = float(known.max() - known.min()) if known.size else 0.0
@@ -76,7 +85,13 @@ def in_steps(values: ArrayLike) -> list[float]:
 
 
 def by_joint(name: str, values: ArrayLike, joints: int) -> Array:
-    """The `values` called `name` as `(samples, joints)`, checked; so many `joints`."""
+    """Check a series and return it with shape (samples, joints).
+
+    Args:
+        name: Name of the series, for the error message.
+        values: Values.
+        joints: Number of joints.
+    """
     array = np.asarray(values, dtype=float)
     if array.ndim == 1 and joints == 1:
         array = array[:, None]
@@ -85,11 +100,16 @@ def by_joint(name: str, values: ArrayLike, joints: int) -> Array:
     return array
 
 
-def units(given: Sequence[str] | str, joints: int) -> list[str]:
-    """One unit for each of `joints` (a number), from what is `given`: one for all, or one each."""
-    return [given] * joints if isinstance(given, str) else list(given)
+def units(unit: Sequence[str] | str, joints: int) -> list[str]:
+    """Return one unit per joint.
+
+    Args:
+        unit: Unit of all joints, or of each joint.
+        joints: Number of joints.
+    """
+    return [unit] * joints if isinstance(unit, str) else list(unit)
 
 
 def position_unit(effort: str) -> str:
-    """The unit of a joint's position, by that of its torque, `effort`."""
+    """Return the unit of a joint's position from the unit `effort` of its torque."""
     return "m" if effort == "N" else "rad"

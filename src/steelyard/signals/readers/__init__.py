@@ -1,1 +1,1 @@
-"""One file per family of log formats; `steelyard.signals.table.READERS` finds them all."""
+"""Readers of log formats, one file per family; `steelyard.signals.table.READERS` lists them."""

@@ -1,7 +1,6 @@
-"""Text of variable length in an HDF5 file, read after the format's specification (HDF5 File Format, global heap).
+"""Reads text of variable length in HDF5 files by the specification (HDF5 File Format, global heap).
 
-Such text lies in heaps beside its data set. Where a heap is damaged the library follows it for ever, out of reach of
-any signal, so that it is not asked.
+With a damaged heap the HDF5 library would loop for ever and ignore signals, so it is not used for such text.
 """
 
 from __future__ import annotations
@@ -12,15 +11,20 @@ from typing import Any, BinaryIO
 
 from steelyard.errors import LogError
 
-# Bytes: a heap of names, or a piece of their places, is a few kB.
+# Largest heap, or chunk of references [bytes]; joint names need a few kB.
 _LARGEST_HEAP = 1 << 20
-_PLACE = "<IQI"  # of a text: length, address of its heap, number there
-_OBJECT = struct.Struct("<HHIQ")  # index, references, nothing, length
+_PLACE = "<IQI"  # reference to a text: length, address of its heap, index there
+_OBJECT = struct.Struct("<HHIQ")  # index, reference count, padding, length
 _HEAP = struct.Struct("<4sB3xQ")  # signature, version, length
 
 
 def text_of(path: Path, item: Any) -> tuple[str, ...]:
-    """What the data set `item`, of text of variable length, of the file at `path` holds, in order."""
+    """Read a data set of text of variable length.
+
+    Args:
+        path: Path of the file.
+        item: Data set.
+    """
     base, heaps, out = item.file.userblock_size, dict[int, dict[int, bytes]](), []
     with path.open("rb") as file:
         places = _places(path, file, item)
@@ -37,7 +41,7 @@ def text_of(path: Path, item: Any) -> tuple[str, ...]:
 
 
 def _places(path: Path, file: BinaryIO, item: Any) -> bytes:
-    """Length, heap and number of each text, one after the other as they lie in the file."""
+    """Read the references (length, heap, index) of all texts."""
     plain = item.id.get_create_plist().get_nfilters() == 0
     if plain and item.file.id.get_create_plist().get_sizes() == (8, 8):
         if (begin := item.id.get_offset()) is not None:
@@ -45,17 +49,17 @@ def _places(path: Path, file: BinaryIO, item: Any) -> bytes:
                 raise _damaged(path)
             file.seek(begin)
             return file.read(16 * item.size)
-        # The library sets a whole piece aside, however many texts there are in it.
+        # The library allocates whole chunks, so their size must be limited.
         if item.chunks is not None and item.ndim == 1 and 16 * item.chunks[0] <= _LARGEST_HEAP:
             return b"".join(item.id.read_direct_chunk((k,))[1] for k in range(0, item.size, item.chunks[0]))
     raise LogError(
-        f"{path}: the names in '{item.name}' are compressed, or stored in a way that is not read; write them as text "
-        "of fixed length, or without compression."
+        f"{path}: the names in '{item.name}' are compressed, or stored in an unsupported way; write them as text of "
+        "fixed length, or without compression."
     )
 
 
 def _heap(path: Path, file: BinaryIO, begin: int) -> dict[int, bytes]:
-    """The objects of a heap by their numbers."""
+    """Read the objects of a heap by their index."""
     if begin > path.stat().st_size:
         raise _damaged(path)
     file.seek(begin)
@@ -68,7 +72,7 @@ def _heap(path: Path, file: BinaryIO, begin: int) -> dict[int, bytes]:
     while at + _OBJECT.size <= len(content):
         index, _, _, size = _OBJECT.unpack_from(content, at)
         at += _OBJECT.size
-        if index == 0:  # what is free
+        if index == 0:  # free space
             break
         if at + size > len(content):
             raise _damaged(path)
@@ -78,4 +82,4 @@ def _heap(path: Path, file: BinaryIO, begin: int) -> dict[int, bytes]:
 
 
 def _damaged(path: Path) -> LogError:
-    return LogError(f"{path}: a heap of text in it is damaged; write or copy it again.")
+    return LogError(f"{path}: a text heap in the file is damaged; write or copy it again.")

@@ -1,4 +1,4 @@
-"""Joint states in bags: of ROS 2 (MCAP files; rosbag2: a folder with metadata.yaml, or a bare .db3 file) and ROS 1."""
+"""Joint states in bags of ROS 2 (MCAP; rosbag2: a folder with metadata.yaml, or a .db3 file) and ROS 1."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 _SIGNALS = ("position", "velocity", "effort")
-MESSAGES = 10_000  # in a block
-# The columns of a bag are known when all its messages have been seen. Up to this many, what was seen is kept.
-KEPT = 300_000
-MOST_METADATA = 2_000_000  # bytes; a bag of hundreds of topics has some
-# So many kinds of messages in a block are looked for; of others each is decoded by itself.
+MESSAGES = 10_000  # messages of a block
+# All messages must be read to find the columns of a bag. Up to this number they are cached.
+MOST_CACHED = 300_000
+MOST_METADATA = 2_000_000  # bytes; a bag with hundreds of topics has a part of it
+# Number of message layouts that are decoded together per block; other messages are decoded one by one.
 MOST_KINDS = 30
 STAMP, RECORDED = "stamp", "recorded"  # the two clocks of a raw block, in ns
 
 
 class BagReader(LogReader):
-    """Columns `t`, `position/<joint>`, `velocity/<joint>`, `effort/<joint>` of one topic of a bag; needs no ROS.
+    """Reads `t`, `position/<joint>`, `velocity/<joint>`, `effort/<joint>` of one topic of a bag, without ROS.
 
-    The time is that of the messages' headers, or that of recording if the headers have none.
+    The time is that of the message headers, or that of recording if the headers lack it.
     """
 
-    cdr: ClassVar[bool] = True  # how messages are encoded: aligned, as in ROS 2
+    cdr: ClassVar[bool] = True  # messages are encoded as CDR (aligned), as in ROS 2
 
     def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         super().__init__(path, topic)
-        self._kept: list[dict[str, ColumnValues]] | None = []
+        self._cached: list[dict[str, ColumnValues]] | None = []
         joints: dict[str, None] = {}
         groups: set[tuple[str, ...]] = set()
         filled: set[str] = set()
@@ -49,21 +49,21 @@ class BagReader(LogReader):
             filled |= {name for name, x in raw.items() if name not in filled and not np.isnan(x).all()}
             count += len(raw[STAMP])
             stamped = stamped or bool(raw[STAMP].any())
-            if count > KEPT:
-                self._kept = None
-            if self._kept is not None:
-                self._kept.append(raw)
+            if count > MOST_CACHED:
+                self._cached = None
+            if self._cached is not None:
+                self._cached.append(raw)
         if count == 0:
             raise LogError(f"{path}: topic '{self.topic}' has no messages.")
         self.row_count, self.joints, self.sparse = count, tuple(joints), len(groups) > 1
         self.names = ("t", *(name for s in _SIGNALS for joint in joints if (name := f"{s}/{joint}") in filled))
         self._clock = STAMP if stamped else RECORDED
         if not stamped:
-            message = f"The headers of topic {self.topic} hold no time; the time of recording is used."
+            message = f"The headers of topic {self.topic} lack the time; the time of recording is used."
             self.findings = (Finding("remark", "note", message),)
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
-        raw_blocks = (raw for _, raw in self._raw_blocks()) if self._kept is None else self._kept
+        raw_blocks = (raw for _, raw in self._raw_blocks()) if self._cached is None else self._cached
         return later_rows((self._block(raw, columns) for raw in raw_blocks), start)
 
     def _block(self, raw: dict[str, ColumnValues], columns: Sequence[str]) -> TableBlock:
@@ -71,24 +71,24 @@ class BagReader(LogReader):
         return {name: known[name] if name in known else np.full(len(raw[STAMP]), np.nan) for name in columns}
 
     def _raw_blocks(self) -> Iterator[tuple[list[tuple[str, ...]], dict[str, ColumnValues]]]:
-        """The messages in blocks: the lists of names that occur, both clocks, and the signals of the joints named."""
+        """Yield the messages in blocks: lists of joint names, and both clocks and all signals."""
         from rosbags.typesys import Stores, get_typestore
 
-        # The message has been the same in every ROS; a fixed definition needs nothing of what the bag says of types.
+        # The message is the same in every version of ROS, so the type definitions in the bag are not needed.
         store = get_typestore(Stores.ROS2_HUMBLE if self.cdr else Stores.ROS1_NOETIC)
         decode = store.deserialize_cdr if self.cdr else store.deserialize_ros1
         try:
             with self._opened() as bag:
-                self.topic = _chosen(self.path, [(c.topic, c.msgtype) for c in bag.connections], self.topic)
+                self.topic = _choose_topic(self.path, [(c.topic, c.msgtype) for c in bag.connections], self.topic)
                 connections = [c for c in bag.connections if c.topic == self.topic]
                 messages = bag.messages(connections=connections)
                 first = 1
-                while some := list(itertools.islice(messages, MESSAGES)):
-                    yield _raw_block(self.path, decode, self.cdr, some, first)
-                    first += len(some)
+                while batch := list(itertools.islice(messages, MESSAGES)):
+                    yield _raw_block(self.path, decode, self.cdr, batch, first)
+                    first += len(batch)
         except LogError:
             raise
-        except Exception as error:  # the reader's own errors, and those of SQLite, CDR and zstd below it
+        except Exception as error:  # errors of the reader, and of SQLite, CDR and zstd
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise LogError(
                 f"{self.path}: is not a readable bag, or is cut short ({reason}); record or copy it again."
@@ -101,24 +101,24 @@ class BagReader(LogReader):
 
 
 def _check_tables(path: Path) -> None:
-    """The tables of a bag must be tables: a view is a program, which may never end."""
+    """Refuse views and triggers in a bag, which could run for ever."""
     import sqlite3
 
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as file:
             others = file.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchmany(1)
-    except Exception as why:  # SQLite's errors quote what is damaged, which may be no text
+    except Exception as why:  # SQLite's errors quote damaged bytes, which may not be text
         raise LogError(f"{path}: is not a readable bag, or is cut short ({why}); record or copy it again.") from None
     if others:
-        raise LogError(f"{path}: holds a view or a trigger, which no bag has; record or copy it again.")
+        raise LogError(f"{path}: has a view or a trigger, which bags do not have; record or copy it again.")
 
 
-def _chosen(path: AnyPath, topics: Iterable[tuple[str, str]], wanted: str | None) -> str:
+def _choose_topic(path: AnyPath, topics: Iterable[tuple[str, str]], wanted: str | None) -> str:
     all_topics = sorted(set(topics))
     usable = [name for name, kind in all_topics if kind == JOINT_STATE]
     if not usable:
-        there = ", ".join(f"{name} ({kind})" for name, kind in all_topics) or "none"
-        raise LogError(f"{path}: the bag has no topic of type sensor_msgs/JointState; its topics: {there}.")
+        names = ", ".join(f"{name} ({kind})" for name, kind in all_topics) or "none"
+        raise LogError(f"{path}: the bag has no topic of type sensor_msgs/JointState; its topics: {names}.")
     if wanted is not None:
         if wanted not in usable:
             raise LogError(f"{path}: {UnknownNameError('topic of joint states', wanted, usable)}")
@@ -134,9 +134,9 @@ def _chosen(path: AnyPath, topics: Iterable[tuple[str, str]], wanted: str | None
 def _raw_block(
     path: AnyPath, decode: Any, cdr: bool, messages: list[tuple[Any, int, bytes]], first: int
 ) -> tuple[list[tuple[str, ...]], dict[str, ColumnValues]]:
-    """The clocks and signals of some messages, the first of which has the number `first`.
+    """Decode clocks and signals of messages, counted from `first`.
 
-    Messages that differ from one another in their stamps and values only are decoded together.
+    Messages that only differ in their stamps and values are decoded together.
     """
     count = len(messages)
     out: dict[str, ColumnValues] = {
@@ -153,7 +153,7 @@ def _raw_block(
         names = tuple(message.name)
         groups[names] = None
         for signal in _SIGNALS:
-            if len(getattr(message, signal)) not in (0, len(names)):  # a message may leave a signal out
+            if len(getattr(message, signal)) not in (0, len(names)):  # a message may lack a signal
                 raise LogError(
                     f"{path}: message {first + row} has {len(names)} names but {len(getattr(message, signal))} values "
                     f"of {signal}."
@@ -168,7 +168,7 @@ def _raw_block(
         else:
             raw = np.frombuffer(b"".join(messages[k][2] for k in alike), np.uint8).reshape(len(alike), -1)
             fixed = np.ones(len(model), dtype=bool)
-            for place in ((4, 12) if cdr else (0, 12), *places.values()):  # the number of a message, its stamp
+            for place in ((4, 12) if cdr else (0, 12), *places.values()):  # number and stamp of a message
                 fixed[slice(*place)] = False
             same = (raw[:, fixed] == np.frombuffer(model, np.uint8)[fixed]).all(axis=1)
             rows, raw = alike[same], raw[same]
@@ -185,16 +185,20 @@ def _raw_block(
 
 
 def joint_state_places(message: Any, data: bytes, cdr: bool) -> dict[str, tuple[int, int]] | None:
-    """From which byte to which the values of each signal lie in `data`, an encoded `message`; None where it is not
-    certain.
+    """Find the byte ranges of the values of each signal in an encoded message; None if they are not certain.
 
-    CDR (OMG, "DDS Interoperability Wire Protocol", 10.2): four bytes that tell the order of bytes, the stamp, strings
-    and arrays behind their lengths, each number at a multiple of its own size. ROS 1: a number in place of the order,
-    then the same, without gaps and without a zero at the end of a text. `cdr` tells which of the two it is.
+    CDR (OMG, "DDS Interoperability Wire Protocol", 10.2): four bytes for the byte order, the stamp, strings and arrays
+    after their lengths, each number aligned to its size. ROS 1: a number in place of the byte order, then the same
+    without alignment and without a final zero in strings.
+
+    Args:
+        message: Decoded message.
+        data: Encoded message.
+        cdr: Encoding: CDR, or else that of ROS 1.
     """
     whole, half, end = (8, 4, 1) if cdr else (1, 1, 0)
-    at = 8  # counted from behind the first four bytes
-    for text in (message.header.frame_id, None, *message.name):  # None: how many names
+    at = 8  # offset after the first four bytes
+    for text in (message.header.frame_id, None, *message.name):  # None: the number of names
         at = -(-at // half) * half + 4 + (0 if text is None else len(text.encode()) + end)
     places: dict[str, tuple[int, int]] = {}
     for signal in _SIGNALS:
@@ -211,7 +215,7 @@ def joint_state_places(message: Any, data: bytes, cdr: bool) -> dict[str, tuple[
 
 @READERS.register("mcap")
 class McapReader(BagReader):
-    """An MCAP file. A recording that was cut off lacks the closing mark and is refused."""
+    """Reads an MCAP file. An interrupted recording lacks the closing mark and is refused."""
 
     suffixes = (".mcap",)
     description = (
@@ -229,13 +233,13 @@ class McapReader(BagReader):
         if opening != self.magic:
             raise LogError(f"{path}: is not an MCAP file.")
         if closing != self.magic:
-            raise LogError(f"{path}: the MCAP file is cut short; mend it with `mcap recover`, or copy it again.")
+            raise LogError(f"{path}: the MCAP file is cut short; repair it with `mcap recover`, or copy it again.")
         super().__init__(path, topic)
 
 
 @READERS.register("rosbag2")
 class Rosbag2Reader(BagReader):
-    """A rosbag2: a folder, or the SQLite file inside it."""
+    """Reads a rosbag2: a folder, or the SQLite file inside it."""
 
     suffixes = (".db3",)
     description = "the same, from the folder of the bag or the file in it"
@@ -258,7 +262,7 @@ class Rosbag2Reader(BagReader):
 
 @READERS.register("rosbag1")
 class Rosbag1Reader(BagReader):
-    """A bag of ROS 1."""
+    """Reads a bag of ROS 1."""
 
     suffixes = (".bag",)
     description = "the same message of ROS 1"

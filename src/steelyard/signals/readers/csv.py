@@ -1,4 +1,4 @@
-"""Tables of text: values parted by commas, semicolons, tabs or spaces, under one line of names or under none."""
+"""Text tables: values separated by commas, semicolons, tabs or spaces, with or without a line of names."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from steelyard.ground.unpacked import opened, times_larger
 from steelyard.signals._arrow import numpy_column
 from steelyard.signals.table import NAMELESS, READERS, LogReader, TableBlock, later_rows
 
-# Text is parsed in pieces of this many bytes: long enough for Arrow to be busy, short enough to stay in the cache. With
-# sixteen times as many it takes a third more processor time, and eight times the memory.
+# Text is parsed in pieces of this size, which fit into the cache. Sixteen times larger pieces take a third more CPU
+# time and eight times the memory.
 PIECE_BYTES = 1 << 22
 LONGEST_LINE = 1 << 22
-_LONGEST_START = 16 * LONGEST_LINE  # of comments and empty lines before the first row
+_LONGEST_START = 16 * LONGEST_LINE  # largest size of comments and empty lines before the first row
 _PRINT = re.compile(rb"\S")
 _QUOTED = re.compile('"[^"]*"')
 
 
 @READERS.register("csv")
 class CsvReader(LogReader):
-    """A text file.
+    """Reads a text file.
 
-    Lines before the data that begin with # or % are comments; if no other header follows, the last of them may hold the
-    names. Where there are none the columns are called "column 1", …, and a mapping names them by number. With other
-    delimiters a comma may stand for the decimal point. In PlotJuggler's tables, which begin with `__time`, a row may
-    concern some of the columns only.
+    Lines before the data that begin with # or % are comments; without another header, the last of them may have the
+    names. Columns without names are called "column 1", …, and a mapping selects them by number. A decimal comma is
+    possible with other delimiters. In PlotJuggler's tables, which begin with `__time`, rows may have empty cells.
     """
 
     suffixes = (".csv", ".tsv", ".txt", ".dat", ".asc")
@@ -42,8 +41,8 @@ class CsvReader(LogReader):
     by_pieces = True
     description = (
         "commas, semicolons, tabs or spaces; one line of names; lines that begin with `#` or `%` before it are "
-        "comments, and the last of them may hold the names; without names, columns by number; a decimal comma is "
-        "understood unless commas part the columns; PlotJuggler's export (`__time`) with its empty cells"
+        "comments, and the last of them may have the names; without names, columns by number; a decimal comma is "
+        "possible unless commas separate the columns; PlotJuggler's export (`__time`) with its empty cells"
     )
 
     def __init__(self, path: AnyPath, topic: str | None = None) -> None:
@@ -74,13 +73,13 @@ class CsvReader(LogReader):
                 continue
             table = self._parsed(text, columns, row, self._skip if k == 0 else 0, schema)
             row, schema = row + table.num_rows, table.schema
-            for batch in table.to_batches():  # as they were parsed: nothing is copied
+            for batch in table.to_batches():  # without copies
                 yield {name: numpy_column(batch.column(name)) for name in columns}
         if row == 0:
-            raise LogError(f"{self.path}: has names of columns but no rows.")
+            raise LogError(f"{self.path}: has column names but no rows.")
 
     def _texts(self) -> Iterator[memoryview]:
-        """The file in pieces of whole lines, the first with the header and more; each lasts until the next is read."""
+        """Yield pieces of whole lines, the first with the header; each is valid until the next one is read."""
         with opened(self.path, LogError) as file:
             buffer, filled, lines = bytearray(PIECE_BYTES), 0, self._skip + 1
             while count := file.readinto(memoryview(buffer)[filled:]):  # type: ignore[attr-defined]
@@ -88,7 +87,7 @@ class CsvReader(LogReader):
                 end = buffer.rfind(b"\n", 0, filled) + 1
                 if end == 0 or (lines and buffer.count(b"\n", 0, filled) < lines):
                     if filled > _LONGEST_START:
-                        raise LogError(f"{self.path}: has a line longer than {LONGEST_LINE / 1e6:.3g} MB; mend it.")
+                        raise LogError(f"{self.path}: has a line longer than {LONGEST_LINE / 1e6:.3g} MB; fix it.")
                     buffer = buffer + bytes(PIECE_BYTES) if filled == len(buffer) else buffer
                     continue
                 yield memoryview(buffer)[:end]
@@ -98,15 +97,15 @@ class CsvReader(LogReader):
                 yield memoryview(buffer)[:filled]
 
     def _parsed(self, text: memoryview | bytes, columns: Sequence[str], row: int, skip: int, schema: Any) -> Any:
-        """A piece as Arrow's table; `schema` is that of the piece before, which this one is likely to have, too."""
+        """Parse a piece to an Arrow table; `schema` is that of the previous piece and probably the same."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
         if self._delimiter == " ":
             text, skip = _single_spaced(text, skip), 0
 
-        # Each piece finds out the types of its columns by itself: where a number is not one, that piece alone is text.
-        # In one thread: an error then knows its row, and a second saves nobody time who works on the piece before.
+        # Types are inferred per piece, so an invalid number makes only that piece text. With one thread an error has
+        # its row; a second thread would not help, since the caller works on the previous piece meanwhile.
         def parsed(**known: Any) -> Any:
             return arrow.read_csv(
                 pa.BufferReader(text),
@@ -118,7 +117,7 @@ class CsvReader(LogReader):
             )
 
         if schema is not None and all(kind in (pa.float64(), pa.int64()) for kind in schema.types):
-            # A fifth faster: neither other types are tried nor words that stand for an empty cell.
+            # With a known schema, without other types and words for empty cells, parsing is 20 % faster.
             with suppress(pa.ArrowInvalid):
                 return parsed(column_types=schema, null_values=[""])
         try:
@@ -128,19 +127,19 @@ class CsvReader(LogReader):
 
 
 def _single_spaced(text: memoryview | bytes, skip: int) -> bytes:
-    """The lines of `text` after the first `skip`, one space between two numbers and none around them."""
+    """Normalise spaces in the lines after the first `skip`: one between two numbers, none at the ends."""
     lines = bytes(text).splitlines()[skip:]
     return b"".join(b" ".join(line.split()) + b"\n" for line in lines)
 
 
 def _header(path: AnyPath) -> tuple[list[str], str, int, str]:
-    """Names, delimiter, lines to skip before the first row, and a few rows as text."""
+    """Return names, delimiter, lines to skip before the first row, and a few rows as text."""
     with opened(path, LogError) as file:
         start = file.read(LONGEST_LINE)
     if len(start) == LONGEST_LINE:
         start = start[: max(start.rfind(b"\n"), start.rfind(b"\r")) + 1]
         if not start:
-            raise LogError(f"{path}: its first line is longer than {LONGEST_LINE / 1e6:.3g} MB; this is no log.")
+            raise LogError(f"{path}: its first line is longer than {LONGEST_LINE / 1e6:.3g} MB, too long for a log.")
     try:
         text = io.StringIO(start.decode("utf-8-sig"), newline=None)
     except UnicodeDecodeError:
@@ -151,9 +150,9 @@ def _header(path: AnyPath) -> tuple[list[str], str, int, str]:
         comment = lines[at].lstrip().lstrip("#%").strip() or comment
         at += 1
     if at == len(lines):
-        raise LogError(f"{path}: is empty; a log needs a line with the names of its columns, and rows under it.")
+        raise LogError(f"{path}: is empty; a log needs a line with the names of its columns, and rows below it.")
     delimiter = _delimiter(lines[at], next(filter(str.strip, lines[at + 1 :]), ""))
-    if _numeric(lines[at], delimiter):  # no header of its own: the comment above may be it
+    if _numeric(lines[at], delimiter):  # without a header, the last comment may have the names
         count, names, skip = len(_split(lines[at], delimiter)), _split(comment, delimiter), at
         if len(names) != count or _numeric(comment, delimiter):
             names = [f"{NAMELESS}{k + 1}" for k in range(count)]
@@ -163,8 +162,8 @@ def _header(path: AnyPath) -> tuple[list[str], str, int, str]:
 
 
 def _delimiter(head: str, row: str) -> str:
-    """What parts the names of the line `head`: as often as the numbers of the `row` below, or else by its looks."""
-    # A comma may be a decimal point where there is another delimiter; in quotes anything is a part of a name.
+    """Find the delimiter: it occurs equally often in the line of names `head` and in the `row` below it."""
+    # A comma may be a decimal point if there is another delimiter; quoted text is part of a name.
     names = _QUOTED.sub("", head)
     cells = _QUOTED.sub("", row)
     alike = [d for d in ";\t," if 0 < names.count(d) == cells.count(d)]
@@ -179,7 +178,7 @@ def _split(line: str, delimiter: str) -> list[str]:
     try:
         line = " ".join(line.split()) if delimiter == " " else line
         names = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-    except csv.Error:  # longer than any name
+    except csv.Error:  # a field that is too long
         names = line.split(delimiter)
     return [name.strip() or f"{NAMELESS}{k + 1}" for k, name in enumerate(names)]
 
@@ -194,7 +193,7 @@ def _numeric(line: str, delimiter: str) -> bool:
 
 
 def _reason(error: Exception, before: int) -> str:
-    """What Arrow says, with its row counted from the first row of data, given the rows `before` its piece of text."""
+    """Return Arrow's message, with its row counted from the first row of data; `before` rows precede the piece."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     text = text.removeprefix("CSV parse error: ")
     if text.startswith("Row #"):

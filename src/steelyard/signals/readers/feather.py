@@ -1,4 +1,4 @@
-"""Arrow's own files: Feather (version 2) and streams."""
+"""Arrow files: Feather (version 2) and streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.signals.table import READERS, LogReader, TableBlock, block_length
 
 @READERS.register("feather")
 class FeatherReader(LogReader):
-    """A file of record batches, of which one at a time is held."""
+    """Reads a file of record batches, one at a time."""
 
     suffixes = (".feather", ".arrow", ".ipc", ".arrows")
     description = "Feather and Arrow's IPC, one record batch after the other; lists of numbers as in Parquet"
@@ -25,7 +25,7 @@ class FeatherReader(LogReader):
         with path.open("rb") as file:
             start = file.read(6)
         if start.startswith(b"FEA1"):
-            raise LogError(f"{path}: is a Feather file of version 1; write it anew, as version 2.")
+            raise LogError(f"{path}: is a Feather file of version 1; write it again as version 2.")
         self._stream = start != self.magic
         batches = self._batches()
         schema = next(batches)
@@ -49,7 +49,7 @@ class FeatherReader(LogReader):
             yield block
 
     def _batches(self) -> Iterator[Any]:
-        """The schema, and then batch after batch, each looked at before it is used."""
+        """Yield the schema, and then every batch after its validation."""
         import pyarrow as pa
 
         total, most = 0, max(BUDGET, MOST_TIMES_SMALLER * self.path.stat().st_size)
@@ -61,11 +61,11 @@ class FeatherReader(LogReader):
                     batch.validate(full=True)
                     total += batch.nbytes
                     if total > most:
-                        raise LogError(f"{self.path}: unpacks to {total / 1e6:.3g} MB, more than a log would.")
+                        raise LogError(f"{self.path}: unpacks to {total / 1e6:.3g} MB, too large for a log.")
                     yield batch
         except LogError:
             raise
-        except Exception as error:  # of damaged bytes Arrow raises errors of many kinds
+        except Exception as error:  # damaged bytes cause many kinds of errors in Arrow
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise LogError(
                 f"{self.path}: is not a readable Feather or Arrow file, or is cut short ({reason}); write it again."

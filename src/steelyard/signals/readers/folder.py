@@ -1,4 +1,4 @@
-"""One file per signal: a folder with q.csv, tau.csv, …, or NAME=FILE,NAME=FILE."""
+"""Logs with one file per signal: a folder with q.csv, tau.csv, …, or NAME=FILE,NAME=FILE."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ TIME = "t"
 
 @READERS.register("signals")
 class FolderReader(LogReader):
-    """Files of any format with the same rows, one beside the other; the clock is that of the first that has one.
+    """Reads several files of any format with the same rows; the clock is that of the first file with a time.
 
-    Columns without names, or of numbers, are called after their file: those of tau.txt tau1, tau2, …; others keep
-    their names behind that of the file (tau/elbow), unless they begin with it.
+    Columns without names, or with numbers as names, are named by their file: tau.txt has tau1, tau2, … Other columns
+    get the name of the file as prefix (tau/elbow), unless they begin with it.
     """
 
     suffixes = ()
     description = (
-        "one file per signal, each of any format of this table: a folder with `q.csv`, `tau.csv`, …, or in place of a "
+        "one file per signal, each of any format of this table: a folder with `q.csv`, `tau.csv`, …, or instead of a "
         "path `position=q.txt,torque=tau.txt,time=t.txt`; all with the same rows"
     )
     folders = True
@@ -83,16 +83,16 @@ class FolderReader(LogReader):
                     block |= some
                 row += count
                 yield {name: block[name] for name in columns}
-            left = [rows.part for rows in streams if rows.length]
-            if left:
-                done = next(rows.part for rows in streams if not rows.length)
+            longer = [rows.part for rows in streams if rows.length]
+            if longer:
+                shorter = next(rows.part for rows in streams if not rows.length)
                 raise LogError(
-                    f"{self.path}: {done.reader.path.name} ends after {row} rows, {left[0].reader.path.name} has more; "
-                    "record them together, or bring them on one clock."
+                    f"{self.path}: {shorter.reader.path.name} ends after {row} rows, {longer[0].reader.path.name} has "
+                    "more; record them together, or resample them to one clock."
                 )
 
     def _compare(self, part: _Part, clock: ColumnValues, own: ColumnValues, row: int) -> None:
-        """The rows of two files must be of the same instants: to within half a step."""
+        """Refuse rows of two files whose times differ by more than half a step."""
         if "O" in (clock.dtype.kind, own.dtype.kind) or len(clock) < 2:
             return
         step = np.median(np.diff(clock))
@@ -101,7 +101,7 @@ class FolderReader(LogReader):
             assert self._clock is not None
             raise LogError(
                 f"{self.path}: {part.reader.path.name} and {self._clock.reader.path.name} show different times in row "
-                f"{row + int(np.argmax(odd)) + 1}; bring them on one clock."
+                f"{row + int(np.argmax(odd)) + 1}; resample them to one clock."
             )
 
 
@@ -109,7 +109,7 @@ _OWN = "\0own time"
 
 
 class _Part:
-    """A file of one signal: its `columns` as the log calls them, by what the file calls them."""
+    """A file of one signal; `columns` maps the names in the log to those in the file."""
 
     def __init__(self, name: str, reader: LogReader) -> None:
         self.name, self.reader = name, reader
@@ -136,28 +136,28 @@ class _Part:
 
 
 class _Rows:
-    """The rows of a part that were read and not yet used."""
+    """Buffer for the rows of a part that are read but not used yet."""
 
     def __init__(self, part: _Part, stream: Iterator[TableBlock]) -> None:
         self.part, self._stream = part, stream
-        self._held: TableBlock = {}
+        self._buffer: TableBlock = {}
 
     @property
     def length(self) -> int:
-        return block_length(self._held)
+        return block_length(self._buffer)
 
     def fill(self) -> bool:
         while not self.length:
             block = next(self._stream, None)
             if block is None:
                 return False
-            self._held = block
+            self._buffer = block
         return True
 
     def take(self, count: int) -> dict[str, ColumnValues]:
-        taken = {name: column[:count] for name, column in self._held.items()}
-        self._held = {name: column[count:] for name, column in self._held.items()}
-        return taken
+        rows = {name: column[:count] for name, column in self._buffer.items()}
+        self._buffer = {name: column[count:] for name, column in self._buffer.items()}
+        return rows
 
 
 @contextlib.contextmanager
@@ -169,8 +169,8 @@ def _closing(stream: Iterator[TableBlock]) -> Iterator[Iterator[TableBlock]]:
 
 
 def _files(path: Path) -> dict[str, Path]:
-    found = sorted(file for file in path.iterdir() if not file.name.startswith(".") and file.is_file())
-    return {_stem(file): file for file in found if has_reader(file)}
+    files = sorted(file for file in path.iterdir() if not file.name.startswith(".") and file.is_file())
+    return {_stem(file): file for file in files if has_reader(file)}
 
 
 def _stem(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""HDF5 files: the data sets whose first or second axis is the samples."""
+"""HDF5 files: data sets with samples along the first or second axis."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from steelyard.signals.readers._hdf5_text import text_of
 from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock
 
 MOST_SETS = 10_000
-# Entries of all groups together: data sets, groups, types, links.
+# Largest number of entries of all groups: data sets, groups, types, links.
 _MOST_ENTRIES = 100_000
 _JOINTS = ("joints", "joint_names", "names", "name")
 
 
 @READERS.register("hdf5")
 class Hdf5Reader(LogReader):
-    """The data sets of a file, by their paths in it, read row by row.
+    """Reads the data sets of a file, named by their paths without a common prefix; `topic` selects a group.
 
-    Only what lies in the file itself is read: links to other files, virtual data sets, external storage and objects are
-    left alone. What all of them share of their paths is not part of their names; `topic` chooses a group.
+    Links to other files, virtual data sets, external storage and objects are ignored.
     """
 
     path: Path
     suffixes = (".h5", ".hdf5", ".hdf")
     description = (
         "data sets `(samples,)`, `(samples, joints)` or `(joints, samples)`, and tables of named fields; one of text "
-        "`joint_names` names the joints; the mapping's key `topic` chooses a group; links out of the file are not "
+        "`joint_names` names the joints; the mapping's key `topic` selects a group; links out of the file are not "
         "followed"
     )
     magic = b"\x89HDF\r\n\x1a\n"
@@ -44,8 +43,7 @@ class Hdf5Reader(LogReader):
     def __init__(self, path: Path, topic: str | None = None) -> None:
         super().__init__(path, topic)
         with self._opened() as file:
-            found = self._arrays(file)
-            self._columns = ArrayColumns(path, found)
+            self._columns = ArrayColumns(path, self._arrays(file))
         self.names, self.row_count = self._columns.names, self._columns.row_count
         self.findings = self._columns.findings
 
@@ -54,7 +52,7 @@ class Hdf5Reader(LogReader):
             yield from ArrayColumns(self.path, self._arrays(file)).blocks(columns, start)
 
     def _opened(self) -> Any:
-        return _Opened(self.path)
+        return _OpenFile(self.path)
 
     def _arrays(self, file: Any) -> list[StoredArray]:
         import h5py
@@ -82,9 +80,9 @@ class Hdf5Reader(LogReader):
         return out
 
     def _data_sets(self, root: Any) -> dict[str, Any]:
-        """The data sets below `root`, by their paths; hard links only, each object once.
+        """Find the data sets below `root` by their paths, through hard links only, each object once.
 
-        The library's own walk (`visititems`) has no limit of depth and takes time with the square of it.
+        The library's `visititems` has no limit of depth, and its time grows with the square of the depth.
         """
         import h5py
 
@@ -101,7 +99,7 @@ class Hdf5Reader(LogReader):
             if isinstance(item, h5py.Dataset) and not prefix.startswith("#"):
                 sets[prefix] = item
             if len(sets) > MOST_SETS:
-                raise LogError(f"{self.path}: has more than {MOST_SETS} data sets; choose a group with the key topic.")
+                raise LogError(f"{self.path}: has more than {MOST_SETS} data sets; select a group with the key topic.")
             if not isinstance(item, h5py.Group):
                 continue
             if depth >= DEEPEST:
@@ -111,22 +109,22 @@ class Hdf5Reader(LogReader):
                 )
             entries += len(item)
             if entries > _MOST_ENTRIES:
-                raise LogError(f"{self.path}: has more than {_MOST_ENTRIES} entries; is it a log?")
+                raise LogError(f"{self.path}: has more than {_MOST_ENTRIES} entries, too many for a log.")
             below = [name for name in sorted(item) if isinstance(item.get(name, getlink=True), h5py.HardLink)]
             path = f"{prefix}/" if prefix else ""
             waiting += [(f"{path}{name}", depth + 1, item[name]) for name in reversed(below)]
         return sets
 
     def _is_plain(self, item: Any) -> bool:
-        """Numbers that lie in this file, in pieces in proportion to it."""
+        """Whether a data set has numbers in this file; one of disproportionate size is refused."""
         if item.dtype.hasobject or not item.shape or item.is_virtual or item.external:
             return False
-        # A data set may declare any size and hold nothing but the value of its empty cells; a piece, any size, too.
+        # A data set, or a chunk, may declare any size and consist of fill values only.
         whole, piece = (math.prod(n) * item.dtype.itemsize for n in (item.shape, item.chunks or (0,)))
         if max(whole, piece) > max(BUDGET, MOST_TIMES_SMALLER * self.path.stat().st_size):
             raise LogError(
-                f"{self.path}: the data set '{item.name}' unpacks to {max(whole, piece) / 1e6:.3g} MB, more than a log "
-                "would."
+                f"{self.path}: the data set '{item.name}' unpacks to {max(whole, piece) / 1e6:.3g} MB, too large for a "
+                "log."
             )
         return True
 
@@ -145,7 +143,7 @@ class Hdf5Reader(LogReader):
 
 
 class _Field:
-    """One field of a table, sliced like an array."""
+    """One field of a table, which can be sliced like an array."""
 
     def __init__(self, item: Any, field: str) -> None:
         self._item, self._field = item, field
@@ -154,8 +152,8 @@ class _Field:
         return self._item[rows][self._field]
 
 
-class _Opened:
-    """The file, opened to be read; whatever the library says of it is a sentence about the file."""
+class _OpenFile:
+    """A file open for reading; errors of the library become a `LogError`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -180,7 +178,7 @@ def _broken(path: Path, why: Exception) -> LogError:
 
 
 def _shared_group(names: list[str]) -> str:
-    """What the paths of all `names` begin with, up to a slash."""
+    """Return the common prefix of all paths, up to a slash."""
     groups = [name.split("/")[:-1] for name in names]
     shared: list[str] = []
     for parts in zip(*groups, strict=False):

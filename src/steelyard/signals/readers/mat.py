@@ -1,4 +1,4 @@
-"""MATLAB's .mat files: versions 5 to 7, and version 7.3, which is HDF5, by h5py."""
+"""MATLAB's .mat files: versions 5 to 7, and version 7.3 (HDF5) by h5py."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from steelyard.signals.readers.hdf5 import Hdf5Reader
 from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock
 
 _JOINTS = ("joints", "joint_names", "names")
-# Versions up to 7 cannot be read in part; MATLAB itself writes no larger variables in them.
+# Largest file of versions up to 7, which cannot be read in part; MATLAB's limit for their variables is lower.
 _LARGEST = 4 << 30
 
 
 @READERS.register("mat")
 class MatReader(LogReader):
-    """The arrays of a file and of the structures in it; objects (timeseries, tables) and functions are left alone.
+    """Reads the arrays of a file and of its structures; objects (timeseries, tables) and functions are ignored.
 
     Files up to version 7 are read whole.
     """
@@ -52,7 +52,7 @@ class MatReader(LogReader):
         return self._source.blocks(columns, start)
 
     def _flat(self, data: Mapping[str, Any], above: str = "") -> Iterator[StoredArray]:
-        """The arrays, those in structures behind the structure's name and a dot, unless there is one structure only."""
+        """Yield the arrays; their prefix is the structure's name and a dot, except in a single structure."""
         for name, x in data.items():
             full = f"{above}.{name}" if above else name
             if isinstance(x, Mapping):

@@ -1,4 +1,4 @@
-"""NumPy's .npz archives: 1-D arrays are columns, a 2-D array q is the columns q1, q2, …"""
+"""NumPy's .npz archives: a 1-D array is a column, a 2-D array q becomes the columns q1, q2, …"""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from steelyard.errors import LogError, shortened
 from steelyard.ground.archives import Member, opened_archive
 from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock, numbered
 
-ROWS = 1 << 16  # in a block
-_SIGNAL_TYPES = "biufM"  # kinds of numbers that can be a signal; text is a remark
+ROWS = 1 << 16  # rows of a block
+_SIGNAL_TYPES = "biufM"  # NumPy kinds of arrays that can be signals; text is meta data
 
 
 @READERS.register("npz")
 class NpzReader(LogReader):
-    """The arrays whose first axis is the samples, unpacked while they are read. `joints`, of text, names the joints."""
+    """Reads arrays with samples along the first axis, unpacked in pieces. The array `joints` has joint names."""
 
     path: Path
     suffixes = (".npz",)
@@ -39,8 +39,8 @@ class NpzReader(LogReader):
         signals = [member for member in members if member.shape and member.dtype.kind in _SIGNAL_TYPES]
         self.row_count = max((member.shape[0] for member in signals), default=0)
         if self.row_count == 0:
-            there = ", ".join(member.name for member in members if member not in named)
-            raise LogError(f"{path}: holds no array with samples; there are {there or 'none'}.")
+            arrays = ", ".join(member.name for member in members if member not in named)
+            raise LogError(f"{path}: holds no array with samples; its arrays: {arrays or 'none'}.")
         self._members = [member for member in signals if self._is_signal(member)]
         self.names = tuple(name for member in self._members for name in _columns(member))
 
@@ -50,14 +50,16 @@ class NpzReader(LogReader):
             if member.name in ("segments", "gravity", "torque_constants"):
                 return False
             raise LogError(
-                f"{self.path}: the array '{name}' has {member.shape[0]} samples, another has {self.row_count}."
+                f"{self.path}: the array '{name}' has {member.shape[0]} samples, another one has {self.row_count}."
             )
         if len(member.shape) > 2:
             raise LogError(
                 f"{self.path}: the array '{name}' has shape {member.shape}; write (samples,) or (samples, joints)."
             )
         if len(member.shape) == 2 and member.shape[1] > MOST_COLUMNS:
-            raise LogError(f"{self.path}: the array '{name}' has {member.shape[1]} columns; {MOST_COLUMNS} are read.")
+            raise LogError(
+                f"{self.path}: the array '{name}' has {member.shape[1]} columns; at most {MOST_COLUMNS} are read."
+            )
         return True
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
@@ -65,7 +67,7 @@ class NpzReader(LogReader):
         with opened_archive(self.path, LogError) as archive, ExitStack() as files:
             sources: list[tuple[tuple[str, ...], np.dtype[Any], IO[bytes]]] = []
             for member in self._members:
-                # One that lies column by column is read at as many places at once as columns are wanted of it.
+                # An array in column order is read at several places at once, one for each of its columns.
                 every = _columns(member)
                 runs = [(name,) for name in every] if member.by_columns else [every]
                 for k, names in enumerate(runs):

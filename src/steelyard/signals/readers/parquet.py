@@ -1,4 +1,4 @@
-"""Parquet files: columns and groups of rows that are not needed are not read."""
+"""Parquet files: only the columns and row groups that are needed are read."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from steelyard.ground.remote import HELD_BYTES, AnyPath, RemoteBytes, RemoteFile
 from steelyard.signals._arrow import ArrowColumns, is_list
 from steelyard.signals.table import READERS, LogReader, TableBlock, later_rows
 
-# Rows of a batch, and bytes that are read ahead of each column: four, and sixteen, times as many take twice the memory.
+# Rows of a batch, and read-ahead of each column [bytes]; four and sixteen times as much take twice the memory.
 BATCH, BUFFER = 1 << 14, 1 << 16
-# Of a file elsewhere whose group of rows is more than is fetched at once: a request takes as long as a megabyte.
+# Read-ahead of a remote file with large row groups [bytes]: a request takes as long as a megabyte.
 REMOTE_BUFFER = 1 << 20
 
 
 @READERS.register("parquet")
 class ParquetReader(LogReader):
-    """A Parquet file; never more of it is held than a few pages."""
+    """Reads a Parquet file, with only a few pages in memory."""
 
     suffixes = (".parquet", ".pq")
     description = (
-        "only the columns and groups of rows that are needed; a column `q` of lists becomes the columns `q1`, `q2`, …, "
+        "only the columns and row groups that are needed; a column `q` of lists becomes the columns `q1`, `q2`, …, "
         "and one of names (`name`, `joint_names`) names the joints"
     )
     magic = b"PAR1"
@@ -33,7 +33,7 @@ class ParquetReader(LogReader):
 
     def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         super().__init__(path, topic)
-        self._looked_at: set[tuple[tuple[str, ...], int, int]] = set()
+        self._checked: set[tuple[tuple[str, ...], int, int]] = set()
         self._bytes: RemoteBytes | None = path.open() if isinstance(path, RemoteFile) else None
         with self._opened() as file:
             schema = file.schema_arrow
@@ -51,19 +51,19 @@ class ParquetReader(LogReader):
             raise _broken(self.path, error) from None
 
     def _check_size(self, metadata: Any) -> None:
-        """What a group of rows unpacks to must be in proportion to the file: repeated values shrink to nothing."""
+        """Refuse row groups of disproportionate size; repeated values compress to almost nothing."""
         size = self.path.stat().st_size
         for k in range(metadata.num_row_groups):
             unpacked = metadata.row_group(k).total_byte_size
             if not 0 <= unpacked <= max(BUDGET, MOST_TIMES_SMALLER * size) or metadata.row_group(k).num_rows < 0:
                 raise LogError(
-                    f"{self.path}: unpacks from {size / 1e6:.3g} MB to {unpacked / 1e6:.3g} MB in one group of rows, "
-                    "more than a log would."
+                    f"{self.path}: unpacks from {size / 1e6:.3g} MB to {unpacked / 1e6:.3g} MB in one row group, too "
+                    "large for a log."
                 )
 
     def _check_pages(self, file: Any, groups: range, columns: tuple[str, ...]) -> None:
-        """That no page declares more than there is, before room is made for it; once for all passes over all rows."""
-        if (columns, groups.start, groups.stop) in self._looked_at:
+        """Refuse pages that declare more than they have, before memory is allocated; once for all passes."""
+        if (columns, groups.start, groups.stop) in self._checked:
             return
         try:
             with self._plain_bytes() as plain, nullcontext() if self._bytes is None else self._bytes.looking_far():
@@ -74,7 +74,7 @@ class ParquetReader(LogReader):
             raise _broken(self.path, error) from None
         if odd is not None:
             raise LogError(f"{self.path}: {odd}; write or copy it again.")
-        self._looked_at.add((columns, groups.start, groups.stop))
+        self._checked.add((columns, groups.start, groups.stop))
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         with self._opened() as file:
@@ -89,8 +89,8 @@ class ParquetReader(LogReader):
                 self._check_pages(file, groups, tuple(sources))
                 try:
                     batches = file.iter_batches(BATCH, row_groups=list(groups), columns=sources, use_threads=False)
-                    found = (self._arrow.block(batch, columns, row + k * BATCH) for k, batch in enumerate(batches))
-                    yield from later_rows(found, max(0, start - row))
+                    blocks = (self._arrow.block(batch, columns, row + k * BATCH) for k, batch in enumerate(batches))
+                    yield from later_rows(blocks, max(0, start - row))
                 except LogError:
                     raise
                 except Exception as error:  # as below
@@ -98,7 +98,7 @@ class ParquetReader(LogReader):
                 row += sum(file.metadata.row_group(k).num_rows for k in groups)
 
     def _runs(self, file: Any, first: int, columns: tuple[str, ...]) -> Iterator[range]:
-        """The groups of rows from the `first` on: all at once; of a file elsewhere, as many as are fetched together."""
+        """Yield ranges of row groups from the `first` on: all at once, or those of a remote file to fetch together."""
         if self._bytes is None:
             yield range(first, file.metadata.num_row_groups)
             return
@@ -125,18 +125,16 @@ class ParquetReader(LogReader):
         try:
             if self._bytes is not None:
                 return pq.ParquetFile(self._bytes, pre_buffer=False, buffer_size=REMOTE_BUFFER)
-            # Unbuffered ahead of time: a file with one huge group of rows is then read page by page.
+            # Without pre-buffering, a file with one huge row group is read page by page.
             return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
         except LogError:
             raise
-        except (
-            Exception
-        ) as error:  # of damaged bytes Arrow raises its own errors, and those of Python's text and numbers
+        except Exception as error:  # damaged bytes cause many kinds of errors in Arrow
             raise _broken(self.path, error) from None
 
 
 def _numbers(schema: Any, columns: tuple[str, ...]) -> list[int]:
-    """The numbers of the `columns`, and of what is inside of them, among those of the file."""
+    """Return the indices of `columns`, and of their nested columns, in the file."""
     paths = enumerate(schema.column(k).path for k in range(len(schema)))
     roots = tuple(f"{name}." for name in columns)
     return [k for k, path in paths if path in columns or path.startswith(roots)]

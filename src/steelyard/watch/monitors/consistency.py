@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.payload.online import expected_load
+from steelyard.payload.track import expected_payload
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.change import YEARLY_HZ, significant_changes, step_evidence
 from steelyard.watch.drives import friction_at
@@ -59,7 +59,7 @@ class ConsistencyMonitor(Monitor):
         n, c = self._n, self._windows.columns
         self._rate = float(setup.options.get("health_false_alarms_hz", YEARLY_HZ)) * _ROUND_S
         masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        self._expected = expected_load(max(0.2 * float(masses.sum()), 0.1), 0.3)
+        self._expected = expected_payload(max(0.2 * float(masses.sum()), 0.1), 0.3)
         self._round = np.zeros(2)  # time in motion, and end of the present round
         self._gram, self._lagged = np.zeros((n, c, c)), np.zeros(n)
         self._first = np.zeros((3, 2 * n))  # log power, total and without friction: count, sum, sum of squares

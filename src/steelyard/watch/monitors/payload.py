@@ -9,8 +9,8 @@ import numpy as np
 
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.numbers import with_error
-from steelyard.payload.load import Load
-from steelyard.payload.online import expected_load
+from steelyard.payload.payload import Payload
+from steelyard.payload.track import expected_payload
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.payload_estimator import PayloadEstimator
@@ -49,7 +49,7 @@ class PayloadMonitor(Monitor):
         heaviest = float(options.get("heaviest", max(_SHARE_OF_ROBOT * float(masses.sum()), _MIN_KG)))
         self._frame = str(options.get("frame", "")) or robot.link_names[robot.moving_frame().host]
         self._heaviest = heaviest
-        expected = expected_load(heaviest, float(options.get("size", _SIZE_M)))
+        expected = expected_payload(heaviest, float(options.get("size", _SIZE_M)))
         self._estimator = PayloadEstimator(setup.model, expected, setup.false_alarms_hz)
         self._carries = np.array([0.0, np.nan])  # whether there is a payload, and since when
         self._reported = np.zeros(2)  # mass of the last report, and its error
@@ -96,16 +96,16 @@ class PayloadMonitor(Monitor):
             message = f"The robot carries {'another' if before else 'a'} payload: {mass} kg."
         self.add_event(WatchEvent(since, "load" if carries else "load over", message, detail))
 
-    def _is_load(self, load: Load) -> bool:
+    def _is_load(self, load: Payload) -> bool:
         """Whether the estimate is a payload. A model error would have a mass close to zero."""
         enough = max(_MIN_SHARE * self._heaviest, _SIGMAS * load.mass_error)
         return load.mass > enough and self._estimator.evidence() > _MIN_EVIDENCE
 
-    def _detail(self, load: Load) -> dict[str, Any]:
+    def _detail(self, load: Payload) -> dict[str, Any]:
         return {"mass": load.mass, "mass_error": load.mass_error, "frame": self._frame}
 
-    def _load(self) -> Load:
-        return Load(self._frame, self._estimator.parameters, self._estimator.covariance)
+    def _load(self) -> Payload:
+        return Payload(self._frame, self._estimator.parameters, self._estimator.covariance)
 
     def report(self) -> dict[str, Any]:
         if not self._estimator.is_ready:

@@ -1,4 +1,4 @@
-"""Friction that was measured before: read back, taken off in every scheme, and part of the model again."""
+"""Known friction: read from a run, subtracted in every scheme, and part of the model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.recursion.stream import recursive
 from steelyard.friction import measure_friction
-from steelyard.friction.known import known_curves, read_friction, with_known_friction
+from steelyard.friction.compensation import add_friction, read_friction, smoothed_curves
 from steelyard.identification.identify import identify
 from steelyard.parameters.terms import terms
 from steelyard.robot import load_robot
@@ -23,7 +23,7 @@ from steelyard.signals.log import Log
 
 
 def motion(seed: int, duration: float = 12.0, rate: float = 200.0) -> Log:
-    """A log of all joints with the planted friction."""
+    """A log of all joints with the simulated friction."""
     rng = np.random.default_rng(seed)
     t = np.arange(round(duration * rate)) / rate
     w = 2 * np.pi * np.array([0.25, 0.5, 0.75, 1.0])
@@ -37,18 +37,18 @@ def motion(seed: int, duration: float = 12.0, rate: float = 200.0) -> Log:
 
 
 @pytest.mark.parametrize("scheme", ["dynamic", "filtered-dynamic", "momentum", "energy", "power", "filtered-power"])
-def test_every_scheme_takes_it_off(scheme: str) -> None:
+def test_every_scheme_subtracts_known_friction(scheme: str) -> None:
     curves = dict(zip(ROBOT.joint_names, CURVES, strict=True))
     found = identify(ROBOT, motion(0), [motion(1)], scheme=scheme, known_friction=curves, physical=False)
     assert [t.kind for t in found.base.terms.terms] == ["rotor", "offset"]
     assert [t.kind for t in found.model.terms.terms].count("friction-table") == 3
     assert found.settings.known_friction == ROBOT.joint_names
-    # The model predicts the whole torque, friction included; noise of 0.3 N m is 1 % of it, and reversals add theirs.
+    # The model predicts the whole torque with friction; noise of 0.3 N m (1 %) and reversals remain.
     assert found.validation[0].mean_nrmse_percent < 6.0
     assert found.settings.known_friction
 
 
-def test_a_run_folder_is_read_back(tmp_path) -> None:
+def test_reading_a_run_folder(tmp_path) -> None:
     measured = measure_friction(ROBOT, [log_of(sweeps(k)) for k in range(3)], model=RIGID)
     measured.save(tmp_path / "run")
     again = read_friction(tmp_path / "run")
@@ -56,42 +56,42 @@ def test_a_run_folder_is_read_back(tmp_path) -> None:
     for name, law in measured.curves.items():
         np.testing.assert_array_equal(again[name](v), law(v))
         np.testing.assert_allclose(again[name].band(v), law.band(v))
-    # Curves that were measured predict better than Coulomb and viscous friction that is fitted.
+    # Measured curves predict better than fitted Coulomb and viscous friction.
     given = identify(ROBOT, motion(0), [motion(1)], known_friction=again, physical=False).validation[0]
     plain = identify(ROBOT, motion(0), [motion(1)], physical=False, plain=True).validation[0]
     assert given.mean_nrmse_percent < plain.mean_nrmse_percent
 
 
 @pytest.mark.parametrize(("times", "grade"), [(1.0, "good"), (3.0, "poor")])
-def test_friction_of_another_day_is_told_from_that_of_these_logs(times: float, grade: str) -> None:
-    """The planted curves stand; three times as much as there is misleads, and the verdict says so by name."""
+def test_wrong_known_friction_is_reported(times: float, grade: str) -> None:
+    """With three times the true friction the verdict is poor and gives the reason."""
     curves = {n: lambda v, c=c: times * c(v) for n, c in zip(ROBOT.joint_names, CURVES, strict=True)}
     found = identify(ROBOT, motion(0), [motion(1)], known_friction=curves)
     assert found.without_known_friction is not None
-    told = [r for r in found.verdict.reasons if "measured before" in r]
-    assert bool(told) == (grade == "poor")
+    reasons = [r for r in found.verdict.reasons if "measured before" in r]
+    assert bool(reasons) == (grade == "poor")
     assert found.verdict.grade == grade
 
 
-def test_temperatures_come_back_too(tmp_path) -> None:
+def test_reading_temperatures_of_a_run_folder(tmp_path) -> None:
     plan = sweeps(0, fractions=(0.1, 0.2, 0.5, 1.0))
     logs = [log_of(plan, k, temperature=T) for k, T in enumerate((20.0, 32.0, 45.0))]
     measured = measure_friction(ROBOT, logs, joints=["q1"], model=RIGID, law="coulomb-viscous")
     measured.save(tmp_path / "run")
     law = read_friction(tmp_path / "run")["q1"]
     assert law(0.5, 25.0) == measured.curves["q1"](0.5, 25.0)
-    with pytest.raises(SteelyardError, match="lies outside"):
+    with pytest.raises(SteelyardError, match="is outside this range"):
         law(0.5, 60.0)
 
 
-def test_the_tables_are_the_curves() -> None:
-    known = known_curves(ROBOT, dict(zip(ROBOT.joint_names, CURVES, strict=True)))
-    model = with_known_friction(RIGID, known)
+def test_tables_agree_with_the_curves() -> None:
+    known = smoothed_curves(ROBOT, dict(zip(ROBOT.joint_names, CURVES, strict=True)))
+    model = add_friction(RIGID, known)
     v = np.linspace(-1.2, 1.2, 201)[:, None] * np.ones(3)
     none = np.zeros_like(v)
-    rubbing = model.torque(none, v, none) - RIGID.torque(none, v, none)
+    friction = model.torque(none, v, none) - RIGID.torque(none, v, none)
     expected = np.column_stack([known[n](x) for n, x in zip(ROBOT.joint_names, v.T, strict=True)])
-    np.testing.assert_allclose(rubbing, expected, atol=0.15)  # lines between 24 knots
+    np.testing.assert_allclose(friction, expected, atol=0.15)  # linear between 24 knots
 
 
 def test_wrong_friction_is_refused(tmp_path) -> None:
@@ -107,7 +107,7 @@ def test_wrong_friction_is_refused(tmp_path) -> None:
 
 
 def test_on_the_command_line(tmp_path) -> None:
-    """Sweeps to curves to an identification with them, and one that finds the shapes itself."""
+    """From sweeps to curves to an identification with them, and an identification that tunes the shapes."""
     measure_friction(ROBOT, log_of(sweeps(0)), joints=["q1"], model=RIGID).save(tmp_path / "curves")
     motion(0).save(tmp_path / "run.csv")
     call = ["identify", "irp6", str(tmp_path / "run.csv"), "--free", "--holdout", "0.3", "--json"]
@@ -125,8 +125,8 @@ def test_on_the_command_line(tmp_path) -> None:
     assert "steelyard friction" in run.output
 
 
-def test_known_friction_settles_the_inertia_sooner_but_not_sharper() -> None:
-    """Kozłowski & Dutkiewicz 1996, Fig. 5: joint 1, curve known to 2 %; it buys settling, not the final deviation."""
+def test_known_friction_speeds_up_convergence_but_does_not_reduce_the_final_error() -> None:
+    """Kozłowski & Dutkiewicz 1996, Fig. 5: joint 1, with a curve known to 2 %."""
     arm = load_robot(ROBOT, joints=["q1"], locked={"q2": 0.0, "q3": 0.0})
     bound = terms(arm, "coulomb", "viscous")
     Ts, rounds = 1e-3, 5

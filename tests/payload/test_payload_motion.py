@@ -1,4 +1,4 @@
-"""Motions that show a load to a wrist sensor: traced physics, exact gradients, and how much better they are."""
+"""Motions for payload identification with a wrist sensor: the traced regressor, and the gain of a designed motion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.errors import SteelyardError
 from steelyard.excitation.search import SearchSettings
-from steelyard.payload.excite import WRENCH_NOISE, _Sensor, excite_load
+from steelyard.payload.excite import WRENCH_NOISE, _Sensor, excite_payload
 from steelyard.payload.sensor import wrench_regressor
 from steelyard.robot import load_robot
 
@@ -44,7 +44,7 @@ def test_a_designed_motion_of_the_same_length() -> None:
     before, bars = figures(*papers_move(t))
     assert before == pytest.approx(410, rel=0.02)  # p. 8 of the verified specification
     quick = SearchSettings(starts=3, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
-    plan = excite_load(ROBOT, duration=LENGTH, rate=31.25, criterion="information", search=quick)
+    plan = excite_payload(ROBOT, duration=LENGTH, rate=31.25, criterion="information", search=quick)
     assert plan.violation == 0.0
     after, better = figures(*plan.trajectory.sample(t))
     # The paper went from 90,830 to 3,000, a factor of 30; the arm's own limits allow single figures.
@@ -53,14 +53,14 @@ def test_a_designed_motion_of_the_same_length() -> None:
     np.testing.assert_allclose(plan.standard_errors(WRENCH_NOISE), better, rtol=0.05)  # one sample more or less
 
 
-def test_what_cannot_be_designed_is_refused() -> None:
+def test_bad_input_of_the_design_is_refused() -> None:
     with pytest.raises(SteelyardError, match="noise of every axis"):
-        excite_load(ROBOT, noise=0.0)
+        excite_payload(ROBOT, noise=0.0)
     with pytest.raises(SteelyardError, match="no frame 'hand'"):
-        excite_load(ROBOT, "hand")
+        excite_payload(ROBOT, "hand")
 
 
-def test_a_robot_that_cannot_show_a_load_is_told_what_stays_hidden() -> None:
-    """All its axes are parallel: only what resists turning about that direction is felt."""
-    with pytest.raises(SteelyardError, match=r"the whole load: .*Ixx.* cannot be told, or not from each other"):
-        excite_load(load_robot("prrrp"))
+def test_parameters_that_no_motion_identifies_are_named() -> None:
+    """All axes of the robot are parallel, so only some parameters affect the wrench."""
+    with pytest.raises(SteelyardError, match=r"identifies the whole payload .*Ixx.* are not identifiable"):
+        excite_payload(load_robot("prrrp"))

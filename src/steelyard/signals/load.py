@@ -1,4 +1,4 @@
-"""`load_log`: a log as `Log.save` wrote it."""
+"""`load_log`: reads a log that `Log.save` wrote."""
 
 from __future__ import annotations
 
@@ -18,28 +18,34 @@ from steelyard.signals.log import CHANNEL, SIGNALS, Log, saved_kind
 from steelyard.signals.table import open_reader, read_table
 
 
-def placed(error: Exception, path: str | os.PathLike[str] | RemoteFile, mapping: str = "mapping") -> LogError:
-    """The `error` with the file's `path` in front, unless it already knows its place: that, or its `mapping`'s."""
+def with_path(error: Exception, path: str | os.PathLike[str] | RemoteFile, mapping: str = "mapping") -> LogError:
+    """Prefix an error with the path of the file, unless it has a prefix.
+
+    Args:
+        error: Error.
+        path: Path of the file.
+        mapping: Source of the mapping, which may be the prefix as well.
+    """
     text = str(error)
     plain = path if isinstance(path, RemoteFile) else Path(path)
-    known = text.startswith((f"{path}: ", f"{plain}: ", f"{mapping}: "))
+    has_prefix = text.startswith((f"{path}: ", f"{plain}: ", f"{mapping}: "))
     kind = UnreachableError if isinstance(error, UnreachableError) else LogError
-    return kind(text if known else f"{path}: {text}")
+    return kind(text if has_prefix else f"{path}: {text}")
 
 
 def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> Log:
-    """A log as `Log.save` wrote it, for which no robot is needed; any other is read by `read_log`.
+    """Read a log that `Log.save` wrote, without a robot; `read_log` reads other files.
 
     Args:
-        path: the .csv or .npz file.
-        joints: their names, which a .csv does not know; default joint1, joint2, …
+        path: Path of the .csv or .npz file.
+        joints: Names of the joints, which a .csv lacks; default: joint1, joint2, …
     """
     source = Path(path)
     kind = saved_kind(source)
     try:
         log = _saved_npz(source) if kind == ".npz" else _saved_csv(source, joints)
     except (LogError, ShapeError) as error:
-        raise placed(error, source) from None
+        raise with_path(error, source) from None
     if joints is not None and log.joints != tuple(joints):
         raise LogError(f"{source}: its joints are {', '.join(log.joints)}, not {', '.join(joints)}.")
     return log
@@ -67,7 +73,7 @@ def _saved_csv(path: Path, joints: Sequence[str] | None) -> Log:
 
 def _numbers_of(path: Path, name: str, array: Any) -> Any:
     if array.dtype.kind not in "biuf":
-        raise LogError(f"{path}: the array '{name}' holds no numbers.")
+        raise LogError(f"{path}: the array '{name}' does not hold numbers.")
     return array
 
 
@@ -93,7 +99,7 @@ def _saved_npz(path: Path) -> Log:
         arrays = archive.arrays()
     missing = [name for name in ("t", "q", "joints") if name not in arrays]
     if missing:
-        raise LogError(f"the array '{missing[0]}' is missing; there are {', '.join(arrays) or 'none'}.")
+        raise LogError(f"the array '{missing[0]}' is missing; the file has {', '.join(arrays) or 'none'}.")
     return Log(
         reader.joints,
         _numbers_of(path, "t", arrays["t"]),

@@ -1,4 +1,4 @@
-"""Logs that lie elsewhere are read by pieces, from where they lie: behind http, in a bucket, in an archive."""
+"""Remote logs are read in pieces: from HTTP, from a bucket, from an archive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = ("run.parquet", "run.csv", "run.csv.gz", "run.mcap", "run.npz")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """One motion in five formats; none of them but .npz is copied to be read."""
+    """One motion in five formats; only .npz needs a copy."""
     where = tmp_path_factory.mktemp("logs")
     signals = motion(samples=SAMPLES)
     write_parquet(where / "run.parquet", columns(signals), row_group_size=1000)
@@ -48,7 +48,7 @@ def http(folder):
 
 @pytest.fixture(scope="module")
 def bucket(folder):
-    """The same logs in a bucket, on a server of moto's that is found as every client of S3 finds one."""
+    """The same logs in a bucket on a moto server, with the usual S3 settings."""
     with s3_bucket("fleet") as (served, system):
         system.put([str(folder / name) for name in (*NAMES, "runs.zip")], "fleet/arm-1/")
         yield served
@@ -61,7 +61,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("where", ["http", "s3", "zip", "zip in s3"])
-def test_a_log_is_the_same_wherever_it_lies(folder, http, bucket, name, where):
+def test_remote_and_local_logs_are_equal(folder, http, bucket, name, where):
     url = {
         "http": f"{http.url}/{name}?signature=unknown",
         "s3": f"s3://fleet/arm-1/{name}",
@@ -76,8 +76,8 @@ def test_a_log_is_the_same_wherever_it_lies(folder, http, bucket, name, where):
     assert sum(len(piece) for piece in pieces) == SAMPLES
 
 
-def test_of_a_parquet_file_only_the_columns_that_are_needed_are_fetched(tmp_path):
-    """Forty columns of noise, of which three are asked for: little more than their share, in a handful of requests."""
+def test_only_the_needed_columns_of_a_parquet_file_are_fetched(tmp_path):
+    """Reading 3 of 40 columns fetches little more than their share, in a few requests."""
     rng = np.random.default_rng(1)
     table = {f"c{k}": rng.normal(size=40_000) for k in range(40)}
     path = write_parquet(tmp_path / "wide.parquet", table, row_group_size=10_000)
@@ -85,13 +85,13 @@ def test_of_a_parquet_file_only_the_columns_that_are_needed_are_fetched(tmp_path
     with http_server(tmp_path) as served:
         read = read_table(f"{served.url}/wide.parquet", ["c3", "c17", "c18"])
         np.testing.assert_array_equal(read.numbers("c17"), table["c17"])
-        # Beside the three: the end of the file, 64 kB; gaps of up to 32 kB are fetched rather than asked around.
+        # Besides the three: the end of the file, 64 kB; gaps up to 32 kB are fetched to save requests.
         assert share < served.total < 1.2 * share + 2 * 65536
-        assert served.gets < 20  # four groups of two ranges each, and what knows where they are
+        assert served.gets < 20  # four groups of two ranges each, and the index of the file
 
 
-def test_a_file_larger_than_what_may_be_held_is_gone_through_in_runs(tmp_path, monkeypatch):
-    """With a hundredth of the usual room the same comes out, and what is held keeps to it."""
+def test_a_file_larger_than_the_buffer_is_read_in_runs(tmp_path, monkeypatch):
+    """With a hundredth of the usual buffer the result is the same and the buffer is respected."""
     most = HELD_BYTES // 100
     for module in ("steelyard.ground.remote", "steelyard.signals.readers.parquet"):
         monkeypatch.setattr(f"{module}.HELD_BYTES", most)
@@ -110,19 +110,19 @@ def test_a_file_larger_than_what_may_be_held_is_gone_through_in_runs(tmp_path, m
         assert served.total < path.stat().st_size
 
 
-def test_a_bucket_hands_out_pieces(bucket, folder):
+def test_reading_pieces_from_a_bucket(bucket, folder):
     begun = bucket.total
     read_table("s3://fleet/arm-1/run.parquet", ["t", "q1"])
     assert 0 < bucket.total - begun < 0.8 * (folder / "run.parquet").stat().st_size + 10_000
 
 
-def test_a_connection_that_breaks_is_made_again(http, folder):
+def test_a_broken_connection_is_restored(http, folder):
     http.drops = 1
     same(read_log(f"{http.url}/run.parquet", ROBOT), read_log(folder / "run.parquet", ROBOT))
     assert http.drops == 0
 
 
-def test_copies_of_other_formats_go_when_their_reader_goes(http):
+def test_temporary_copies_are_deleted_with_their_reader(http):
     reader = open_reader(f"{http.url}/run.npz")
     copy = reader.path
     assert copy.exists()
@@ -130,7 +130,7 @@ def test_copies_of_other_formats_go_when_their_reader_goes(http):
     assert not copy.exists()
 
 
-def test_an_address_travels_to_another_process(http):
+def test_an_address_can_be_sent_to_another_process(http):
     place = pickle.loads(pickle.dumps(RemoteFile(f"{http.url}/run.csv")))
     assert place.stat().st_size > 0
     assert (place.name, place.stem, place.suffix) == ("run.csv", "run", ".csv")
@@ -143,9 +143,9 @@ def test_paths_stay_paths(tmp_path):
 
 
 class TestRefusals:
-    """One sentence each."""
+    """Checks that each error is one sentence."""
 
-    def test_what_is_not_there(self, http, bucket, folder):
+    def test_missing_files(self, http, bucket, folder):
         for url in (
             f"{http.url}/none.parquet",
             "s3://fleet/none.parquet",
@@ -154,10 +154,10 @@ class TestRefusals:
         ):
             refused(lambda url=url: open_reader(url), url, "there is no such", error=LogError)
 
-    def test_what_may_not_be_read(self, http):
+    def test_forbidden_files(self, http):
         refused(lambda: open_reader(f"{http.url}/secret.csv"), "no permission", "secret.csv", error=LogError)
 
-    def test_who_does_not_answer(self, http):
+    def test_a_server_that_does_not_answer(self, http):
         url = "http://127.0.0.1:1/run.csv"
         refused(lambda: open_reader(url), url, "cannot be reached", error=UnreachableError)
 
@@ -170,16 +170,16 @@ class TestRefusals:
         refused(lambda: open_reader("s3://fleet/run.csv"), "cannot be reached", error=UnreachableError, seconds=4.0)
         s3fs.S3FileSystem.clear_instance_cache()
 
-    def test_what_nobody_speaks(self):
+    def test_unknown_protocols(self):
         refused(lambda: open_reader("gopher://a/run.csv"), "gopher", "s3", error=LogError)
         refused(lambda: open_reader("reference://a::http://b/run.json"), "reference", error=LogError)
 
-    def test_packages_that_are_missing(self, monkeypatch):
+    def test_missing_packages(self, monkeypatch):
         for url, package in (("gs://b/run.csv", "gcsfs"), ("az://b/run.csv", "adlfs"), ("s3://b/run.csv", "s3fs")):
             monkeypatch.setitem(__import__("sys").modules, package, None)
             refused(lambda url=url: open_reader(url), "pip install", package, error=LogError)
 
-    def test_passwords_are_not_for_tables(self):
+    def test_passwords_are_not_printed(self):
         said = refused(lambda: open_reader("https://me:word@host/run.csv"), "password", error=LogError)
         assert "word@" not in said
 
@@ -187,17 +187,17 @@ class TestRefusals:
         with http_server(folder, ranges=False) as served:
             refused(lambda: open_reader(f"{served.url}/run.parquet"), "range requests", error=LogError)
 
-    def test_an_archive_that_swells(self, tmp_path, monkeypatch):
+    def test_an_archive_of_disproportionate_size(self, tmp_path, monkeypatch):
         monkeypatch.setattr("steelyard.ground.remote.BUDGET", 1 << 20)
         with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("run.csv", bytes(2 << 20))
         refused(lambda: open_reader(f"zip://run.csv::{tmp_path}/a.zip"), "more than a log would", error=LogError)
 
-    def test_an_archive_that_is_none(self, tmp_path):
+    def test_a_file_that_is_not_an_archive(self, tmp_path):
         (tmp_path / "a.zip").write_bytes(b"no archive")
         refused(lambda: open_reader(f"zip://run.csv::{tmp_path}/a.zip"), "archive", error=LogError)
 
-    def test_a_log_that_is_cut_short_is_called_so(self, tmp_path, folder):
+    def test_a_log_that_is_cut_short(self, tmp_path, folder):
         for name in ("run.parquet", "run.mcap", "run.npz"):
             (tmp_path / name).write_bytes((folder / name).read_bytes()[:-100])
         with http_server(tmp_path) as served:

@@ -1,4 +1,4 @@
-"""`Load`: a body that a robot carries, with error bars, in the forms that people and robot makers use."""
+"""`Payload`: a body that a robot carries, with error bars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.files import csv_text
 from steelyard.ground.numbers import with_error
-from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import (
@@ -34,19 +33,24 @@ _MOMENTS = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
-@renamed(physically_consistent="possible")
 @dataclass(frozen=True, eq=False, repr=False)
-class Load(Displayed):
-    """Ten inertial `parameters` of a body in `frame`, about its origin, with their `covariance`.
+class Payload(Displayed):
+    """The ten inertial parameters of a body.
 
-    `shown` tells which of the ten the motion determines. `degrees` of freedom are those of the t interval (infinite:
-    the normal one). `notes` say what a user should know.
+    Attributes:
+        frame: Frame of the parameters, on a link of the robot.
+        parameters: Parameters about the origin of the frame [kg, kg m, kg m²].
+        covariance: Their covariance.
+        identifiable: Whether the motion determines each of them.
+        degrees: Degrees of freedom of the t interval; infinite for the normal one.
+        boundary: The estimate was moved to the nearest physically possible body.
+        notes: Remarks for the user.
     """
 
     frame: str
     parameters: Array
     covariance: Array
-    shown: tuple[bool, ...] = (True,) * 10
+    identifiable: tuple[bool, ...] = (True,) * 10
     degrees: float = np.inf
     boundary: bool = False
     notes: tuple[str, ...] = ()
@@ -63,7 +67,7 @@ class Load(Displayed):
         return Glance(kind, f"{mass} kg at ({where}) mm in frame '{self.frame}'", self.notes)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """Mass, centre of gravity and inertia about it ("load"); the ten about the frame's origin ("parameters")."""
+        """Mass, centre of gravity and inertia about it ("load"); ten parameters about the origin ("parameters")."""
         return {"load": self._columns_for_makers, "parameters": self._ten_columns}
 
     def _columns_for_makers(self) -> NamedColumns:
@@ -80,10 +84,8 @@ class Load(Displayed):
             "unit": ("kg", *["kg m"] * 3, *["kg m²"] * 6),
             "value": self.parameters,
             "standard_error": self.standard_errors,
-            "shown": self.shown,
+            "shown": self.identifiable,
         }
-
-    # ---------------------------------------------------------------- what it is
 
     @property
     def mass(self) -> float:
@@ -91,24 +93,22 @@ class Load(Displayed):
 
     @property
     def center_of_gravity(self) -> Array:
-        """In the frame, m."""
+        """Centre of gravity in the frame [m]."""
         return self.parameters[1:4] / self.mass
 
     @property
     def inertia(self) -> Array:
-        """The tensor about the centre of gravity, axes parallel to the frame's, kg m²."""
+        """Inertia tensor about the centre of gravity, in the axes of the frame [kg m²]."""
         return about_com(self.parameters)
 
     @property
     def possible(self) -> bool:
-        """Whether a body can have these parameters: its pseudo-inertia is positive definite."""
+        """Whether the parameters are physically possible: their pseudo-inertia is positive definite."""
         return bool(smallest_pseudo_eigenvalues(self.parameters)[0] > 0.0)
-
-    # ---------------------------------------------------------------- how well it is known
 
     @property
     def standard_errors(self) -> Array:
-        """Of the ten parameters."""
+        """Standard errors of the ten parameters."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     @property
@@ -121,42 +121,43 @@ class Load(Displayed):
 
     @property
     def inertia_error(self) -> Array:
-        """Of Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the centre of gravity."""
+        """Standard errors of Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the centre of gravity [kg m²]."""
         return self.errors_of(lambda p: np.array([about_com(p)[ij] for ij in ENTRIES]))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the mass, kg, at `level` (of 1)."""
+        """Compute the confidence interval of the mass [kg] at `level`, such as 0.95."""
         from scipy.stats import norm, t
 
         low = 0.5 * (1.0 + level)
         factor = float(norm.ppf(low) if np.isinf(self.degrees) else t.ppf(low, self.degrees))
         return self.mass - factor * self.mass_error, self.mass + factor * self.mass_error
 
-    def errors_of(self, what: Callable[[Array], Array]) -> Array:
-        """Standard errors of `what`, a function of the ten parameters, to first order."""
+    def errors_of(self, function: Callable[[Array], Array]) -> Array:
+        """Compute the standard errors of a `function` of the ten parameters, to first order."""
         steps = 1e-6 * np.maximum(np.abs(self.parameters), 1e-3)
         jacobian = np.column_stack(
-            [(what(self.parameters + d) - what(self.parameters - d)) / (2.0 * s)
+            [(function(self.parameters + d) - function(self.parameters - d)) / (2.0 * s)
              for s, d in zip(steps, np.diag(steps), strict=True)]
         )  # fmt: skip
         return np.sqrt(np.maximum(np.diag(jacobian @ self.covariance @ jacobian.T), 0.0))
 
-    # ---------------------------------------------------------------- elsewhere
+    def in_frame(self, robot: Robot, frame: str) -> Payload:
+        """Convert the payload to another frame of the same link.
 
-    def seen_from(self, robot: Robot, frame: str) -> Load:
-        """The same load in another `frame` of the same link of `robot`."""
-        transfer = between(robot.frame(self.frame), robot.frame(frame))
+        Args:
+            robot: Robot that carries it.
+            frame: Name of the frame.
+        """
+        transfer = frame_transfer(robot.frame(self.frame), robot.frame(frame))
         covariance = transfer @ self.covariance @ transfer.T
         return replace(self, frame=frame, parameters=transfer @ self.parameters, covariance=covariance)
 
-    def attached(self, robot: Robot) -> Robot:
-        """`robot` while it carries this load; the link it hangs on must have a known inertia."""
+    def attach_to(self, robot: Robot) -> Robot:
+        """Add the payload to its link of `robot`, whose inertia must be known; returns a new robot."""
         place = robot.frame(self.frame)
         blocks = robot.inertial_parameters.reshape(-1, 10).copy()
-        blocks[place.host] += between(place, own_frame(robot.links[place.host], place.host)) @ self.parameters
+        blocks[place.host] += frame_transfer(place, link_frame(robot.links[place.host], place.host)) @ self.parameters
         return robot.with_inertial_parameters(blocks)
-
-    # ---------------------------------------------------------------- written down
 
     def to_json(self) -> dict[str, Any]:
         low, high = self.interval()
@@ -178,14 +179,14 @@ class Load(Displayed):
                 "names": list(INERTIAL_NAMES),
                 "value": self.parameters.tolist(),
                 "standard_error": self.standard_errors.tolist(),
-                "shown": list(self.shown),
+                "shown": list(self.identifiable),
             },
             "physically_consistent": self.possible,
             "notes": list(self.notes),
         }
 
     def tool_data(self) -> dict[str, Any]:
-        """As robot makers ask for it: kg, mm, kg m² about the centre of gravity, axes of the flange frame."""
+        """Return figures in the units of robot makers: kg, mm, kg m² about the centre of gravity, axes of the frame."""
         x, y, z = (1000.0 * self.center_of_gravity).tolist()
         moments = {f"{name}_kg_m2": float(self.inertia[ij]) for name, ij in zip(_MOMENTS, ENTRIES, strict=True)}
         return {"frame": self.frame, "mass_kg": self.mass, "cog_x_mm": x, "cog_y_mm": y, "cog_z_mm": z, **moments}
@@ -198,39 +199,53 @@ class Load(Displayed):
         return str(yaml.safe_dump(self.tool_data(), sort_keys=False))
 
 
-def between(here: Place, there: Place) -> Array:
-    """The 10×10 matrix that takes parameters in the frame `here` to those in `there`, of the same link."""
+def frame_transfer(here: Place, there: Place) -> Array:
+    """Return the 10×10 matrix that converts inertial parameters between two frames of one link.
+
+    Args:
+        here: Frame of the parameters.
+        there: Frame to convert them to.
+    """
     rotation = there.rotation.T @ here.rotation
     return parameter_transfer(rotation, there.rotation.T @ (here.translation - there.translation))
 
 
-def own_frame(link: Link, host: int) -> Place:
-    """The frame of the own parameters of `link`, which is number `host`."""
+def link_frame(link: Link, host: int) -> Place:
+    """Return the frame in which a link has its inertial parameters.
+
+    Args:
+        link: Link.
+        host: Index of the link.
+    """
     return Place(host, link.frame_rotation, link.frame_translation)
 
 
 def about_com(parameters: Array) -> Array:
-    """The tensor about the centre of gravity (kg m²) of a body's ten `parameters`."""
+    """Compute the tensor about the centre of gravity [kg m²] from ten `parameters`."""
     c = skew(parameters[1:4] / parameters[0])
     return np.asarray(inertia_matrix(parameters) + parameters[0] * c @ c)
 
 
-def read_load(path: str | os.PathLike[str]) -> Load:
-    """The load in the file `path`: tool data as `Load.to_yaml` writes it, taken as exact; YAML, TOML or JSON."""
+def read_payload(path: str | os.PathLike[str]) -> Payload:
+    """Read a payload from a YAML, TOML or JSON file at `path`, as `Payload.to_yaml` writes it, without error bars."""
     source = Path(path)
     wanted = ("mass_kg", *(f"cog_{x}_mm" for x in "xyz"), *(f"{name}_kg_m2" for name in _MOMENTS))
-    given = Field(read_document(source, SteelyardError), str(source), error=SteelyardError).table(("frame", *wanted))
-    mass, *rest = (given["mass_kg"].positive(), *(given[name].number() for name in wanted[1:]))
+    fields = Field(read_document(source, SteelyardError), str(source), error=SteelyardError).table(("frame", *wanted))
+    mass, *rest = (fields["mass_kg"].positive(), *(fields[name].number() for name in wanted[1:]))
     tensor = np.zeros((3, 3))
     for (i, j), value in zip(ENTRIES, rest[3:], strict=True):
         tensor[i, j] = tensor[j, i] = value
     parameters = parameters_from_com(mass, 1e-3 * np.array(rest[:3]), tensor)
-    return Load(given["frame"].text(), parameters, np.zeros((10, 10)))
+    return Payload(fields["frame"].text(), parameters, np.zeros((10, 10)))
 
 
 def cuboid(mass: float, size: Array, center: Array) -> Array:
-    """The ten parameters of a homogeneous cuboid of `mass` (kg) and `size` (m), its middle at `center` (m), axes along
-    the frame's.
+    """Compute the ten parameters of a homogeneous cuboid with edges along the axes of the frame.
+
+    Args:
+        mass: Mass [kg].
+        size: Length of its edges [m].
+        center: Position of its centre [m].
     """
     x, y, z = np.asarray(size, dtype=float) ** 2
     tensor = mass / 12.0 * np.diag([y + z, x + z, x + y])

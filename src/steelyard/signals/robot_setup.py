@@ -1,4 +1,4 @@
-"""The robot as the owner of its logs says that it stands."""
+"""Applies statements about the robot in its logs: gravity, coupling of motors, reliable torques."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from steelyard.robot.transmission import Transmission
 from steelyard.signals.log import Log
 
 
-def as_logged(robot: Robot, logs: Sequence[Log]) -> Robot:
-    """`robot` with the `logs`' direction of gravity, coupling of motors and joints whose torque can be used."""
+def apply_log_setup(robot: Robot, logs: Sequence[Log]) -> Robot:
+    """Apply the gravity, the coupling of motors and the reliable torques that logs state.
+
+    Args:
+        robot: Robot.
+        logs: Its logs.
+    """
     for log in logs:
         if log.joints != robot.joint_names:
             raise LogError(f"The log has joints {', '.join(log.joints)}; the robot {', '.join(robot.joint_names)}.")
     gravities = {tuple(log.meta["gravity"]) for log in logs if log.meta.get("gravity")}
     if len(gravities) > 1:
-        raise LogError("The logs state different directions of gravity; identify them one by one.")
+        raise LogError("The logs state different directions of gravity; identify them separately.")
     if gravities:
         robot = robot.with_gravity(gravities.pop())
     if robot.transmission is None:
@@ -30,12 +35,9 @@ def as_logged(robot: Robot, logs: Sequence[Log]) -> Robot:
 
 
 def _coupled(robot: Robot, logs: Sequence[Log]) -> Robot:
-    """The robot with the motors of the mapping's coupling, so that terms can act on them (`rotor@drive`).
-
-    A description in URDF does not know which motor moves which joints; who maps the log does.
-    """
+    """Add the motors of the mapping's coupling, so that terms can act on them (`rotor@drive`); URDF lacks them."""
     stated = next((c for c in (log.meta.get("coupling") for log in logs) if c and c["matrix"]), None)
-    # A coupling of more joints than move here has no part that could be taken.
+    # A coupling with other joints cannot be reduced to these.
     if stated is None or set(stated["joints"]) != set(robot.joint_names):
         return robot
     order = [stated["joints"].index(name) for name in robot.joint_names]

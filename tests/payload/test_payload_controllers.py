@@ -1,4 +1,4 @@
-"""Loads in the words of controllers: units, frames, axes and digits, read back and held against closed forms."""
+"""Payload files for controllers: units, frames, axes and digits, read back and compared with closed forms."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard.payload import LOAD_TARGETS, KnownLoad, Load
+from steelyard.payload import PAYLOAD_TARGETS, ControllerPayload, Payload
 from steelyard.robot.spatial import parameters_from_com
 
 NUMBER = r"-?\d+(?:\.\d+)?"
-# A bar of 3 kg, 0.4 × 0.1 × 0.2 m, turned by 30° about z and 20° about the new y, its middle at (50, −20, 120) mm.
+# A bar of 3 kg, 0.4 × 0.1 × 0.2 m, turned by 30° about z and 20° about the new y, centred at (50, −20, 120) mm.
 MASS, SIZE, CENTRE = 3.0, np.array([0.4, 0.1, 0.2]), np.array([0.05, -0.02, 0.12])
 OWN = MASS / 12.0 * np.array([SIZE[1] ** 2 + SIZE[2] ** 2, SIZE[0] ** 2 + SIZE[2] ** 2, SIZE[0] ** 2 + SIZE[1] ** 2])
 
@@ -26,12 +26,12 @@ def about(axis, degrees):
 
 TURN = about(2, 30.0) @ about(1, 20.0)
 TENSOR = TURN @ np.diag(OWN) @ TURN.T
-EXACT = Load("flange", parameters_from_com(MASS, CENTRE, TENSOR), np.zeros((10, 10)))
+EXACT = Payload("flange", parameters_from_com(MASS, CENTRE, TENSOR), np.zeros((10, 10)))
 
 
 def code(name, load=EXACT):
-    """A file without its remarks."""
-    target = LOAD_TARGETS[name]
+    """A file without its comments."""
+    target = PAYLOAD_TARGETS[name]
     lines = target.text(load).splitlines()
     return "\n".join(line for line in lines if not (target.comment and line.startswith(target.comment)))
 
@@ -43,20 +43,20 @@ def floats(text):
 def test_universal_robots_take_the_tensor_at_the_centre_in_flange_axes():
     mass, *rest = floats(code("ur"))
     assert mass == MASS
-    assert rest[:3] == pytest.approx(CENTRE, rel=1e-5)  # six digits of a load that is exact
+    assert rest[:3] == pytest.approx(CENTRE, rel=1e-5)  # six digits of an exact payload
     entries = [TENSOR[ij] for ij in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     assert rest[3:] == pytest.approx(entries, rel=1e-5)
 
 
-def test_franka_takes_it_by_columns():
-    told = json.loads(code("franka"))
-    assert set(told) == {"mass", "center_of_mass", "load_inertia"}  # the fields of franka_msgs/srv/SetLoad
-    assert np.reshape(told["load_inertia"], (3, 3), order="F") == pytest.approx(TENSOR, rel=1e-5)
-    assert told["center_of_mass"] == pytest.approx(CENTRE)
+def test_franka_takes_the_tensor_by_columns():
+    fields = json.loads(code("franka"))
+    assert set(fields) == {"mass", "center_of_mass", "load_inertia"}  # the fields of franka_msgs/srv/SetLoad
+    assert np.reshape(fields["load_inertia"], (3, 3), order="F") == pytest.approx(TENSOR, rel=1e-5)
+    assert fields["center_of_mass"] == pytest.approx(CENTRE)
 
 
 def test_kuka_and_abb_take_moments_about_principal_axes():
-    """The axes and moments of both build the tensor again; KUKA's angles are the turn the bar was given."""
+    """The axes and moments of both give the tensor; KUKA's angles are the orientation of the bar."""
     data = re.search(r"LOAD_DATA\[1\]=(.*)", code("kuka"))[1]
     named = dict(re.findall(rf"\b([A-Z]+) ({NUMBER})", data.partition(", J ")[0]))
     about_axes = floats(data.partition(", J ")[2])
@@ -76,51 +76,51 @@ def test_kuka_and_abb_take_moments_about_principal_axes():
     assert R @ np.diag(rest[7:]) @ R.T == pytest.approx(TENSOR, abs=1e-4 * OWN.max())
 
 
-def test_fanuc_counts_in_centimetres_and_kilograms_of_force():
-    told = dict(re.findall(rf"\$PLST_GRP1\[1\]\.(\S+) = ({NUMBER})", code("fanuc")))
-    assert [float(told[f"$PAYLOAD_{x}"]) for x in "XYZ"] == pytest.approx([5.0, -2.0, 12.0])
+def test_fanuc_uses_centimetres_and_kilograms_of_force():
+    figures = dict(re.findall(rf"\$PLST_GRP1\[1\]\.(\S+) = ({NUMBER})", code("fanuc")))
+    assert [float(figures[f"$PAYLOAD_{x}"]) for x in "XYZ"] == pytest.approx([5.0, -2.0, 12.0])
     # A ring of 1 kg and 1 m has 1 kg m² = 1 N m s² = (1/9.80665) kgf · 100 cm s².
-    assert float(told["$PAYLOAD_IX"]) == pytest.approx(TENSOR[0, 0] * 10.19716, rel=1e-5)
+    assert float(figures["$PAYLOAD_IX"]) == pytest.approx(TENSOR[0, 0] * 10.19716, rel=1e-5)
 
 
 def with_errors(scale):
-    """The bar with error bars: `scale` of 1 is 20 g, 20 g m and 0.002 kg m²."""
-    return Load("flange", EXACT.parameters, (scale * np.array([0.02] * 4 + [0.002] * 6)) ** 2 * np.eye(10))
+    """The bar with error bars: a scale of 1 is 20 g, 20 g m and 0.002 kg m²."""
+    return Payload("flange", EXACT.parameters, (scale * np.array([0.02] * 4 + [0.002] * 6)) ** 2 * np.eye(10))
 
 
-def test_digits_end_where_the_error_bar_begins():
-    known = KnownLoad(with_errors(1.0))
+def test_figures_are_rounded_to_the_second_digit_of_their_error():
+    known = ControllerPayload(with_errors(1.0))
     assert str(known.mass) == "3.0"
     for figure in (known.mass, *known.centre, *known.moments):
-        place = 10.0 ** (np.floor(np.log10(figure.error)) - 1.0)  # where the second digit of the error stands
+        place = 10.0 ** (np.floor(np.log10(figure.error)) - 1.0)  # the second digit of the error
         assert figure.rounded == pytest.approx(round(figure.value / place) * place, abs=1e-12)
         assert abs(figure.rounded - figure.value) <= 0.5 * place
-    assert "3.000 +/- 0.02" in LOAD_TARGETS["ur"].text(with_errors(1.0))
+    assert "3.000 +/- 0.02" in PAYLOAD_TARGETS["ur"].text(with_errors(1.0))
 
 
-def test_products_that_cannot_be_told_from_zero_turn_no_axes():
-    clear, vague = KnownLoad(with_errors(0.1)), KnownLoad(with_errors(20.0))
+def test_insignificant_products_of_inertia_do_not_turn_the_axes():
+    clear, vague = ControllerPayload(with_errors(0.1)), ControllerPayload(with_errors(20.0))
     assert abs(clear.principal[0][0, 1]) > 0.3
     assert np.array_equal(vague.principal[0], np.eye(3))
-    assert "cannot be told from zero" in LOAD_TARGETS["kuka"].text(with_errors(20.0))
+    assert "95 % interval includes zero" in PAYLOAD_TARGETS["kuka"].text(with_errors(20.0))
 
 
-def test_what_the_motion_does_not_show_is_a_point_mass_and_marked():
+def test_a_tensor_that_is_not_identifiable_becomes_a_point_mass_with_a_remark():
     shown = tuple(k != 9 for k in range(10))
-    load = Load("flange", np.where(shown, EXACT.parameters, 0.0), np.diag(np.where(shown, 1e-4, 0.0)), shown)
-    text = LOAD_TARGETS["ur"].text(load)
+    load = Payload("flange", np.where(shown, EXACT.parameters, 0.0), np.diag(np.where(shown, 1e-4, 0.0)), shown)
+    text = PAYLOAD_TARGETS["ur"].text(load)
     assert "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0])" in text
-    assert text.count("the motion does not show it") == 6
-    assert floats(code("ur", load))[1:4] == pytest.approx(CENTRE, abs=0.01)  # the centre is shown
-    with pytest.raises(sy.SteelyardError, match="mass of the load"):
-        LOAD_TARGETS["abb"].text(Load("flange", EXACT.parameters, np.zeros((10, 10)), (False,) + (True,) * 9))
+    assert text.count("not identifiable from this motion") == 6
+    assert floats(code("ur", load))[1:4] == pytest.approx(CENTRE, abs=0.01)  # the centre is identifiable
+    with pytest.raises(sy.SteelyardError, match="mass of the payload"):
+        PAYLOAD_TARGETS["abb"].text(Payload("flange", EXACT.parameters, np.zeros((10, 10)), (False,) + (True,) * 9))
 
 
-def test_no_controller_gets_a_tensor_that_no_body_has():
+def test_no_controller_gets_an_impossible_tensor():
     parameters = EXACT.parameters.copy()
     parameters[4] = 0.0
-    text = LOAD_TARGETS["ur"].text(Load("flange", parameters, np.zeros((10, 10))))
-    assert "no body has this tensor" in text
+    text = PAYLOAD_TARGETS["ur"].text(Payload("flange", parameters, np.zeros((10, 10))))
+    assert "this tensor is physically impossible" in text
     assert "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0])" in text
 
 
@@ -131,11 +131,11 @@ FLANGE = """<robot name="wrist"><link name="base"/><link name="hand"><inertial><
 <origin xyz="0 0 0.2" rpy="0 0 1.5707963267948966"/></joint></robot>"""
 
 
-def test_a_load_seen_from_the_flange_is_the_body_there(tmp_path):
-    """The flange stands 20 cm up and a quarter turn about z on its link: x of the link is −y of the flange."""
+def test_a_payload_is_converted_to_the_flange_frame(tmp_path):
+    """The flange is 20 cm above its link and turned by 90° about z: x of the link is −y of the flange."""
     (tmp_path / "wrist.urdf").write_text(FLANGE)
     robot = sy.load_robot(tmp_path / "wrist.urdf")
     body = parameters_from_com(2.0, [0.1, 0.03, 0.25], np.diag([0.004, 0.006, 0.005]))
-    there = Load("hand", body, np.zeros((10, 10))).seen_from(robot, "tool0")
+    there = Payload("hand", body, np.zeros((10, 10))).in_frame(robot, "tool0")
     assert floats(code("ur", there))[1:4] == pytest.approx([0.03, -0.1, 0.05])
     assert floats(code("ur", there))[4:] == pytest.approx([0.006, 0.004, 0.005, 0.0, 0.0, 0.0], abs=1e-9)

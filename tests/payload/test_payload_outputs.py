@@ -1,4 +1,4 @@
-"""What a weighed load is written as: tool data, other frames, and the robot that carries it, against Pinocchio."""
+"""Outputs of a payload compared with Pinocchio: tool data, other frames, and the robot that carries it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import yaml
 from oracles import pinocchio_of
-from test_weigh import BODY, ROBOT
+from test_identify_payload import BODY, ROBOT
 
 from steelyard.dynamics.model import Model
 from steelyard.parameters.terms import terms
-from steelyard.payload import Load
+from steelyard.payload import Payload
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
 
-LOAD = Load(ROBOT.link_names[-1], BODY, np.diag((0.01 * np.maximum(np.abs(BODY), 0.01)) ** 2))
+LOAD = Payload(ROBOT.link_names[-1], BODY, np.diag((0.01 * np.maximum(np.abs(BODY), 0.01)) ** 2))
 
 
 def test_tool_data_is_about_the_centre_of_gravity() -> None:
@@ -38,9 +38,9 @@ def test_tool_data_is_about_the_centre_of_gravity() -> None:
     assert float(row["mass_kg"]) == yaml.safe_load(LOAD.to_yaml())["mass_kg"] == known.mass
 
 
-def test_the_robot_that_carries_it_holds_it_against_gravity() -> None:
-    """Gravity compensation with the load: Pinocchio's, of the model with the body appended to the last joint."""
-    carrying = LOAD.attached(ROBOT)
+def test_gravity_torque_includes_the_payload() -> None:
+    """The gravity torque equals that of Pinocchio's model with the body appended to the last joint."""
+    carrying = LOAD.attach_to(ROBOT)
     q = np.random.default_rng(0).uniform(-1.0, 1.0, (5, ROBOT.dof))
     ours = Model(carrying, terms(carrying), carrying.inertial_parameters).gravity_torque(q)
     oracle = pinocchio_of(ROBOT)
@@ -50,7 +50,7 @@ def test_the_robot_that_carries_it_holds_it_against_gravity() -> None:
     np.testing.assert_allclose(ours, theirs, atol=1e-10 * np.abs(theirs).max())
 
 
-def test_error_bars_of_derived_figures_are_those_of_many_draws() -> None:
+def test_error_bars_of_derived_figures_agree_with_random_draws() -> None:
     draws = np.random.default_rng(1).multivariate_normal(BODY, LOAD.covariance, 20_000)
     centres = draws[:, 1:4] / draws[:, :1]
     np.testing.assert_allclose(LOAD.center_of_gravity_error, centres.std(axis=0), rtol=0.05)

@@ -1,7 +1,7 @@
-"""Logs that a caller holds in memory: frames of pandas, polars and xarray, tables of Arrow, dicts of arrays.
+"""Reader of logs in memory: frames of pandas, polars and xarray, Arrow tables, dicts of arrays.
 
-Their columns are named, recognised and mapped as a file's are. None of these libraries is imported here: what an object
-is, is told by the module of its class, and most of them speak the protocol of Arrow, which reads the rest.
+Their columns are recognised and mapped like those of a file. None of these libraries is imported: the module of its
+class identifies an object, and most of them support the Arrow protocol.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from steelyard.errors import LogError, shortened
 from steelyard.signals.recognise import recognise_time
 from steelyard.signals.table import MOST_COLUMNS, ColumnValues, LogReader, TableBlock, numbered
 
-_NAMES_JOINTS = "joints"  # the one entry of a dict or a dataset that holds no samples
-_UNNAMED_INDEX = "__index_level_0__"  # what Arrow calls the index of a pandas frame that has no name
-_KINDS = "biufmMOUST"  # of arrays that may be columns; text is refused where a number is needed, with its row
+_JOINT_NAMES = "joints"  # entry of a dict or a dataset with the joint names
+_UNNAMED_INDEX = "__index_level_0__"  # Arrow's name for the unnamed index of a pandas frame
+_KINDS = "biufmMOUST"  # NumPy kinds of arrays that may be columns; text in place of a number is refused with its row
 
 
-class HeldReader(LogReader):
-    """Columns that are in memory already.
+class MemoryReader(LogReader):
+    """A reader of columns in memory.
 
     Args:
-        called: what messages say in place of a path.
-        arrays: `(samples,)`, or `(samples, joints)` and `(joints, samples)`, of which q becomes q1, q2, …
-        joints: their names, in the order of numbered columns; () where the columns themselves tell.
+        called: Name for messages, in place of a path.
+        arrays: Arrays (samples,), or (samples, joints) or (joints, samples), which are split: q becomes q1, q2, …
+        joints: Joint names in the order of numbered columns; () if the columns have them.
     """
 
     suffixes = ()
-    description = "what is in memory already"
+    description = "columns in memory"
 
     def __init__(self, called: str, arrays: Mapping[str, Any], joints: Sequence[str] = ()) -> None:
         super().__init__(Path(called))
@@ -44,13 +44,13 @@ class HeldReader(LogReader):
         yield {name: self._columns[name][start:] for name in columns}
 
 
-def reader_of(given: Any) -> LogReader:
-    """A reader of what a caller holds; what is `given` without names for its columns is refused."""
+def memory_reader(given: Any) -> LogReader:
+    """Return a reader of an object in memory (`given`); one without column names is refused."""
     library = type(given).__module__.partition(".")[0]
     called = f"the {type(given).__name__}"
     if isinstance(given, np.ndarray) and given.dtype.names:
-        return HeldReader(called, {name: given[name] for name in given.dtype.names})
-    if library == "xarray":  # whose datasets are mappings, too
+        return MemoryReader(called, {name: given[name] for name in given.dtype.names})
+    if library == "xarray":  # before mappings, since its datasets are mappings
         return _of_xarray(called, given)
     if isinstance(given, Mapping):
         return _of_mapping(called, given)
@@ -60,24 +60,24 @@ def reader_of(given: Any) -> LogReader:
         given = given.set_axis(["/".join(str(part) for part in name if str(part)) for name in given.columns], axis=1)
     if hasattr(given, "__arrow_c_stream__"):
         return _of_arrow(called, given)
-    named = '; its columns have no names, give a dict: {"t": …, "q": …, "tau": …}' * isinstance(given, np.ndarray)
+    advice = '; its columns have no names, give a dict: {"t": …, "q": …, "tau": …}' * isinstance(given, np.ndarray)
     raise LogError(
         "A log is given as path, Log, frame (pandas, polars, xarray, Arrow) or dict of arrays, not as "
-        f"'{type(given).__name__}'{named}."
+        f"'{type(given).__name__}'{advice}."
     )
 
 
 def _of_mapping(called: str, given: Mapping[Any, Any]) -> LogReader:
-    """A dict of arrays; one of dicts, as {"q": {"shoulder": …}}, names its joints."""
+    """Read a dict of arrays; a nested dict such as {"q": {"shoulder": …}} has joint names."""
     flat: dict[str, Any] = {}
     for name, value in given.items():
         flat |= {f"{name}/{inner}": x for inner, x in value.items()} if isinstance(value, Mapping) else {name: value}
-    named = flat.pop(_NAMES_JOINTS, ())
-    return HeldReader(called, flat, [str(name) for name in named])
+    joints = flat.pop(_JOINT_NAMES, ())
+    return MemoryReader(called, flat, [str(name) for name in joints])
 
 
 def _of_arrow(called: str, given: Any) -> LogReader:
-    """Any frame that speaks Arrow's protocol: pandas, polars, DuckDB, Arrow's own tables."""
+    """Read a frame with the Arrow protocol: pandas, polars, DuckDB, Arrow tables."""
     import pyarrow as pa
 
     from steelyard.signals._arrow import ArrowColumns
@@ -90,14 +90,14 @@ def _of_arrow(called: str, given: Any) -> LogReader:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise LogError(f"{called}: cannot be read as a table ({shortened(str(error).splitlines()[0], 120)}).") from None
     index = arrays.pop(_UNNAMED_INDEX, None)
-    # Rows that were chosen from others keep their numbers as index; those are no time.
+    # An integer index has the numbers of selected rows, so it is not a time.
     if index is not None and index.dtype.kind in "fmM" and recognise_time(list(arrays)) is None:
         arrays = {"time": index, **arrays}
-    return HeldReader(called, arrays, columns.joints)
+    return MemoryReader(called, arrays, columns.joints)
 
 
 def _of_xarray(called: str, given: Any) -> LogReader:
-    """A dataset, or an array whose second coordinate names its columns."""
+    """Read a dataset, or an array whose second coordinate has the names of its columns."""
     if not hasattr(given, "data_vars"):
         if given.ndim != 2:
             raise LogError(f"{called}: has {given.ndim} dimensions; give one with samples and columns, or a Dataset.")
@@ -118,15 +118,15 @@ def _of_xarray(called: str, given: Any) -> LogReader:
             arrays |= {f"{name}/{label}": values[:, k] for k, label in enumerate(labels)}
         else:
             arrays[name] = values
-    return HeldReader(called, arrays)
+    return MemoryReader(called, arrays)
 
 
 def _array(called: str, name: Any, given: Any) -> ColumnValues:
     try:
         x = np.asarray(given)
     except ValueError:  # lists of different lengths
-        raise LogError(f"{called}: '{name}' is no array; give one number per sample, or one per joint.") from None
-    if x.dtype.kind == "m":  # time since the start: as a clock that began in 1970
+        raise LogError(f"{called}: '{name}' is not an array; give one number per sample, or per joint.") from None
+    if x.dtype.kind == "m":  # durations become dates since 1970
         x = np.datetime64(0, "ns") + x
     if x.dtype.kind not in _KINDS or x.ndim not in (1, 2):
         raise LogError(
@@ -136,7 +136,7 @@ def _array(called: str, name: Any, given: Any) -> ColumnValues:
 
 
 def _columns(called: str, arrays: dict[str, ColumnValues]) -> dict[str, ColumnValues]:
-    """One column each. Samples run along the axis that is as long as the time, or else as the longest."""
+    """Split arrays into columns; the axis of the samples has the length of the time, or else the largest length."""
     time = recognise_time([name for name, x in arrays.items() if x.ndim == 1])
     rows = len(arrays[time]) if time is not None else max((max(x.shape) for x in arrays.values()), default=0)
     if rows == 0 or not any(x.size for x in arrays.values()):
@@ -151,6 +151,6 @@ def _columns(called: str, arrays: dict[str, ColumnValues]) -> dict[str, ColumnVa
             continue
         x = x if x.shape[0] == rows else x.T
         if x.shape[1] > MOST_COLUMNS:
-            raise LogError(f"{called}: '{name}' has {x.shape[1]} columns; {MOST_COLUMNS} are the most.")
+            raise LogError(f"{called}: '{name}' has {x.shape[1]} columns; at most {MOST_COLUMNS} are read.")
         out |= dict(zip(numbered(name, x.shape[1]), x.T, strict=True))
     return out

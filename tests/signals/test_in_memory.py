@@ -1,4 +1,4 @@
-"""A log is the same log whatever holds it: a file, pandas, polars, xarray, Arrow, a dict of arrays."""
+"""A file, pandas, polars, xarray, Arrow and a dict of arrays give the same log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _pandas(pd: Any) -> Any:
 
 
 def _pandas_index(pd: Any) -> Any:
-    """The time is an index without a name, as seconds."""
+    """The time is an unnamed index in seconds."""
     return pd.DataFrame({k: v for k, v in table().items() if k != "t"}, index=T)
 
 
@@ -70,7 +70,7 @@ def _polars_lazy(pl: Any) -> Any:
 
 
 def _polars_lists(pl: Any) -> Any:
-    """One column of arrays per signal, as robots' data sets have it."""
+    """One column of arrays per signal, as in robot data sets."""
     shape = {"q": pl.Array(pl.Float64, 2), "dq": pl.List(pl.Float64), "tau": pl.Array(pl.Float64, 2), "t": pl.Float64}
     return pl.DataFrame({"t": T, "q": Q, "dq": DQ.tolist(), "tau": TAU}, schema_overrides=shape)
 
@@ -105,13 +105,13 @@ FRAMES = [
 
 def same(log: Log, robot: Robot) -> None:
     assert log.joints == robot.joint_names
-    np.testing.assert_allclose(log.t, T, atol=1e-9)  # nanoseconds, where the time is a stamp
+    np.testing.assert_allclose(log.t, T, atol=1e-9)  # nanoseconds for time stamps
     for ours, given in zip((log.q, log.dq, log.tau), (Q, DQ, TAU), strict=True):
         np.testing.assert_array_equal(ours, given)
 
 
 @pytest.mark.parametrize(("library", "make"), FRAMES, ids=[make.__name__.strip("_") for _, make in FRAMES])
-def test_a_frame_is_the_log_that_its_columns_say(library: str, make: Maker, robot: Robot) -> None:
+def test_frames_give_the_same_log(library: str, make: Maker, robot: Robot) -> None:
     frame = make(pytest.importorskip(library))
     same(read_log(frame, robot), robot)
     same(as_log(frame, robot), robot)
@@ -136,7 +136,7 @@ def test_a_frame_is_the_log_that_its_columns_say(library: str, make: Maker, robo
     ],
     ids=["columns", "arrays", "lists and the other axis", "joints in another order", "by joint", "records"],
 )
-def test_a_dict_of_arrays_is_a_log(given: Any, robot: Robot) -> None:
+def test_a_dict_of_arrays_gives_a_log(given: Any, robot: Robot) -> None:
     same(as_log(given, robot), robot)
 
 
@@ -153,14 +153,14 @@ def test_units_and_columns_are_mapped_as_those_of_files(robot: Robot) -> None:
     np.testing.assert_allclose(log.t, T, rtol=1e-14)
 
 
-def test_rows_that_were_chosen_keep_no_index_as_time(robot: Robot) -> None:
+def test_an_integer_index_is_not_a_time(robot: Robot) -> None:
     pd = pytest.importorskip("pandas")
     chosen = pd.DataFrame(table()).iloc[100:300]
     log = as_log(chosen, robot)
     np.testing.assert_array_equal(log.t, T[100:300])
 
 
-def test_one_or_several_of_any_kind(robot: Robot, tmp_path: Path) -> None:
+def test_one_or_several_logs_of_any_kind(robot: Robot, tmp_path: Path) -> None:
     whole = as_log(table(), robot)
     whole.save(tmp_path / "monday.npz")
     mixed = [table(), tmp_path / "monday.npz", str(tmp_path / "monday.npz"), whole]
@@ -178,16 +178,16 @@ def test_one_or_several_of_any_kind(robot: Robot, tmp_path: Path) -> None:
         (7, "not as 'int'"),
         (np.zeros((5, 3)), "not as 'ndarray'; its columns have no names"),
         ({"t": T, "q": Q[:-1]}, "the dict: 'q' has 399 × 2 samples, 't' has 400"),
-        ({"t": T, "q": [[1.0], [2.0, 3.0]]}, "'q' is no array"),
+        ({"t": T, "q": [[1.0], [2.0, 3.0]]}, "'q' is not an array"),
         ({"t": T, "q": np.zeros((N, 2, 2))}, "has shape"),
         ({}, "holds no samples"),
         ({"q": np.zeros((N, 0))}, "holds no samples"),
-        ({"t": T, "velocity": DQ}, "the dict: no column holds the joints' positions"),
-        ({"q": Q, "tau": TAU}, "the dict: no column holds the time"),
+        ({"t": T, "velocity": DQ}, "the dict: no columns with joint positions"),
+        ({"q": Q, "tau": TAU}, "the dict: no column with the time"),
         ("nowhere.csv", "nowhere.csv"),
     ],
 )
-def test_what_is_no_log_is_said(given: Any, said: str, robot: Robot) -> None:
+def test_other_objects_are_refused(given: Any, said: str, robot: Robot) -> None:
     with pytest.raises(LogError, match=said):
         as_log(given, robot)
 
@@ -198,7 +198,7 @@ def test_several_where_one_is_needed(robot: Robot) -> None:
 
 
 def test_nothing_is_imported_for_a_dict(robot: Robot) -> None:
-    """Neither pandas nor any other library of frames: they take their time."""
+    """Neither pandas nor other libraries of frames are imported, since this takes time."""
     import subprocess
     import sys
 

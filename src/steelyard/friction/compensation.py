@@ -1,4 +1,4 @@
-"""Friction that was measured before: read from a run folder, taken off the torque, and put back into the model."""
+"""Known friction: curves are read from a run folder, subtracted from the torque, and added to the model again."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from steelyard.friction.laws import FittedLaw
     from steelyard.friction.measure import FrictionCurves
 
-KnownCurves = Union["FrictionCurves", Mapping[str, Curve]]
-# Beyond the fastest measured speed a curve goes on as its law does, up to this many times that speed.
-_BEYOND = 3.0
+CurvesLike = Union["FrictionCurves", Mapping[str, Curve]]
+# Tables extrapolate the law of a curve up to this multiple of the fastest measured speed.
+_EXTRAPOLATION = 3.0
 _KNOTS = 24
-_MORE = ("shape", "load_gain", "temperature")
+_OPTIONAL = ("shape", "load_gain", "temperature")
 
 
 def read_friction(path: str | os.PathLike[str]) -> dict[str, FittedLaw]:
-    """The curves, by joint, of a folder `path` that `steelyard friction … -o` wrote, or of its result.json."""
+    """Read curves by joint from `path`, a folder that `steelyard friction … -o` wrote, or its result.json."""
     source = Path(path) / "result.json" if os.path.isdir(path) else Path(path)
-    whole = read_json(source, SteelyardError, "give a run of `steelyard friction`")
-    found = whole.table(("joints",), others=True)["joints"].items("joint", MOST_JOINTS)
-    return dict(_law(entry.table(("joint", "law", "coefficients", "covariance", "fastest"), _MORE, others=True))
-                for entry in found)  # fmt: skip
+    document = read_json(source, SteelyardError, "give a run of `steelyard friction`")
+    entries = document.table(("joints",), others=True)["joints"].items("joint", MOST_JOINTS)
+    return dict(_law(entry.table(("joint", "law", "coefficients", "covariance", "fastest"), _OPTIONAL, others=True))
+                for entry in entries)  # fmt: skip
 
 
 def _law(entry: dict[str, Field]) -> tuple[str, FittedLaw]:
@@ -47,8 +47,8 @@ def _law(entry: dict[str, Field]) -> tuple[str, FittedLaw]:
     law, more = law_named(entry["law"].text()), dict[str, Any]()
 
     def by_symbol(table: Field) -> Array:
-        given = table.table(law.symbols, others=True)
-        return np.array([given[s].number() for s in law.symbols])
+        fields = table.table(law.symbols, others=True)
+        return np.array([fields[s].number() for s in law.symbols])
 
     if "temperature" in entry:
         warm = entry["temperature"].table(("slopes", "reference", "range"), others=True)
@@ -56,7 +56,7 @@ def _law(entry: dict[str, Field]) -> tuple[str, FittedLaw]:
         more["range"] = tuple(warm["range"].vector(2))
     covariance = entry["covariance"].array(None, None, missing=np.nan)
     if covariance.shape[0] != covariance.shape[1] or len(covariance) < len(law.symbols):
-        entry["covariance"].fail(f"is no square matrix of {len(law.symbols)} rows or more.")
+        entry["covariance"].fail(f"must be a square matrix of at least {len(law.symbols)} rows.")
     return entry["joint"].text(), FittedLaw(
         law,
         by_symbol(entry["coefficients"]),
@@ -69,17 +69,19 @@ def _law(entry: dict[str, Field]) -> tuple[str, FittedLaw]:
 
 
 @dataclass(frozen=True, eq=False)
-class Rounded:
-    """A curve whose jump at zero is rounded off like that of dry friction in an identification: tanh(|v|/smooth).
+class SmoothedCurve:
+    """A friction curve with a smoothed jump at zero, tanh(|v|/smooth), as dry friction in an identification.
 
-    With `smooth` 0 (rad/s, m/s) it jumps.
+    Attributes:
+        curve: Friction over velocity.
+        smooth: Smoothing speed [rad/s or m/s]; 0 keeps the jump.
     """
 
     curve: Curve
     smooth: float
 
     def __call__(self, v: Array) -> Array:
-        """Friction (N m, N) at velocities `v` (rad/s, m/s)."""
+        """Compute friction [N m or N] at velocities `v` [rad/s or m/s]."""
         sharp = np.asarray(v) != 0.0 if self.smooth == 0.0 else np.tanh(np.abs(v) / self.smooth)
         return np.asarray(sharp * self.curve(v))
 
@@ -89,19 +91,28 @@ class Rounded:
         return float(top) if np.isfinite(top) else 10.0
 
 
-def known_curves(robot: Robot, given: KnownCurves | None) -> dict[str, Rounded]:
-    """Curves `given` for joints or motors of `robot`, rounded off where filters hide a direction."""
-    if given is None:
+def smoothed_curves(robot: Robot, friction: CurvesLike | None) -> dict[str, SmoothedCurve]:
+    """Smooth curves at zero velocity, where filters hide the direction.
+
+    Args:
+        robot: Robot.
+        friction: Curves by joint or motor.
+    """
+    if friction is None:
         return {}
-    curves: Mapping[str, Curve] = given if isinstance(given, Mapping) else given.curves
+    curves: Mapping[str, Curve] = friction if isinstance(friction, Mapping) else friction.curves
     kinds = {name: "revolute" if rubbing_at(robot, name).revolute else "prismatic" for name in curves}
-    return {name: Rounded(curve, SMOOTHING_SPEED[kinds[name]]) for name, curve in curves.items()}
+    return {name: SmoothedCurve(curve, SMOOTHING_SPEED[kinds[name]]) for name, curve in curves.items()}
 
 
-def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str | Term]:
-    """The default terms of `robot` without friction where it is `known` already, by joint or motor.
+def remaining_terms(robot: Robot, known: Mapping[str, SmoothedCurve]) -> Sequence[str | Term]:
+    """Return the default terms without known friction.
 
-    Nothing rubs on a joint besides its motors whose friction is known, if that of all of them is.
+    A joint does not need friction terms if the friction of all its motors is known.
+
+    Args:
+        robot: Robot.
+        known: Known curves by joint or motor.
     """
     coupling, motors = robot.transmission, [name for name in known if name not in robot.joint_names]
     others = [name for name in robot.joint_names if name not in known]
@@ -113,7 +124,7 @@ def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str 
         more = _remaining_of_drives(robot, known)
     if len(others) == robot.dof:
         return (*DEFAULT_TERMS, *more)
-    # A curve stands in for all friction; an offset is left free, since it may be the sensor's.
+    # A curve replaces all friction terms. The offset stays, since it may be an error of the sensor.
     out: list[str | Term] = []
     for name in DEFAULT_TERMS:
         if not make_term(name).dissipative:
@@ -123,28 +134,33 @@ def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str 
     return [*out, *more]
 
 
-def _remaining_of_drives(robot: Robot, known: Mapping[str, Rounded]) -> list[Term]:
-    """What drives that move several joints have of their own, less friction where it is known."""
+def _remaining_of_drives(robot: Robot, known: Mapping[str, SmoothedCurve]) -> list[Term]:
+    """Return the terms of drives that move several joints, without known friction."""
     out: list[Term] = []
     for term in coupled_drives(robot):
-        left = tuple(name for name in term.where or () if not (term.dissipative and name in known))
-        if left:
-            out.append(replace(term, where=left))
+        remaining = tuple(name for name in term.where or () if not (term.dissipative and name in known))
+        if remaining:
+            out.append(replace(term, where=remaining))
     return out
 
 
-def with_known_friction(model: Model, known: Mapping[str, Rounded]) -> Model:
-    """`model` with the `known` curves, by joint or motor, as tables: it has the whole torque, and exports it."""
+def add_friction(model: Model, known: Mapping[str, SmoothedCurve]) -> Model:
+    """Add known friction to a model as tables, so that it predicts and exports the whole torque.
+
+    Args:
+        model: Model without this friction.
+        known: Known curves by joint or motor.
+    """
     if not known:
         return model
     tables: list[Term] = []
     values: list[Array] = []
     for name, curve in known.items():
-        speeds = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, _KNOTS), [_BEYOND]]) * curve.fastest
+        speeds = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, _KNOTS), [_EXTRAPOLATION]]) * curve.fastest
         on: Any = rubbing_at(model.robot, name).side
         tables.append(FrictionTable(on=on, where=(name,), speeds=tuple(speeds), smooth=curve.smooth))
         at = np.concatenate([[1e-9 * curve.fastest], speeds[1:]])
-        # A table's negative side is a magnitude: it is multiplied with the direction.
+        # The negative side of a table is a magnitude, to be multiplied by the direction.
         values += [np.asarray(curve.curve(at)), -np.asarray(curve.curve(-at))]
     bound = terms(model.robot, *model.terms.terms, *tables)
     return Model(model.robot, bound, np.concatenate([model.theta, *values]))
