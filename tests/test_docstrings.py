@@ -51,7 +51,6 @@ PENDING = {
     "robot",
     "signals",
     "simulation",
-    "studio",
     "study.py",
     "use",
     "watch",
