@@ -132,6 +132,7 @@ def test_the_check_of_an_unusable_log_is_shown(tmp_path: Path) -> None:
 def test_the_fix_button_in_a_browser(page: Any, studio: Any) -> None:
     arm_folder(studio.folder, wrong_sign)
     page.goto(studio.base + "/check")
+    page.get_by_role("button", name="Check the logs").click()
     page.get_by_text("The torque of 'q2' has the wrong sign").first.wait_for()
     page.wait_for_selector("figure.plot .main-svg")  # drawn
     page.get_by_role("button", name="Apply this fix").click()

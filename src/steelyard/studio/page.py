@@ -80,7 +80,7 @@ def rail_html(current: str, statuses: Mapping[str, StageStatus]) -> Html:
         here = ' aria-current="page"' if name == current else ""
         rows.append(
             f'<li class="{at.kind}"><a href="/{name}"{here}><span class="sign" aria-hidden="true">{_SIGNS[at.kind]}'
-            f'</span><span class="title">{k + 1} {text(STUDIO_STAGES[name].title)}</span><span class="words">'
+            f'</span><span class="named">{k + 1} {text(STUDIO_STAGES[name].title)}</span><span class="words">'
             f'<span class="unseen">{_WORDS[at.kind]}: </span>{text(at.words)}</span></a></li>'
         )
     return Html(f"<ol>{''.join(rows)}</ol>")
