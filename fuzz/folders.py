@@ -27,10 +27,10 @@ from typing import Any
 from fuzz.hostile_folder import SCRIPT, SECRET, HostileFolder
 from fuzz.run import _own_time
 from steelyard.errors import SteelyardError
-from steelyard.studio.aside import AsideProcess, _called
+from steelyard.studio.helper_process import HelperProcess, _call
 from steelyard.studio.jobs import Jobs
-from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.server import ServeOptions, make_app
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 SECONDS_EACH = 10.0
 PORT = 8421
@@ -130,12 +130,12 @@ class FolderWatch:
         return any(real == one or real.startswith(one + os.sep) for one in self._allowed)
 
 
-class _InProcess(AsideProcess):
+class _InProcess(HelperProcess):
     """Small computations in this process, where they are watched."""
 
     async def ask(self, function: Callable[..., Any], *args: Any, seconds: float = 60.0) -> Any:
         self.check_project()
-        kind, found = _called(str(self.place.root), function, args)
+        kind, found = _call(str(self.folder.root), function, args)
         if kind == "error":
             raise StudioError(found)
         return found
@@ -173,11 +173,11 @@ def trial(hostile: HostileFolder, watch: FolderWatch, seed: int, number: int) ->
 
 
 async def _attack(hostile: HostileFolder, pages: list[str]) -> str:
-    place = StudioFolder(hostile.folder)
-    place.sweep_uploads()
-    jobs = Jobs(place)
+    folder = StudioFolder(hostile.folder)
+    folder.sweep_uploads()
+    jobs = Jobs(folder)
     jobs.step()
-    app, address = make_app(place, ServeOptions(), PORT, _InProcess(place))
+    app, address = make_app(folder, ServeOptions(), PORT, _InProcess(folder))
     cookie = (await _ask(app, "/?" + address.partition("?")[2], ""))[2]
     if not cookie:
         return "the right token does not open the door"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fuzz import mutators as change
-from steelyard.studio.found_jobs import found_html, found_jobs
+from steelyard.studio.foreign_jobs import foreign_jobs, foreign_jobs_html
 from steelyard.studio.jobs import Jobs
-from steelyard.studio.place import StudioFolder
 from steelyard.studio.roles import listed_logs
-from steelyard.studio.shelf import shelved_runs
+from steelyard.studio.run_entries import run_entries
+from steelyard.studio.studio_folder import StudioFolder
 
 PROJECT = b"""robot = "robot/a.urdf"
 packages = ["meshes"]
@@ -59,8 +59,8 @@ def studio_targets(root: Path) -> Iterator[tuple[Any, ...]]:
     for name in ("logs", "robot", "runs/a", ".steelyard/jobs/1"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "logs" / "a.csv").write_text("t,q1\n0,0\n")
-    place = StudioFolder(folder)
-    jobs = Jobs(place)
+    studio = StudioFolder(folder)
+    jobs = Jobs(studio)
 
     def put(name: str, read: Callable[[], Any]) -> Callable[[Path], Any]:
         def reader(path: Path) -> Any:
@@ -74,19 +74,19 @@ def studio_targets(root: Path) -> Iterator[tuple[Any, ...]]:
         return reader
 
     def runs() -> None:
-        for run in shelved_runs(place):
+        for run in run_entries(studio):
             _ = run.summary, run.files()
 
     # Not ".json": such a file is shown as damaged, not refused.
     texts = tuple(json.dumps(one).encode() for one in RESULTS)
-    yield "project", ".toml", (PROJECT,), change.change_text, put("steelyard.toml", lambda: listed_logs(place))
+    yield "project", ".toml", (PROJECT,), change.change_text, put("steelyard.toml", lambda: listed_logs(studio))
     words = json.dumps(JOB).encode()
     yield (
         "job-file",
         ".document",
         (words,),
         change.change_json,
-        put(".steelyard/jobs/1/job.json", lambda: found_html(found_jobs(jobs))),
+        put(".steelyard/jobs/1/job.json", lambda: foreign_jobs_html(foreign_jobs(jobs))),
     )
     (folder / "runs/a/manifest.json").write_text(json.dumps(MANIFEST))
     yield "run-result", ".document", texts, change.change_json, put("runs/a/result.json", runs)

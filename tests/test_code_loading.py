@@ -31,7 +31,7 @@ ALLOWED = {
     ("studio/jobs.py", "Popen"): "this Python, for a job: a command of this package",
     ("studio/worker.py", "runpy"): "the program itself, in the process of a job",
     ("studio/worker.py", "run_module"): "the program itself, in the process of a job",
-    ("studio/prepared.py", "import_module"): "a module of the table beside it",
+    ("studio/internal_jobs.py", "import_module"): "a module of the table beside it",
     (
         "fleet/worker.py",
         "pickle",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.studio.jobs import Jobs
-from steelyard.studio.place import StudioFolder
+from steelyard.studio.studio_folder import StudioFolder
 
 NAME = "studio"
 # Bytes of a file that is sent, and seconds within which the kill comes.
@@ -109,24 +109,24 @@ def studio_trial(root: Path, number: int) -> dict[str, Any]:
     return told
 
 
-def _wrong(studio: _Running, place: StudioFolder) -> str:
+def _wrong(studio: _Running, folder: StudioFolder) -> str:
     """What must not be, after the studio was opened again; "" if all is well."""
     for page in ("/robot", "/data", "/motion", "/library", "/jobs"):
         if (status := studio.ask("GET", page)[0]) != 200:
             return f"{page} answers {status}"
-    if left := [p.name for p in place.root.glob(".steelyard/uploads/*")]:
+    if left := [p.name for p in folder.root.glob(".steelyard/uploads/*")]:
         return f"unfinished uploads are left: {left}"
-    if torn := [p.name for p in place.root.glob("logs/*") if p.stat().st_size != _SIZE]:
+    if torn := [p.name for p in folder.root.glob("logs/*") if p.stat().st_size != _SIZE]:
         return f"files are cut: {torn}"
-    project = place.project()  # a SteelyardError if it is torn
+    project = folder.project()  # a SteelyardError if it is torn
     if project.robot not in ("", "szabo3r", "ns16"):
         return f"the project names the robot {project.robot}"
-    if left := [p.name for p in place.root.rglob("*.steelyard-new-*")] + [
-        p.name for p in place.own("new", "x").parent.glob("*")
+    if left := [p.name for p in folder.root.rglob("*.steelyard-new-*")] + [
+        p.name for p in folder.state_path("new", "x").parent.glob("*")
     ]:
         return f"left aside: {left}"
-    lost = [job.state for job in Jobs(place).all() if job.state == "failed" and "begin" in job.message]
-    return f"jobs cannot begin: {lost}" if lost else ""
+    lost = [job.state for job in Jobs(folder).all() if job.state == "failed" and "could not start" in job.message]
+    return f"jobs cannot start: {lost}" if lost else ""
 
 
 def _end_jobs(jobs: Jobs) -> None:

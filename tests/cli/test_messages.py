@@ -16,7 +16,7 @@ _SOURCES = Path(__file__).parents[2] / "src" / "steelyard"
 # An argument as Python writes it: physical=True, how='table', snap=1e-4.
 _ARGUMENT = re.compile(r"(?<![-\w:])[a-z]\w+=(True\b|False\b|None\b|'|\"|…)|load_robot\(")
 # Only Python gets there.
-_PYTHON_ALONE = {"estimation/recursion/_history.py", "regression/reduce.py", "studio/meanings.py"}
+_PYTHON_ALONE = {"estimation/recursion/_history.py", "regression/reduce.py", "studio/mapping_editor.py"}
 
 
 def _text(node: ast.AST) -> str:

@@ -1,4 +1,4 @@
-"""A studio in a process of its own, and a real browser that opens it."""
+"""Fixtures: a running studio, and a browser that opens it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _FLAGS = [
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_process_aside() -> Iterator[None]:
-    """All studios of these tests share one process for small computations: to start it takes longer than most tests."""
-    aside = pytest.importorskip("steelyard.studio.aside")
+def shared_helper_process() -> Iterator[None]:
+    """All studios share one helper process, because starting it takes longer than most tests."""
+    helper = pytest.importorskip("steelyard.studio.helper_process")
     gc.collect()
-    gc.freeze()  # every studio that ends looks for garbage, and thousands of tests have left what stays
-    shared, made, close = aside.AsideProcess(None), aside.AsideProcess._made, aside.AsideProcess.close
-    aside.AsideProcess._made = lambda self: made(self if getattr(self, "alone", False) else shared)
-    aside.AsideProcess.close = lambda self: close(self) if getattr(self, "alone", False) else None
+    gc.freeze()  # each ending studio collects garbage; skip the objects of earlier tests
+    shared, executor, close = helper.HelperProcess(None), helper.HelperProcess._executor, helper.HelperProcess.close
+    helper.HelperProcess._executor = lambda self: executor(self if getattr(self, "is_private", False) else shared)
+    helper.HelperProcess.close = lambda self: close(self) if getattr(self, "is_private", False) else None
     yield
-    aside.AsideProcess._made, aside.AsideProcess.close = made, close
+    helper.HelperProcess._executor, helper.HelperProcess.close = executor, close
     shared.close()
 
 
 @pytest.fixture
 def studio(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
-    """A studio of an empty folder."""
+    """A running studio of an empty folder."""
     pytest.importorskip("uvicorn", reason="the studio's packages are not installed")
     folder = tmp_path / "arm"
     folder.mkdir()
-    served = Served(folder, apart=getattr(request.function, "apart", False))
+    served = Served(folder, own_process=getattr(request.function, "own_process", False))
     served.start()
     yield served
     served.end()
@@ -45,7 +45,7 @@ def studio(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """The system's browser."""
+    """The browser of the system."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     where = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if where is None:
@@ -58,14 +58,14 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def page(chromium: Any, studio: Served) -> Iterator[Any]:
-    """A page on which the studio is open. It must ask nobody else for anything, and no script may fail."""
+    """A page of the studio. The test fails on requests to other servers and on script errors."""
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
     made = context.new_page()
     trouble: list[str] = []
     made.on("pageerror", lambda error: trouble.append(str(error)))
     made.on("console", lambda m: trouble.append(m.text) if "Content Security Policy" in m.text else None)
     made.on("request", lambda r: None if r.url.startswith((studio.base, "data:", "blob:")) else trouble.append(r.url))
-    made.set_default_timeout(60_000)  # a busy machine is no failure
+    made.set_default_timeout(60_000)  # the machine may be busy
     made.goto(studio.address)
     yield made
     context.close()

@@ -1,4 +1,4 @@
-"""What tests of the studio share: a client that says what it likes, and robots, logs and runs with evil names."""
+"""Shared by tests of the studio: a running studio, an HTTP client, and robots, logs and runs with hostile names."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ HOSTILE = SimpleNamespace(
 
 
 def job_folders(folder: Path) -> Path:
-    """The folder that holds the jobs of a studio, in the state folder of this user."""
-    from steelyard.studio.place import StudioFolder
+    """Return the folder of a studio's jobs in the state folder."""
+    from steelyard.studio.studio_folder import StudioFolder
 
-    return StudioFolder(folder).own("jobs", "x").parent
+    return StudioFolder(folder).state_path("jobs", "x").parent
 
 
 @dataclass
 class Served:
-    """A studio that runs."""
+    """A running studio."""
 
     folder: Path
     options: tuple[str, ...] = ()
     address: str = ""
     process: Any = None
     port: int = 0
-    apart: bool = True  # in a process of its own, which can be killed; else in a thread, which begins at once
+    own_process: bool = True  # can be killed; otherwise it runs in a thread, which starts faster
     _server: Any = None
     _thread: Any = None
 
@@ -66,42 +66,42 @@ class Served:
         return self.address.partition("?")[0].rstrip("/")
 
     def start(self) -> None:
-        if not self.apart:
-            self._start_here()
+        if not self.own_process:
+            self._start_thread()
             return
         command = [sys.executable, "-m", "steelyard", "studio", str(self.folder), "--no-open", "--port", str(self.port)]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
             [*command, *self.options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
-        said = ""
+        output = ""
         for line in self.process.stdout:
-            said += line
+            output += line
             if found := re.search(r"http://\S+", line):
                 self.address = found[0]
                 self.port = int(re.search(r":(\d+)/", self.address)[1])  # type: ignore[index]
                 break
-        assert self.address, said
+        assert self.address, output
         end = time.monotonic() + 20.0
         while time.monotonic() < end:
             try:
                 urllib.request.urlopen(self.base + "/", timeout=5.0)
             except urllib.error.HTTPError:
-                return  # it answers: the door is shut, as it should be
+                return  # 401: it answers, and the token is missing
             except OSError:
                 time.sleep(0.05)
         raise AssertionError("The studio does not answer.")
 
-    def _start_here(self) -> None:
+    def _start_thread(self) -> None:
         import threading
 
         import uvicorn
 
-        from steelyard.studio.place import StudioFolder
-        from steelyard.studio.server import ServeOptions, listening, make_app, server_config
+        from steelyard.studio.server import ServeOptions, make_app, open_socket, server_config
+        from steelyard.studio.studio_folder import StudioFolder
 
         options = ServeOptions(port=self.port, show=False)
-        sock = listening(options)
+        sock = open_socket(options)
         self.port = sock.getsockname()[1]
         app, self.address = make_app(StudioFolder(self.folder), options, self.port)
         self._server = uvicorn.Server(server_config(app))
@@ -109,7 +109,7 @@ class Served:
         self._thread.start()
         end = time.monotonic() + 20.0
         while not self._server.started:
-            assert time.monotonic() < end, "The studio does not begin."
+            assert time.monotonic() < end, "The studio does not start."
             time.sleep(0.01)
 
     def kill(self) -> None:
@@ -123,20 +123,20 @@ class Served:
         with contextlib.suppress(OSError, AttributeError):
             self.process.terminate()
             self.process.wait(10.0)
-        # Jobs outlive a studio; none may outlive its test.
-        for begun in job_folders(self.folder).glob("*/begun.json"):
+        # Jobs outlive a studio, but none may outlive its test.
+        for start in job_folders(self.folder).glob("*/begun.json"):
             with contextlib.suppress(Exception):
-                os.killpg(int(re.search(r'"pid": (\d+)', begun.read_text())[1]), signal.SIGKILL)  # type: ignore[index]
+                os.killpg(int(re.search(r'"pid": (\d+)', start.read_text())[1]), signal.SIGKILL)  # type: ignore[index]
 
 
-def apart(test: Any) -> Any:
-    """Marks a test whose studio must be a process of its own."""
-    test.apart = True
+def own_process(test: Any) -> Any:
+    """Mark a test whose studio must run in its own process."""
+    test.own_process = True
     return test
 
 
 class Client:
-    """Asks a studio in whatever words; by default with the right name and cookie."""
+    """Sends any requests to a studio; by default with the right host name and cookie."""
 
     def __init__(self, studio: Any) -> None:
         self.studio = studio
@@ -147,16 +147,16 @@ class Client:
     def ask(
         self, method: str, path: str, body: bytes = b"", cookie: bool = True, headers: Any = None, read: bool = True
     ) -> tuple[int, bytes, dict[str, str]]:
-        said = {"Host": f"127.0.0.1:{self.studio.port}", "X-Steelyard": "1"}
+        sent = {"Host": f"127.0.0.1:{self.studio.port}", "X-Steelyard": "1"}
         if method in ("POST", "PUT"):
-            said["Content-Length"] = str(len(body))
+            sent["Content-Length"] = str(len(body))
         if cookie:
-            said["Cookie"] = self.cookie
-        said = {k: v for k, v in {**said, **(headers or {})}.items() if v is not None}
+            sent["Cookie"] = self.cookie
+        sent = {k: v for k, v in {**sent, **(headers or {})}.items() if v is not None}
         connection = http.client.HTTPConnection("127.0.0.1", self.studio.port, timeout=20.0)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            for name, value in said.items():
+            for name, value in sent.items():
                 connection.putheader(name, value)
             connection.endheaders(body or None)
             answer = connection.getresponse()
@@ -167,14 +167,14 @@ class Client:
             connection.close()
 
     def head(self, method: str, path: str, length: int) -> bytes:
-        """The head of a request, as bytes."""
+        """Return the head of a request."""
         return (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.studio.port}\r\nCookie: {self.cookie}\r\n"
             f"X-Steelyard: 1\r\nContent-Length: {length}\r\n\r\n"
         ).encode()
 
     def do(self, action: str, **fields: str) -> tuple[int, str]:
-        """A form that is sent."""
+        """Send a form."""
         from urllib.parse import urlencode
 
         status, body, _ = self.ask("POST", f"/do/{action}", urlencode(fields).encode())
@@ -185,5 +185,5 @@ class Client:
 
 
 def all_files(folder: Path) -> set[str]:
-    """Every file below a folder, but for locks."""
+    """List every file below a folder except locks."""
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "lock" not in p.name}

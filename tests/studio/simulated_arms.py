@@ -1,4 +1,4 @@
-"""Folders with a small simulated arm: a project file, and two logs, sound or with planted mistakes; and who visits."""
+"""Projects of a small simulated arm whose logs may have mistakes, and a client for one stage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import numpy as np
 from check.checked_logs import clean, column, spoiled
 
 from steelyard.signals.log import Log
-from steelyard.studio.aside import AsideProcess
+from steelyard.studio.helper_process import HelperProcess
 from steelyard.studio.jobs import Jobs
-from steelyard.studio.place import StudioFolder
-from steelyard.studio.stage import STUDIO_STAGES, Desk, Sent, Standing
+from steelyard.studio.stage import STUDIO_STAGES, FormData, StageContext, StageStatus
+from steelyard.studio.studio_folder import StudioFolder
 
 ROBOT = "rotradi"
 Result = TypeVar("Result")
@@ -40,52 +40,52 @@ def wrong_unit(log: Log) -> Log:
     return spoiled(log, dq=column(log.dq, 0, np.degrees))
 
 
-def arm_folder(folder: Path, *mistakes: object, judged: bool = False) -> Path:
-    """Make `folder` a project with the log logs/a.csv, and logs/b.csv to judge by, spoiled by `mistakes`."""
+def arm_folder(folder: Path, *mistakes: object, validated: bool = False) -> Path:
+    """Create a project in `folder` with the log logs/a.csv, and with logs/b.csv for validation, with `mistakes`."""
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    for seed, name in enumerate("ab" if judged else "a"):
+    for seed, name in enumerate("ab" if validated else "a"):
         log = clean(ROBOT, seed)
         for mistake in mistakes:
             log = mistake(log)  # type: ignore[operator]
         log.save(folder / "logs" / f"{name}.csv")
-    (folder / "steelyard.toml").write_text(PROJECT + ('validate = ["logs/b.csv"]\n' if judged else ""), "utf-8")
+    (folder / "steelyard.toml").write_text(PROJECT + ('validate = ["logs/b.csv"]\n' if validated else ""), "utf-8")
     return folder
 
 
 def run_apart(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """What a `coroutine` gives; in a thread of its own, since a browser's loop may run in this one."""
-    with ThreadPoolExecutor(1) as apart:
-        return apart.submit(asyncio.run, coroutine).result()
+    """Run a `coroutine` in a new thread, because a browser's event loop may run in this one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, coroutine).result()
 
 
 class Visitor:
     """Opens a stage of a folder and presses its buttons, without a server."""
 
     def __init__(self, folder: Path, stage: str) -> None:
-        place = StudioFolder(folder)
-        place.touch()  # somebody who has sent a form here before
-        self.desk, self.stage = Desk(place, Jobs(place), AsideProcess(place)), STUDIO_STAGES[stage]
+        studio = StudioFolder(folder)
+        studio.mark_used()  # as if a form had been sent before
+        self.context, self.stage = StageContext(studio, Jobs(studio), HelperProcess(studio)), STUDIO_STAGES[stage]
 
     def body(self, *query: tuple[str, str]) -> str:
-        """What the stage shows, as text would be read from its HTML."""
-        return unescape(run_apart(self.stage.body(self.desk, Sent(list(query)))))
+        """Return the stage's HTML with entities decoded."""
+        return unescape(run_apart(self.stage.body(self.context, FormData(list(query)))))
 
-    def standing(self) -> Standing:
-        return run_apart(self.stage.standing(self.desk))
+    def status(self) -> StageStatus:
+        return run_apart(self.stage.status(self.context))
 
     def press(self, action: str, **fields: str) -> None:
-        run_apart(self.stage.actions()[action](self.desk, Sent(list(fields.items()))))  # type: ignore[arg-type]
+        run_apart(self.stage.actions()[action](self.context, FormData(list(fields.items()))))  # type: ignore[arg-type]
 
     def wait(self) -> None:
-        """Until no job is at work."""
+        """Wait until no job is running."""
         end = time.monotonic() + 60.0
-        while any(job.live for job in self.desk.jobs.all()):
-            self.desk.jobs.step()
+        while any(job.live for job in self.context.jobs.all()):
+            self.context.jobs.step()
             assert time.monotonic() < end
             time.sleep(0.05)
 
     def leave(self) -> None:
-        for job in self.desk.jobs.all():
-            self.desk.jobs.cancel(job.id)
+        for job in self.context.jobs.all():
+            self.context.jobs.cancel(job.id)
         self.wait()
-        self.desk.aside.close()
+        self.context.helper.close()

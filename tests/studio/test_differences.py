@@ -1,4 +1,4 @@
-"""Runs side by side, against numbers reckoned by hand."""
+"""Runs side by side, against numbers calculated by hand."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from steelyard.studio.differences import (
     settings_that_differ,
     standard_parameters_compared,
 )
-from steelyard.studio.place import StudioError
+from steelyard.studio.studio_folder import StudioError
 
 
 def _run(values: dict[str, tuple[float, float]], error: float = 2.0, **settings: Any) -> dict[str, Any]:
-    """A result.json with these base parameters (value, standard error), as much of it as is looked at."""
+    """Return the needed parts of a result.json with these base parameters (value, standard error)."""
     rows = [
         {"name": name, "formula": name, "unit": "kg m²", "value": value, "standard_error": sigma}
         for name, (value, sigma) in values.items()
@@ -44,37 +44,37 @@ def _run(values: dict[str, tuple[float, float]], error: float = 2.0, **settings:
     }
 
 
-def test_a_difference_has_the_error_of_both() -> None:
-    # 3-4-5: √(0.03² + 0.04²) = 0.05; 0.09 is 1.8 of it, and 0.11 is 2.2.
+def test_a_difference_combines_both_errors() -> None:
+    # √(0.03² + 0.04²) = 0.05, so that 0.09 is 1.8 and 0.11 is 2.2 standard errors.
     first = _run({"Izz1": (1.00, 0.03), "mx2": (2.00, 0.03)})
     other = _run({"Izz1": (1.09, 0.04), "mx2": (1.89, 0.04)})
     a, b = base_parameters_compared([first, other])
     inside, outside = a.against_first(1), b.against_first(1)
     assert inside is not None
     assert outside is not None
-    assert (inside.by, inside.error) == pytest.approx((0.09, 0.05))
+    assert (inside.value, inside.error) == pytest.approx((0.09, 0.05))
     assert inside.standard_errors == pytest.approx(1.8)
-    assert not inside.beyond
-    assert outside.by == pytest.approx(-0.11)
+    assert not inside.is_significant
+    assert outside.value == pytest.approx(-0.11)
     assert outside.standard_errors == pytest.approx(2.2)
-    assert outside.beyond
+    assert outside.is_significant
 
 
-def test_what_one_run_lacks_has_no_difference_and_another_sum_is_no_difference_either() -> None:
+def test_missing_parameters_and_other_formulas_have_no_significant_difference() -> None:
     one = ComparedParameter("Ia1", "kg m²", (0.1, None), (0.01, None), ("Ia1", ""))
     assert one.against_first(1) is None
-    sums = ComparedParameter("Izz1", "kg m²", (1.0, 2.0), (0.01, 0.01), ("Izz1 + Ia1", "Izz1"))
-    found = sums.against_first(1)
+    two_sums = ComparedParameter("Izz1", "kg m²", (1.0, 2.0), (0.01, 0.01), ("Izz1 + Ia1", "Izz1"))
+    found = two_sums.against_first(1)
     assert found is not None
     assert found.standard_errors is not None
     assert found.standard_errors > 50.0
-    assert not found.beyond
+    assert not found.is_significant
 
 
-def test_a_parameter_without_an_error_is_never_beyond_it() -> None:
+def test_a_parameter_without_an_error_is_never_significant() -> None:
     one = ComparedParameter("m1", "kg", (1.0, 9.0), (None, None), ("m1", "m1")).against_first(1)
     assert one is not None
-    assert (one.by, one.error, one.standard_errors, one.beyond) == (8.0, None, None, False)
+    assert (one.value, one.error, one.standard_errors, one.is_significant) == (8.0, None, None, False)
 
 
 def test_settings_and_scores() -> None:
@@ -88,7 +88,7 @@ def test_settings_and_scores() -> None:
     assert scores_compared([first, other]) == [("b", "q1", (2.0, 3.5))]
 
 
-def test_the_page_colours_what_is_beyond_and_counts_it() -> None:
+def test_the_page_colours_and_counts_significant_differences() -> None:
     runs = [
         ("runs/one", _run({"Izz1": (1.0, 0.03), "mx2": (2.0, 0.03)})),
         ("runs/two", _run({"Izz1": (1.09, 0.04), "mx2": (1.5, 0.04)})),
@@ -102,7 +102,7 @@ def test_the_page_colours_what_is_beyond_and_counts_it() -> None:
     assert "<three>" not in page
 
 
-def test_runs_of_something_else_are_refused() -> None:
+def test_runs_of_other_commands_are_refused() -> None:
     with pytest.raises(StudioError, match="identify"):
         differences_html([("a", {"grade": "good"}), ("b", {})])
     with pytest.raises(StudioError, match="two"):
@@ -110,16 +110,16 @@ def test_runs_of_something_else_are_refused() -> None:
 
 
 def test_two_motions_of_one_arm_agree_within_their_error_bars(tmp_path: Path) -> None:
-    """The same simulated arm in two logs: differences over their errors are of the size of one."""
+    """Two logs of one simulated arm: normalised differences are of size one."""
     robot = robot_of("rotradi")
-    # The terms that the simulated arm has, so that there is nothing but noise between the runs.
+    # The terms of the simulated arm, so that only noise differs between the runs.
     found = [identify(robot, clean("rotradi", seed), terms="viscous,coulomb", physical=False) for seed in (0, 1)]
     results = [json.loads(json.dumps(result_json(one), default=float)) for one in found]
     compared = [p.against_first(1) for p in base_parameters_compared(results)]
     z = np.array([one.standard_errors for one in compared if one is not None])
     assert len(z) == found[0].base.rank
-    # Honest errors, were they independent: of 21 numbers 16 or more lie below 1.96, and the root mean square is above
-    # 0.55, in all but one of a thousand cases each (binomial, χ²).
+    # For correct, independent errors, at least 16 of 21 values are below 1.96 and the root mean square is above 0.55,
+    # each with probability 99.9 % (binomial, χ²).
     assert np.sum(z < 1.96) >= 16
     assert np.sqrt(np.mean(z**2)) > 0.55
     alone = [p for p in standard_parameters_compared(results) if p.errors[0] is not None]

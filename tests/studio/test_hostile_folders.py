@@ -1,4 +1,4 @@
-"""Folders as a stranger could prepare them, fixed seeds: nothing starts, nothing outside is touched."""
+"""Random hostile folders with fixed seeds: no job starts, and nothing outside is read or written."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ if not hasattr(os, "mkfifo"):
 from fuzz import folders
 from fuzz.folders import FolderWatch, campaign, trial
 from fuzz.hostile_folder import HostileFolder
-from steelyard.studio import containment, place
-from steelyard.studio.place import StudioFolder
+from steelyard.studio import containment, studio_folder
+from steelyard.studio.studio_folder import StudioFolder
 
 FEW, MANY = 30, 20_000
 
 
 @pytest.fixture(autouse=True)
 def own_settings() -> Iterator[None]:
-    """A campaign moves the state folder and goes into the folders that it makes."""
+    """Restore the state folder and the working directory, which a campaign changes."""
     before, here = os.environ["STEELYARD_STATE"], Path.cwd()
     yield
     os.environ["STEELYARD_STATE"] = before
     os.chdir(here)
 
 
-def test_no_folder_gives_an_order() -> None:
+def test_few_hostile_folders_do_no_harm() -> None:
     assert campaign(FEW, seed=7) == []
 
 
 @pytest.mark.proof
-def test_no_folder_of_many_gives_an_order() -> None:
+def test_many_hostile_folders_do_no_harm() -> None:
     assert campaign(MANY, seed=0) == []
 
 
-def _is_seen(tmp_path: Path, words: str, trials: int = 200) -> bool:
-    """Whether some trial fails with these words."""
+def _is_detected(tmp_path: Path, words: str, trials: int = 200) -> bool:
+    """Whether a trial fails with these words."""
     watch, hostile = FolderWatch(), HostileFolder(tmp_path)
     return any(words in trial(hostile, watch, 7, number) for number in range(trials))
 
 
-def test_it_sees_jobs_that_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when jobs lay in the folder: what is in FOLDER/.steelyard is taken for the studio's own."""
+def test_started_jobs_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the state folder inside FOLDER/.steelyard, its job files would run."""
 
     def in_folder(self: StudioFolder, *parts: str) -> Path:
         path = self.root.joinpath(".steelyard", *parts)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    monkeypatch.setattr(StudioFolder, "own", in_folder)
+    monkeypatch.setattr(StudioFolder, "state_path", in_folder)
     monkeypatch.setattr(folders, "SECONDS_EACH", 1.0)
-    assert _is_seen(tmp_path, "subprocess.Popen")
+    assert _is_detected(tmp_path, "subprocess.Popen")
 
 
-def test_it_sees_files_that_are_read_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when paths of the project file and links were followed."""
-    monkeypatch.setattr(place, "check_project", lambda root, project: project)
+def test_reading_outside_files_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the checks, paths of the project file and links would be followed."""
+    monkeypatch.setattr(studio_folder, "check_project", lambda root, project: project)
     monkeypatch.setattr(containment, "is_inside", lambda root, path: True)
-    monkeypatch.setattr(place, "is_inside", lambda root, path: True)
-    assert _is_seen(tmp_path, "opened /")
+    monkeypatch.setattr(studio_folder, "is_inside", lambda root, path: True)
+    assert _is_detected(tmp_path, "opened /")

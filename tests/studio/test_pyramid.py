@@ -1,4 +1,4 @@
-"""A pyramid tells of any part of a log what NumPy tells of its samples, however the log came."""
+"""The pyramid of a log, against NumPy on its samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def log_of(samples: int, seed: int = 0, step: float = 0.001) -> Log:
 
 
 def values_of(log: Log) -> np.ndarray:
-    """What a plot shows, as it is kept: rounding does not change what is smallest."""
+    """Return the plotted values as saved; rounding to float32 is monotonic."""
     return np.concatenate([log.q, log.dq, log.tau], axis=1).astype(np.float32)
 
 
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     samples=st.integers(1, 3000), piece=st.integers(2, 700), a=st.floats(-0.2, 1.2), b=st.floats(-0.2, 1.2),
     pixels=st.integers(1, 400), seed=st.integers(0, 5),
 )  # fmt: skip
-def test_every_window_is_what_numpy_says_of_its_samples(
+def test_every_window_agrees_with_numpy(
     folder: Path, samples: int, piece: int, a: float, b: float, pixels: int, seed: int
 ) -> None:
     log = log_of(samples, seed)
@@ -58,22 +58,22 @@ def test_every_window_is_what_numpy_says_of_its_samples(
     found, x = made.window(t0, t1, pixels), values_of(log)
     size = found.samples
     first = int(np.searchsorted(log.t, found.times[0, 0]))
-    assert first % size == 0, "buckets stand at whole multiples, or they would flicker while one pans"
+    assert first % size == 0, "buckets start at multiples of their size, so that they do not flicker on pan"
     for k, (begin, end) in enumerate(found.times):
         rows = slice(first + k * size, min(first + (k + 1) * size, samples))
         assert (begin, end) == (log.t[rows][0], log.t[rows][-1])
         np.testing.assert_array_equal(found.low[k], x[rows].min(axis=0))
         np.testing.assert_array_equal(found.high[k], x[rows].max(axis=0))
     inside = (log.t >= t0) & (log.t <= t1)
-    held = np.zeros(samples, dtype=bool)
-    held[first : first + len(found.times) * size] = True
-    assert np.all(held[inside]), "a sample of the window is missing"
+    covered = np.zeros(samples, dtype=bool)
+    covered[first : first + len(found.times) * size] = True
+    assert np.all(covered[inside]), "a sample of the window is missing"
     wanted = int(inside.sum())
     assert len(found.times) <= 2 * pixels + 4
     assert len(found.times) >= min(wanted, pixels) or size == 1
 
 
-def test_columns_know_joint_unit_and_range(folder: Path) -> None:
+def test_columns_have_joint_unit_and_range(folder: Path) -> None:
     log = log_of(5000)
     made = build_pyramid(log, ROBOT, folder / "columns")
     x = values_of(log)
@@ -91,7 +91,7 @@ def test_columns_know_joint_unit_and_range(folder: Path) -> None:
     assert Pyramid.open(folder / "columns") == made
 
 
-def test_the_nearest_sample_is_told_exactly(folder: Path) -> None:
+def test_the_nearest_sample_is_exact(folder: Path) -> None:
     log = log_of(999)
     made = build_pyramid(log, ROBOT, folder / "nearest")
     for t in [-1.0, *np.linspace(log.t[0], log.t[-1], 37), 99.0]:
@@ -101,14 +101,14 @@ def test_the_nearest_sample_is_told_exactly(folder: Path) -> None:
         np.testing.assert_array_equal(values, values_of(log)[row])
 
 
-def test_a_gap_is_known_and_a_clock_never_goes_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaps_are_detected_and_time_is_monotonic(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_of(400)
     t = np.where(np.arange(400) < 150, log.t, log.t + 2.0)
     broken = Log(log.joints, t, log.q, segments=((0, 150), (150, 400)))
     made = build_pyramid(broken, ROBOT, folder / "gap")
     assert made.gap == t[150] - t[149]
     assert {c.signal for c in made.columns} == {"q"}
-    # A clock that was set back in one piece begins anew in the next, since each is mended by itself.
+    # A clock that was set back in one piece restarts in the next, because each piece is corrected separately.
     again = [log, Log(log.joints, log.t, log.q, log.dq, None, log.tau)]
     monkeypatch.setattr("steelyard.studio.pyramid.pieces_of", lambda source: iter(again))
     twice = build_pyramid(log, ROBOT, folder / "reset")
@@ -118,7 +118,7 @@ def test_a_gap_is_known_and_a_clock_never_goes_back(folder: Path, monkeypatch: p
     assert np.all(np.diff(every.times[:, 0]) > 0.0)
 
 
-def test_what_a_browser_gets(folder: Path) -> None:
+def test_the_binary_format_for_browsers(folder: Path) -> None:
     log = log_of(3000)
     made = build_pyramid(log, ROBOT, folder / "bytes")
     for pixels in (100, 4000):
@@ -137,25 +137,25 @@ def test_what_a_browser_gets(folder: Path) -> None:
         np.testing.assert_array_equal(lines[:, -1], part.high.T)
 
 
-def test_nothing_is_left_of_one_that_was_called_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_build_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "PIECE_ROWS", 1000)
 
-    def enough(far: HowFar) -> None:
+    def cancel(far: HowFar) -> None:
         if far.fraction > 0.3:
             raise CancelledError
 
-    with pytest.raises(CancelledError), told_to(enough):
+    with pytest.raises(CancelledError), told_to(cancel):
         build_pyramid(log_of(10_000), ROBOT, tmp_path / "x")
     assert not list(tmp_path.iterdir())
     (tmp_path / "x").write_bytes(b"no pyramid")
-    with pytest.raises(SteelyardError, match="is no pyramid"):
+    with pytest.raises(SteelyardError, match="is not a plot file"):
         Pyramid.open(tmp_path / "x")
-    with pytest.raises(SteelyardError, match="from a time to a later one"):
+    with pytest.raises(SteelyardError, match="a start, a later end"):
         build_pyramid(log_of(100), ROBOT, tmp_path / "x").window(2.0, 1.0, 10)
 
 
-def test_a_long_file_goes_by_in_pieces(tmp_path: Path) -> None:
-    """Held are some pieces of 150,000 rows, not the file; the pyramid holds every row."""
+def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
+    """The build holds a few pieces of 150,000 rows in memory; the pyramid has every row."""
     rows = 1_200_000
     rng = np.random.default_rng(1)
     columns = {f"{s}{k + 1}": rng.normal(size=rows) for s in ("q", "dq", "tau") for k in range(ROBOT.dof)}
@@ -163,13 +163,13 @@ def test_a_long_file_goes_by_in_pieces(tmp_path: Path) -> None:
     whole = sum(x.nbytes for x in columns.values())
     del columns
     tracemalloc.start()
-    told: list[HowFar] = []
-    with told_to(told.append):
+    reports: list[HowFar] = []
+    with told_to(reports.append):
         made = build_pyramid(LogFile(tmp_path / "long.npz", ROBOT), ROBOT, tmp_path / "pyramid")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert made.samples > 0.999 * rows
     assert peak < 0.8 * whole, f"{peak / 1e6:.0f} MB of {whole / 1e6:.0f} MB"
-    assert told[-1].fraction == 1.0
-    assert len(told) >= 8
+    assert reports[-1].fraction == 1.0
+    assert len(reports) >= 8
     assert isinstance(made.window(made.start, made.end, 1000), Stretch)

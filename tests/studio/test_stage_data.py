@@ -1,4 +1,4 @@
-"""The stage Data: logs come, are told apart, mapped, drawn and put away; what the page says is what commands read."""
+"""The stage Data: logs are added, mapped, drawn and removed; pages show what the commands read."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from conftest_studio import Client, Served, all_files
 
 import steelyard as sy
 from steelyard.project import Project
-from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.roles import listed_logs, role_of_name, set_role
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 ARM = sy.load_robot("rotradi")
 WAVES = np.array([1.3, 2.1, 3.7])
@@ -35,8 +35,8 @@ def motion(rows: int = 3000) -> dict[str, np.ndarray]:
     return {"t": t, "q": q, "dq": dq, "tau": sy.Model.nominal(ARM).torque(q, dq, -(WAVES**2) * q)}
 
 
-def written(path: Path, names: str = "t q{} dq{} tau{}", **changed: Any) -> Path:
-    """A log as a CSV file; `changed` are signals in place of the true ones."""
+def write_log(path: Path, names: str = "t q{} dq{} tau{}", **changed: Any) -> Path:
+    """Write a log as CSV; `changed` replaces signals."""
     table = {**motion(), **changed}
     columns = {}
     for name, x in zip(names.split(), table.values(), strict=True):
@@ -58,7 +58,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, C
 
 @pytest.fixture
 def client(served: tuple[Served, Client]) -> Client:
-    """A client of a studio whose folder holds nothing but a project with a robot."""
+    """A client of a studio whose folder has only a project file with a robot."""
     studio, client = served
     for path in studio.folder.rglob("*"):
         if path.is_file() and ".steelyard" not in path.parts:
@@ -67,8 +67,8 @@ def client(served: tuple[Served, Client]) -> Client:
     return client
 
 
-def sent(client: Client, path: Path, name: str = "") -> tuple[int, str]:
-    """What is answered when a file was dropped."""
+def drop(client: Client, path: Path, name: str = "") -> tuple[int, str]:
+    """Upload a file and add it to the project."""
     status, body, _ = client.ask("PUT", f"/upload/logs/{quote(name or path.name)}", path.read_bytes())
     assert status == 200, body
     return client.do("data/add", file=json.loads(body)["path"])
@@ -78,13 +78,13 @@ def project(client: Client) -> Project:
     return Project.load(client.studio.folder / "steelyard.toml")
 
 
-def told(client: Client, what: str, **query: str) -> tuple[int, str]:
+def get(client: Client, what: str, **query: str) -> tuple[int, str]:
     status, body, _ = client.ask("GET", f"/data/data/{what}?{urlencode(query)}")
     return status, body.decode()
 
 
 def menus(html: str) -> dict[str, str]:
-    """The fields of the form with a menu per column, as they stand."""
+    """Return the fields of the mapping form."""
     form = re.search(r'<form[^>]*data-action="data/edit".*?</form>', html, re.S)
     assert form is not None, html
     found = dict(re.findall(r'<input[^>]*name="([^"]+)" value="([^"]*)"', form[0]))
@@ -94,12 +94,12 @@ def menus(html: str) -> dict[str, str]:
     return found
 
 
-def place_of(fields: dict[str, str], column: str) -> str:
+def row_of(fields: dict[str, str], column: str) -> str:
     return next(name for name, value in fields.items() if name.startswith("column.") and value == column)[7:]
 
 
-def test_a_clear_log_is_dropped_and_the_project_can_be_used(client: Client, tmp_path: Path) -> None:
-    status, html = sent(client, written(tmp_path / "run.csv"))
+def test_a_clear_log_is_mapped_at_once(client: Client, tmp_path: Path) -> None:
+    status, html = drop(client, write_log(tmp_path / "run.csv"))
     assert status == 200
     assert "logs/run.csv" in html
     made = project(client)
@@ -108,9 +108,9 @@ def test_a_clear_log_is_dropped_and_the_project_can_be_used(client: Client, tmp_
     (log,) = made.read_logs("identify")
     np.testing.assert_allclose(log.tau, motion()["tau"], atol=1e-6)
     assert (client.studio.folder / "steelyard.toml").read_text().startswith("# mine\n")
-    sent(client, written(tmp_path / "other.csv"))
-    assert project(client).logs.validate == ("logs/other.csv",), "the second judges the first"
-    assert "3 000 samples · 500 Hz" in told(client, "facts", log="logs/run.csv")[1]
+    drop(client, write_log(tmp_path / "other.csv"))
+    assert project(client).logs.validate == ("logs/other.csv",), "the second log validates the first"
+    assert "3 000 samples · 500 Hz" in get(client, "facts", log="logs/run.csv")[1]
     assert (
         "steelyard map logs/run.csv rotradi -o columns.toml"
         in client.ask("GET", "/body/data?log=logs/run.csv")[1].decode()
@@ -127,12 +127,12 @@ def test_a_clear_log_is_dropped_and_the_project_can_be_used(client: Client, tmp_
         ("novel.pages", b"It was a dark night.", "is not a readable log"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_the_readers_words_and_leaves_nothing(
+def test_an_unreadable_file_is_reported_and_removed(
     client: Client, tmp_path: Path, name: str, content: bytes, words: str
 ) -> None:
     before = all_files(client.studio.folder)
     (tmp_path / name).write_bytes(content)
-    status, html = sent(client, tmp_path / name)
+    status, html = drop(client, tmp_path / name)
     assert status == 200
     assert words in html
     assert name in html
@@ -140,75 +140,74 @@ def test_what_cannot_be_read_is_told_in_the_readers_words_and_leaves_nothing(
     assert project(client).log_paths() == []
 
 
-def test_only_what_has_just_come_is_taken(client: Client, tmp_path: Path) -> None:
-    """Nobody may name a file that is not a new one: it would be removed if it cannot be read."""
-    sent(client, written(tmp_path / "run.csv"))
+def test_only_new_files_are_added(client: Client, tmp_path: Path) -> None:
+    """Other files must be refused, because unreadable files are deleted."""
+    drop(client, write_log(tmp_path / "run.csv"))
     for file in ("steelyard.toml", "logs/run.csv", "logs/../steelyard.toml", "/etc/passwd", "logs/none.csv"):
         status, _ = client.do("data/add", file=file)
         assert status == 422, file
     assert {"steelyard.toml", "logs/run.csv"} <= all_files(client.studio.folder)
-    assert told(client, "facts", log="../../etc/passwd")[0] == 422
+    assert get(client, "facts", log="../../etc/passwd")[0] == 422
 
 
-def test_questions_are_asked_and_what_is_missing_is_filled_in(client: Client, tmp_path: Path) -> None:
-    """Currents in place of torques: the constants are the owner's to say."""
+def test_missing_numbers_are_asked(client: Client, tmp_path: Path) -> None:
+    """A log with currents needs torque constants."""
     constants = np.array([12.0, 9.0, 5.0])
-    log = written(tmp_path / "amps.csv", "t q{} dq{} current{}", tau=motion()["tau"] / constants)
-    sent(client, log)
-    assert project(client).mapping == "", "nothing is written while something is missing"
-    html = told(client, "meaning", log="logs/amps.csv")[1]
+    log = write_log(tmp_path / "amps.csv", "t q{} dq{} current{}", tau=motion()["tau"] / constants)
+    drop(client, log)
+    assert project(client).mapping == "", "an incomplete mapping is not written"
+    html = get(client, "meaning", log="logs/amps.csv")[1]
     assert "torque_constants" in html
-    assert "by the word" in html, "the reasons are told"
+    assert "by the word" in html, "reasons are shown"
     status, html = client.do("data/use", log="logs/amps.csv", **{"number.torque_constants": "12, 9, 5"})
     assert status == 200, html
     (read,) = project(client).read_logs()
     np.testing.assert_allclose(read.tau, motion()["tau"], atol=1e-5)
     status, html = client.do("data/use", log="logs/amps.csv", **{"number.torque_constants": "many"})
     assert status == 422
-    assert "no list of numbers" in html
+    assert "not a list of numbers" in html
 
 
-def test_menus_say_what_each_column_is(client: Client, tmp_path: Path) -> None:
-    """Columns of nobody's standard, in degrees, two of them exchanged, one turned round: as the menus say it, they are
-    read."""
+def test_the_menus_set_the_mapping(client: Client, tmp_path: Path) -> None:
+    """Unknown column names, degrees, two exchanged columns and a reversed sign are read as the menus say."""
     true = motion()
     changed = np.column_stack([true["tau"][:, 0], -true["tau"][:, 1], true["tau"][:, 2]])
-    path = written(tmp_path / "odd.csv", "t a{} b{} c{}", q=np.degrees(true["q"][:, [1, 0, 2]]), tau=changed)
-    sent(client, path)
-    fields = menus(told(client, "meaning", log="logs/odd.csv")[1])
+    path = write_log(tmp_path / "odd.csv", "t a{} b{} c{}", q=np.degrees(true["q"][:, [1, 0, 2]]), tau=changed)
+    drop(client, path)
+    fields = menus(get(client, "meaning", log="logs/odd.csv")[1])
     joints = ARM.joint_names
     for k, joint in enumerate(joints):
         for column, signal, unit, of in (("a", "position", "deg", joints[[1, 0, 2][k]]), ("c", "torque", "", joint)):
-            n = place_of(fields, f"{column}{k + 1}")
+            n = row_of(fields, f"{column}{k + 1}")
             fields |= {f"signal.{n}": signal, f"joint.{n}": of, f"unit.{n}": unit, f"sign.{n}": "1"}
-    fields |= {f"sign.{place_of(fields, 'c2')}": "-1", f"signal.{place_of(fields, 't')}": "time"}
+    fields |= {f"sign.{row_of(fields, 'c2')}": "-1", f"signal.{row_of(fields, 't')}": "time"}
     status, html = client.do("data/edit", **fields)
     assert status == 200, html
     (read,) = project(client).read_logs()
     np.testing.assert_allclose(read.q, true["q"], atol=1e-6)
     np.testing.assert_allclose(read.tau, true["tau"], atol=1e-6)
-    again = menus(told(client, "meaning", log="logs/odd.csv")[1])
-    assert again[f"sign.{place_of(again, 'c2')}"] == "-1"
-    assert again[f"unit.{place_of(again, 'a3')}"] == "deg"
-    # Turned back: written to the same file, since it is the studio's own.
-    status, html = client.do("data/edit", **{**again, f"sign.{place_of(again, 'c2')}": "1"})
+    again = menus(get(client, "meaning", log="logs/odd.csv")[1])
+    assert again[f"sign.{row_of(again, 'c2')}"] == "-1"
+    assert again[f"unit.{row_of(again, 'a3')}"] == "deg"
+    # The studio overwrites its own mapping file.
+    status, html = client.do("data/edit", **{**again, f"sign.{row_of(again, 'c2')}": "1"})
     assert status == 200, html
     assert project(client).mapping == "columns.toml"
     (read,) = project(client).read_logs()
     np.testing.assert_allclose(read.tau, changed, atol=1e-6)
-    twice = {**again, f"joint.{place_of(again, 'c2')}": joints[0]}
+    twice = {**again, f"joint.{row_of(again, 'c2')}": joints[0]}
     status, html = client.do("data/edit", **twice)
     assert status == 422
-    assert f"c1 and c2 cannot both be the torque of {joints[0]}" in html
+    assert f"c1 and c2 are both the torque of {joints[0]}" in html
 
 
-def test_a_mapping_of_somebody_else_is_never_replaced(client: Client, tmp_path: Path) -> None:
+def test_a_mapping_of_the_user_is_never_overwritten(client: Client, tmp_path: Path) -> None:
     theirs = 'torque = "tau{}"\nposition = "q{}"\n[units]\nposition = "deg"\n'
     (client.studio.folder / "columns.toml").write_text(theirs)
     (client.studio.folder / "steelyard.toml").write_text('robot = "rotradi"\nmapping = "columns.toml"\n')
-    sent(client, written(tmp_path / "run.csv", q=np.degrees(motion()["q"])))
-    fields = menus(told(client, "meaning", log="logs/run.csv")[1])
-    assert fields[f"unit.{place_of(fields, 'q2')}"] == "deg", "patterns are written out, with their units"
+    drop(client, write_log(tmp_path / "run.csv", q=np.degrees(motion()["q"])))
+    fields = menus(get(client, "meaning", log="logs/run.csv")[1])
+    assert fields[f"unit.{row_of(fields, 'q2')}"] == "deg", "patterns are expanded, with their units"
     status, html = client.do("data/edit", **fields)
     assert status == 200, html
     assert (client.studio.folder / "columns.toml").read_text() == theirs
@@ -220,44 +219,44 @@ def test_a_mapping_of_somebody_else_is_never_replaced(client: Client, tmp_path: 
     assert (client.studio.folder / "columns-2.toml").exists()
 
 
-def test_roles_are_the_project_files(tmp_path: Path) -> None:
-    place = StudioFolder(tmp_path)
+def test_roles_are_saved_in_the_project_file(tmp_path: Path) -> None:
+    folder = StudioFolder(tmp_path)
     (tmp_path / "logs").mkdir()
     for name in "abcd":
         (tmp_path / "logs" / f"{name}.csv").write_text("t,q1\n0,0\n")
     (tmp_path / "steelyard.toml").write_text(
         'robot = "rotradi"  # the arm\n[logs]\nidentify = "logs/[abc].csv"\n[logs.payload]\nbox = ["logs/d.csv"]\n'
     )
-    assert {text: log.roles for text, log in listed_logs(place).items()} == {
+    assert {text: log.roles for text, log in listed_logs(folder).items()} == {
         "logs/a.csv": ("identify",), "logs/b.csv": ("identify",), "logs/c.csv": ("identify",),
         "logs/d.csv": ("payload",),
     }  # fmt: skip
-    set_role(place, "logs/b.csv", "validate")
-    set_role(place, "logs/d.csv", "bare")
-    made = place.project()
-    assert made.logs.identify == ("logs/a.csv", "logs/c.csv"), "a pattern is written out where one of its files leaves"
+    set_role(folder, "logs/b.csv", "validate")
+    set_role(folder, "logs/d.csv", "bare")
+    made = folder.project()
+    assert made.logs.identify == ("logs/a.csv", "logs/c.csv"), "a pattern is expanded when a file leaves it"
     assert (made.logs.validate, made.logs.bare, made.logs.payload) == (("logs/b.csv",), ("logs/d.csv",), ())
-    set_role(place, "logs/a.csv", "")
-    assert listed_logs(place)["logs/a.csv"].roles == ()
+    set_role(folder, "logs/a.csv", "")
+    assert listed_logs(folder)["logs/a.csv"].roles == ()
     assert "# the arm" in (tmp_path / "steelyard.toml").read_text()
     names = ("ident__20sec", "val-p10", "Friction_3", "run", "validation", "my load", "bare arm")
     assert [role_of_name(name) for name in names] == ["identify", "validate", "friction", "", "validate", "", "bare"]
-    with pytest.raises(StudioError, match="no role 'boss'"):
-        set_role(place, "logs/a.csv", "boss")
+    with pytest.raises(StudioError, match="'boss' is not a role"):
+        set_role(folder, "logs/a.csv", "boss")
 
 
 def pyramids(client: Client) -> list[Path]:
-    """The plots that the studio keeps of its logs."""
-    return list(StudioFolder(client.studio.folder).own("pyramids", "x").parent.iterdir())
+    """List the saved plots."""
+    return list(StudioFolder(client.studio.folder).state_path("pyramids", "x").parent.iterdir())
 
 
-def test_a_log_that_is_removed_is_in_the_trash(client: Client, tmp_path: Path) -> None:
-    content = written(tmp_path / "run.csv").read_bytes()
-    sent(client, tmp_path / "run.csv")
-    told(client, "plot", log="logs/run.csv")
+def test_a_removed_log_is_in_the_trash(client: Client, tmp_path: Path) -> None:
+    content = write_log(tmp_path / "run.csv").read_bytes()
+    drop(client, tmp_path / "run.csv")
+    get(client, "plot", log="logs/run.csv")
     assert pyramids(client)
     html = client.ask("GET", "/body/data")[1].decode()
-    assert 'data-ask="Remove logs/run.csv' in html, "it is asked before"
+    assert 'data-ask="Remove logs/run.csv' in html, "there is a confirmation"
     status, _ = client.do("data/remove", log="logs/run.csv")
     assert status == 200
     assert not (client.studio.folder / "logs/run.csv").exists()
@@ -267,9 +266,9 @@ def test_a_log_that_is_removed_is_in_the_trash(client: Client, tmp_path: Path) -
     assert not pyramids(client)
 
 
-def test_a_plot_is_the_log_as_the_commands_read_it(client: Client, tmp_path: Path) -> None:
-    sent(client, written(tmp_path / "run.csv", q=np.degrees(motion()["q"])))
-    assert client.do("data/use", log="logs/run.csv")[0] == 200  # that these are degrees is assumed, and asked
+def test_a_plot_shows_the_log_as_the_commands_read_it(client: Client, tmp_path: Path) -> None:
+    drop(client, write_log(tmp_path / "run.csv", q=np.degrees(motion()["q"])))
+    assert client.do("data/use", log="logs/run.csv")[0] == 200  # confirms the guess of degrees
     about = client.json("/data/data/plot?log=logs/run.csv")
     assert about["samples"] == 3000
     assert [(c["signal"], c["joint"], c["unit"]) for c in about["columns"][:1]] == [("q", ARM.joint_names[0], "rad")]
@@ -287,20 +286,20 @@ def test_a_plot_is_the_log_as_the_commands_read_it(client: Client, tmp_path: Pat
     low = np.frombuffer(data, "<f4", head["count"], offset=4 + length + 8 * head["count"])
     assert low.min() == pytest.approx(q[(t > first[0] - 0.001) & (t < last[-1] + 0.001), 0].min())
     for wrong in ("t0=a&t1=3&pixels=100", "t0=1&t1=3&pixels=9999999", "t0=3&t1=1&pixels=10", "at=now"):
-        assert told(client, "plot", log="logs/run.csv", **dict(p.split("=") for p in wrong.split("&")))[0] == 422
+        assert get(client, "plot", log="logs/run.csv", **dict(p.split("=") for p in wrong.split("&")))[0] == 422
     before = set(pyramids(client))
     source = html_lib.unescape(re.findall('data-plot="([^"]+)"', client.ask("GET", "/body/data")[1].decode())[0])
     assert client.ask("GET", f"{source}&at=1")[0] == 200
     client.do("data/unmap")
-    assert client.ask("GET", f"{source}&at=1")[0] == 422, "a page that does not know of it gets no other numbers"
+    assert client.ask("GET", f"{source}&at=1")[0] == 422, "an outdated page gets an error, not other numbers"
     assert client.json("/data/data/plot?log=logs/run.csv")["columns"][0]["high"] == pytest.approx(
         np.degrees(0.8), rel=1e-3
     )
-    assert not before & set(pyramids(client)), "another mapping, another plot"
+    assert not before & set(pyramids(client)), "a new mapping needs a new plot"
 
 
 def long_log(path: Path, rows: int, joints: int = 3, chunk: int = 250_000) -> None:
-    """A Parquet file that is written piece by piece, float64, not compressed."""
+    """Write an uncompressed float64 Parquet file piece by piece."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     names = [f"{s}{k + 1}" for s in ("q", "dq", "tau") for k in range(joints)]
     x = np.random.default_rng(0).normal(size=(chunk, len(names)))
@@ -313,7 +312,7 @@ def long_log(path: Path, rows: int, joints: int = 3, chunk: int = 250_000) -> No
 
 
 def plotted(client: Client, log: str, seconds: float) -> dict[str, Any]:
-    """What a plot is about, as soon as it is there."""
+    """Wait for a plot and return its header."""
     end = time.monotonic() + seconds
     while "wait" in (about := client.json(f"/data/data/plot?{urlencode({'log': log})}")):
         assert time.monotonic() < end, about
@@ -323,13 +322,13 @@ def plotted(client: Client, log: str, seconds: float) -> dict[str, Any]:
 
 def test_the_plot_of_a_long_log_is_a_job(client: Client, tmp_path: Path) -> None:
     long_log(tmp_path / "long.parquet", 260_000)
-    sent(client, tmp_path / "long.parquet")
+    drop(client, tmp_path / "long.parquet")
     first = client.json("/data/data/plot?log=logs/long.parquet")
-    assert "is being made" in first["wait"]
+    assert "is being prepared" in first["wait"]
     assert "Plot of long.parquet" in client.ask("GET", "/jobs")[1].decode()
     assert plotted(client, "logs/long.parquet", 60.0)["samples"] == 260_000
 
 
 def resident(pid: int) -> float:
-    """Memory of a process, MB."""
+    """Return the memory of a process [MB]."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,4 +1,4 @@
-"""The stage Data as a person has it: files are dropped, menus chosen, the plot moved, and the robot follows."""
+"""The stage Data in a browser: uploads, menus, plots, and the robot at the cursor."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
-from conftest_studio import Client, Served, all_files, apart
-from test_stage_data import long_log, motion, plotted, project, resident, written
+from conftest_studio import Client, Served, all_files, own_process
+from test_stage_data import long_log, motion, plotted, project, resident, write_log
 
 
 @pytest.fixture
@@ -28,19 +28,19 @@ def drop(page: Any, *files: Path) -> None:
     page.set_input_files(".drop input[type=file]", [str(file) for file in files])
 
 
-# What the table says, and at which time the robot stands as it does.
+# Values of the table, and time of the robot's posture.
 _POINTED_AT = """() => [document.querySelector("#values .table-title").textContent,
   document.querySelector(".plot-values tbody td").textContent, document.querySelector(".follower").dataset.t]"""
 
 
 def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> None:
-    assert data.get_by_text("What a log needs").is_visible(), "an empty stage teaches"
-    drop(data, written(tmp_path / "run.csv"))
+    assert data.get_by_text("Contents of a log").is_visible(), "an empty stage explains itself"
+    drop(data, write_log(tmp_path / "run.csv"))
     canvas = data.locator(".long-plot canvas")
     canvas.wait_for()
     data.locator(".plot-values td").first.wait_for()
     box = canvas.bounding_box()
-    # Pan and zoom by wheel, drag and keys: the words for who does not see the plot tell where one is.
+    # Pan and zoom by wheel, drag and keys; the label for screen readers names the visible range.
     whole = canvas.get_attribute("aria-label")
     assert "from 0 to 5.998 s" in whole
     data.mouse.move(box["x"] + 300, box["y"] + 100)
@@ -54,7 +54,7 @@ def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> 
     canvas.focus()
     data.keyboard.press("Home")
     assert canvas.get_attribute("aria-label") == whole
-    # The cursor: its values are those of the log, and the robot stands where the log has it.
+    # At the cursor, the values and the robot's posture are those of the log.
     data.mouse.move(box["x"] + 64 + (box["width"] - 76) / 2, box["y"] + 100)
     end, before, seen = time.monotonic() + 20.0, None, []
     while not (seen and seen == before and seen[0].startswith(f"At {float(seen[2] or 0.0):.4f} s")):
@@ -65,17 +65,17 @@ def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> 
     assert float(seen[2]) == pytest.approx(2.999, abs=0.02)  # a pixel is 10 ms
     row = round(float(seen[2]) / 0.002)
     assert float(seen[1].replace("−", "-")) == pytest.approx(motion()["q"][row, 0], rel=1e-3)  # four digits are shown
-    # A joint that is switched off, and on again.
+    # Hide a joint and show it again.
     legend = data.locator(".plot-legend button").first
     legend.click()
     assert legend.get_attribute("aria-pressed") == "false"
-    # A role is a menu; what it says is in the project file.
+    # The menu of the role writes the project file.
     data.locator("select[name=role]").select_option("friction")
     data.locator("#rail .warning").wait_for()
     assert project(Client(studio)).logs.friction == ("logs/run.csv",)
 
 
-# How many columns of pixels of the uppermost panel, of 400, hold nothing of a line, at the worst moment of moving.
+# Largest number of empty pixel columns, of 400, in the top panel while panning.
 _BLANK = """async () => {
   const plot = Steelyard.plots()[0], canvas = document.querySelector(".long-plot canvas");
   const ink = canvas.getContext("2d");
@@ -103,8 +103,8 @@ _BLANK = """async () => {
 
 
 @pytest.mark.proof
-def test_a_plot_is_never_blank_however_slow_the_server_is(data: Any, tmp_path: Path) -> None:
-    drop(data, written(tmp_path / "run.csv"))
+def test_a_plot_is_never_blank_on_a_slow_server(data: Any, tmp_path: Path) -> None:
+    drop(data, write_log(tmp_path / "run.csv"))
     data.locator(".plot-values td").first.wait_for()
     asked = []
 
@@ -115,26 +115,26 @@ def test_a_plot_is_never_blank_however_slow_the_server_is(data: Any, tmp_path: P
 
     data.route(re.compile("t0="), slow)
     assert data.evaluate(_BLANK) == 0
-    assert asked, "finer tiles were wanted meanwhile"
+    assert asked, "finer tiles were requested meanwhile"
 
 
-def test_an_upload_that_is_called_off_leaves_nothing(data: Any, studio: Served, tmp_path: Path) -> None:
+def test_a_cancelled_upload_leaves_no_file(data: Any, studio: Served, tmp_path: Path) -> None:
     large = tmp_path / "large.parquet"
     with large.open("wb") as file:
-        file.truncate(3_000_000_000)  # holes: it takes no room here, and long enough to send
+        file.truncate(3_000_000_000)  # sparse: needs no disk space, and takes long to send
     before = all_files(studio.folder)
     drop(data, large)
     data.locator(".going button").click()
-    data.get_by_text("nothing was kept").wait_for()
+    data.get_by_text("was not saved").wait_for()
     end = time.monotonic() + 10.0
     while all_files(studio.folder) != before and time.monotonic() < end:
         time.sleep(0.05)
     assert all_files(studio.folder) == before
 
 
-def test_what_is_chosen_is_not_lost_to_news(data: Any, studio: Served, tmp_path: Path) -> None:
-    """Another page does something while menus are being set here."""
-    drop(data, written(tmp_path / "run.csv"))
+def test_unsaved_choices_survive_updates(data: Any, studio: Served, tmp_path: Path) -> None:
+    """Another page changes the project while this page has unsaved menus."""
+    drop(data, write_log(tmp_path / "run.csv"))
     menu = data.locator("select[name='sign.1']")
     menu.select_option("-1")
     data.locator("h1").click()
@@ -142,30 +142,29 @@ def test_what_is_chosen_is_not_lost_to_news(data: Any, studio: Served, tmp_path:
     data.locator("#rail .warning").wait_for()
     assert menu.input_value() == "-1"
     data.get_by_text("Write the mapping").click()
-    data.locator("option[value=bare][selected]").wait_for(state="attached")  # the page as it is after that
+    data.locator("option[value=bare][selected]").wait_for(state="attached")  # the page after the update
     assert menu.input_value() == "-1"
     assert "-1" in (studio.folder / "columns.toml").read_text()
 
 
-def test_of_several_files_those_that_can_be_read_are_taken(data: Any, studio: Served, tmp_path: Path) -> None:
+def test_readable_files_of_several_are_added(data: Any, studio: Served, tmp_path: Path) -> None:
     (tmp_path / "broken.csv").write_text("t,q1\n0\n1,2,3\n")
-    drop(data, written(tmp_path / "a.csv"), tmp_path / "broken.csv", written(tmp_path / "b.csv"))
+    drop(data, write_log(tmp_path / "a.csv"), tmp_path / "broken.csv", write_log(tmp_path / "b.csv"))
     data.locator(".trouble", has_text="broken.csv").wait_for()
     assert {p.name for p in (studio.folder / "logs").iterdir()} == {"a.csv", "b.csv"}
 
 
-def test_a_broken_file_is_told_on_the_page(data: Any, studio: Served, tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_on_the_page(data: Any, studio: Served, tmp_path: Path) -> None:
     (tmp_path / "broken.csv").write_text("t,q1\n0\n1,2,3\n")
     drop(data, tmp_path / "broken.csv")
     data.locator(".trouble", has_text="cannot be read as a table").wait_for()
     assert not list((studio.folder / "logs").iterdir())
 
 
-@apart
+@own_process
 @pytest.mark.proof
-def test_two_gigabytes_come_without_being_held(data: Any, studio: Served, tmp_path: Path) -> None:
-    """A Parquet file of 2 GB is sent, read, and drawn from its first to its last sample, while the server stays
-    below 300 MB."""
+def test_two_gigabytes_are_received_in_little_memory(data: Any, studio: Served, tmp_path: Path) -> None:
+    """A Parquet file of 2 GB is sent, read and drawn completely while the server stays below 300 MB."""
     path = tmp_path / "large.parquet"
     long_log(path, 26_500_000)
     size = path.stat().st_size

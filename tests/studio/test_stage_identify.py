@@ -1,4 +1,4 @@
-"""The stage Identify: the form makes the command, a search is watched as a table, runs stand side by side."""
+"""The stage Identify: the form and its command, the live search, and runs side by side."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
 from simulated_arms import Visitor, arm_folder, run_apart, wrong_sign
 
-from steelyard.studio.identify_facts import identified_html, identify_facts
-from steelyard.studio.identify_settings import identify_words, keep_identify_settings, kept_settings
-from steelyard.studio.place import StudioError, StudioFolder
-from steelyard.studio.stage import Standing
+from steelyard.studio.identify_facts import identification_html, identify_facts
+from steelyard.studio.identify_settings import identify_command, save_identify_settings, saved_settings
+from steelyard.studio.stage import StageStatus
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-MENDED = "[sign]\ntorque = [1, -1, 1]\n"
-# Quick: no search, no cones.
+FIXED_MAPPING = "[sign]\ntorque = [1, -1, 1]\n"
+# Fast settings: no search, no cone constraints.
 QUICK = {"structure": "plain", "form": "free", "judge": "share", "share": "0.3"}
 
 
@@ -30,20 +30,20 @@ def facts() -> dict[str, Any]:
 
 
 def _words(folder: Path, facts: dict[str, Any], *pairs: tuple[str, str]) -> list[str]:
-    place = StudioFolder(folder)
-    return identify_words(place, keep_identify_settings(place, pairs), facts)[1:]
+    studio = StudioFolder(folder)
+    return identify_command(studio, save_identify_settings(studio, pairs), facts)[1:]
 
 
-def test_nothing_said_is_the_command_without_options(tmp_path: Path, facts: dict[str, Any]) -> None:
-    place = StudioFolder(arm_folder(tmp_path, judged=True))
-    assert identify_words(place, kept_settings(place), facts) == ["identify"]
-    # Where no log judges, a part of the log does.
+def test_the_default_form_gives_the_command_without_options(tmp_path: Path, facts: dict[str, Any]) -> None:
+    folder = StudioFolder(arm_folder(tmp_path, validated=True))
+    assert identify_command(folder, saved_settings(folder), facts) == ["identify"]
+    # Without a validation log, a share of the log is the hold-out.
     alone = StudioFolder(arm_folder(tmp_path / "alone"))
-    assert identify_words(alone, kept_settings(alone), facts) == ["identify", "--holdout", "0.3"]
+    assert identify_command(alone, saved_settings(alone), facts) == ["identify", "--holdout", "0.3"]
 
 
-def test_what_the_form_says_is_what_is_run(tmp_path: Path, facts: dict[str, Any]) -> None:
-    folder = arm_folder(tmp_path, judged=True)
+def test_the_form_gives_the_command(tmp_path: Path, facts: dict[str, Any]) -> None:
+    folder = arm_folder(tmp_path, validated=True)
     cases: list[tuple[list[tuple[str, str]], list[str]]] = [
         ([("judge", "share"), ("share", "0.2")], ["--holdout", "0.2"]),
         ([("judge", "blocks"), ("blocks", "0.5:3")], ["--holdout-blocks", "0.5:3"]),
@@ -54,22 +54,22 @@ def test_what_the_form_says_is_what_is_run(tmp_path: Path, facts: dict[str, Any]
         ([("judge", "none"), ("structure", "plain"), ("estimator", "huber")], ["--plain", "--estimator", "huber"]),
         ([("judge", "none"), ("cutoff", " 5 "), ("significant", "yes")], ["--cutoff", "5", "--significant"]),
         ([("judge", "none"), ("friction", "runs/friction-1")], ["--friction", "runs/friction-1"]),
-        # One that has no physically possible form is run as what it is.
+        # An estimator without a physically possible form runs with --free.
         ([("judge", "none"), ("estimator", "adaline")], ["--estimator", "adaline", "--free"]),
     ]  # fmt: skip
     for pairs, expected in cases:
         assert _words(folder, facts, *pairs) == expected
-    # The form holds what it held, whoever reloads.
-    assert kept_settings(StudioFolder(folder)).get("estimator") == "adaline"
+    # The values of the form are saved.
+    assert saved_settings(StudioFolder(folder)).get("estimator") == "adaline"
 
 
-def test_what_nobody_chose_goes_with_the_project(tmp_path: Path, facts: dict[str, Any]) -> None:
-    """The form was open before there was a log to judge by; then there is one."""
-    place = StudioFolder(arm_folder(tmp_path))
-    usual = kept_settings(place)
-    keep_identify_settings(place, [*usual.one.items(), ("form", "free")])
-    arm_folder(tmp_path, judged=True)
-    assert identify_words(place, kept_settings(place), facts) == ["identify", "--free"]
+def test_default_values_follow_the_project(tmp_path: Path, facts: dict[str, Any]) -> None:
+    """A validation log is added after the form was sent."""
+    folder = StudioFolder(arm_folder(tmp_path))
+    saved = saved_settings(folder)
+    save_identify_settings(folder, [*saved.one.items(), ("form", "free")])
+    arm_folder(tmp_path, validated=True)
+    assert identify_command(folder, saved_settings(folder), facts) == ["identify", "--free"]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_what_nobody_chose_goes_with_the_project(tmp_path: Path, facts: dict[str
         [("judge", "none"), ("cutoff", "nan")],
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path: Path, facts: dict[str, Any], pairs: list[tuple[str, str]]) -> None:
-    folder = arm_folder(tmp_path, judged=True)
+def test_invalid_values_are_refused(tmp_path: Path, facts: dict[str, Any], pairs: list[tuple[str, str]]) -> None:
+    folder = arm_folder(tmp_path, validated=True)
     with pytest.raises(StudioError):
         _words(folder, facts, *pairs)
 
@@ -102,50 +102,50 @@ def visitor(tmp_path: Path) -> Iterator[Visitor]:
 
 
 def test_two_runs_and_their_differences(visitor: Visitor) -> None:
-    place = visitor.desk.place
-    assert visitor.standing() == Standing("empty", "not yet")
+    folder = visitor.context.folder
+    assert visitor.status() == StageStatus("empty", "not yet")
     visitor.press("start", **QUICK)
     visitor.press("start", **{**QUICK, "share": "0.5"})
-    assert visitor.standing().kind == "working"
+    assert visitor.status().kind == "working"
     visitor.wait()
-    assert visitor.standing().words.startswith("torque error")
+    assert visitor.status().words.startswith("torque error")
     body = visitor.body()
     assert "/data/identify/found?run=runs%2Fidentify-2" in body or "/data/identify/found?run=runs%2Fidentify-1" in body
     both = visitor.body(("both", "runs/identify-1"), ("both", "runs/identify-2"))
     assert "base parameters differ by more than their 95 % intervals" in both
-    # Half the log judges in place of a third: nothing else was asked otherwise.
+    # Only the hold-out share differs between the runs.
     assert "Settings that differ" not in both or "cutoff_hz" in both
     for wrong in (("both", "../x"), ("both", "logs")):
         with pytest.raises(StudioError):
             visitor.body(("both", "runs/identify-1"), wrong)
-    with pytest.raises(StudioError, match="two runs"):
+    with pytest.raises(StudioError, match="at least two"):
         visitor.body(("both", "runs/identify-1"))
-    # What the run says, number by number.
-    result = json.loads((place.root / "runs" / "identify-1" / "result.json").read_text())
-    found = unescape(run_apart(visitor.desk.aside.ask(identified_html, "runs/identify-1")))  # type: ignore[arg-type]
+    # The page has all numbers of the result.
+    result = json.loads((folder.root / "runs" / "identify-1" / "result.json").read_text())
+    found = unescape(run_apart(visitor.context.helper.ask(identification_html, "runs/identify-1")))  # type: ignore[arg-type]
     assert result["verdict"]["sentence"] in found
     assert all(row["formula"] in found for row in result["base_parameters"]["list"])
     assert found.count('class="whisker"') == sum(not r["impossible_sign"] for r in result["base_parameters"]["list"])
-    # Another log: what was found stays, and is said to be of before.
-    (place.root / "logs" / "a.csv").touch()
-    assert visitor.standing() == Standing("warning", "the project has changed since")
-    assert "has changed since this was found" in visitor.body()
+    # After a change of the log, the result is marked as out of date.
+    (folder.root / "logs" / "a.csv").touch()
+    assert visitor.status() == StageStatus("warning", "the project has changed since")
+    assert "has changed since this run" in visitor.body()
 
 
-def test_without_a_log_it_says_what_comes_first(tmp_path: Path) -> None:
+def test_without_a_log_it_names_the_missing_step(tmp_path: Path) -> None:
     (tmp_path / "steelyard.toml").write_text('robot = "rotradi"\n')
     empty = Visitor(tmp_path, "identify")
     assert 'href="/data"' in empty.body()
     with pytest.raises(StudioError):
         empty.press("start", **QUICK)
-    assert not empty.desk.jobs.all()
+    assert not empty.context.jobs.all()
 
 
-@pytest.mark.proof  # the whole way, in test_studio_whole_way.py, goes along here
+@pytest.mark.proof  # test_studio_whole_way.py covers this in short
 def test_in_a_browser_from_the_wrong_sign_to_a_model(page: Any, studio: Any) -> None:
-    """A log with a wrong sign, which a mapping mends: the search is watched, a second one is cancelled."""
+    """A log with a wrong sign and a mapping that fixes it: a live search, and a second one that is cancelled."""
     folder = arm_folder(studio.folder, wrong_sign)
-    (folder / "mapping.toml").write_text(MENDED)
+    (folder / "mapping.toml").write_text(FIXED_MAPPING)
     project = (folder / "steelyard.toml").read_text()
     (folder / "steelyard.toml").write_text('mapping = "mapping.toml"\n' + project)
     page.goto(studio.base + "/identify")
@@ -154,8 +154,8 @@ def test_in_a_browser_from_the_wrong_sign_to_a_model(page: Any, studio: Any) -> 
     page.get_by_text("steelyard identify --holdout 0.3 --plain").wait_for()
     page.get_by_label("Friction and drives").select_option("")
     page.get_by_role("button", name="Start the identification").click()
-    page.locator(".search tbody tr").first.wait_for(state="attached")  # a quick search is over, and folded away
-    page.reload()  # in the middle: what was told is told again
+    page.locator(".search tbody tr").first.wait_for(state="attached")  # a fast search has ended and is folded
+    page.reload()  # the table is restored after a reload
     page.locator(".search tbody tr").nth(2).wait_for(state="attached")
     page.wait_for_selector(".verdict:not(.bad)")
     assert page.locator("#found-parameters svg.whisker").count() > 10

@@ -1,4 +1,4 @@
-"""The stage Motion in a real browser: start, see the curve, stop, get the best, continue; a reload in the middle."""
+"""The stage Motion in a browser: start, watch, reload, stop and continue a search."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _points(page: Any) -> int:
 
 
 def _until(what: Callable[[], bool]) -> None:
-    """A page that allows no eval cannot be asked to wait for a function."""
+    """Wait by polling: the page's policy forbids eval, which wait_for_function needs."""
     end = time.monotonic() + 20.0
     while not what():
         assert time.monotonic() < end
         time.sleep(0.05)
 
 
-def test_a_search_is_seen_stopped_and_continued(motion: Any, studio: Any) -> None:
+def test_a_search_is_watched_stopped_and_continued(motion: Any, studio: Any) -> None:
     page = motion
     page.fill("[name=dq_0]", "2.5")
     page.fill("[name=duration]", "4")
@@ -50,11 +50,11 @@ def test_a_search_is_seen_stopped_and_continued(motion: Any, studio: Any) -> Non
     early = _points(page)
     _until(lambda: _points(page) > early)
     assert "evaluations · best" in page.inner_text("#motion-search .numbers")
-    # The page may be reloaded: the curve is there again, whole, and goes on.
+    # After a reload the whole curve is there and continues.
     page.reload()
     page.wait_for_selector("#motion-search .curve path.best")
     assert _points(page) >= early
-    page.click("text=Stop and take the best")
+    page.click("text=Stop and use the best motion")
     page.wait_for_selector("#motion-found")
     result = json.loads((studio.folder / "runs/excite-1/result.json").read_text())
     assert result["criterion"]["stopped"]
@@ -64,7 +64,7 @@ def test_a_search_is_seen_stopped_and_continued(motion: Any, studio: Any) -> Non
     _until(lambda: float(page.inner_text(".player output").split()[0]) > 0.05)
     page.click("text=Continue the search")
     page.wait_for_selector("#motion-search .curve path.best")
-    # What was before it was continued is part of the curve.
+    # The curve includes the first part of the search.
     first = page.evaluate("document.querySelector('.curve svg').getAttribute('aria-label')")
     assert "evaluations" in first
     page.once("dialog", lambda dialog: dialog.accept())
@@ -74,37 +74,37 @@ def test_a_search_is_seen_stopped_and_continued(motion: Any, studio: Any) -> Non
     assert not (studio.folder / "runs/excite-2").exists()
 
 
-def test_a_wrong_number_is_told_where_it_was_typed(motion: Any) -> None:
+def test_a_wrong_limit_is_reported_in_the_form(motion: Any) -> None:
     motion.fill("[name=high_1]", "-9")
     motion.press("[name=high_1]", "Tab")
-    motion.wait_for_selector("#motion-command :text('q2 has no room to move')")
+    motion.wait_for_selector("#motion-command :text('q2: the lower limit')")
     motion.click("text=Start the search")
-    motion.wait_for_selector(".trouble.now :text('q2 has no room to move')")
+    motion.wait_for_selector(".trouble.now :text('q2: the lower limit')")
 
 
-def test_at_390_pixels_nothing_sticks_out(motion: Any) -> None:
+def test_the_page_fits_390_pixels(motion: Any) -> None:
     motion.set_viewport_size({"width": 390, "height": 800})
     motion.wait_for_timeout(200)
     assert motion.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 
-def test_two_tabs_do_not_call_each_other_for_ever(motion: Any, studio: Any) -> None:
+def test_two_tabs_do_not_update_each_other_forever(motion: Any, studio: Any) -> None:
     other = motion.context.new_page()
     other.goto(studio.base + "/motion")
     other.wait_for_selector("#motion-command code")
     motion.fill("[name=duration]", "7")
     motion.press("[name=duration]", "Tab")
-    other.wait_for_selector("#motion-command code:has-text('--duration 7')")  # what one changes the other shows
-    motion.wait_for_timeout(1000)  # rail and jobs follow once
-    asked: list[str] = []
+    other.wait_for_selector("#motion-command code:has-text('--duration 7')")  # the other page shows the change
+    motion.wait_for_timeout(1000)  # rail and jobs are updated once
+    requests: list[str] = []
     for tab in (motion, other):
-        tab.on("request", lambda request: asked.append(request.url))
+        tab.on("request", lambda request: requests.append(request.url))
     motion.wait_for_timeout(1500)
-    assert asked == []
+    assert requests == []
 
 
 @pytest.mark.proof
-def test_nothing_serious_for_who_hears_the_page(chromium: Any, studio: Any) -> None:
+def test_the_page_is_accessible(chromium: Any, studio: Any) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\nruns = "runs"\n')
     context = chromium.new_context(viewport={"width": 1400, "height": 900}, bypass_csp=True)
@@ -112,8 +112,8 @@ def test_nothing_serious_for_who_hears_the_page(chromium: Any, studio: Any) -> N
     page.goto(studio.address)
 
     def found() -> list[tuple[str, Any]]:
-        heard = axe.Axe().run(page).response["violations"]
-        return [(v["id"], v["nodes"][0]["target"]) for v in heard if v["impact"] in ("serious", "critical")]
+        violations = axe.Axe().run(page).response["violations"]
+        return [(v["id"], v["nodes"][0]["target"]) for v in violations if v["impact"] in ("serious", "critical")]
 
     page.goto(studio.base + "/motion")
     page.wait_for_selector("#motion-command code")

@@ -1,4 +1,4 @@
-"""The stage *Robot*: files that are dropped become the project's robot, or say why not; the robot in space answers."""
+"""The stage *Robot*: uploaded files become the project's robot or give an error; the 3D view reacts to controls."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def client(studio: Served) -> Client:
 
 
 def drop(client: Client, **files: bytes) -> tuple[int, str]:
-    """As a page does it: one file after the other, then all are told."""
+    """Upload files as a page does: one after the other, then one action for all."""
     paths = []
     for name, content in files.items():
         status, body, _ = client.ask("PUT", f"/upload/robot/{name}", content)
@@ -82,23 +82,23 @@ def scene(html: str) -> dict[str, Any]:
     return json.loads(gzip.decompress(base64.b64decode(packed)))  # type: ignore[no-any-return]
 
 
-def test_a_builtin_robot_is_taken_and_told_as_inspect_tells_it(studio: Served, client: Client) -> None:
+def test_a_builtin_robot_is_shown_as_by_inspect(studio: Served, client: Client) -> None:
     assert client.do("robot/builtin", name="ns16")[0] == 200
     assert project(studio)["robot"] == "ns16"
     html = seen(client)
-    told = inspect_robot("ns16")
-    assert told.base_parameters is not None
-    for row in told.base_parameters.parameters:
+    inspection = inspect_robot("ns16")
+    assert inspection.base_parameters is not None
+    for row in inspection.base_parameters.parameters:
         assert f">{row.formula}</button>" in html
-    assert len(re.findall('type="range"', html)) == len(told.joints)
+    assert len(re.findall('type="range"', html)) == len(inspection.joints)
     assert "steelyard inspect ns16" in html
-    # The rail says it, too, and a page that is opened now has it at once.
+    # The rail shows it, and a new page has it at once.
     assert "ns16: 6 joints" in client.ask("GET", "/rail/robot")[1].decode()
-    assert told.base_parameters.parameters[0].formula in client.ask("GET", "/robot")[1].decode()
+    assert inspection.base_parameters.parameters[0].formula in client.ask("GET", "/robot")[1].decode()
     assert client.do("robot/builtin", name="../ns16")[0] == 422
 
 
-def test_a_dropped_urdf_finds_the_meshes_that_were_dropped_with_it(studio: Served, client: Client) -> None:
+def test_meshes_are_placed_where_the_urdf_expects_them(studio: Served, client: Client) -> None:
     mesh = "package://arm_description/meshes/Upper.STL"
     status, _ = drop(client, **{"arm.urdf": URDF.format(mesh=mesh).encode(), "Upper.STL": TRIANGLE})
     assert status == 200
@@ -106,25 +106,25 @@ def test_a_dropped_urdf_finds_the_meshes_that_were_dropped_with_it(studio: Serve
     assert load_robot(studio.folder / robot).joint_names == ("turn", "bend")
     assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]
     assert [p.name for p in (studio.folder / "robot").iterdir() if p.is_file()] == []
-    # The same again is another robot: nothing that is there is replaced.
+    # A second upload makes a new folder and replaces nothing.
     drop(client, **{"arm.urdf": URDF.format(mesh=mesh).encode()})
     other = project(studio)["robot"]
     assert other != robot
     html = seen(client)
-    assert "not here" in html
+    assert "Missing meshes" in html
     assert mesh in html
-    # Meshes alone go to the robot that lacks them.
+    # Meshes alone are added to the current robot.
     drop(client, **{"Upper.STL": TRIANGLE})
     assert project(studio)["robot"] == other
     assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]
 
 
 def test_no_stage_draws_a_mesh_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A description that names somebody's mesh above the studio's folder gets stand-ins, in every view of the robot."""
+    """Meshes outside the studio's folder are replaced by simple shapes, in every view of the robot."""
     import steelyard.excitation.designed as designed
-    from steelyard.studio.meanings import scene as scene_of_data
-    from steelyard.studio.motion_facts import motion_shown
-    from steelyard.studio.robot_page import robot_seen
+    from steelyard.studio.mapping_editor import scene as scene_of_data
+    from steelyard.studio.motion_facts import motion_view
+    from steelyard.studio.robot_page import robot_view
 
     folder = tmp_path / "studio"
     folder.mkdir()
@@ -138,12 +138,12 @@ def test_no_stage_draws_a_mesh_from_outside(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(designed, "read_designed", lambda run, robot: none)
     for mesh, expected in (("inside.stl", True), ("package://other/secret.stl", False), ("link.stl", False)):
         (folder / "arm.urdf").write_text(URDF.format(mesh=mesh))
-        drawn = [json.loads(scene_of_data("none")), scene(motion_shown("steelyard.toml", "none"))]
-        drawn.append(scene(robot_seen("steelyard.toml")["view"]))
+        drawn = [json.loads(scene_of_data("none")), scene(motion_view("steelyard.toml", "none"))]
+        drawn.append(scene(robot_view("steelyard.toml")["view"]))
         assert [any(s["kind"] == "mesh" for s in one["shapes"]) for one in drawn] == [expected] * 3, mesh
 
 
-def test_meshes_are_found_in_the_folders_of_packages(studio: Served, client: Client) -> None:
+def test_meshes_are_found_in_package_folders(studio: Served, client: Client) -> None:
     drop(client, **{"far.urdf": URDF.format(mesh="package://far_description/upper.stl").encode()})
     assert "far_description" in seen(client)
     (studio.folder / "ros" / "far_description").mkdir(parents=True)
@@ -155,9 +155,7 @@ def test_meshes_are_found_in_the_folders_of_packages(studio: Served, client: Cli
     assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]
 
 
-def test_a_broken_file_is_told_in_the_library_s_words_and_not_kept(
-    studio: Served, client: Client, tmp_path: Path
-) -> None:
+def test_a_broken_file_is_reported_and_removed(studio: Served, client: Client, tmp_path: Path) -> None:
     client.do("robot/builtin", name="ns16")
     before = all_files(studio.folder)
     (tmp_path / "robot" / "bad").mkdir(parents=True)
@@ -172,17 +170,17 @@ def test_a_broken_file_is_told_in_the_library_s_words_and_not_kept(
         path.write_bytes(content)
         with pytest.raises(SteelyardError) as error:
             load_robot(path)
-        said = str(error.value).partition(name)[2]
+        message = str(error.value).partition(name)[2]
         status, body = drop(client, **{name: content})
         assert status == 422
         assert 'class="callout bad"' in body
-        assert said.partition("<")[0].partition("'")[0] in Text.of(body)
+        assert message.partition("<")[0].partition("'")[0] in Text.of(body)
     assert project(studio)["robot"] == "ns16"
     assert all_files(studio.folder) == before
 
 
 class Text(HTMLParser):
-    """What a reader reads, and the tags it is in."""
+    """Collects the text and the tags of HTML."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,7 +201,7 @@ class Text(HTMLParser):
         self.words.append(data)
 
 
-def test_names_that_are_scripts_are_read_as_they_are(studio: Served, client: Client) -> None:
+def test_hostile_names_are_escaped(studio: Served, client: Client) -> None:
     assert drop(client, **{"evil.urdf": HOSTILE.urdf.encode()})[0] == 200
     html = seen(client) + client.ask("GET", "/robot")[1].decode()
     read = Text()
@@ -218,18 +216,18 @@ def test_gravity_is_written_to_the_project_and_read_by_the_command(studio: Serve
     assert status == 200
     assert "--gravity 0,9.81,0" in tables
     assert project(studio)["gravity"] == [0.0, 9.81, 0.0]
-    told = subprocess.run(
+    inspect = subprocess.run(
         [sys.executable, "-m", "steelyard", "inspect", "--json"], cwd=studio.folder, capture_output=True, check=True
     )
-    assert json.loads(told.stdout)["gravity"] == [0.0, 9.81, 0.0]
+    assert json.loads(inspect.stdout)["gravity"] == [0.0, 9.81, 0.0]
     for x in ("nan", "1e9", "down", ""):
         assert client.do("robot/gravity", x=x, y="0", z="0")[0] == 422
     assert project(studio)["gravity"] == [0.0, 9.81, 0.0]
     client.do("robot/builtin", name="ns16")
-    assert "gravity" not in project(studio), "gravity is of one robot"
+    assert "gravity" not in project(studio), "gravity holds for one robot only"
 
 
-def test_joints_that_do_not_move_are_left_out(studio: Served, client: Client) -> None:
+def test_only_selected_joints_move(studio: Served, client: Client) -> None:
     client.do("robot/builtin", name="ns16")
     fields = urlencode([("of", "6"), ("joint", "q1"), ("joint", "q2")])
     assert client.ask("POST", "/do/robot/joints", fields.encode())[0] == 200
@@ -242,8 +240,8 @@ def test_joints_that_do_not_move_are_left_out(studio: Served, client: Client) ->
 
 
 @pytest.fixture
-def sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """An archive as it lies in the studio's folder."""
+def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Return a function that writes an archive to the studio's folder."""
     monkeypatch.chdir(tmp_path)
     Path("robot").mkdir()
 
@@ -256,9 +254,9 @@ def sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     return pack
 
 
-def test_an_archive_is_a_whole_folder(sent: Callable[..., str]) -> None:
+def test_an_archive_keeps_its_folders(packed: Callable[..., str]) -> None:
     urdf = URDF.format(mesh="package://arm_description/meshes/upper.stl").encode()
-    archive = sent(**{
+    archive = packed(**{
         "arm_description/urdf/arm.urdf": urdf, "arm_description/meshes/upper.stl": TRIANGLE,
         "arm_description/package.xml": b"<package/>", "arm_description/evil.py": b"print()",
     })  # fmt: skip
@@ -269,9 +267,9 @@ def test_an_archive_is_a_whole_folder(sent: Callable[..., str]) -> None:
     assert not list(Path("robot").rglob("*.py"))
 
 
-def test_nothing_of_an_archive_leads_out(sent: Callable[..., str], tmp_path: Path) -> None:
+def test_paths_of_an_archive_cannot_lead_out(packed: Callable[..., str], tmp_path: Path) -> None:
     urdf = URDF.format(mesh="upper.stl").encode()
-    archive = sent(**{
+    archive = packed(**{
         "../out.urdf": urdf, "/tmp/steelyard-out.urdf": urdf, "a/../../out.urdf": urdf, "..\\out.urdf": urdf,
         ".hidden/out.urdf": urdf, "C:/out.urdf": urdf, "arm.urdf": urdf,
     })  # fmt: skip
@@ -284,11 +282,11 @@ def test_nothing_of_an_archive_leads_out(sent: Callable[..., str], tmp_path: Pat
     assert not Path("/tmp/steelyard-out.urdf").exists()
 
 
-def test_an_archive_that_grows_without_end_is_given_up(
-    sent: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_archive_with_a_huge_content_is_refused(
+    packed: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(robot_files, "_MOST_BYTES", 10_000_000)
-    archive = sent(**{"arm.urdf": URDF.format(mesh="a.stl").encode(), "a.stl": bytes(50_000_000)})
+    archive = packed(**{"arm.urdf": URDF.format(mesh="a.stl").encode(), "a.stl": bytes(50_000_000)})
     with pytest.raises(SteelyardError, match="GB"):
         take_files([archive], "")
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
@@ -298,7 +296,7 @@ def test_an_archive_that_grows_without_end_is_given_up(
 
 
 def pixels(page: Any) -> np.ndarray:
-    """What the robot's canvas shows, when it has come to rest."""
+    """Return the canvas of the robot when it no longer changes."""
     canvas, before = page.locator("figure.robot canvas"), b""
     for _ in range(20):
         page.wait_for_timeout(100)
@@ -309,7 +307,7 @@ def pixels(page: Any) -> np.ndarray:
     return np.frombuffer(now, dtype=np.uint8)
 
 
-def test_the_robot_answers_to_sliders_formulas_and_the_arrow(studio: Served, client: Client, page: Any) -> None:
+def test_sliders_formulas_and_the_gravity_arrow_change_the_view(studio: Served, client: Client, page: Any) -> None:
     client.do("robot/builtin", name="ns16")
     page.goto(f"{studio.base}/robot")
     page.wait_for_selector("figure.robot[data-drawn=yes]")
@@ -322,16 +320,16 @@ def test_the_robot_answers_to_sliders_formulas_and_the_arrow(studio: Served, cli
     assert slider.get_attribute("aria-valuetext") == f"{q:.3f} rad ({np.degrees(q):.1f}°)"
     moved = pixels(page)
     assert not np.array_equal(still, moved)
-    page.get_by_role("button", name="Back to rest").click()
+    page.get_by_role("button", name="Reset posture").click()
     assert float(slider.input_value()) == 0.0
-    # A formula shows the bodies that take part.
+    # A formula highlights its bodies.
     formula = page.locator("button.bodies").first
     formula.click()
     assert formula.get_attribute("aria-pressed") == "true"
     chosen = pixels(page)
     formula.click()
     assert not np.array_equal(chosen, pixels(page))
-    # Any script can play a motion on it, with the ghost of another posture.
+    # A script can play a motion, with a second posture as a ghost.
     page.evaluate(
         "q => { const robot = document.querySelector('figure.robot').robot; robot.ghost(q); robot.set(q);"
         "robot.play({ t: [0, 1], q: [q, q.map(x => x + 1)] }, t => { document.body.dataset.t = t; }); }", [0.0] * 6
@@ -339,7 +337,7 @@ def test_the_robot_answers_to_sliders_formulas_and_the_arrow(studio: Served, cli
     page.wait_for_selector("body[data-t^='0.']")
     page.evaluate("() => document.querySelector('figure.robot').robot.stop()")
     assert not np.array_equal(still, pixels(page))
-    # The arrow by the keyboard: a quarter of a turn comes to rest on an axis, which the project file then has.
+    # Turn the arrow by keyboard: it snaps to an axis after 90°, and the project file is updated.
     page.locator("button.gravity").focus()
     for _ in range(6):
         page.keyboard.press("ArrowLeft")
@@ -348,7 +346,7 @@ def test_the_robot_answers_to_sliders_formulas_and_the_arrow(studio: Served, cli
     assert turned[2] == 0.0
     page.wait_for_selector(f".command code:has-text('--gravity {turned[0]:g},{turned[1]:g},0')")
     assert project(studio)["gravity"] == turned
-    # By the pointer, freely, and back to where it snaps to the axis z.
+    # Turn it freely by pointer, and back until it snaps to the z axis.
     box = page.locator("button.gravity").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
@@ -360,7 +358,7 @@ def test_the_robot_answers_to_sliders_formulas_and_the_arrow(studio: Served, cli
     assert project(studio)["gravity"] == [0.0, 0.0, -9.81]
 
 
-def test_a_folder_that_is_chosen_goes_as_an_archive(studio: Served, client: Client, page: Any, tmp_path: Path) -> None:
+def test_a_chosen_folder_is_sent_as_an_archive(studio: Served, client: Client, page: Any, tmp_path: Path) -> None:
     home = tmp_path / "arm_description"
     (home / "meshes").mkdir(parents=True)
     (home / "urdf").mkdir()

@@ -1,4 +1,4 @@
-"""A folder from a stranger is data: no job in it starts, no key in it counts, no path in it leads out."""
+"""A folder from a stranger is data: its jobs do not start, its keys are ignored, and its paths cannot lead out."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 pytest.importorskip("uvicorn", reason="the studio's packages are not installed")
 
 from conftest_studio import Client, Served, job_folders
-from shelf_cases import Visitor
+from run_cases import Visitor
 from simulated_arms import arm_folder
 
-from steelyard.studio.allowed_commands import check_words
+from steelyard.studio.allowed_commands import check_command
 from steelyard.studio.containment import StudioError
 from steelyard.studio.jobs import Jobs
-from steelyard.studio.place import StudioFolder
+from steelyard.studio.studio_folder import StudioFolder
 
 EXPORT = ["export", "RUN", "--to", "c", "-o", "../outside"]
 FLEET = ["fleet", "fleet.toml", "--scheduler", "tcp://127.0.0.1:1", "-o", "runs/x"]
@@ -29,7 +29,7 @@ CHECK = ["check", "-o", "runs/check-1"]
 
 
 def plant_job(folder: Path, words: list[str], name: str = "1") -> Path:
-    """Write a job file as earlier versions of the studio kept it."""
+    """Write a job file into the folder."""
     job = folder / ".steelyard" / "jobs" / name
     job.mkdir(parents=True)
     limits = {"memory_gb": 8, "hours": 1}
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_planted_job_never_starts(folder: Path) -> None:
-    """Three servers' worth of looks at the jobs, and every page: no process, and nothing beside the file."""
+    """Neither the queue nor any page starts a process or writes a file beside the job file."""
     jobs = [plant_job(folder, words, str(k)) for k, words in enumerate((EXPORT, FLEET, CHECK))]
     served = Served(folder)
     served.start()
@@ -54,39 +54,39 @@ def test_a_planted_job_never_starts(folder: Path) -> None:
         client = Client(served)
         for path in ("/robot", "/identify", "/library", "/jobs"):
             assert client.ask("GET", path)[0] == 200
-        time.sleep(1.0)  # five looks at the queue
+        time.sleep(1.0)  # five polls of the queue
         shown = client.ask("GET", "/jobs")[1].decode()
     finally:
         served.end()
     assert [sorted(path.name for path in job.iterdir()) for job in jobs] == [["job.json"]] * 3
     assert not list(job_folders(folder).iterdir())
     assert not (folder.parent / "outside").exists()
-    assert "Found in the folder, not started" in shown
+    assert "Job files in this folder, not started" in shown
     assert "steelyard export RUN --to c -o ../outside" in shown
-    assert shown.count("job/start-found") == 1, "only the command that the studio composes has a button"
+    assert shown.count("job/start-foreign") == 1, "only a command of the studio has a button"
 
 
-def test_a_found_job_is_started_by_a_button_that_shows_its_command(folder: Path) -> None:
+def test_a_foreign_job_starts_only_by_its_button(folder: Path) -> None:
     plant_job(folder, CHECK, "good")
     plant_job(folder, FLEET, "bad")
     visitor = Visitor(folder)
     shown = visitor.see("/jobs")
     assert "steelyard check -o runs/check-1" in shown
-    refused = visitor.do("job/start-found", 422, id="bad")
+    refused = visitor.do("job/start-foreign", 422, id="bad")
     assert "does not run this command" in refused
     for name in ("../jobs/good", "none", "", "/etc"):
-        visitor.do("job/start-found", 422, id=name)
+        visitor.do("job/start-foreign", 422, id=name)
     assert not visitor.jobs.all()
-    shown = visitor.do("job/start-found", id="good")
+    shown = visitor.do("job/start-foreign", id="good")
     (job,) = visitor.jobs.all()
     assert job.words == tuple(CHECK)
     assert not (folder / ".steelyard/jobs/good").exists()
     assert visitor.jobs.home not in folder.parents
-    visitor.do("job/forget-found", id="bad")
+    visitor.do("job/remove-foreign", id="bad")
     assert "not started" not in visitor.see("/jobs")
 
 
-def test_a_whole_project_from_a_stranger_is_not_checked_before_a_button_is_pressed(folder: Path) -> None:
+def test_a_foreign_project_is_not_checked_automatically(folder: Path) -> None:
     arm_folder(folder)
     visitor = Visitor(folder)
     for page in ("/", "/robot", "/data", "/check", "/motion", "/identify", "/use", "/library"):
@@ -115,14 +115,14 @@ BAD_WORDS = [
 
 
 @pytest.mark.parametrize("words", BAD_WORDS, ids=[" ".join(w).replace("\0", "NUL") or "none" for w in BAD_WORDS])
-def test_the_job_runner_refuses_what_the_studio_does_not_compose(folder: Path, words: list[str]) -> None:
+def test_other_commands_are_refused(folder: Path, words: list[str]) -> None:
     (folder / "runs" / "a").mkdir(parents=True)
     (folder / "runs" / "away").symlink_to(folder.parent)
     jobs = Jobs(StudioFolder(folder))
-    pyramids = jobs.place.own("pyramids", "x").parent
+    pyramids = jobs.folder.state_path("pyramids", "x").parent
     words = [word.replace("PYRAMIDS", str(pyramids)) for word in words]
-    if words == ["export", "RUN"]:  # right but for what it lacks: the command itself says so
-        assert check_words(folder, words) == ("export", "RUN")
+    if words == ["export", "RUN"]:  # incomplete: the command itself reports it
+        assert check_command(folder, words) == ("export", "RUN")
         return
     with pytest.raises(StudioError):
         jobs.add("use", "x", words)
@@ -130,7 +130,7 @@ def test_the_job_runner_refuses_what_the_studio_does_not_compose(folder: Path, w
 
 
 def test_the_worker_checks_the_command_again(folder: Path) -> None:
-    """Even a job file in the state folder runs no other command."""
+    """A job file in the state folder cannot run another command."""
     import subprocess
     import sys
 
@@ -139,9 +139,9 @@ def test_the_worker_checks_the_command_again(folder: Path) -> None:
     job.mkdir()
     limits = {"memory_gb": 8, "hours": 1}
     (job / "job.json").write_text(json.dumps({"words": EXPORT, "output": "", "limits": limits}))
-    for where, place in ((folder, job), (folder, plant_job(folder, CHECK)), (folder.parent, job)):
+    for where, path in ((folder, job), (folder, plant_job(folder, CHECK)), (folder.parent, job)):
         done = subprocess.run(
-            [sys.executable, "-m", "steelyard.studio.worker", str(place)], cwd=where, capture_output=True, text=True,
+            [sys.executable, "-m", "steelyard.studio.worker", str(path)], cwd=where, capture_output=True, text=True,
             timeout=60,
         )  # fmt: skip
         assert done.returncode == 1
@@ -151,10 +151,10 @@ def test_the_worker_checks_the_command_again(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "known", None, 5, ["known"]])
-def test_a_planted_key_opens_nothing(folder: Path, token: Any) -> None:
+def test_a_planted_key_is_ignored(folder: Path, token: Any) -> None:
     (folder / ".steelyard").mkdir()
     (folder / ".steelyard" / "key.json").write_text(json.dumps({"token": token}))
-    served = Served(folder, apart=False)
+    served = Served(folder, own_process=False)
     served.start()
     try:
         client = Client(served)
@@ -167,7 +167,7 @@ def test_a_planted_key_opens_nothing(folder: Path, token: Any) -> None:
         served.end()
 
 
-def test_the_state_folder_must_be_this_users_own(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_folder_must_be_the_users(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "state"
     monkeypatch.setenv("STEELYARD_STATE", str(state))
     jobs = Jobs(StudioFolder(folder))
@@ -185,7 +185,7 @@ def test_the_state_folder_must_be_this_users_own(folder: Path, tmp_path: Path, m
         os.chown(jobs.home.parent, 0, 0)
     jobs.home.rmdir()
     jobs.home.symlink_to(tmp_path)
-    with pytest.raises(StudioError, match="no folder"):
+    with pytest.raises(StudioError, match="is not a folder"):
         Jobs(StudioFolder(folder))
 
 
@@ -204,20 +204,20 @@ def test_a_project_file_that_leads_out_is_refused(folder: Path, kind: str) -> No
     (folder / "logs").mkdir()
     (folder / "logs" / "a.csv").symlink_to(folder.parent / "secret.csv")
     (folder / "steelyard.toml").write_text(OUTSIDE[kind])
-    place = StudioFolder(folder)
-    with pytest.raises(StudioError, match=r"steelyard.toml: .* lies outside the folder of this studio; copy it"):
-        place.project()
+    studio = StudioFolder(folder)
+    with pytest.raises(StudioError, match=r"steelyard.toml: .* is outside the folder of this studio; copy it"):
+        studio.project()
     with pytest.raises(StudioError):
-        place.set(gravity=[0.0, 0.0, -9.81])
+        studio.set_keys(gravity=[0.0, 0.0, -9.81])
     assert (folder / "steelyard.toml").read_text() == OUTSIDE[kind]
     visitor = Visitor(folder)
     for stage in ("robot", "data", "check", "identify"):
-        assert "lies outside" in visitor.see(f"/body/{stage}")
+        assert "is outside the folder" in visitor.see(f"/body/{stage}")
     assert not (folder.parent / "x").exists()
 
 
 def test_links_that_lead_out_are_not_followed(folder: Path) -> None:
-    """A project file, a run, a result, a log, the hidden folder, the trash."""
+    """Links in the project file, runs, results, the hidden folder and the trash."""
     outside = folder.parent / "outside"
     outside.mkdir()
     (outside / "manifest.json").write_text('{"format": "steelyard-run-1", "command": "SECRET", "files": {}}')
@@ -233,22 +233,22 @@ def test_links_that_lead_out_are_not_followed(folder: Path) -> None:
     (old / "run").mkdir()
     (old / ".from").symlink_to(outside / "from")
     visitor = Visitor(folder)
-    assert visitor.place.runs() == []
-    assert visitor.place.trashed() == []
+    assert visitor.folder.run_paths() == []
+    assert visitor.folder.trash_entries() == []
     assert "SECRET" not in visitor.see("/library") + visitor.see("/library?view=trash")
     os.rename(folder / ".steelyard", folder / "moved")
     (folder / ".steelyard").symlink_to(outside)
     with pytest.raises(StudioError, match="not a folder of this studio"):
-        visitor.place.trash(folder / "runs" / "b")
-    assert visitor.place.trashed() == []
+        visitor.folder.move_to_trash(folder / "runs" / "b")
+    assert visitor.folder.trash_entries() == []
     assert sorted(p.name for p in outside.iterdir()) == ["from", "manifest.json", "result.json"]
     (folder / "steelyard.toml").symlink_to(outside / "steelyard.toml")
     with pytest.raises(StudioError, match="leads out"):
-        visitor.place.set(robot="ns16")
+        visitor.folder.set_keys(robot="ns16")
     assert not (outside / "steelyard.toml").exists()
 
 
-def test_unfinished_uploads_are_swept_and_nothing_else(folder: Path) -> None:
+def test_only_unfinished_uploads_are_removed(folder: Path) -> None:
     uploads = folder / ".steelyard" / "uploads"
     uploads.mkdir(parents=True)
     (uploads / ("0a" * 8)).write_bytes(b"cut")
@@ -260,15 +260,15 @@ def test_unfinished_uploads_are_swept_and_nothing_else(folder: Path) -> None:
     assert sorted(p.name for p in uploads.iterdir()) == ["0b" * 8, "notes.txt"]
 
 
-def test_a_full_disk_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A form that writes, a page that writes, and a job that cannot be queued."""
+def test_a_full_disk_gives_a_message(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a form that writes, a page that writes, and a job that cannot be queued."""
     (folder / "steelyard.toml").write_text('robot = "szabo3r"\n')
     visitor = Visitor(folder)
 
     def full(path: Any, *_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    for module in ("place", "jobs", "identify_settings", "motion_settings", "stages.robot"):
+    for module in ("studio_folder", "jobs", "identify_settings", "motion_settings", "stages.robot"):
         monkeypatch.setattr(f"steelyard.studio.{module}.write_whole", full)
     with pytest.raises(OSError, match="No space"):
         visitor.jobs.add("check", "x", CHECK)
@@ -276,12 +276,12 @@ def test_a_full_disk_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch
         visitor.do("robot/gravity", 422, x="0", y="0", z="-9"), visitor.do("robot/builtin", 422, name="ns16"),
         visitor.do("motion/start", 422, duration="5"),
     ):  # fmt: skip
-        assert "No space left on device; make room on the disk" in answer
+        assert "No space left on device; free some disk space" in answer
         assert "Traceback" not in answer
 
 
-def test_a_job_that_cannot_begin_is_known_to_have_failed(folder: Path) -> None:
-    """As on a full disk: it is not started again and again."""
+def test_a_job_that_cannot_start_has_failed(folder: Path) -> None:
+    """As on a full disk; the job is not started again."""
     (folder / "steelyard.toml").write_text('robot = "szabo3r"\n')
     jobs = Jobs(StudioFolder(folder))
     (jobs.home / "0-aa").mkdir()
@@ -292,12 +292,12 @@ def test_a_job_that_cannot_begin_is_known_to_have_failed(folder: Path) -> None:
         time.sleep(0.05)
     found = jobs.get("0-aa")
     assert found.state == "failed"
-    assert "could not begin" in found.message
+    assert "could not start" in found.message
     assert "does not run this command" in found.message
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe in a folder, as Unix has it")
-def test_a_pipe_in_a_run_holds_nobody_up(folder: Path) -> None:
+def test_a_pipe_in_a_run_does_not_block(folder: Path) -> None:
     run = folder / "runs" / "identify-1"
     run.mkdir(parents=True)
     (run / "manifest.json").write_text('{"format": "steelyard-run-1", "command": "steelyard identify a", "files": {}}')
@@ -305,14 +305,14 @@ def test_a_pipe_in_a_run_holds_nobody_up(folder: Path) -> None:
     arm_folder(folder)
     visitor = Visitor(folder)
     begun = time.monotonic()
-    assert visitor.place.runs() == []
+    assert visitor.folder.run_paths() == []
     for page in ("/identify", "/library"):
         visitor.see(page)
-    assert time.monotonic() - begun < 30.0  # s; a reader of the pipe would wait for ever
+    assert time.monotonic() - begun < 30.0  # s; reading the pipe would block
 
 
 @pytest.mark.parametrize("result", ["{}", "[]", '{"logs": []}', '{"logs": [[]]}', '{"logs": ["x"]}', "[" * 5000])
-def test_a_damaged_check_is_a_sentence(folder: Path, result: str) -> None:
+def test_a_damaged_check_gives_a_message(folder: Path, result: str) -> None:
     arm_folder(folder)
     run = folder / "runs" / "check-1"
     run.mkdir(parents=True)
@@ -324,7 +324,7 @@ def test_a_damaged_check_is_a_sentence(folder: Path, result: str) -> None:
     assert "its result cannot be read" in visitor.see("/rail/check")
 
 
-def test_small_computations_do_not_follow_a_linked_project_file(folder: Path) -> None:
+def test_the_helper_process_does_not_follow_a_linked_project_file(folder: Path) -> None:
     (folder.parent / "steelyard.toml").write_text('robot = "SECRET"\n')
     (folder / "steelyard.toml").symlink_to(folder.parent / "steelyard.toml")
     visitor = Visitor(folder)

@@ -1,4 +1,4 @@
-"""An attacker at the door: other names, other pages, no token, paths that lead out, names that are scripts, floods."""
+"""Attacks on the server: foreign hosts and pages, no token, paths that lead out, hostile names, floods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = "root:x:0:0"
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One for all of them: that it is still alive at the end is part of the proof."""
+    """One studio for all attacks, which it must survive."""
     served = Served(tmp_path_factory.mktemp("attacked") / "arm")
     served.start()
     yield served
@@ -33,7 +33,7 @@ def client(studio: Any) -> Client:
     return Client(studio)
 
 
-def test_who_has_no_token_gets_nothing(studio: Any, client: Client) -> None:
+def test_requests_without_token_are_refused(studio: Any, client: Client) -> None:
     before = all_files(studio.folder)
     for path in ("/", "/robot", "/events", "/jobs", "/assets/studio.js", "/file/runs/a/report.html", "/body/use"):
         status, body, headers = client.ask("GET", path, cookie=False)
@@ -52,39 +52,39 @@ def test_the_token_becomes_a_strict_cookie(studio: Any, client: Client) -> None:
     assert status == 303
     cookie = headers["set-cookie"]
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
-    assert client.token not in cookie, "the cookie gives the token away"
+    assert client.token not in cookie, "the cookie contains the token"
     assert client.token not in headers["location"]
-    assert "max-age" not in cookie.lower(), "it outlives the browser"
+    assert "max-age" not in cookie.lower(), "the cookie outlives the browser"
     assert "expires" not in cookie.lower()
-    assert str(studio.port) in cookie.partition("=")[0], "a browser sends it to every port: its name says which"
+    assert str(studio.port) in cookie.partition("=")[0], "browsers send a cookie to every port"
     kept = [p for p in studio.folder.rglob("*") if p.is_file() and client.token.encode() in p.read_bytes()]
-    assert not kept, "the token lies in the folder"
+    assert not kept, "the token is in the folder"
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1", "", "localhost.evil:80"]
 )
-def test_other_names_are_not_answered(client: Client, host: str) -> None:
-    """A page that lets its own name point at this machine (DNS rebinding) sends its own name."""
+def test_foreign_hosts_are_refused(client: Client, host: str) -> None:
+    """With DNS rebinding the Host header is the attacker's."""
     assert client.ask("GET", "/robot", headers={"Host": host})[0] in (400, 403)
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1"])
-def test_other_pages_are_not_answered(client: Client, origin: str) -> None:
+def test_foreign_origins_are_refused(client: Client, origin: str) -> None:
     status, _, headers = client.ask("POST", "/do/job/cancel", b"id=1", headers={"Origin": origin})
     assert status == 403
     assert "access-control-allow-origin" not in headers
     assert client.ask("GET", "/events", headers={"Origin": origin})[0] == 403
 
 
-def test_what_a_form_of_another_page_could_send_is_refused(client: Client) -> None:
+def test_forms_of_other_pages_are_refused(client: Client) -> None:
     bare = {"X-Steelyard": None, "Sec-Fetch-Site": "cross-site"}
     assert client.ask("POST", "/do/job/cancel", b"id=1", headers=bare)[0] == 403
     assert client.ask("POST", "/do/job/cancel", b"id=1", headers={"X-Steelyard": None})[0] == 403
     assert client.ask("GET", "/jobs", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})[0] == 403
 
 
-def test_every_answer_carries_the_policy(client: Client) -> None:
+def test_every_answer_has_the_security_headers(client: Client) -> None:
     for path in ("/robot", "/library", "/nothing-here", "/assets/studio.js"):
         _, _, headers = client.ask("GET", path)
         policy = headers["content-security-policy"]
@@ -95,7 +95,7 @@ def test_every_answer_carries_the_policy(client: Client) -> None:
         assert headers["x-content-type-options"] == "nosniff"
     _, body, _ = client.ask("GET", "/robot")
     assert b"<script>" not in body
-    assert not re.search(rb"\son\w+=", body), "a handler inside the page"
+    assert not re.search(rb"\son\w+=", body), "an inline event handler"
 
 
 OUT = [
@@ -108,9 +108,9 @@ OUT = [
 
 
 @pytest.mark.parametrize("path", OUT)
-def test_no_path_leads_out(studio: Any, client: Client, path: str) -> None:
+def test_no_path_leads_outside(studio: Any, client: Client, path: str) -> None:
     runs = studio.folder / "runs"
-    # Runs, all of them, but none that is this studio's to show.
+    # Run folders that the studio must not show.
     outside, kept = studio.folder.parent / "outside", studio.folder / ".steelyard" / "trash" / "old"
     for place in (outside, kept):
         place.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_upload_leads_out(studio: Any, client: Client, name: str) -> None:
+def test_no_upload_leads_outside(studio: Any, client: Client, name: str) -> None:
     status, body, _ = client.ask("PUT", "/upload/logs/" + quote(name, safe=""), b"t,q1\n0,0\n")
     above = {p for p in studio.folder.parent.rglob("*evil*") if not p.is_relative_to(studio.folder / "logs")}
     assert not above
@@ -148,14 +148,14 @@ def test_no_upload_leads_out(studio: Any, client: Client, name: str) -> None:
         made = studio.folder / json.loads(body)["path"]
         assert made.resolve().parent == (studio.folder / "logs").resolve()
         assert not made.name.startswith(".")
-        assert made.stat().st_mode & 0o111 == 0, "an upload can be executed"
+        assert made.stat().st_mode & 0o111 == 0, "an upload is executable"
     else:
         assert status in (400, 404, 422)
     for folder in ("..", ".steelyard", "runs", "src"):
         assert client.ask("PUT", f"/upload/{quote(folder, safe='')}/a.csv", b"x")[0] in (404, 422)
 
 
-def test_an_upload_that_breaks_off_or_is_too_large_leaves_nothing(studio: Any, client: Client) -> None:
+def test_a_broken_or_too_large_upload_leaves_no_file(studio: Any, client: Client) -> None:
     before = all_files(studio.folder)
     with socket.create_connection(("127.0.0.1", studio.port)) as half:
         half.sendall(client.head("PUT", "/upload/logs/half.csv", 1000) + b"t,q1\n")
@@ -168,8 +168,8 @@ def test_an_upload_that_breaks_off_or_is_too_large_leaves_nothing(studio: Any, c
     assert all_files(studio.folder) == before
 
 
-def test_names_that_are_scripts_stay_names(studio: Any, page: Any) -> None:
-    """A robot, a log and a run whose names are HTML; the page's fixture fails if any script of theirs ran."""
+def test_hostile_names_run_no_script(studio: Any, page: Any) -> None:
+    """A robot, a log and a run with HTML names; the page fixture fails if their scripts run."""
     (studio.folder / "robot").mkdir(exist_ok=True)
     (studio.folder / "robot" / "evil.urdf").write_text(HOSTILE.urdf, "utf-8")
     (studio.folder / "logs").mkdir(exist_ok=True)
@@ -196,7 +196,7 @@ def test_names_that_are_scripts_stay_names(studio: Any, page: Any) -> None:
 
 
 def test_a_flood_is_survived(studio: Any, client: Client) -> None:
-    """Websockets there are none; many idle connections, listeners and half requests are let go."""
+    """Websockets are refused, and idle connections, listeners and incomplete requests are dropped."""
     for _ in range(30):
         status, _, _ = client.ask(
             "GET", "/events", headers={"Upgrade": "websocket", "Connection": "Upgrade"}, read=False
@@ -218,7 +218,7 @@ def test_a_flood_is_survived(studio: Any, client: Client) -> None:
     assert b"</html>" in body
 
 
-def test_a_request_without_sense_is_refused(studio: Any, client: Client) -> None:
+def test_malformed_requests_are_refused(studio: Any, client: Client) -> None:
     for raw in (b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", b"A" * 100_000):
         with socket.create_connection(("127.0.0.1", studio.port), timeout=5.0) as one:
             try:

@@ -1,4 +1,4 @@
-"""The door of the studio: the token in no process's arguments, a cookie for one server, connections that time out."""
+"""Access to the studio: the token is in no process arguments, cookies hold for one server, connections time out."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ linux = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="argu
 
 @pytest.fixture
 def two(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
-    """Studios of two folders, at two ports."""
+    """Studios of two folders at two ports."""
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        made.append(Served(tmp_path / name, apart=False))
+        made.append(Served(tmp_path / name, own_process=False))
         made[-1].start()
     yield made[0], made[1]
     for served in made:
@@ -52,18 +52,18 @@ def test_a_leaked_cookie_is_refused_at_another_port(two: tuple[Served, Served]) 
     ):
         assert second.ask("GET", "/jobs", headers={"Cookie": cookie})[0] == 401
         assert second.ask("POST", "/do/job/clear", b"id=1", headers={"Cookie": cookie})[0] == 401
-    # A browser sends the cookies of all ports: the right one among them counts.
+    # A browser sends the cookies of all ports; the right one is enough.
     assert second.ask("GET", "/jobs", headers={"Cookie": f"{first.cookie}; {second.cookie}"})[0] == 200
 
 
-def test_a_cookie_and_a_token_end_with_their_server(tmp_path: Path) -> None:
-    """The same folder, started again at the same port and at another one."""
-    served = Served(tmp_path, apart=False)
+def test_cookie_and_token_are_invalid_after_a_restart(tmp_path: Path) -> None:
+    """The folder is served again at the same port and at another one."""
+    served = Served(tmp_path, own_process=False)
     served.start()
     before = Client(served)
     served.end()
     for port in (served.port, 0):
-        again = Served(tmp_path, apart=False, port=port)
+        again = Served(tmp_path, own_process=False, port=port)
         again.start()
         try:
             after = Client(again)
@@ -76,7 +76,7 @@ def test_a_cookie_and_a_token_end_with_their_server(tmp_path: Path) -> None:
 
 
 def arguments_of_all_processes() -> str:
-    """What `ps -ef` shows: the arguments of every process."""
+    """Return the arguments of every process, as `ps -ef` shows them."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -88,7 +88,7 @@ def arguments_of_all_processes() -> str:
 
 @linux
 def test_the_token_is_in_no_process_s_arguments(tmp_path: Path) -> None:
-    """The browser is a script that keeps running, as a browser does, and writes down what it was given."""
+    """The browser is a script that keeps running and records its arguments."""
     browser, opened = tmp_path / "browser", tmp_path / "opened"
     browser.write_text(f'#!/bin/sh\necho "$@" > {opened}\nsleep 5\n')
     browser.chmod(0o755)
@@ -105,16 +105,16 @@ def test_the_token_is_in_no_process_s_arguments(tmp_path: Path) -> None:
         token = re.search(r"token=(\S+)", said)[1]  # type: ignore[index]
         end = time.monotonic() + 20.0
         while not (opened.exists() and opened.read_text().strip()):
-            assert time.monotonic() < end, "no browser was opened"
+            assert time.monotonic() < end, "no browser was started"
             time.sleep(0.05)
         shown = arguments_of_all_processes()
-        assert str(browser) in shown, "the browser is not among the processes that were looked at"
+        assert str(browser) in shown, "the browser is missing from the list of processes"
         assert token not in shown
         assert token not in opened.read_text()
         file = Path(url2pathname(opened.read_text().strip().removeprefix("file://")))
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert token in file.read_text()
-        if os.geteuid() == 0:  # as another user of the machine, who may look at all processes
+        if os.geteuid() == 0:  # as another user, who can see all processes
             look = ["/bin/sh", "-c", f"cat /proc/[0-9]*/cmdline; cat {file}"]
             others = subprocess.run(look, user=65534, group=65534, capture_output=True, cwd="/", check=False)
             assert str(browser).encode() in others.stdout
@@ -123,14 +123,14 @@ def test_the_token_is_in_no_process_s_arguments(tmp_path: Path) -> None:
     finally:
         served.terminate()
         served.wait(20.0)
-    assert not file.exists(), "the page with the token stays behind"
+    assert not file.exists(), "the page with the token was not removed"
 
 
-def test_the_page_that_opens_a_browser_leads_to_the_studio(chromium: Any, studio: Served, tmp_path: Path) -> None:
-    """From a file, which is another site: a strict cookie is not sent along a redirection from there."""
-    from steelyard.studio.server import _DOORWAY
+def test_the_start_page_leads_to_the_studio(chromium: Any, studio: Served, tmp_path: Path) -> None:
+    """The page is a file, that is another site: after a redirect from there browsers do not send strict cookies."""
+    from steelyard.studio.server import _START_HTML
 
-    (tmp_path / "open.html").write_text(_DOORWAY.format(address=studio.address))
+    (tmp_path / "open.html").write_text(_START_HTML.format(address=studio.address))
     context = chromium.new_context()
     page = context.new_page()
     page.goto((tmp_path / "open.html").as_uri())
@@ -140,11 +140,11 @@ def test_the_page_that_opens_a_browser_leads_to_the_studio(chromium: Any, studio
     (cookie,) = context.cookies()
     assert cookie["sameSite"] == "Strict"
     assert cookie["httpOnly"]
-    assert cookie["expires"] == -1, "it outlives the browser"
+    assert cookie["expires"] == -1, "the cookie outlives the browser"
     context.close()
 
 
-def test_the_opening_address_leads_to_no_other_server(studio: Served) -> None:
+def test_the_token_address_cannot_redirect_to_another_server(studio: Served) -> None:
     client = Client(studio)
     for path in (
         "//evil.example/",
@@ -178,14 +178,14 @@ def closed(one: socket.socket) -> bool:
         return True
 
 
-def test_half_open_connections_block_nobody(studio: Served) -> None:
+def test_half_open_connections_do_not_block(studio: Served) -> None:
     client = Client(studio)
     held = half_open(studio.port, 230)
     held += [socket.create_connection(("127.0.0.1", studio.port), timeout=5.0) for _ in range(50)]
     begun = time.monotonic()
     assert client.ask("GET", "/robot")[0] == 200
     assert client.ask("POST", "/do/job/clear", b"id=1")[0] == 422
-    assert time.monotonic() - begun < 5.0  # seconds: without time limits it was never answered
+    assert time.monotonic() - begun < 5.0  # s; without time limits there is no answer
     assert sum(map(closed, held[:20])) == 20, "the oldest are closed first"
     for one in held:
         one.close()
@@ -197,13 +197,13 @@ def test_headers_and_idle_connections_time_out(studio: Served, monkeypatch: pyte
     silent = socket.create_connection(("127.0.0.1", studio.port), timeout=5.0)
     end = time.monotonic() + 5.0
     while time.monotonic() < end and not closed(slow):
-        slow.sendall(b"X-More: 1\r\n")  # a line now and then is no request
+        slow.sendall(b"X-More: 1\r\n")  # a slow line does not extend the limit
         time.sleep(0.05)
     assert time.monotonic() < end
     assert closed(silent)
 
 
-def test_a_body_that_stops_coming_is_given_up(studio: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_stalls_is_aborted(studio: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steelyard.studio.guard.BODY_SECONDS", 0.3)
     client = Client(studio)
     with socket.create_connection(("127.0.0.1", studio.port), timeout=5.0) as one:
@@ -212,7 +212,7 @@ def test_a_body_that_stops_coming_is_given_up(studio: Served, monkeypatch: pytes
     assert b" 400 " in answer.partition(b"\r\n")[0]
     assert not (studio.folder / "logs" / "a.csv").exists()
     assert not list((studio.folder / ".steelyard" / "uploads").iterdir())
-    # What is read without end, as events are, goes on.
+    # Endless answers such as events continue.
     with socket.create_connection(("127.0.0.1", studio.port), timeout=5.0) as one:
         one.sendall(client.head("GET", "/events", 0))
         time.sleep(0.6)

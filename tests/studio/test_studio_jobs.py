@@ -1,4 +1,4 @@
-"""Jobs: real processes whose state is on the disk, whatever happens to the server or to them."""
+"""Jobs: real processes whose state is on disk, also after crashes of the server or the job."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
 from steelyard.studio.jobs import JobLimits, Jobs, StudioJob
-from steelyard.studio.place import StudioError, StudioFolder
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-# A search that takes for ever, and one that is over at once.
+# A search that takes very long, and a fast one.
 LONG = ["excite", "--optimiser", "ga", "--generations", "100000", "-o", "runs/long"]
 SHORT = ["excite", "--harmonics", "2", "--duration", "2", "--rate", "20", "--time", "0.1"]
 
@@ -38,33 +38,33 @@ def _ended(jobs: Jobs, job: StudioJob) -> bool:
     return not jobs.get(job.id).live
 
 
-def _telling(jobs: Jobs, job: StudioJob) -> bool:
+def _has_events(jobs: Jobs, job: StudioJob) -> bool:
     jobs.step()
     return bool(jobs.events(job.id)[0])
 
 
-def test_a_job_is_done_and_what_it_said_is_kept(jobs: Jobs) -> None:
+def test_a_finished_job_keeps_its_output(jobs: Jobs) -> None:
     job = jobs.add("robot", "List", SHORT)
     _until(lambda: _ended(jobs, job))
     found = jobs.get(job.id)
     assert (found.state, found.code) == ("done", 0)
-    assert "szabo3r" in jobs.said(job.id)
+    assert "szabo3r" in jobs.console_output(job.id)
 
 
-def test_a_failed_job_says_the_sentence_of_the_command(jobs: Jobs) -> None:
+def test_a_failed_job_has_the_message_of_the_command(jobs: Jobs) -> None:
     job = jobs.add("robot", "Inspect", ["rehearse", "no-such-robot", "runs/none"])
     _until(lambda: _ended(jobs, job))
     found = jobs.get(job.id)
     assert found.state == "failed"
     assert found.code == 2
     assert "no-such-robot" in found.message
-    assert "Traceback" not in jobs.said(job.id)
+    assert "Traceback" not in jobs.console_output(job.id)
 
 
-def test_another_server_finds_a_running_job_and_can_cancel_it(jobs: Jobs, tmp_path: Path) -> None:
+def test_a_new_server_finds_and_cancels_a_running_job(jobs: Jobs, tmp_path: Path) -> None:
     job = jobs.add("motion", "Search", LONG)
-    _until(lambda: _telling(jobs, job))
-    others = Jobs(StudioFolder(tmp_path))  # as after a restart: nothing in memory
+    _until(lambda: _has_events(jobs, job))
+    others = Jobs(StudioFolder(tmp_path))  # as after a restart
     assert others.get(job.id).state == "running"
     others.step()
     others.cancel(job.id)
@@ -74,10 +74,10 @@ def test_another_server_finds_a_running_job_and_can_cancel_it(jobs: Jobs, tmp_pa
     assert not list((tmp_path / "runs").glob(".*")) if (tmp_path / "runs").exists() else True
 
 
-def test_a_killed_job_is_known_to_be_lost(jobs: Jobs) -> None:
+def test_a_killed_job_is_lost(jobs: Jobs) -> None:
     job = jobs.add("motion", "Search", LONG)
-    _until(lambda: _telling(jobs, job))
-    pid = int((jobs.folder(job.id) / "begun.json").read_text().partition('"pid": ')[2].partition(",")[0])
+    _until(lambda: _has_events(jobs, job))
+    pid = int((jobs.job_folder(job.id) / "begun.json").read_text().partition('"pid": ')[2].partition(",")[0])
     os.killpg(pid, signal.SIGKILL)
     _until(lambda: _ended(jobs, job))
     assert jobs.get(job.id).state == "lost"
@@ -85,7 +85,7 @@ def test_a_killed_job_is_known_to_be_lost(jobs: Jobs) -> None:
     assert not jobs.all()
 
 
-def test_two_at_a_time_and_the_others_in_turn(tmp_path: Path) -> None:
+def test_at_most_two_jobs_run_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "steelyard.toml").write_text('robot = "szabo3r"\n')
     jobs = Jobs(StudioFolder(tmp_path), JobLimits(at_once=1))
     first, second = jobs.add("robot", "one", SHORT), jobs.add("robot", "two", SHORT)
@@ -96,7 +96,7 @@ def test_two_at_a_time_and_the_others_in_turn(tmp_path: Path) -> None:
     assert a.ended <= b.began
 
 
-def test_a_waiting_job_that_is_cancelled_never_starts(tmp_path: Path) -> None:
+def test_a_cancelled_waiting_job_never_starts(tmp_path: Path) -> None:
     (tmp_path / "steelyard.toml").write_text('robot = "szabo3r"\n')
     jobs = Jobs(StudioFolder(tmp_path), JobLimits(at_once=1))
     first, second = jobs.add("robot", "one", SHORT), jobs.add("robot", "two", SHORT)
@@ -107,7 +107,7 @@ def test_a_waiting_job_that_is_cancelled_never_starts(tmp_path: Path) -> None:
     assert (found.state, found.began) == ("cancelled", 0.0)
 
 
-def test_a_job_keeps_to_its_limits(tmp_path: Path) -> None:
+def test_a_job_is_ended_at_its_limits(tmp_path: Path) -> None:
     (tmp_path / "steelyard.toml").write_text('robot = "szabo3r"\n')
     jobs = Jobs(StudioFolder(tmp_path), JobLimits(hours=2.0 / 3600.0))
     job = jobs.add("motion", "Search", LONG)

@@ -1,4 +1,4 @@
-"""The library of runs: all of them, one, two side by side, and nothing that is lost without a word."""
+"""The library of runs: the list, one run, two side by side, and the trash."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 
 pytest.importorskip("starlette", reason="the studio's packages are not installed")
 
-from shelf_cases import Visitor, identified_result, made_run
+from run_cases import Visitor, identified_result, made_run
 
-from steelyard.studio.place import StudioError, StudioFolder
-from steelyard.studio.shelf import command_parts, shelved_runs
+from steelyard.studio.run_entries import command_parts, run_entries
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 
@@ -28,17 +28,17 @@ def visitor(tmp_path: Path) -> Visitor:
     made_run(tmp_path, "runs/identify-2", "steelyard identify arm.urdf a.csv --estimator ols",
              identified_result((2.0, 4.0)))  # fmt: skip
     made_run(tmp_path, "old/monday/check-1", "steelyard check arm.urdf a.csv", {
-        "verdict": "This log must be mended.", "grade": "mend", "advice": ["Turn the sign of q1."], "entries": [
+        "verdict": "This log has problems.", "grade": "mend", "advice": ["Turn the sign of q1."], "entries": [
             {"severity": "problem"}, {"severity": "ok"}], "excitation": {}})  # fmt: skip
     return Visitor(tmp_path)
 
 
-def test_every_run_is_there_with_what_it_was_made_from(visitor: Visitor) -> None:
+def test_every_run_is_listed_with_its_settings(visitor: Visitor) -> None:
     page = visitor.see("/library")
     for name in ("runs/identify-1", "runs/identify-2", "old/monday/check-1"):
         assert f">{name}</a>" in page
     assert "--estimator ols" in page
-    assert "✕" in page  # the log that must be mended
+    assert "✕" in page  # the check found problems
     assert 'aria-label="Torque error by joint, % of σ: 2, 5"' in page
     only = visitor.see("/library?what=check")
     assert "check-1" in only
@@ -47,7 +47,7 @@ def test_every_run_is_there_with_what_it_was_made_from(visitor: Visitor) -> None
     assert "identify-2</a>" in visitor.see("/library?find=ols+identify")
 
 
-def test_one_run_shows_its_report_apart_from_the_studio(visitor: Visitor) -> None:
+def test_a_report_is_shown_in_a_sandbox(visitor: Visitor) -> None:
     page = visitor.see("/library?run=runs/identify-1")
     assert "The model is good." in page
     assert '<iframe class="report" sandbox="allow-scripts allow-popups allow-downloads" src="/file/runs/' in page
@@ -60,47 +60,47 @@ def test_one_run_shows_its_report_apart_from_the_studio(visitor: Visitor) -> Non
         assert packed.read("identify-1/arm.urdf") == b"<robot/>"
 
 
-def test_two_runs_show_what_differs_and_nothing_else(visitor: Visitor) -> None:
+def test_two_runs_show_only_differences(visitor: Visitor) -> None:
     page = visitor.see("/library?both=runs/identify-1&both=runs/identify-2")
     assert "Settings that differ" in page
     assert "validation/b/joints/q2/nrmse_percent" in page
-    assert "-20 %" in page  # 5 became 4
+    assert "-20 %" in page  # from 5 to 4
     assert "validation/b/joints/q1/nrmse_percent" not in page
     assert "different commands" in visitor.see("/library?both=runs/identify-1&both=old/monday/check-1")
-    assert "tick two" in visitor.see("/library?both=runs/identify-1")
+    assert "select two" in visitor.see("/library?both=runs/identify-1")
 
 
-def test_what_is_deleted_lies_in_the_trash_and_comes_back_as_it_was(visitor: Visitor, tmp_path: Path) -> None:
+def test_a_deleted_run_can_be_restored(visitor: Visitor, tmp_path: Path) -> None:
     before = {p.name: p.read_bytes() for p in (tmp_path / "runs/identify-1").iterdir()}
     page = visitor.do("library/delete", run="runs/identify-1")
     assert "is in the trash" in page
     assert not (tmp_path / "runs/identify-1").exists()
     assert "is in the trash" in visitor.see("/library?run=runs/identify-1")
-    kept = visitor.place.trashed()
-    assert [one.came for one in kept] == ["runs/identify-1"]
+    kept = visitor.folder.trash_entries()
+    assert [one.origin for one in kept] == ["runs/identify-1"]
     assert "runs/identify-1" in visitor.see("/library?view=trash")
     visitor.do("library/back", name=kept[0].name)
     assert {p.name: p.read_bytes() for p in (tmp_path / "runs/identify-1").iterdir()} == before
-    assert visitor.place.trashed() == []
-    assert "not in the trash" in visitor.do("library/back", 422, name=kept[0].name)
+    assert visitor.folder.trash_entries() == []
+    assert "does not exist any more" in visitor.do("library/back", 422, name=kept[0].name)
 
 
-def test_what_comes_back_replaces_nothing(visitor: Visitor, tmp_path: Path) -> None:
+def test_a_restored_run_replaces_nothing(visitor: Visitor, tmp_path: Path) -> None:
     visitor.do("library/delete", run="runs/identify-1")
     made_run(tmp_path, "runs/identify-1", "steelyard identify other.urdf", identified_result())
     visitor.do("library/delete", run="runs/identify-1")
-    for one in visitor.place.trashed():
+    for one in visitor.folder.trash_entries():
         visitor.do("library/back", name=one.name)
-    commands = {run.name: run.command for run in shelved_runs(visitor.place)}
+    commands = {run.name: run.command for run in run_entries(visitor.folder)}
     assert {commands["runs/identify-1"][:30], commands["runs/identify-1-2"][:30]} == {
         "steelyard identify other.urdf", "steelyard identify arm.urdf a."}  # fmt: skip
 
 
-def test_no_run_outside_the_folder_is_shown_or_thrown_away(visitor: Visitor, tmp_path: Path) -> None:
+def test_no_run_outside_the_folder_is_shown_or_deleted(visitor: Visitor, tmp_path: Path) -> None:
     outside = made_run(tmp_path.parent, f"{tmp_path.name}-outside", "steelyard check x", {})
     for name in (f"../{outside.name}", str(outside), ".steelyard/jobs", "runs/../../x", "", "."):
         visitor.do("library/delete", 422, run=name)
-        assert "no path inside" in visitor.see(f"/library?run={name}") or not name
+        assert "not a path inside" in visitor.see(f"/library?run={name}") or not name
     os.symlink(outside, tmp_path / "runs" / "link")
     visitor.do("library/delete", 422, run="runs/link")
     assert visitor.client.get("/data/library/archive", params={"run": "runs/link"}).status_code == 422
@@ -109,12 +109,12 @@ def test_no_run_outside_the_folder_is_shown_or_thrown_away(visitor: Visitor, tmp
         visitor.do("library/back", 422, name=name)
 
 
-def test_names_and_results_that_are_script_are_only_words(tmp_path: Path) -> None:
+def test_hostile_names_and_results_are_escaped(tmp_path: Path) -> None:
     made_run(tmp_path, f"runs/{HOSTILE.replace('/', '')}", f"steelyard identify '{HOSTILE[:25]}' --estimator '<b>'",
              identified_result(grade=HOSTILE, robot=HOSTILE), {"<img src=x>.csv": ""})  # fmt: skip
     made_run(tmp_path, "runs/two", f"steelyard {HOSTILE[:25]} x", {"verdict": HOSTILE, HOSTILE: HOSTILE})
     visitor = Visitor(tmp_path)
-    names = [run.name for run in shelved_runs(visitor.place)]
+    names = [run.name for run in run_entries(visitor.folder)]
     ask = visitor.client.get
     pages = [ask("/library").text, *(ask("/library", params={"run": name}).text for name in names)]
     pages.append(ask("/library", params={"both": names}).text)
@@ -133,25 +133,25 @@ def test_names_and_results_that_are_script_are_only_words(tmp_path: Path) -> Non
     "[" * 500 + "]" * 500, '{"robot": 1e999}',
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["identify", "excite", "payload", "friction", "check", "compare schemes", "export"])
-def test_a_result_that_is_not_ours_is_shown_as_such(tmp_path: Path, kind: str, result: str) -> None:
+def test_a_malformed_result_has_a_summary(tmp_path: Path, kind: str, result: str) -> None:
     run = made_run(tmp_path, "runs/odd", f"steelyard {kind} arm", {})
     (run / "result.json").write_text(result)
-    (found,) = shelved_runs(StudioFolder(tmp_path))
+    (found,) = run_entries(StudioFolder(tmp_path))
     assert found.summary.glance.sentence is not None
     assert str(found.summary.picture).startswith("<svg")
 
 
-def test_a_run_that_python_made_is_known_by_its_result(tmp_path: Path) -> None:
+def test_the_kind_of_a_python_run_is_guessed_from_its_result(tmp_path: Path) -> None:
     from steelyard.ground.folders import run_folder
 
-    with run_folder(tmp_path / "mine") as aside:
-        (aside / "result.json").write_text(json.dumps(identified_result()))
-    (found,) = shelved_runs(StudioFolder(tmp_path))
+    with run_folder(tmp_path / "mine") as staging:
+        (staging / "result.json").write_text(json.dumps(identified_result()))
+    (found,) = run_entries(StudioFolder(tmp_path))
     assert (found.kind, found.command) == ("identify", "")
     assert "no command repeats it" in Visitor(tmp_path).see("/library?run=mine")
 
 
-def test_words_of_a_command() -> None:
+def test_a_command_is_split() -> None:
     kind, inputs, settings = command_parts(
         "steelyard --project none compare schemes arm.urdf 'my log.csv' --gravity 0,0,-9.81 --plain -o out --offset -1"
     )
@@ -161,61 +161,61 @@ def test_words_of_a_command() -> None:
     assert command_parts("rm -rf /") == command_parts("steelyard 'x") == ("", (), ())
 
 
-def test_five_hundred_runs_are_shown_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from steelyard.studio import shelf
+def test_a_list_of_five_hundred_runs_reads_one_page_of_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from steelyard.studio import run_entries as module
 
     for k in range(500):
         made_run(tmp_path, f"runs/identify-{k}", f"steelyard identify arm.urdf log{k}.csv", identified_result())
     read: list[str] = []
-    real = shelf._small_result
-    monkeypatch.setattr(shelf, "_small_result", lambda path: read.append(path) or real(path))
+    real = module._small_result
+    monkeypatch.setattr(module, "_small_result", lambda path: read.append(path) or real(path))
     visitor = Visitor(tmp_path)
     page = visitor.see("/body/library")
-    assert len(read) == 24  # only the results that the page shows
+    assert len(read) == 24  # only the results on the page
     assert "500 runs" in page
     assert "Page 1 of 21" in page
     visitor.see("/body/library")
-    assert len(read) == 24  # nothing is read again
+    assert len(read) == 24  # results are cached
 
 
-def test_a_run_that_is_being_written_is_not_thrown_away(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_a_job_is_writing_is_not_deleted(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     from steelyard.studio.jobs import Jobs
 
     monkeypatch.setattr(Jobs, "outputs", lambda self: ("runs/identify-1",))
-    assert "being written" in visitor.do("library/delete", 422, run="runs/identify-1")
+    assert "A job is writing" in visitor.do("library/delete", 422, run="runs/identify-1")
 
 
-def test_the_question_says_what_the_project_uses_a_run_for(visitor: Visitor) -> None:
-    visitor.place.set(model="runs/identify-1")
+def test_the_confirmation_names_the_use_in_the_project(visitor: Visitor) -> None:
+    visitor.folder.set_keys(model="runs/identify-1")
     assert "The project uses it as its model" in visitor.see("/library?run=runs/identify-1")
 
 
-def test_the_trash_is_not_a_door(tmp_path: Path) -> None:
-    place = StudioFolder(tmp_path)
-    kept = place.trash(made_run(tmp_path, "runs/one", "steelyard check x", {}))
+def test_the_trash_cannot_restore_to_outside(tmp_path: Path) -> None:
+    folder = StudioFolder(tmp_path)
+    kept = folder.move_to_trash(made_run(tmp_path, "runs/one", "steelyard check x", {}))
     (kept.parent / ".from").write_text("../../elsewhere")
     with pytest.raises(StudioError):
-        place.put_back(kept.parent.name)
+        folder.restore(kept.parent.name)
     assert (kept / "manifest.json").exists()
 
 
-def test_deleting_asks_first_and_can_be_undone(page: Any, studio: Any) -> None:
+def test_deleting_needs_confirmation_and_can_be_undone(page: Any, studio: Any) -> None:
     made_run(studio.folder, "runs/identify-1", "steelyard identify arm.urdf a.csv", identified_result(),
              {"report.html": "<h1 id=x>Shown</h1><script>document.getElementById('x').textContent += ' ' + origin"
                              "</script>"})  # fmt: skip
     run = studio.folder / "runs/identify-1"
     page.goto(studio.base + "/library?run=runs/identify-1")
-    page.frame_locator("iframe.report").get_by_text("Shown null").wait_for()  # its scripts have no origin
-    asked: list[str] = []
-    page.once("dialog", lambda d: (asked.append(d.message), d.dismiss()))
+    page.frame_locator("iframe.report").get_by_text("Shown null").wait_for()  # scripts of a report have no origin
+    questions: list[str] = []
+    page.once("dialog", lambda d: (questions.append(d.message), d.dismiss()))
     page.get_by_role("button", name="Delete").click()
     page.wait_for_timeout(200)
     assert run.exists()
-    assert "Move runs/identify-1 to the trash?" in asked[0]
+    assert "Move runs/identify-1 to the trash?" in questions[0]
     page.once("dialog", lambda d: d.accept())
     page.get_by_role("button", name="Delete").click()
     page.get_by_text("runs/identify-1 is in the trash").wait_for()
     assert not run.exists()
-    page.get_by_role("button", name="Put it back").click()
+    page.get_by_role("button", name="Restore").click()
     page.frame_locator("iframe.report").get_by_text("Shown null").wait_for()
     assert (run / "report.html").exists()

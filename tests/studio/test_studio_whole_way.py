@@ -1,4 +1,4 @@
-"""The whole way in a real browser: from dropped files with a planted mistake to a URDF; and what happens on the way."""
+"""End-to-end tests in a browser: from logs with a mistake to a URDF, restarts, two tabs, and slow pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
 from check.checked_logs import clean
-from conftest_studio import Client, Served, apart, job_folders
+from conftest_studio import Client, Served, job_folders, own_process
 from simulated_arms import arm_folder, wrong_sign
 
 from steelyard import load_robot
@@ -24,14 +24,14 @@ from steelyard.dynamics.model import Model
 from steelyard.export import load_model, model_to_urdf
 
 
-def until(what: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_until(what: Callable[[], bool], seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end
         time.sleep(0.05)
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -40,7 +40,7 @@ def lives(pid: int) -> bool:
 
 
 def parent(process: Path) -> int:
-    """Of a process by its folder in /proc; 0 where it has gone."""
+    """Return the parent of a process from its folder in /proc; 0 if it has ended."""
     try:
         return int((process / "stat").read_text().rpartition(")")[2].split()[1])
     except (OSError, ValueError):
@@ -53,7 +53,7 @@ def go(page: Any, stage: str) -> None:
 
 
 def serious(page: Any) -> list[str]:
-    """What axe-core finds on a page that keeps somebody from using it."""
+    """List the serious accessibility problems of a page (axe-core)."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     found = axe.Axe().run(page).response["violations"]
     return [
@@ -62,9 +62,8 @@ def serious(page: Any) -> list[str]:
 
 
 def test_from_dropped_files_to_a_urdf(page: Any, studio: Served, tmp_path: Path) -> None:
-    """Robot and logs are dropped, the planted wrong sign is found and mended by its button, the model is found and
-    exported; on every stage there is nothing that a screen reader or a keyboard fails at."""
-    given = arm_folder(tmp_path / "given", wrong_sign, judged=True)
+    """Upload robot and logs, fix a wrong sign, identify and export; every stage must be accessible."""
+    given = arm_folder(tmp_path / "given", wrong_sign, validated=True)
     robot = load_robot("rotradi")
     model_to_urdf(Model.nominal(robot), given / "arm.urdf")
     page.set_input_files(".drop input[type=file]", str(given / "arm.urdf"))
@@ -94,25 +93,24 @@ def test_from_dropped_files_to_a_urdf(page: Any, studio: Served, tmp_path: Path)
     page.goto(studio.base + "/library")
     page.wait_for_selector("text=runs/identify-1")
     assert not serious(page)
-    # What came out is the arm that made the logs, but for what its motion does not show: by the torque along it.
+    # The model must reproduce the torques of the simulated arm on a new motion.
     run = studio.folder / "runs"
     found = load_model(next(run.glob("export-*/*.urdf")))
     assert Path(download.value.path()).read_bytes() == next(run.glob("export-*/*.urdf")).read_bytes()
     result = json.loads((run / "identify-1" / "result.json").read_text("utf-8"))
     assert result["verdict"]["grade"] in ("good", "usable")
     assert found.robot.joint_names == robot.joint_names
-    truth, log = Model.nominal(robot), clean("rotradi", 7)  # a motion that nobody has seen
+    truth, log = Model.nominal(robot), clean("rotradi", 7)  # a new motion
     still = np.zeros_like(log.q)
     gravity = truth.torque(log.q, still, still)
-    # 5 %: a hundred times what noise leaves after a thousand samples, and far below what a wrong sign does.
+    # 5 % is 100 times the effect of noise, and far below that of a wrong sign.
     assert np.abs(found.torque(log.q, still, still) - gravity).max() < 0.05 * np.abs(gravity).max()
 
 
-@apart
+@own_process
 @pytest.mark.proof
-def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served) -> None:
-    """A search runs while the server is killed (−9); started again at the same place, it finds the job at work. The
-    open page asks for the new address, which shows the job; it is cancelled for certain."""
+def test_pages_and_jobs_survive_a_restart_of_the_server(page: Any, studio: Served) -> None:
+    """The server is killed during a search and restarted; the new server finds the job, and the page can cancel it."""
     (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\nruns = "runs"\n')
     page.goto(studio.base + "/motion")
     page.click("summary:has-text('More')")
@@ -124,28 +122,28 @@ def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served)
     page.wait_for_selector("#motion-search .curve path.best")
     (begun,) = job_folders(studio.folder).glob("*/begun.json")
     pid = json.loads(begun.read_text())["pid"]
-    aside = [
+    helpers = [
         int(p.name) for p in Path("/proc").glob("[0-9]*") if parent(p) == studio.process.pid and int(p.name) != pid
     ]
-    assert aside or not Path("/proc").exists()
+    assert helpers or not Path("/proc").exists()
     studio.kill()
-    until(lambda: not any(map(lives, aside)))  # it leaves no process but the job
+    wait_until(lambda: not any(map(is_alive, helpers)))  # only the job survives
     page.get_by_text("does not answer").wait_for()
     told = begun.parent / "events.jsonl"
     size = told.stat().st_size
-    until(lambda: told.stat().st_size > size)  # it goes on alone
+    wait_until(lambda: told.stat().st_size > size)  # the job continues
     studio.start()
-    page.get_by_text("This door is shut").wait_for()  # a cookie holds for one start of the server
+    page.get_by_text("Access denied").wait_for()  # the cookie is invalid after a restart
     page.goto(studio.address)
     page.wait_for_selector("#jobs [data-state=running] progress")
     page.locator("#jobs [data-state=running]").get_by_role("button", name="Cancel").click()
     page.wait_for_selector("#jobs [data-state=cancelled]")
-    until(lambda: not lives(pid))
+    wait_until(lambda: not is_alive(pid))
     assert not list(studio.folder.glob("runs/*"))
 
 
-def test_two_tabs_see_the_same_and_corrupt_nothing(page: Any, studio: Served) -> None:
-    """What one page does, the other shows; and many changes at once leave a project file that says the last of each."""
+def test_two_tabs_stay_consistent(page: Any, studio: Served) -> None:
+    """One page shows the changes of the other, and concurrent changes leave a consistent project file."""
     other = page.context.new_page()
     other.goto(studio.base + "/robot")
     page.goto(studio.base + "/robot")
@@ -173,8 +171,8 @@ def test_two_tabs_see_the_same_and_corrupt_nothing(page: Any, studio: Served) ->
     other.close()
 
 
-def test_who_is_quicker_than_the_scripts_is_answered_all_the_same(page: Any, studio: Served) -> None:
-    """On a slow machine a button stands there before the scripts do: what it asks for waits for them."""
+def test_clicks_before_the_scripts_are_loaded_are_handled(page: Any, studio: Served) -> None:
+    """On a slow machine a button may be visible before the scripts are loaded."""
     (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\n')
     held = _held(page, studio.base + "/library", "studio.js")
     page.evaluate(
@@ -187,18 +185,18 @@ def test_who_is_quicker_than_the_scripts_is_answered_all_the_same(page: Any, stu
             form.requestSubmit();
         }"""
     )
-    until(lambda: bool(held))
+    wait_until(lambda: bool(held))
     assert page.url == studio.base + "/library"
     assert "gravity" not in (studio.folder / "steelyard.toml").read_text()
     held[0].continue_()
-    until(lambda: "gravity" in (studio.folder / "steelyard.toml").read_text())
+    wait_until(lambda: "gravity" in (studio.folder / "steelyard.toml").read_text())
 
 
 @pytest.mark.parametrize("way", ["chosen", "dropped"])
-def test_a_file_that_comes_before_the_scripts_is_taken_once_they_are_here(
+def test_files_chosen_before_the_scripts_are_loaded_are_sent_once(
     page: Any, studio: Served, tmp_path: Path, way: str
 ) -> None:
-    """A hand, or a script, may give a file while the page still loads; it is sent, and sent once."""
+    """A file may be chosen while the page still loads; it must be sent exactly once."""
     given = tmp_path / "arm.urdf"
     model_to_urdf(Model.nominal(load_robot("szabo3r")), given)
     sent: list[str] = []
@@ -216,7 +214,7 @@ def test_a_file_that_comes_before_the_scripts_is_taken_once_they_are_here(
             }""",
             given.read_text(),
         )
-    until(lambda: bool(held))
+    wait_until(lambda: bool(held))
     assert not sent
     held[0].continue_()
     page.wait_for_selector("figure.robot")
@@ -225,7 +223,7 @@ def test_a_file_that_comes_before_the_scripts_is_taken_once_they_are_here(
 
 
 def _held(page: Any, address: str, script: str) -> list[Any]:
-    """The page of an `address` whose `script` does not come until the route that is kept here is let go."""
+    """Open an `address` and hold back its `script` until the returned route continues."""
     held: list[Any] = []
     page.route(f"**/assets/{script}", lambda route: held.append(route))
     page.goto(address, wait_until="commit")

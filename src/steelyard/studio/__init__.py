@@ -1,1 +1,1 @@
-"""The whole way in a browser: a server on this machine, six stages on one rail, jobs in processes of their own."""
+"""The studio: a web server on this machine with six stages from robot file to model, and jobs in child processes."""

@@ -1,4 +1,4 @@
-"""The commands that a job may run: those that the studio composes, with paths inside its folder, and no others."""
+"""The allow-list of job commands: only commands that the studio composes, with paths inside its folder."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from steelyard.errors import shortened
 from steelyard.studio.containment import OWN, StudioError, path_inside
 
-# Where the samples of a watch may come from: text that can be neither an option nor a path.
+# Live sources of samples: text that can be neither an option nor a path.
 WATCH_SOURCE = re.compile(
     r"(tcp|udp):\d{2,5}|(tcp-to):[\w.-]{1,100}:\d{2,5}|rtde:[\w.-]{1,100}|zenoh:[\w/]{1,100}(@[\w.-]{1,100}(:\d{2,5})?)?"
 )
-# Checkpoints of a search lie here, relative to the folder.
+# Folder for the checkpoints of searches, relative to the studio's folder.
 CHECKPOINTS = f"{OWN}/motion"
 _LONGEST_TEXT, _MOST_WORDS = 2000, 20_000
-# A name of a method, a format or a setting, or a list of them: no path, no option.
+# Names of methods, formats or settings; neither a path nor an option.
 _NAME = re.compile(r"\w[\w:=.,+@;()\[\] -]*")
 _NUMBERS = re.compile(r"[-+0-9.eE,:]+")
 _LOAD = re.compile(r"[^/\\=-][^/\\=]*")
 
-# Returns whether a word may stand where it stands.
+# Whether a word is allowed at its position.
 _Rule = Callable[[Path, str], bool]
 
 
@@ -69,12 +69,12 @@ def _name_or_path(root: Path, word: str) -> bool:
 
 @dataclass(frozen=True)
 class _Command:
-    """What one command may be given.
+    """Allowed arguments of a command.
 
     Args:
-        options: the rule of each option's value; None for an option without a value.
-        positions: the rules of the words that are no options, in order.
-        more: the rule of all further words; None: there are none.
+        options: Rule for the value of each option; None for an option without a value.
+        positions: Rules of the positional arguments, in order.
+        more: Rule of all further positional arguments; None to refuse them.
     """
 
     options: Mapping[str, _Rule | None] = field(default_factory=dict)
@@ -110,42 +110,42 @@ _COMMANDS: dict[str, _Command] = {
 }  # fmt: skip
 
 
-def check_words(root: Path, words: Sequence[str], pyramids: Path | None = None) -> tuple[str, ...]:
-    """Return the words of a job's command, or raise a StudioError if the studio would not compose them.
+def check_command(root: Path, words: Sequence[str], pyramids: Path | None = None) -> tuple[str, ...]:
+    """Return the words of a command, or raise a StudioError if the studio does not compose such commands.
 
     Args:
-        root: the studio's folder, a real path.
-        words: of the command, without `steelyard`.
-        pyramids: the folder for plots of long logs; None: such a job is refused.
+        root: The studio's folder, a real path.
+        words: Words of the command, without `steelyard`.
+        pyramids: Folder for plots of long logs; None: such jobs are refused.
     """
     if len(words) > _MOST_WORDS or not all(isinstance(w, str) and len(w) <= _LONGEST_TEXT for w in words):
-        raise StudioError("The studio does not run this command: its words are too many, too long or no text.")
+        raise StudioError("The studio does not run this command: it has too many, too long or invalid words.")
     if words[:2] in (["-m", "pyramid"], ("-m", "pyramid")):
         if len(words) != 4 or pyramids is None or Path(words[3]).parent != pyramids or not _inside(root, words[2]):
-            raise _refused(" ".join(words[:2]), words[-1])
+            raise _refusal(" ".join(words[:2]), words[-1])
         return tuple(words)
     command = _COMMANDS.get(words[0]) if words else None
     if command is None:
-        raise _refused("", words[0] if words else "")
+        raise _refusal("", words[0] if words else "")
     rest, position = iter(words[1:]), 0
     for word in rest:
         if word.startswith("-"):
             if word not in command.options:
-                raise _refused(words[0], word)
+                raise _refusal(words[0], word)
             rule = command.options[word]
             if rule is not None and ((value := next(rest, None)) is None or not rule(root, value)):
-                raise _refused(words[0], f"{word} {value or ''}".strip())
+                raise _refusal(words[0], f"{word} {value or ''}".strip())
             continue
         rule = command.positions[position] if position < len(command.positions) else command.more
         if rule is None or not rule(root, word):
-            raise _refused(words[0], word)
+            raise _refusal(words[0], word)
         position += 1
     return tuple(words)
 
 
-def _refused(command: str, word: str) -> StudioError:
-    named = f"steelyard {command}".strip()
+def _refusal(command: str, word: str) -> StudioError:
+    text = f"steelyard {command}".strip()
     return StudioError(
-        f"The studio does not run this command ({named}, '{shortened(word, 80)}'): it runs its own commands with paths "
-        "inside its folder; run others in a terminal."
+        f"The studio does not run this command ({text}, '{shortened(word, 80)}'). It only runs its own commands with "
+        "paths inside its folder; run other commands in a terminal."
     )

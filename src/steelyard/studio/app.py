@@ -1,4 +1,4 @@
-"""The application: addresses, and who answers them. It computes nothing."""
+"""`Studio`: the web application. It routes requests to stages and jobs and computes nothing itself."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from starlette.routing import Route
 from steelyard.errors import SteelyardError, shortened
 from steelyard.report.elements import Html, join
 from steelyard.report.plotly_js import ASSETS
-from steelyard.studio.found_jobs import forget_found, found_html, found_jobs, start_found
+from steelyard.studio.event_stream import EventStream
+from steelyard.studio.foreign_jobs import foreign_jobs, foreign_jobs_html, remove_foreign, start_foreign
 from steelyard.studio.guard import REPORT_POLICY
-from steelyard.studio.news import News
-from steelyard.studio.page import coming, jobs_html, rail_html, trouble, whole_page
-from steelyard.studio.place import DOORWAY, StudioError
-from steelyard.studio.stage import RAIL, STUDIO_STAGES, Desk, Sent, Stage
+from steelyard.studio.page import jobs_html, placeholder, rail_html, trouble, whole_page
+from steelyard.studio.stage import RAIL, STUDIO_STAGES, FormData, Stage, StageContext
+from steelyard.studio.studio_folder import START_PAGE, StudioError
 from steelyard.studio.uploads import receive
 
 _OWN_ASSETS = Path(__file__).parent / "assets"
-# Bytes of a form; files come another way.
+# Largest form [bytes]; files are uploaded separately.
 _LARGEST_FORM = 1_000_000
-# Seconds after which a page comes without what is still being worked out, and how many of these may wait for it.
-_SOON, _MOST_GOING = 0.3, 40
+# Time to render a stage before its page is sent with a placeholder [s], and most stages that are still rendered.
+_RENDER_SECONDS, _MOST_PENDING = 0.3, 40
 
 
 class Studio:
-    """What answers requests.
+    """The request handlers of a studio.
 
     Args:
-        desk: folder, jobs, and the process aside.
-        largest_upload: bytes.
+        context: Folder, jobs and helper process.
+        largest_upload: Largest upload [bytes].
     """
 
-    def __init__(self, desk: Desk, largest_upload: int) -> None:
-        self.desk, self.largest_upload = desk, largest_upload
-        self.news = News(desk.jobs)
-        # What pages that are open already are waiting for.
-        self._going: dict[str, asyncio.Task[Html]] = {}
+    def __init__(self, context: StageContext, largest_upload: int) -> None:
+        self.context, self.largest_upload = context, largest_upload
+        self.stream = EventStream(context.jobs)
+        # Stages that are still rendered for a page with a placeholder.
+        self._pending: dict[str, asyncio.Task[Html]] = {}
 
     def app(self) -> Starlette:
-        """The application (ASGI), without its guard."""
+        """Return the application (ASGI) without its guard."""
         routes = [
             Route("/", self.first),
             Route("/assets/{name}", self.asset),
@@ -66,154 +66,154 @@ class Studio:
             Route("/do/job/{action}", self.act_on_job, methods=["POST"]),
             Route("/do/{stage}/{action}", self.act, methods=["POST"]),
             Route("/body/{stage}", self.body),
-            Route("/going/{name}", self.going),
+            Route("/pending/{name}", self.pending),
             Route("/data/{stage}/{what}", self.data),
             Route("/file/{path:path}", self.file),
             Route("/{stage}", self.page),
         ]
         errors: Any = {
-            StudioError: self.sentence, SteelyardError: self.sentence, HTTPException: self.refusal,
-            OSError: self.disk_trouble,
+            StudioError: self.known_error, SteelyardError: self.known_error, HTTPException: self.http_error,
+            OSError: self.disk_error,
         }  # fmt: skip
-        return Starlette(routes=routes, lifespan=self._alive, exception_handlers=errors)
+        return Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=errors)
 
     @contextlib.asynccontextmanager
-    async def _alive(self, _: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.news.go_on())
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.stream.run())
         try:
             yield
         finally:
             task.cancel()
-            self.desk.aside.end()
-            # Here, not after the server: a signal that ends it ends the process at once.
-            self.desk.place.own(DOORWAY).unlink(missing_ok=True)
+            self.context.helper.end()
+            # Not after the server returns: a signal that ends the server ends the process at once.
+            self.context.folder.state_path(START_PAGE).unlink(missing_ok=True)
 
     # ------------------------------------------------------------ pages
 
     async def first(self, _: Request) -> Response:
-        """The first stage that is not done."""
+        """Redirect to the first stage that is not done."""
         for name in RAIL:
-            if (await STUDIO_STAGES[name].standing(self.desk)).kind != "done":
+            if (await STUDIO_STAGES[name].status(self.context)).kind != "done":
                 return RedirectResponse(f"/{name}", 303)
         return RedirectResponse("/use", 303)
 
     async def page(self, request: Request) -> Response:
-        """A whole page."""
+        """Send the page of a stage, with a placeholder if the stage takes long to render."""
         stage = _stage(request)
         task = asyncio.create_task(self._body(stage, _query(request)))
-        done, _ = await asyncio.wait({task}, timeout=_SOON)
+        done, _ = await asyncio.wait({task}, timeout=_RENDER_SECONDS)
         name = secrets.token_hex(8)
-        if not done:  # the page comes at once, and asks for what is being worked out
-            self._going[name] = task
-            while len(self._going) > _MOST_GOING:  # nobody has come back for it
-                self._going.pop(next(iter(self._going)))
-        made = task.result() if done else coming(stage.title, name)
+        if not done:  # the page's script fetches the stage later
+            self._pending[name] = task
+            while len(self._pending) > _MOST_PENDING:  # pages that were closed before
+                self._pending.pop(next(iter(self._pending)))
+        html = task.result() if done else placeholder(stage.title, name)
         jobs = self._jobs()
         return HTMLResponse(
-            whole_page(self.desk.place, stage.name, made, await self._rail(stage.name), jobs, stage.scripts)
+            whole_page(self.context.folder, stage.name, html, await self._rail(stage.name), jobs, stage.scripts)
         )
 
     async def body(self, request: Request) -> Response:
-        """What a stage shows, without what is around it."""
+        """Send a stage without the page around it."""
         return HTMLResponse(await self._body(_stage(request), _query(request)))
 
-    async def going(self, request: Request) -> Response:
-        """What a page that came before it is waiting for."""
-        task = self._going.pop(request.path_params["name"], None)
+    async def pending(self, request: Request) -> Response:
+        """Send the stage that replaces a placeholder."""
+        task = self._pending.pop(request.path_params["name"], None)
         if task is None:
             raise HTTPException(404)
         return HTMLResponse(await task)
 
     async def rail(self, request: Request) -> Response:
-        """The rail."""
+        """Send the rail."""
         return HTMLResponse(await self._rail(_stage(request).name))
 
     async def jobs(self, _: Request) -> Response:
-        """The list of jobs."""
+        """Send the list of jobs."""
         return HTMLResponse(self._jobs())
 
-    async def _body(self, stage: Stage, query: Sent) -> Html:
+    async def _body(self, stage: Stage, query: FormData) -> Html:
         try:
-            return await stage.body(self.desk, query)
+            return await stage.body(self.context, query)
         except SteelyardError as error:
             return Html(f"<h1>{stage.title}</h1>{trouble(str(error))}")
         except OSError as error:
-            return Html(f"<h1>{stage.title}</h1>{trouble(disk_sentence(error))}")
+            return Html(f"<h1>{stage.title}</h1>{trouble(disk_message(error))}")
 
     async def _rail(self, current: str) -> Html:
-        return rail_html(current, {name: await STUDIO_STAGES[name].standing(self.desk) for name in RAIL})
+        return rail_html(current, {name: await STUDIO_STAGES[name].status(self.context) for name in RAIL})
 
-    # ------------------------------------------------------------ what is done
+    # ------------------------------------------------------------ actions
 
     async def act(self, request: Request) -> Response:
-        """An action of a stage; answered by HTML for the element that asked."""
+        """Run an action of a stage and send the HTML for its target element."""
         stage = _stage(request)
         action = stage.actions().get(request.path_params["action"])
         if action is None:
             raise HTTPException(404)
-        sent = await _form(request)
-        self.desk.place.touch()
-        made = await action(self.desk, sent)
-        self.news.changed(stage.name, request.headers["x-steelyard"])
-        return HTMLResponse(await self._body(stage, Sent([])) if made is None else made)
+        fields = await _form(request)
+        self.context.folder.mark_used()
+        html = await action(self.context, fields)
+        self.stream.notify_change(stage.name, request.headers["x-steelyard"])
+        return HTMLResponse(await self._body(stage, FormData([])) if html is None else html)
 
     async def act_on_job(self, request: Request) -> Response:
-        """Cancel, stop or clear a job."""
-        form, jobs = await _form(request), self.desk.jobs
+        """Cancel, stop or clear a job, or start or remove a job file of the folder."""
+        form, jobs = await _form(request), self.context.jobs
         actions: dict[str, Callable[[str], Any]] = {
             "cancel": jobs.cancel, "stop": jobs.stop, "clear": jobs.clear,
-            "start-found": partial(start_found, jobs), "forget-found": partial(forget_found, jobs),
+            "start-foreign": partial(start_foreign, jobs), "remove-foreign": partial(remove_foreign, jobs),
         }  # fmt: skip
         action = actions.get(request.path_params["action"])
         if action is None:
             raise HTTPException(404)
         action(form["id"])
-        self.news.changed("jobs", request.headers["x-steelyard"])
+        self.stream.notify_change("jobs", request.headers["x-steelyard"])
         return HTMLResponse(self._jobs())
 
     def _jobs(self) -> Html:
-        return join(jobs_html(self.desk.jobs.all()), found_html(found_jobs(self.desk.jobs)))
+        return join(jobs_html(self.context.jobs.all()), foreign_jobs_html(foreign_jobs(self.context.jobs)))
 
     async def upload(self, request: Request) -> Response:
-        """A file, streamed to the disk."""
+        """Receive a file."""
         announced = request.headers.get("content-length", "")
         try:
             path = await receive(
-                self.desk.place, request.path_params["folder"], request.path_params["name"], request.stream(),
+                self.context.folder, request.path_params["folder"], request.path_params["name"], request.stream(),
                 int(announced) if announced.isdigit() else -1, self.largest_upload,
             )  # fmt: skip
         except ClientDisconnect:
             return Response(status_code=400)
-        return JSONResponse({"path": self.desk.place.relative(path)})
+        return JSONResponse({"path": self.context.folder.relative(path)})
 
-    # ------------------------------------------------------------ what is read
+    # ------------------------------------------------------------ data
 
     async def events(self, request: Request) -> Response:
-        """What happens, as it happens (server-sent events)."""
-        return StreamingResponse(self.news.told(), media_type="text/event-stream")
+        """Send events to a page as they happen (server-sent events)."""
+        return StreamingResponse(self.stream.subscribe(), media_type="text/event-stream")
 
     async def job_events(self, request: Request) -> Response:
-        """All that a job has told so far."""
-        return JSONResponse(self.desk.jobs.events(self.desk.jobs.get(request.path_params["name"]).id)[0])
+        """Send all events of a job so far."""
+        return JSONResponse(self.context.jobs.events(self.context.jobs.get(request.path_params["name"]).id)[0])
 
     async def data(self, request: Request) -> Response:
-        """What a script of a stage asks for: JSON, or bytes."""
+        """Send data for a script of a stage: JSON, or bytes."""
         stage = _stage(request)
-        give: Callable[[Desk, str, Sent], Awaitable[Any]] | None = getattr(stage, "data", None)
-        if give is None:
+        read: Callable[[StageContext, str, FormData], Awaitable[Any]] | None = getattr(stage, "data", None)
+        if read is None:
             raise HTTPException(404)
-        found = await give(self.desk, request.path_params["what"], _query(request))
-        if isinstance(found, bytes):
-            return Response(found, media_type="application/octet-stream")
-        return Response(found if isinstance(found, str) else json.dumps(found), media_type="application/json")
+        data = await read(self.context, request.path_params["what"], _query(request))
+        if isinstance(data, bytes):
+            return Response(data, media_type="application/octet-stream")
+        return Response(data if isinstance(data, str) else json.dumps(data), media_type="application/json")
 
     async def file(self, request: Request) -> Response:
-        """A file of a run: its report to look at, everything else to save."""
-        path = self.desk.place.inside(request.path_params["path"])
+        """Send a file of a run: a report as a page, any other file as a download."""
+        path = self.context.folder.path_inside(request.path_params["path"])
         run = path.parent
-        while run != self.desk.place.root and not (run / "manifest.json").is_file():
+        while run != self.context.folder.root and not (run / "manifest.json").is_file():
             run = run.parent
-        if run == self.desk.place.root or not path.is_file():
+        if run == self.context.folder.root or not path.is_file():
             raise HTTPException(404)
         if path.suffix == ".html":
             headers = {"content-security-policy": REPORT_POLICY}
@@ -221,47 +221,43 @@ class Studio:
         return FileResponse(path, media_type="application/octet-stream", filename=path.name)
 
     async def asset(self, request: Request) -> Response:
-        """Scripts, styles and the icon: ours alone."""
+        """Send a script, a style sheet or the icon of this package."""
         name = request.path_params["name"]
-        fresh = {"cache-control": "no-cache"}
+        no_cache = {"cache-control": "no-cache"}
         if name == "plotly.js":
             library = (ASSETS / "plotly-plane.js.gz").read_bytes()
-            coded = "gzip" in request.headers.get("accept-encoding", "")
-            headers = {**fresh, "content-encoding": "gzip"} if coded else fresh
+            gzipped = "gzip" in request.headers.get("accept-encoding", "")
+            headers = {**no_cache, "content-encoding": "gzip"} if gzipped else no_cache
             return Response(
-                library if coded else gzip.decompress(library), media_type="text/javascript", headers=headers
+                library if gzipped else gzip.decompress(library), media_type="text/javascript", headers=headers
             )
         for folder in (_OWN_ASSETS, ASSETS):
             if name in {path.name for path in folder.iterdir() if path.suffix in (".js", ".css", ".svg")}:
                 kind = mimetypes.guess_type(name)[0] or "text/plain"
-                return FileResponse(folder / name, media_type=kind, headers=fresh)
+                return FileResponse(folder / name, media_type=kind, headers=no_cache)
         raise HTTPException(404)
 
     # ------------------------------------------------------------ errors
 
-    async def sentence(self, _: Request, error: Exception) -> Response:
-        """An error of ours: a sentence, for the page that asked."""
+    async def known_error(self, _: Request, error: Exception) -> Response:
+        """Send the message of a SteelyardError."""
         return HTMLResponse(trouble(str(error)), 422)
 
-    async def disk_trouble(self, _: Request, error: Exception) -> Response:
-        """Answer an error of the disk with a sentence."""
-        return HTMLResponse(trouble(disk_sentence(error)), 422)
+    async def disk_error(self, _: Request, error: Exception) -> Response:
+        """Send a message for an error of the file system."""
+        return HTMLResponse(trouble(disk_message(error)), 422)
 
-    async def refusal(self, _: Request, error: Exception) -> Response:
-        """An address that there is not."""
+    async def http_error(self, _: Request, error: Exception) -> Response:
+        """Answer an unknown address."""
         status = error.status_code if isinstance(error, HTTPException) else 404
         return HTMLResponse(trouble("There is nothing at this address."), status)
 
 
-def disk_sentence(error: Exception) -> str:
-    """Say what the system has against a file, and what to do.
-
-    Args:
-        error: an OSError.
-    """
+def disk_message(error: Exception) -> str:
+    """Return the file, the system's message and a remedy for the OSError `error`."""
     number = getattr(error, "errno", None)
     full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    remedy = "make room on the disk, and try again" if full else "check the file and its permissions, and try again"
+    remedy = "free some disk space and try again" if full else "check the file and its permissions, then try again"
     name = os.path.basename(str(getattr(error, "filename", None) or "")) or "A file"
     return f"{shortened(name, 100)}: {getattr(error, 'strerror', None) or error}; {remedy}."
 
@@ -273,20 +269,20 @@ def _stage(request: Request) -> Stage:
     return STUDIO_STAGES[name]
 
 
-def _query(request: Request) -> Sent:
-    return Sent([(key, str(value)) for key, value in request.query_params.multi_items()])
+def _query(request: Request) -> FormData:
+    return FormData([(key, str(value)) for key, value in request.query_params.multi_items()])
 
 
-async def _form(request: Request) -> Sent:
-    """A form as browsers send it (urlencoded), of bounded length."""
+async def _form(request: Request) -> FormData:
+    """Read a urlencoded form of limited size."""
     from urllib.parse import parse_qsl
 
-    held = bytearray()
+    content = bytearray()
     async for piece in request.stream():
-        held += piece
-        if len(held) > _LARGEST_FORM:
-            raise StudioError("The form is too large.")
+        content += piece
+        if len(content) > _LARGEST_FORM:
+            raise StudioError(f"The form has more than {_LARGEST_FORM / 1e6:g} MB.")
     try:
-        return Sent(parse_qsl(held.decode("utf-8"), keep_blank_values=True, max_num_fields=10_000))
+        return FormData(parse_qsl(content.decode("utf-8"), keep_blank_values=True, max_num_fields=10_000))
     except ValueError:
         raise StudioError("The form cannot be read; reload the page.") from None

@@ -1,5 +1,7 @@
-"""What the stage *Check* asks the process aside: the findings of a run as HTML, and a mapping with some of them mended.
-The large rooms are imported when they are asked, so that the server stays light."""
+"""Functions of the stage *Check* for the helper process: findings as HTML, and a mapping with fixes applied.
+
+Large packages are imported inside the functions to keep the server small.
+"""
 
 from __future__ import annotations
 
@@ -10,43 +12,40 @@ from typing import TYPE_CHECKING, Any
 from steelyard.project import PROJECT_FILE, Project
 from steelyard.report.elements import Html, callout, join, text
 from steelyard.studio.page import button
-from steelyard.studio.place import StudioError
+from steelyard.studio.studio_folder import StudioError
 
 if TYPE_CHECKING:
     from steelyard.check import Check, Finding
 
 
-def checked_html(run: str, logs: Sequence[str], mendable: bool) -> dict[str, Any]:
-    """The check that a `run` keeps, of these `logs`: its `verdict` and `findings` as HTML, and the `fixes` there are,
-    the findings' keys with their logs.
+def check_html(run: str, logs: Sequence[str], with_buttons: bool) -> dict[str, Any]:
+    """Render a check: `verdict` and `findings` as HTML, and `fixes` as a list of [key of the finding, log].
 
     Args:
-        run: its folder.
-        logs: as the project names them.
-        mendable: with a button for every fix.
+        run: Folder of the check.
+        logs: Logs of the project.
+        with_buttons: Whether to show a button for each fix.
     """
     from steelyard.check.kept import read_checks
     from steelyard.check.page import check_verdict, findings_html, in_order, motion_html
     from steelyard.report.html import verdict_html
 
-    checks = [(name or (logs[0] if logs else "the log"), found) for name, found in read_checks(Path(run))]
+    checks = [(name or (logs[0] if logs else "the log"), check) for name, check in read_checks(Path(run))]
     fixes = _fixes(checks)
     pieces: list[str] = []
-    for k, (name, found) in enumerate(checks):
+    for k, (name, check) in enumerate(checks):
 
-        def offered(entry: Finding, k: int = k, found: Check = found) -> str:
-            return _offer(run, k, entry, found, checks) if mendable and entry in found.complaints else ""
+        def fix_button(entry: Finding, k: int = k, check: Check = check) -> str:
+            return _fix_html(run, k, entry, check, checks) if with_buttons and entry in check.complaints else ""
 
-        more = join(in_order(found), *motion_html(name, found))
+        more = join(in_order(check), *motion_html(name, check))
         pieces.append(Html(f'<section class="log" aria-label="{text(name)}">'))
         if len(checks) > 1:
-            pieces.append(Html(f"<h2>{text(name)}</h2><p>{text(found.verdict)}</p>"))
-        pieces += findings_html(found, offered)
-        if not found.complaints:
-            pieces.append(callout("good", f"Nothing is wrong with {name}."))
-        pieces.append(
-            Html(f'<details id="motion-{k}"><summary>What was looked at, and what the motion shows</summary>')
-        )
+            pieces.append(Html(f"<h2>{text(name)}</h2><p>{text(check.verdict)}</p>"))
+        pieces += findings_html(check, fix_button)
+        if not check.complaints:
+            pieces.append(callout("good", f"No problems in {name}."))
+        pieces.append(Html(f'<details id="motion-{k}"><summary>All checks, and details of the motion</summary>'))
         pieces += [more, Html("</details></section>")]
     return {
         "verdict": verdict_html(check_verdict(checks)),
@@ -56,58 +55,56 @@ def checked_html(run: str, logs: Sequence[str], mendable: bool) -> dict[str, Any
 
 
 def _fixes(checks: Sequence[tuple[str, Check]]) -> dict[str, int]:
-    """What a mapping can mend, by the findings' keys, with the log that it is taken from: each once, since the mapping
-    is that of all logs."""
-    found: dict[str, int] = {}
+    """Return the log of each finding that a mapping can fix, by key; once per key, since all logs share the mapping."""
+    fixes: dict[str, int] = {}
     for k, (_, check) in enumerate(checks):
         for entry in check.complaints:
             if entry.fix is not None:
-                found.setdefault(entry.key, k)
-    return found
+                fixes.setdefault(entry.key, k)
+    return fixes
 
 
-def _offer(run: str, log: int, entry: Finding, found: Check, checks: Sequence[tuple[str, Check]]) -> str:
-    """A button that mends a finding, and what it would write; where no mapping mends it, nothing."""
+def _fix_html(run: str, log: int, entry: Finding, check: Check, checks: Sequence[tuple[str, Check]]) -> str:
+    """Render the button of a fix with what it writes; "" if a mapping cannot fix the finding."""
     if entry.fix is None:
         return ""
     without = [
-        name for name, other in checks if other is not found and not any(e.key == entry.key for e in other.entries)
+        name for name, other in checks if other is not check and not any(e.key == entry.key for e in other.entries)
     ]
-    what = Html(f'<span class="hint">{text(_written(entry))}</span>')
+    change = Html(f'<span class="hint">{text(_fix_text(entry))}</span>')
     risk = ""
     if without:
-        words = f"The mapping holds for all logs, and {', '.join(without)} does not show this."
+        words = f"The mapping applies to all logs, but this finding is not in {', '.join(without)}."
         risk = str(callout("warning", words))
     apply = button("check/fix", "Apply this fix", "main", key=entry.key, log=str(log), run=run)
-    return f'{risk}<div class="row fix">{apply}{what}</div>'
+    return f'{risk}<div class="row fix">{apply}{change}</div>'
 
 
-def _written(entry: Finding) -> str:
-    """What the fix of a finding writes, in the words of a mapping."""
-    said = "; ".join(f"{key} = {_shown(value)}" for key, value in (entry.fix or {}).items())
-    whose = f" ({entry.joint})" if entry.joint and entry.joint not in said else ""
-    return f"In the mapping: {said}{whose}"
+def _fix_text(entry: Finding) -> str:
+    """Describe what the fix of a finding writes to the mapping."""
+    change = "; ".join(f"{key} = {_format(value)}" for key, value in (entry.fix or {}).items())
+    joint = f" ({entry.joint})" if entry.joint and entry.joint not in change else ""
+    return f"In the mapping: {change}{joint}"
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_shown(x)}" for name, x in value.items())
+        return ", ".join(f"{name}: {_format(x)}" for name, x in value.items())
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_shown, value)) + "]"
+        return "[" + ", ".join(map(_format, value)) + "]"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def mended_mapping(run: str, logs: Sequence[str], key: str, log: int) -> dict[str, Any]:
-    """The project's mapping with fixes that a `run` of `logs` found: the `toml`, the messages `what` it mends, and
-    `by_hand` what it cannot.
+def repaired_mapping(run: str, logs: Sequence[str], key: str, log: int) -> dict[str, Any]:
+    """Apply fixes of a check to the mapping: its text `toml`, the fixed messages `what`, and the rest `by_hand`.
 
     Args:
-        run: its folder.
-        logs: as the project names them.
-        key: of the finding; "": all of them.
-        log: which of the logs it was found in.
+        run: Folder of the check.
+        logs: Logs of the project.
+        key: Key of the finding; "" for all findings.
+        log: Index of the log of the finding.
     """
     from steelyard.check.fix import as_toml, mended
     from steelyard.check.kept import read_checks
@@ -117,16 +114,16 @@ def mended_mapping(run: str, logs: Sequence[str], key: str, log: int) -> dict[st
     project = Project.load(PROJECT_FILE)
     robot, mapping = project.load_robot(), project.path_of(project.mapping)
     checks = read_checks(Path(run))
-    wanted = _fixes(checks) if not key else {key: log}
-    if not wanted or not all(0 <= k < min(len(checks), len(logs)) for k in wanted.values()):
-        raise StudioError("There is nothing here that a mapping could mend; check the logs again.")
+    selected = _fixes(checks) if not key else {key: log}
+    if not selected or not all(0 <= k < min(len(checks), len(logs)) for k in selected.values()):
+        raise StudioError("A mapping can fix none of these findings any more; check the logs again.")
     data: dict[str, Any] = mapping_table(mapping)
     what: list[str] = []
     by_hand: list[str] = []
-    for k in sorted(set(wanted.values())):
-        found, keys = checks[k][1], [one for one, place in wanted.items() if place == k]
+    for k in sorted(set(selected.values())):
+        check, keys = checks[k][1], [key for key, of in selected.items() if of == k]
         piece = next(pieces_of(open_log(Path(logs[k]), robot, mapping or None)))
-        data, left = mended(found, robot, piece, data, keys)
-        what += [f"{e.message} ({_written(e)})" for e in found.complaints if e.key in keys and e.fix]
+        data, left = mended(check, robot, piece, data, keys)
+        what += [f"{e.message} ({_fix_text(e)})" for e in check.complaints if e.key in keys and e.fix]
         by_hand += left
     return {"toml": as_toml(data), "what": what, "by_hand": by_hand}

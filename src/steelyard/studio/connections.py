@@ -1,6 +1,6 @@
-"""Time limits for connections: one that sends no whole request is closed, so that idle ones block nobody.
+"""`TimedProtocol`: closes connections that send no complete request, so that idle ones cannot block the server.
 
-uvicorn limits the time between two requests, not the time until the headers of a request are complete.
+uvicorn limits the time between two requests, but not the time until the headers of a request are complete.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# Seconds until the headers of the first request must be complete.
+# Time limit for the headers of a request [s].
 HEADER_SECONDS = 10.0
-# Connections without a request at work. If there are more, the one that waits longest is closed.
+# Largest number of idle connections; the oldest is closed if there are more.
 MOST_IDLE = 64
 
 
 class TimedProtocol(H11Protocol):
     """uvicorn's HTTP protocol with a time limit for headers and a limit on idle connections."""
 
-    # The idle connections of each server, the oldest first.
+    # Idle connections by server, oldest first.
     _idle: dict[int, dict[TimedProtocol, asyncio.TimerHandle]] = {}  # noqa: RUF012
 
     @property
@@ -27,16 +27,12 @@ class TimedProtocol(H11Protocol):
         return self._idle.setdefault(id(self.server_state), {})
 
     def connection_made(self, transport: Any) -> None:
-        """Start the time limit of a new connection.
-
-        Args:
-            transport: of the connection.
-        """
+        """Start the time limit of a new connection with this `transport`."""
         super().connection_made(transport)
         self._wait()
 
     def handle_events(self) -> None:
-        """Process what was received; the time limit ends when a request is complete."""
+        """Process received data; a complete request ends the time limit."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
@@ -49,11 +45,7 @@ class TimedProtocol(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a connection that has ended.
-
-        Args:
-            exc: why it ended; None if it was closed.
-        """
+        """Forget a connection that has ended; `exc` is the error, or None if it was closed."""
         self._stop_waiting()
         if not self._mine:
             self._idle.pop(id(self.server_state), None)

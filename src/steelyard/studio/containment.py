@@ -1,7 +1,7 @@
-"""Checks that every path a folder's files name lies inside that folder.
+"""Checks that all paths in the files of a folder are inside that folder.
 
-A folder may come from a stranger. Its project file, its links and its runs must not make the studio read or write
-anything outside. Each check looks at the real path, so that a link that leads out is refused, too.
+A folder may come from a stranger. Its project file, links and runs must not make the studio read or write anything
+outside. The checks use real paths, so they also reject links that lead out.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from pathlib import Path
 from steelyard.errors import SteelyardError, shortened
 from steelyard.project import ROLES, Project, listed_names
 
-# The studio's hidden folder inside FOLDER. It holds data only: trash, unfinished uploads, checkpoints.
+# The studio's hidden folder inside its folder. It holds data only: trash, unfinished uploads, checkpoints.
 OWN = ".steelyard"
 _LONGEST = 120
-# Entries of a run folder that are looked at for links, and files that one pattern of the project may match.
+# Largest number of checked entries in a run folder, and of files that one pattern of the project matches.
 _MOST_ENTRIES, _MOST_MATCHES = 100_000, 20_000
 _PATTERN = "*?["
 
 
 class StudioError(SteelyardError):
-    """What the studio cannot do: one sentence, for the page that asked."""
+    """An action that the studio cannot do; its message is shown on the page."""
 
 
 def is_inside(root: Path, path: str | Path) -> bool:
-    """True if the real path lies in the folder `root`.
+    """Whether the real path is inside the folder `root`.
 
     Args:
-        root: a real path.
-        path: relative to `root`, or absolute.
+        root: A real path.
+        path: A path, relative to `root` or absolute.
     """
     try:
         return Path(os.path.realpath(root / path)).is_relative_to(root)
@@ -46,33 +46,33 @@ def path_inside(root: Path, text: str, hidden: str = "") -> Path:
     """Return the path below `root` that a text names, or raise a StudioError.
 
     Args:
-        root: a real path.
-        text: relative, from a browser or a job; without "..", "\\" and hidden parts.
-        hidden: a folder, relative to `root`, below which hidden parts are allowed.
+        root: A real path.
+        text: Relative path from a browser or a job, without "..", "\\" and hidden parts.
+        hidden: Folder, relative to `root`, below which hidden parts are allowed.
     """
-    bad = StudioError(f"'{shortened(text, _LONGEST)}' is no path inside the folder of this studio.")
+    bad = StudioError(f"'{shortened(text, _LONGEST)}' is not a path inside the folder of this studio.")
     if not text or "\0" in text or os.path.isabs(text) or "\\" in text or "://" in text:
         raise bad
     parts = Path(text).parts
     secret = any(part.startswith(".") for part in parts)
     if not parts or ".." in parts or (secret and not (hidden and Path(text).is_relative_to(hidden))):
         raise bad
-    if not is_inside(root, text):  # a link that leads out
+    if not is_inside(root, text):  # a link may lead out
         raise bad
     return root.joinpath(*parts)
 
 
 def check_project(root: Path, project: Project) -> Project:
-    """Return the project if all its paths lie inside `root`; a StudioError names the first key that leads out.
+    """Return the project if all its paths are inside `root`; a StudioError names the first key that leads out.
 
     Args:
-        root: the studio's folder, a real path.
-        project: what its project file says.
+        root: The studio's folder, a real path.
+        project: The project of this folder.
     """
     for key, text in _project_paths(project):
-        where = os.path.normpath(text)
-        out = os.path.isabs(text) or "://" in text or "\0" in text or where.split(os.sep)[0] == ".."
-        if out or not is_inside(root, where):
+        path = os.path.normpath(text)
+        out = os.path.isabs(text) or "://" in text or "\0" in text or path.split(os.sep)[0] == ".."
+        if out or not is_inside(root, path):
             raise _outside(project, key, text)
         if any(c in text for c in _PATTERN) and key.startswith("logs"):
             for match in islice(_matches(root, text), _MOST_MATCHES):
@@ -88,30 +88,30 @@ def _matches(root: Path, pattern: str) -> Iterator[str]:
 
 def _outside(project: Project, key: str, text: str) -> StudioError:
     return StudioError(
-        f"{project.file.name}: {key}: '{shortened(text, _LONGEST)}' lies outside the folder of this studio; copy it "
-        "into the folder, or open the studio in a folder that holds both."
+        f"{project.file.name}: {key}: '{shortened(text, _LONGEST)}' is outside the folder of this studio; copy it "
+        "into the folder, or open the studio in a folder that contains both."
     )
 
 
 def _project_paths(project: Project) -> Iterator[tuple[str, str]]:
-    """Every path of a project, with its key."""
+    """Yield the key and text of every path in a project."""
     for key in ("robot", "mapping", "controller", "model", "motion", "runs"):
         if text := getattr(project, key):
             yield key, text
     yield from (("packages", text) for text in listed_names(project.packages))
     for role in ROLES:
-        given = getattr(project.logs, role)
-        groups = given.values() if isinstance(given, Mapping) else [given]
+        value = getattr(project.logs, role)
+        groups = value.values() if isinstance(value, Mapping) else [value]
         for texts in groups:
             yield from ((f"logs.{role}", text) for text in ([texts] if isinstance(texts, str) else texts) if text)
 
 
 def is_plain_run(root: Path, run: Path) -> bool:
-    """True if a run folder holds plain files and folders only, and no link that leads out of `root`.
+    """Whether a run folder holds only plain files and folders, and no link that leads out of `root`.
 
     Args:
-        root: the studio's folder, a real path.
-        run: a folder below it.
+        root: The studio's folder, a real path.
+        run: A folder below it.
     """
     try:
         return _is_plain(str(root), str(run), run.lstat().st_mtime_ns)
@@ -121,7 +121,7 @@ def is_plain_run(root: Path, run: Path) -> bool:
 
 @lru_cache(4096)
 def _is_plain(root: str, run: str, _changed: int) -> bool:
-    """Walk a run folder once, as long as its own time does not change."""
+    """Check a run folder; cached until its modification time changes."""
     if os.path.islink(run):
         return False
     folders, count = [run], 0
@@ -134,7 +134,7 @@ def _is_plain(root: str, run: str, _changed: int) -> bool:
                 if entry.is_symlink():
                     plain = is_inside(Path(root), entry.path) and os.path.isfile(entry.path)
                 else:
-                    plain = entry.is_file() or entry.is_dir()  # a pipe or a device would never end
+                    plain = entry.is_file() or entry.is_dir()  # reading a pipe or a device might never end
                     folders += [entry.path] if entry.is_dir() else []
                 if not plain:
                     return False

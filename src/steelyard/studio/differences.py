@@ -1,9 +1,8 @@
-"""Runs of `identify` side by side: the parameters in which they differ, by how much, and whether that is more than
-their error bars allow; settings and scores that differ.
+"""Runs of `identify` side by side: differences of parameters with their significance, of settings and of scores.
 
-Everything comes from the runs' `result.json`. A difference d = b − a of two values with standard errors s_a and s_b is
-taken to have the error √(s_a² + s_b²), as if the runs knew nothing of each other. Runs from the same logs share their
-noise: between those a difference inside its error bar may still be one of method.
+All values come from the runs' `result.json`. The difference d = b − a of two values with standard errors s_a and s_b
+has the standard error √(s_a² + s_b²) if the runs are independent. Runs from the same logs share their noise, so an
+insignificant difference between them may still come from the method.
 """
 
 from __future__ import annotations
@@ -16,34 +15,39 @@ from typing import Any
 
 from steelyard.ground.numbers import Known, with_error
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, callout, join, paragraph, table_html, tabs
-from steelyard.studio.place import StudioError
+from steelyard.studio.studio_folder import StudioError
 from steelyard.studio.summaries import moving_error
 
-# Half of a 95 % interval, in standard errors.
-WIDE = 1.96
-# Rows from which on a table scrolls by itself.
+# Half width of a 95 % interval [standard errors].
+HALF_WIDTH_95 = 1.96
+# Number of rows above which a table scrolls.
 _TALL = 16
-_ABSENT = "The run does not have it."
+_ABSENT = "This run lacks the parameter."
 
 
 @dataclass(frozen=True)
 class RunDifference:
-    """A parameter of one run against that of the first: `by` so much, ± `error` (one standard error; None: there is
-    none); `same_sum`: whether both stand for the same sum of inertias."""
+    """Difference of a parameter between a run and the first run.
 
-    by: float
+    Attributes:
+        value: The difference.
+        error: Its standard error; None if unknown.
+        same_sum: Whether both runs have the same formula for the base parameter.
+    """
+
+    value: float
     error: float | None
     same_sum: bool = True
 
     @property
     def standard_errors(self) -> float | None:
-        """How many of its standard errors it is; None where it has none."""
-        return abs(self.by) / self.error if self.error else None
+        """Size of the difference [standard errors]; None without an error."""
+        return abs(self.value) / self.error if self.error else None
 
     @property
-    def beyond(self) -> bool:
-        """Whether it is more than its 95 % interval allows."""
-        return self.same_sum and self.standard_errors is not None and self.standard_errors > WIDE
+    def is_significant(self) -> bool:
+        """Whether its 95 % interval excludes zero."""
+        return self.same_sum and self.standard_errors is not None and self.standard_errors > HALF_WIDTH_95
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,11 @@ class ComparedParameter:
     """A parameter in several runs.
 
     Args:
-        name: of the parameter.
-        unit: of the parameter.
-        values: run by run; None where a run does not have it.
-        errors: their standard errors; None where there is none.
-        formulas: the sum that it stands for, run by run; "" where a run does not have it.
+        name: Name of the parameter.
+        unit: Unit of the parameter.
+        values: Value by run; None if a run lacks the parameter.
+        errors: Standard error by run; None if unknown.
+        formulas: Formula of the base parameter by run; "" if a run lacks the parameter.
     """
 
     name: str
@@ -65,7 +69,7 @@ class ComparedParameter:
     formulas: tuple[str, ...]
 
     def against_first(self, run: int) -> RunDifference | None:
-        """The difference of `run` (from 0) and the first one; None where one of them does not have it."""
+        """Return the difference between a `run` (index from 0) and the first; None if one lacks the parameter."""
         first, other = self.values[0], self.values[run]
         if first is None or other is None:
             return None
@@ -75,7 +79,7 @@ class ComparedParameter:
 
 
 def base_parameters_compared(results: Sequence[Mapping[str, Any]]) -> list[ComparedParameter]:
-    """The base parameters of `results` (result.json of runs of `identify`), by their names."""
+    """Match the base parameters of several `results` (result.json of runs of `identify`) by name."""
     rows = [{row["name"]: row for row in result["base_parameters"]["list"]} for result in results]
     return [
         ComparedParameter(
@@ -90,10 +94,12 @@ def base_parameters_compared(results: Sequence[Mapping[str, Any]]) -> list[Compa
 
 
 def standard_parameters_compared(results: Sequence[Mapping[str, Any]]) -> list[ComparedParameter]:
-    """All parameters of the models in `results`. Only those that a motion can show alone have an error: the others are
-    one choice of many that move alike."""
+    """Match all parameters of the models in `results` by name.
+
+    Only parameters that are base parameters by themselves have an error; the others are not unique.
+    """
     rows = [{row["name"]: row for row in result["parameters"]} for result in results]
-    shown = [
+    errors_by_formula = [
         {row["formula"]: row["standard_error"] for row in result["base_parameters"]["list"] if row["formula"]}
         for result in results
     ]
@@ -102,7 +108,7 @@ def standard_parameters_compared(results: Sequence[Mapping[str, Any]]) -> list[C
             name,
             next(run[name]["unit"] for run in rows if name in run),
             tuple(_real(run.get(name, {}).get("value")) for run in rows),
-            tuple(_real(errors.get(name)) for errors in shown),
+            tuple(_real(errors.get(name)) for errors in errors_by_formula),
             tuple(name if name in run else "" for run in rows),
         )
         for name in dict.fromkeys(name for run in rows for name in run)
@@ -110,16 +116,18 @@ def standard_parameters_compared(results: Sequence[Mapping[str, Any]]) -> list[C
 
 
 def settings_that_differ(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, tuple[str, ...]]]:
-    """What `results` were not found alike with: settings, terms, logs, versions; name, and value by run."""
-    told = [dict(_settings(result)) for result in results]
-    names = dict.fromkeys(name for one in told for name in one)
-    rows = [(name, tuple(one.get(name, "–") for one in told)) for name in names]
+    """List the settings, terms, logs and versions that differ between `results`: name and value by run."""
+    settings = [dict(_settings(result)) for result in results]
+    names = dict.fromkeys(name for one in settings for name in one)
+    rows = [(name, tuple(one.get(name, "–") for one in settings)) for name in names]
     return [(name, values) for name, values in rows if len(set(values)) > 1]
 
 
 def scores_compared(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, tuple[float | None, ...]]]:
-    """The torque errors of `results`, in percent of a torque's standard deviation, on each log that judged: log, joint,
-    and error by run. Where a run was judged by nothing, those on the logs that it was fitted to."""
+    """List the torque errors of `results`: hold-out log, joint, and error by run [% of a torque's standard deviation].
+
+    For a run without a hold-out log, these are the errors on the logs of the fit.
+    """
     tables: list[dict[tuple[str, str], float | None]] = []
     for result in results:
         kind = "validation" if result["validation"] else "identification"
@@ -138,16 +146,18 @@ def scores_compared(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str
 
 
 def differences_html(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Html:
-    """Two or more `runs` of `identify`, names with their result.json, beside each other."""
+    """Render two or more `runs` of `identify` (name and result.json) side by side."""
     names, results = [name for name, _ in runs], [result for _, result in runs]
     if len(runs) < 2:
-        raise StudioError("Choose two runs, or more.")
+        raise StudioError("Choose at least two runs.")
     try:
         base, standard = base_parameters_compared(results), standard_parameters_compared(results)
         settings, scores = settings_that_differ(results), scores_compared(results)
         verdicts = [(name, str(r["verdict"]["grade"]), str(r["verdict"]["sentence"])) for name, r in runs]
     except (LookupError, TypeError, AttributeError):
-        raise StudioError("One of these runs is none of `identify`, or of another version; choose others.") from None
+        raise StudioError(
+            "One of these runs is not from `identify`, or from another version; choose other runs."
+        ) from None
     marks = [f"{chr(ord('A') + k)}: {name}" for k, name in enumerate(names)]
     letters = [mark.partition(":")[0] for mark in marks]
     pieces: list[str] = [_sentence(base, names)]
@@ -157,31 +167,32 @@ def differences_html(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Html:
         listed: list[Sequence[TableCell]] = [(name, *values) for name, values in settings]
         pieces.append(table_html(["setting", *letters], listed, "Settings that differ", tall=len(listed) > _TALL))
     else:
-        pieces.append(callout("note", "They were made with the same settings from the same files.", "Settings"))
+        pieces.append(callout("note", "All runs have the same settings and files.", "Settings"))
     pieces.append(_scores(scores, letters))
     about = paragraph(
-        "A difference is that to A, ± half its 95 % interval, from both error bars as if the runs knew nothing of each "
-        "other; those beyond it are coloured, and their number of standard errors stands beside them. Runs from the "
-        "same logs share their noise, and differ less than this by chance."
+        "Differences from A with 95 % intervals, for independent runs. Significant differences are coloured; σ is the "
+        "difference in standard errors. Runs from the same logs share their noise, so that they differ less by chance."
     )
-    shown = tabs(
+    tables = tabs(
         ("base parameters", _parameters(base, letters, "Base parameters")),
         ("all parameters", _parameters(standard, letters, "All parameters of the models")),
     )
-    return join(*pieces, about, shown)
+    return join(*pieces, about, tables)
 
 
 def _sentence(base: Sequence[ComparedParameter], names: Sequence[str]) -> Html:
-    """How many of the base parameters differ beyond their error bars."""
-    found = [[p.against_first(k) for k in range(1, len(names))] for p in base]
-    both = sum(any(one is not None and one.same_sum for one in row) for row in found)
-    beyond = [p.name for p, row in zip(base, found, strict=True) if any(one is not None and one.beyond for one in row)]
-    if not both:
-        return callout("note", "They have no base parameter in common: their terms, or their robots, are others.")
-    # One of twenty is beyond 95 % by chance.
-    kind = "good" if len(beyond) <= 0.05 * both else "warning"
-    listed = f": {', '.join(beyond[:8])}{', …' if len(beyond) > 8 else ''}" if beyond else ""
-    words = f"{len(beyond)} of {both} base parameters differ by more than their 95 % intervals{listed}."
+    """Count the base parameters that differ significantly."""
+    rows = [[p.against_first(k) for k in range(1, len(names))] for p in base]
+    shared = sum(any(d is not None and d.same_sum for d in row) for row in rows)
+    differing = [
+        p.name for p, row in zip(base, rows, strict=True) if any(d is not None and d.is_significant for d in row)
+    ]
+    if not shared:
+        return callout("note", "The runs share no base parameter: they have different terms or robots.")
+    # One of twenty is outside its 95 % interval by chance.
+    kind = "good" if len(differing) <= 0.05 * shared else "warning"
+    listed = f": {', '.join(differing[:8])}{', …' if len(differing) > 8 else ''}" if differing else ""
+    words = f"{len(differing)} of {shared} base parameters differ by more than their 95 % intervals{listed}."
     return callout(kind, words, "Parameters")  # type: ignore[arg-type]
 
 
@@ -201,15 +212,16 @@ def _parameters(compared: Sequence[ComparedParameter], letters: Sequence[str], t
     return table_html(columns, rows, title, dash=_ABSENT, tall=len(rows) > _TALL)
 
 
-def _difference(found: RunDifference | None) -> tuple[TableCell, TableCell]:
-    if found is None:
+def _difference(difference: RunDifference | None) -> tuple[TableCell, TableCell]:
+    if difference is None:
         return None, None
-    if not found.same_sum:
-        return "another sum", None
-    if found.error is None:
-        return Known(found.by, 0.0), None
-    level = 1.0 if found.beyond else 0.0
-    return Heat(with_error(found.by, WIDE * found.error), level), Heat(found.standard_errors, level)
+    if not difference.same_sum:
+        return "other formula", None
+    if difference.error is None:
+        return Known(difference.value, 0.0), None
+    level = 1.0 if difference.is_significant else 0.0
+    interval = with_error(difference.value, HALF_WIDTH_95 * difference.error)
+    return Heat(interval, level), Heat(difference.standard_errors, level)
 
 
 def _scores(scores: Sequence[tuple[str, str, tuple[float | None, ...]]], letters: Sequence[str]) -> Html:
@@ -220,14 +232,14 @@ def _scores(scores: Sequence[tuple[str, str, tuple[float | None, ...]]], letters
     heads: list[TableColumn | str] = ["log", "joint", *(TableColumn(letter, "%", 3) for letter in letters)]
     heads.append(TableColumn(f"{letters[-1]} − A", "%", 2))
     title = "Torque errors, % of a torque's standard deviation (NRMSE)"
-    return table_html(heads, rows, title, dash="The run was not judged by that log.", tall=len(rows) > _TALL)
+    return table_html(heads, rows, title, dash="This run was not validated on that log.", tall=len(rows) > _TALL)
 
 
 # ---------------------------------------------------------------- from a result
 
 
 def _settings(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings as text, flat; terms by kind with where they are, inputs by what is in them."""
+    """Yield the settings as flat text: terms by kind with their joints, files by their checksum."""
     settings = dict(result["settings"])
     terms: dict[str, list[str]] = {}
     for term in settings.pop("terms", []):
@@ -238,13 +250,13 @@ def _settings(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         for key, inner in value.items() if isinstance(value, Mapping) else [("", value)]:
             yield f"{name} {key}".strip(), inner if isinstance(inner, str) else json.dumps(inner)
-    for kind, word in (("identification", "fitted to"), ("validation", "judged by")):
+    for kind, word in (("identification", "fitted to"), ("validation", "validated on")):
         yield word, ", ".join(str(score["log"]) for score in result[kind]) or "–"
-    for one in result.get("inputs", []):
-        yield f"file {one['file']}", str(one["sha256"])[:12]
+    for file in result.get("inputs", []):
+        yield f"file {file['file']}", str(file["sha256"])[:12]
     for name, value in result.get("versions", {}).items():
         yield f"version of {name}", str(value)
-    yield "structure", "searched" if result.get("structure") else "as given"
+    yield "structure", "from the search" if result.get("structure") else "fixed"
 
 
 def _real(value: Any) -> float | None:

@@ -1,5 +1,7 @@
-"""What the stage *Identify* asks the process aside: what can be chosen, and what a run has found, as HTML. The large
-rooms are imported when they are asked, so that the server stays light."""
+"""Functions of the stage *Identify* for the helper process: options of the form, and results as HTML.
+
+Large packages are imported inside the functions to keep the server small.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +13,35 @@ from steelyard.ground.outcome import RESULT
 from steelyard.ground.untrusted import read_json
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, join, paragraph, table_html, text
 from steelyard.studio.differences import differences_html
-from steelyard.studio.place import StudioError
+from steelyard.studio.studio_folder import StudioError
 from steelyard.studio.summaries import moving_error
 
-_REMEDY = "identify anew"
-_GROUPS = (
-    ("validation", "not used for the fit"), ("identification", "used for the fit"),
-    ("nominal", "the description (nominal)"),
-)  # fmt: skip
+_REMEDY = "identify again"
+_GROUPS = (("validation", "hold-out"), ("identification", "used for the fit"), ("nominal", "nominal model"))
 
 
 def identify_facts(controlled: bool) -> dict[str, Any]:
-    """Estimators (name, about, whether it has a physically possible form), schemes and terms (name, about) that can be
-    chosen; `controlled`: also estimators that need to know the controller."""
+    """Return the options of each field: name, description, and for estimators whether they have a physical form.
+
+    Args:
+        controlled: Whether to include estimators that need the controller.
+    """
     from steelyard.estimation.registry import ESTIMATORS
     from steelyard.parameters.term import TERMS
     from steelyard.regression.schemes.scheme import SCHEMES
 
     estimators = [
-        (name, known.about, known.has_physical_form)
-        for name, known in ESTIMATORS.items()
-        if known.of.physical_form != "itself" and (controlled or not known.of.needs_controller)
+        (name, entry.about, entry.has_physical_form)
+        for name, entry in ESTIMATORS.items()
+        if entry.of.physical_form != "itself" and (controlled or not entry.of.needs_controller)
     ]
     return {
         "estimator": estimators,
         "scheme": [(name, _first(kind.__doc__)) for name, kind in SCHEMES.items()],
         "term": [(name, _first(kind.__doc__)) for name, kind in TERMS.items()],
-        "prior": [("nominal", "the description's inertias"), ("none", "none")],
+        "prior": [("nominal", "inertias of the robot's file"), ("none", "none")],
         "velocity": [
-            ("auto", "the better one"), ("measured", "as logged"), ("differentiated", "from the positions"),
+            ("auto", "the better of the two"), ("measured", "as logged"), ("differentiated", "from the positions"),
         ],
     }  # fmt: skip
 
@@ -49,15 +51,15 @@ def _first(text: str | None) -> str:
 
 
 def read_result(run: str) -> dict[str, Any]:
-    """The result.json of a `run`."""
-    found = read_json(Path(run) / RESULT, StudioError, _REMEDY).value
-    if not isinstance(found, dict):
-        raise StudioError(f"{run}: its {RESULT} is no table; {_REMEDY}.")
-    return found
+    """Read the result.json of a `run`."""
+    value = read_json(Path(run) / RESULT, StudioError, _REMEDY).value
+    if not isinstance(value, dict):
+        raise StudioError(f"{run}: {RESULT} is not a JSON object; {_REMEDY}.")
+    return value
 
 
-def identified_html(run: str) -> Html:
-    """What a `run` of `identify` has found: verdict, scores, parameters with error bars, structure."""
+def identification_html(run: str) -> Html:
+    """Render the result of a `run` of `identify`: verdict, scores, parameters with error bars, structure."""
     from steelyard.identification.page import structure_table
     from steelyard.identification.parameters_page import BaseEstimate, base_table
     from steelyard.identification.structure import StructureStep
@@ -84,32 +86,32 @@ def identified_html(run: str) -> Html:
         ]
         if structure:
             words = paragraph(
-                f"{structure['tried']} structures were tried on {structure['blocks']} blocks of the logs."
+                f"The search compared {structure['tried']} structures on {structure['blocks']} blocks of the logs."
             )
             pieces.append(_part("structure", "Structure of friction and drives", join(words, structure_table(steps))))
     except (LookupError, TypeError) as error:
-        raise StudioError(f"{run}: its {RESULT} is not as this version writes it ({error}); {_REMEDY}.") from None
+        raise StudioError(f"{run}: {RESULT} is from another version ({error}); {_REMEDY}.") from None
     return join(*pieces)
 
 
-def compared_html(runs: Sequence[str]) -> Html:
-    """Those `runs` beside each other."""
+def comparison_html(runs: Sequence[str]) -> Html:
+    """Render several `runs` side by side."""
     return differences_html([(run, read_result(run)) for run in runs])
 
 
 def _part(name: str, title: str, inside: str, is_open: bool = False) -> Html:
-    shown = " open" if is_open else ""
-    return Html(f'<details id="found-{name}"{shown}><summary>{text(title)}</summary>{inside}</details>')
+    attribute = " open" if is_open else ""
+    return Html(f'<details id="found-{name}"{attribute}><summary>{text(title)}</summary>{inside}</details>')
 
 
 def _scores(result: Mapping[str, Any]) -> Html:
-    """Errors joint by joint and log by log."""
+    """Render the torque errors by joint and log."""
     from steelyard.identification.score_page import error_level
 
     groups = [(words, result[key]) for key, words in _GROUPS if result[key]]
-    pooled = result.get("torque_error")  # runs of old have none
+    pooled = result.get("torque_error")  # missing in older runs
     if pooled and len(pooled["logs"]) > 1:
-        groups.insert(0, ("all logs that judge", [{"log": "together", "joints": pooled["joints"]}]))
+        groups.insert(0, ("hold-out", [{"log": "all logs", "joints": pooled["joints"]}]))
     scores = [score for _, some in groups for score in some]
     columns = [{j["joint"]: _float(moving_error(j)) for j in score["joints"]} for score in scores]
     names = dict.fromkeys(name for column in columns for name in column)
@@ -129,7 +131,7 @@ def _scores(result: Mapping[str, Any]) -> Html:
 
 
 def _files(result: Mapping[str, Any]) -> Html:
-    """The robot files: their errors beside the full model's, and the joint that loses most; runs of old have none."""
+    """Render the errors of the written robot files next to the full model; older runs lack them."""
     rows: list[Sequence[TableCell]] = []
     for file in result.get("files", ()):
         worst = max(file["joints"], key=lambda j: _float(j["cost_percent"]))
@@ -138,7 +140,7 @@ def _files(result: Mapping[str, Any]) -> Html:
         rows.append((file["file"], file["program"], *means, cost, ", ".join(worst["left_out"]) or "nothing"))
     if not rows:
         return Html("")
-    heads = ["file", "read by", "error %", "full model %", "costliest joint", "left out there"]
+    heads = ["file", "read by", "error %", "full model %", "joint with the largest loss", "omitted for this joint"]
     return table_html(heads, rows, "Torque error of the written files, % of the torque's standard deviation")
 
 

@@ -1,4 +1,4 @@
-"""What an identification is asked for: the fields of the form, and the command that they make."""
+"""Settings of an identification: fields of the form, and the command that they produce."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.ground.files import write_whole
-from steelyard.studio.basis import log_texts
-from steelyard.studio.place import StudioError, StudioFolder
+from steelyard.studio.provenance import log_texts
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-_KEPT = "identify.json"
-# What is asked for as it is typed: name in the form, option of the command, label, unit.
+_SETTINGS_FILE = "identify.json"
+# Number fields: name in the form, option of the command, label, unit.
 NUMBERS = (
-    ("cutoff", "--cutoff", "Low-pass of the fit", "Hz"),
-    ("score_cutoff", "--score-cutoff", "Low-pass of the scores", "Hz"),
-    ("mask", "--mask", "Leave out rows slower than", "rad/s, m/s"),
-    ("delay", "--delay", "Torques lag behind by", "s"),
+    ("cutoff", "--cutoff", "Cut-off of the fit", "Hz"),
+    ("score_cutoff", "--score-cutoff", "Cut-off of the scores", "Hz"),
+    ("mask", "--mask", "Ignore samples slower than", "rad/s, m/s"),
+    ("delay", "--delay", "Delay of the torques", "s"),
     ("period", "--period", "Average over periods of", "s"),
 )
-# Menus: name, option, and what it is when nothing is said.
+# Menus: name, option of the command, default.
 MENUS = (
     ("estimator", "--estimator", "wls"), ("scheme", "--scheme", "dynamic"), ("prior", "--prior", "nominal"),
     ("velocity", "--velocity", "auto"), ("friction", "--friction", ""),
@@ -35,121 +35,134 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class IdentifySettings:
-    """What the form holds: one text for each name in `one`, several in `many` ("judge_by": logs, "term": terms)."""
+    """Values of the form.
+
+    Attributes:
+        one: Fields with one value.
+        many: Fields with several values: "judge_by" (logs) and "term" (terms).
+    """
 
     one: Mapping[str, str]
     many: Mapping[str, tuple[str, ...]]
 
     def get(self, name: str, default: str = "") -> str:
-        """The text of a field called `name`, or the `default`."""
+        """Return the value of a field.
+
+        Args:
+            name: Name of the field.
+            default: Value if it is missing.
+        """
         return self.one.get(name, default)
 
 
-def usual_settings(place: StudioFolder) -> IdentifySettings:
-    """What the form of a `place` holds when nobody has touched it: the command without options; where no log judges,
-    with a part of the log kept to judge by."""
-    judges = tuple(log_texts(place, "validate"))
-    one = {"judge": "logs" if judges else "share", "share": "0.3", "blocks": "0.5:3", "form": "physical"}
-    return IdentifySettings({**one, **{name: usual for name, _, usual in MENUS}}, {"judge_by": judges, "term": ()})
+def default_settings(folder: StudioFolder) -> IdentifySettings:
+    """Return the default values: the command without options, or a hold-out share if `folder` has no validation log."""
+    logs = tuple(log_texts(folder, "validate"))
+    one = {"judge": "logs" if logs else "share", "share": "0.3", "blocks": "0.5:3", "form": "physical"}
+    return IdentifySettings({**one, **{name: value for name, _, value in MENUS}}, {"judge_by": logs, "term": ()})
 
 
-def kept_settings(place: StudioFolder) -> IdentifySettings:
-    """What the form of a `place` held last, or the usual."""
-    usual, found = usual_settings(place), None
+def saved_settings(folder: StudioFolder) -> IdentifySettings:
+    """Return the values that the form of a `folder` was last sent with, completed by the default values."""
+    default, saved = default_settings(folder), None
     with suppress(OSError, ValueError):
-        found = json.loads(place.own(_KEPT).read_text("utf-8"))
-    if not isinstance(found, dict):
-        return usual
-    one = {name: value for name, value in found.items() if name in _NAMES and isinstance(value, str)}
+        saved = json.loads(folder.state_path(_SETTINGS_FILE).read_text("utf-8"))
+    if not isinstance(saved, dict):
+        return default
+    one = {name: value for name, value in saved.items() if name in _NAMES and isinstance(value, str)}
     many = {
-        name: tuple(map(str, value)) for name, value in found.items() if name in _SEVERAL and isinstance(value, list)
+        name: tuple(map(str, value)) for name, value in saved.items() if name in _SEVERAL and isinstance(value, list)
     }
-    if one.get("judge") == "logs" and not usual.many["judge_by"] and not many.get("judge_by"):
+    if one.get("judge") == "logs" and not default.many["judge_by"] and not many.get("judge_by"):
         one.pop("judge")
-    return IdentifySettings({**usual.one, **one}, {**usual.many, **many})
+    return IdentifySettings({**default.one, **one}, {**default.many, **many})
 
 
-def keep_identify_settings(place: StudioFolder, pairs: Sequence[tuple[str, str]]) -> IdentifySettings:
-    """Keep what a form sent, `pairs` of names and values, in its `place`, and return it. What is as usual is not kept:
-    it goes with the project."""
+def save_identify_settings(folder: StudioFolder, pairs: Sequence[tuple[str, str]]) -> IdentifySettings:
+    """Save and return the values of a form; default values are not saved, because they follow the project.
+
+    Args:
+        folder: The studio's folder.
+        pairs: Names and values of the form.
+    """
     one = {name: value.strip() for name, value in pairs if name in _NAMES}
     many = {name: tuple(value for key, value in pairs if key == name) for name in _SEVERAL}
-    usual = usual_settings(place)
-    own = {name: value for name, value in one.items() if value != usual.one.get(name, "")}
-    several = {name: values for name, values in many.items() if set(values) != set(usual.many[name])}
-    write_whole(place.own(_KEPT), json.dumps({**own, **several}))
+    default = default_settings(folder)
+    own = {name: value for name, value in one.items() if value != default.one.get(name, "")}
+    several = {name: values for name, values in many.items() if set(values) != set(default.many[name])}
+    write_whole(folder.state_path(_SETTINGS_FILE), json.dumps({**own, **several}))
     return IdentifySettings(one, many)
 
 
-def identify_words(place: StudioFolder, given: IdentifySettings, facts: Mapping[str, Any]) -> list[str]:
-    """The words of the command that identifies as the settings `given` say.
+def identify_command(folder: StudioFolder, settings: IdentifySettings, facts: Mapping[str, Any]) -> list[str]:
+    """Return the words of the command for some settings.
 
     Args:
-        place: whose project it is about.
-        given: what the form holds.
-        facts: as `identify_facts` tells them.
+        folder: The studio's folder.
+        settings: Values of the form.
+        facts: Options, from `identify_facts`.
     """
-    words = ["identify", *_judging(place, given), *_structure(place, given, facts)]
-    for name, option, usual in MENUS:
-        value = given.get(name, usual) or usual
-        known = facts["friction"] if name == "friction" else [one[0] for one in facts[name]]
-        if value != usual:
-            if value not in known:
-                raise StudioError(f"There is no {name} '{value[:40]}' here; reload the page.")
+    words = ["identify", *_validation(folder, settings), *_structure(folder, settings, facts)]
+    for name, option, default in MENUS:
+        value = settings.get(name, default) or default
+        choices = facts["friction"] if name == "friction" else [row[0] for row in facts[name]]
+        if value != default:
+            if value not in choices:
+                raise StudioError(f"'{value[:40]}' is not a choice of {name}; reload the page.")
             words += [option, value]
-    chosen = next((row for row in facts["estimator"] if row[0] == given.get("estimator", "wls")), None)
-    if given.get("form") == "free" or (chosen is not None and not chosen[2]):
+    estimator = next((row for row in facts["estimator"] if row[0] == settings.get("estimator", "wls")), None)
+    if settings.get("form") == "free" or (estimator is not None and not estimator[2]):
         words.append("--free")
     for name, option, label, _ in NUMBERS:
-        if value := given.get(name):
+        if value := settings.get(name):
             words += [option, _number(value, label)]
-    return [*words, "--significant"] if given.get("significant") else words
+    return [*words, "--significant"] if settings.get("significant") else words
 
 
-def _judging(place: StudioFolder, given: IdentifySettings) -> list[str]:
-    judge = given.get("judge", "logs")
-    if judge == "share":
-        share = _number(given.get("share", "0.3"), "Share that is held out")
+def _validation(folder: StudioFolder, settings: IdentifySettings) -> list[str]:
+    kind = settings.get("judge", "logs")
+    if kind == "share":
+        share = _number(settings.get("share", "0.3"), "Hold-out share")
         if not 0.0 < float(share) < 1.0:
-            raise StudioError(f"Share that is held out: {share} is not between 0 and 1.")
+            raise StudioError(f"Hold-out share: {share} is not between 0 and 1.")
         return ["--holdout", share]
-    if judge == "blocks":
-        seconds, colon, every = given.get("blocks").partition(":")
+    if kind == "blocks":
+        seconds, colon, every = settings.get("blocks").partition(":")
         if not colon or not every.isdecimal():
-            raise StudioError("Blocks: write seconds and every how many of them is kept, such as 0.5:3.")
+            raise StudioError("Blocks: write SECONDS:EVERY, such as 0.5:3 for every third block of 0.5 s.")
         return ["--holdout-blocks", f"{_number(seconds, 'Blocks')}:{every}"]
-    if judge == "none":
+    if kind == "none":
         return []
-    wanted, usual = given.many.get("judge_by", ()), log_texts(place, "validate")
-    if set(wanted) == set(usual):
+    logs, default = settings.many.get("judge_by", ()), log_texts(folder, "validate")
+    if set(logs) == set(default):
         return []
-    for log in wanted:
-        place.inside(log)
-        if log not in log_texts(place):
-            raise StudioError(f"{log[:120]} is none of the project's logs; reload the page.")
-    if not wanted:
-        raise StudioError("Choose a log to judge by, or another way of judging.")
-    return [word for log in wanted for word in ("--validate", log)]
+    for log in logs:
+        folder.path_inside(log)
+        if log not in log_texts(folder):
+            raise StudioError(f"{log[:120]} is not a log of the project; reload the page.")
+    if not logs:
+        raise StudioError("Choose a hold-out log, or another kind of hold-out data.")
+    return [word for log in logs for word in ("--validate", log)]
 
 
-def _structure(place: StudioFolder, given: IdentifySettings, facts: Mapping[str, Any]) -> list[str]:
-    how = given.get("structure")
+def _structure(folder: StudioFolder, settings: IdentifySettings, facts: Mapping[str, Any]) -> list[str]:
+    how = settings.get("structure")
     if how == "given":
-        terms = given.many.get("term", ())
-        known = [name for name, _ in facts["term"]]
-        if not terms or any(term not in known for term in terms):
-            raise StudioError("Choose terms, or let them be searched for.")
+        terms = settings.many.get("term", ())
+        choices = [name for name, _ in facts["term"]]
+        if not terms or any(term not in choices for term in terms):
+            raise StudioError("Choose at least one term, or choose the search.")
         return ["--terms", ",".join(terms)]
-    if how == "tune" and place.project().terms:
+    if how == "tune" and folder.project().terms:
         return ["--tune"]
-    return ["--plain"] if how == "plain" and not place.project().terms else []
+    return ["--plain"] if how == "plain" and not folder.project().terms else []
 
 
 def _number(text: str, label: str) -> str:
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found) or found < 0.0:
-        raise StudioError(f"{label}: '{text[:40]}' is no number that can be.")
+        value = math.nan
+    if not math.isfinite(value) or value < 0.0:
+        raise StudioError(f"{label}: '{text[:40]}' is not a number ≥ 0.")
     return text.strip()

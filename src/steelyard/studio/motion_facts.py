@@ -1,5 +1,7 @@
-"""What the page of a motion asks the process aside: about the robot, and how a motion of it looks. All of it is plain
-data, and the large rooms are imported when they are asked, so that the server stays light."""
+"""Functions of the stage *Motion* for the helper process: data of the robot, and plots of a motion.
+
+Large packages are imported inside the functions to keep the server small.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,18 @@ import math
 from pathlib import Path
 from typing import Any
 
-# A floor is proposed where the first joint stands at least so high above it, m.
-_STANDS = 0.02
-# Curves of a page have no more points than this.
-_POINTS = 1500
+# A floor is proposed if the first joint is at least this far above the base [m].
+_BASE_HEIGHT = 0.02
+# Largest number of points of the search curve.
+_MOST_POINTS = 1500
 
 
 def motion_facts(project_file: str) -> dict[str, Any]:
-    """The robot of a `project_file` as the form of a motion needs it: its joints with their `own` limits and those that
-    hold (`now`), links, criteria, and the controllers a motion can be written for."""
+    """Return the data that the form needs about the robot of a `project_file`.
+
+    Joints have the limits of the robot's file (`own`) and those of the project (`now`). The rest: links, criteria and
+    the controllers that a motion can be written for.
+    """
     from steelyard.errors import SteelyardError
     from steelyard.excitation.constraints.limits import default_limits, limits_from
     from steelyard.excitation.criteria import CRITERIA
@@ -24,11 +29,11 @@ def motion_facts(project_file: str) -> dict[str, Any]:
 
     project = Project.load(project_file)
     robot = project.load_robot()
-    given: Any = {k: None if v == "none" else v for k, v in vars(project.limits).items() if v is not None}
+    limits: Any = {k: None if v == "none" else v for k, v in vars(project.limits).items() if v is not None}
     own, wrong = default_limits(robot), ""
     try:
-        now = limits_from(robot, given or None)
-    except SteelyardError as error:  # the form mends it
+        now = limits_from(robot, limits or None)
+    except SteelyardError as error:  # the user can fix it in the form
         now, wrong = own, str(error)
     names = {"low": "lower", "high": "upper", "dq": "dq", "ddq": "ddq", "tau": "tau"}
     joints = [
@@ -61,29 +66,34 @@ def _finite(value: float) -> float | None:
 
 
 def _floor(robot: Any) -> str:
-    """The height of a floor that is proposed: that of the base, where the arm stands upright on it."""
-    up = robot.gravity[2] < 0.0 and abs(robot.gravity[0]) + abs(robot.gravity[1]) < 1e-6
-    return "0" if up and robot.links[0].translation[2] > _STANDS else ""
+    """Propose the height of the floor: that of the base if the arm is upright on it, else none."""
+    is_upright = robot.gravity[2] < 0.0 and abs(robot.gravity[0]) + abs(robot.gravity[1]) < 1e-6
+    return "0" if is_upright and robot.links[0].translation[2] > _BASE_HEIGHT else ""
 
 
 def _targets(robot: Any) -> list[dict[str, str]]:
-    """Controllers, and why one of them does not suit this robot."""
+    """List the controllers, with the reason if one does not suit this robot."""
     from steelyard.errors import SteelyardError
     from steelyard.excitation.controllers.target import MOTION_TARGETS
 
-    found = []
+    targets = []
     for name, target in MOTION_TARGETS.items():
         why = ""
         try:
             target.check(name, robot)
         except SteelyardError as error:
             why = str(error)
-        found.append({"name": name, "title": target.title, "why": why})
-    return found
+        targets.append({"name": name, "title": target.title, "why": why})
+    return targets
 
 
-def motion_shown(project_file: str, run: str) -> str:
-    """HTML of the arm of a `project_file` in the motion of a `run`, and of its joints over time."""
+def motion_view(project_file: str, run: str) -> str:
+    """Render the arm in a motion, and its joints over time.
+
+    Args:
+        project_file: Path of the project file.
+        run: Folder of the motion.
+    """
     from steelyard.excitation.designed import read_designed
     from steelyard.excitation.page import joint_motion
     from steelyard.project import Project
@@ -93,37 +103,37 @@ def motion_shown(project_file: str, run: str) -> str:
 
     project = Project.load(project_file)
     robot = project.load_robot()
-    read = read_designed(run, robot)
-    motions = [(f"motion {k + 1}", m.times(50.0), m) for k, m in enumerate(read.trajectories)]
+    designed = read_designed(run, robot)
+    motions = [(f"motion {k + 1}", m.times(50.0), m) for k, m in enumerate(designed.trajectories)]
     scene = robot_scene(project, robot, [(name, t, m.derivative(t, 0)) for name, t, m in motions])
-    parts = [scene_html(scene, "The arm", "▶ plays the motion; drag to turn the arm.")]
+    parts = [scene_html(scene, "The arm", "▶ plays the motion; drag to rotate the view.")]
     for name, _, motion in motions:
         t = motion.times(100.0)
-        figure = joint_motion(t, *motion.sample(t), read.limits, robot.joint_names)
+        figure = joint_motion(t, *motion.sample(t), designed.limits, robot.joint_names)
         figure.clock = name
-        said = "Positions (from the middle of their range), velocities and accelerations as shares of their limits."
-        parts.append(figure_html(figure, "Joints", said))
+        caption = "Positions (from the middle of their range), velocities and accelerations as shares of their limits."
+        parts.append(figure_html(figure, "Joints", caption))
     return str(join(*parts))
 
 
 def search_curve(events: str) -> list[dict[str, Any]]:
-    """What a search has told so far, from the file of its `events`: every better value, and some between."""
-    found: list[dict[str, Any]] = []
+    """Read the progress of a search from its file of `events`: every improvement, and some points in between."""
+    points: list[dict[str, Any]] = []
     try:
         with Path(events).open("rb") as file:
             for line in file:
                 try:
                     seen = json.loads(line).get("seen")
                 except ValueError:
-                    continue  # its end is being written
+                    continue  # an incomplete last line
                 if isinstance(seen, dict) and seen.get("of") in ("motion", "rehearsal"):
-                    found.append(seen)
+                    points.append(seen)
     except OSError:
         return []
     best = None
-    kept, step = [], max(1, len(found) // _POINTS)
-    for k, seen in enumerate(found):
-        if seen.get("best") != best or k % step == 0 or k == len(found) - 1 or seen.get("of") == "rehearsal":
-            kept.append(seen)
+    curve, step = [], max(1, len(points) // _MOST_POINTS)
+    for k, seen in enumerate(points):
+        if seen.get("best") != best or k % step == 0 or k == len(points) - 1 or seen.get("of") == "rehearsal":
+            curve.append(seen)
         best = seen.get("best")
-    return kept
+    return curve

@@ -1,4 +1,4 @@
-"""What a search for a motion is asked for: the fields of the form, and the command that they make."""
+"""Settings of a search for a motion: fields of the form, the command that they produce, and limits."""
 
 from __future__ import annotations
 
@@ -10,92 +10,110 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.ground.files import write_whole
-from steelyard.studio.place import StudioError, StudioFolder
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-_KEPT = "motion.json"
-# Columns of the table of limits: key of the project file, name, what it is per unit of the joint ("" for torques).
+_SETTINGS_FILE = "motion.json"
+# Columns of the table of limits: key of the project file, name, and suffix of the joint's unit (None for torques).
 LIMIT_COLUMNS = (("low", "from", ""), ("high", "to", ""), ("dq", "velocity", "/s"), ("ddq", "acceleration", "/s²"),
            ("tau", "torque", None))  # fmt: skip
-# Accelerations that nobody states follow from the velocities, as in `default_limits`.
-_SPEED_UPS_PER_SECOND = 3.0
+# Default acceleration limit over velocity limit [1/s], as in `default_limits`.
+_ACCELERATION_PER_VELOCITY = 3.0
 BOX_SIDES = ("x0", "x1", "y0", "y1", "z0", "z1")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One option of the search: its `name` in the form, the `option` of the command, what it is when nothing is said
-    (`usual`, as typed), and how people call it, with its `unit`."""
+class SearchOption:
+    """An option of the search.
+
+    Attributes:
+        name: Name of the field.
+        option: Option of the command.
+        default: Default value as text.
+        label: Label of the field.
+        unit: Its unit.
+    """
 
     name: str
     option: str
-    usual: str
+    default: str
     label: str
     unit: str = ""
 
 
-ASKED = (
-    Asked("duration", "--duration", "10", "Length", "s"),
-    Asked("criterion", "--criterion", "cond", "What is made small"),
-    Asked("terms", "--terms", "", "Parameters to show"),
-    Asked("floor", "--floor", "", "Floor at height", "m"),
-    Asked("frame", "--frame", "", "Box is for link"),
-    Asked("collision", "", "", "Collisions of the arm with itself"),
-    Asked("clearance", "--clearance", "0.02", "Clearance", "m"),
-    Asked("torque_margin", "--torque-margin", "0", "Torque kept free", "share"),
-    Asked("harmonics", "--harmonics", "5", "Harmonics"),
-    Asked("rate", "--rate", "100", "Samples", "Hz"),
-    Asked("optimiser", "--optimiser", "gradient", "Search by"),
-    Asked("population", "--population", "150", "Population"),
-    Asked("generations", "--generations", "100", "Generations"),
-    Asked("seed", "--seed", "0", "Seed"),
-    Asked("time", "--time", "", "Stop after", "s"),
+SEARCH_OPTIONS = (
+    SearchOption("duration", "--duration", "10", "Length", "s"),
+    SearchOption("criterion", "--criterion", "cond", "Criterion"),
+    SearchOption("terms", "--terms", "", "Parameters to excite"),
+    SearchOption("floor", "--floor", "", "Floor height", "m"),
+    SearchOption("frame", "--frame", "", "Link in the box"),
+    SearchOption("collision", "", "", "Avoid self-collisions"),
+    SearchOption("clearance", "--clearance", "0.02", "Clearance", "m"),
+    SearchOption("torque_margin", "--torque-margin", "0", "Torque margin", "share"),
+    SearchOption("harmonics", "--harmonics", "5", "Harmonics"),
+    SearchOption("rate", "--rate", "100", "Sample rate", "Hz"),
+    SearchOption("optimiser", "--optimiser", "gradient", "Optimiser"),
+    SearchOption("population", "--population", "150", "Population"),
+    SearchOption("generations", "--generations", "100", "Generations"),
+    SearchOption("seed", "--seed", "0", "Seed"),
+    SearchOption("time", "--time", "", "Stop after", "s"),
 )
-_BRED = ("population", "generations")
-_NUMBERS = ("duration", "floor", "clearance", "torque_margin", "harmonics", "rate", *_BRED, "seed", "time")
+_EVOLUTION = ("population", "generations")
+_NUMBERS = ("duration", "floor", "clearance", "torque_margin", "harmonics", "rate", *_EVOLUTION, "seed", "time")
 
 
-def read_settings(place: StudioFolder, first: Mapping[str, str]) -> dict[str, str]:
-    """What the form of a `place` held last; where it says nothing, what it holds `first`, or the command's own."""
-    kept: Any = {}
+def read_settings(folder: StudioFolder, first: Mapping[str, str]) -> dict[str, str]:
+    """Return the saved values of the form, completed by `first` and the defaults of the command.
+
+    Args:
+        folder: The studio's folder.
+        first: Values for a form that was never sent.
+    """
+    saved: Any = {}
     with suppress(OSError, ValueError):
-        kept = json.loads(place.own(_KEPT).read_text("utf-8"))
-    known = {*(a.name for a in ASKED), *BOX_SIDES}
-    good = {k: v for k, v in kept.items() if k in known and isinstance(v, str)} if isinstance(kept, dict) else {}
-    return {**{a.name: a.usual for a in ASKED}, **first, **good}
+        saved = json.loads(folder.state_path(_SETTINGS_FILE).read_text("utf-8"))
+    names = {*(option.name for option in SEARCH_OPTIONS), *BOX_SIDES}
+    valid = {k: v for k, v in saved.items() if k in names and isinstance(v, str)} if isinstance(saved, dict) else {}
+    return {**{option.name: option.default for option in SEARCH_OPTIONS}, **first, **valid}
 
 
-def keep_settings(place: StudioFolder, form: Mapping[str, str]) -> dict[str, str]:
-    """Keep what a `form` holds in its `place`, and return it."""
-    given = {name: form[name].strip() for name in (*(a.name for a in ASKED), *BOX_SIDES) if name in form}
-    write_whole(place.own(_KEPT), json.dumps(given))
-    return given
+def save_settings(folder: StudioFolder, form: Mapping[str, str]) -> dict[str, str]:
+    """Save and return the values of a form.
+
+    Args:
+        folder: The studio's folder.
+        form: Fields of the form.
+    """
+    names = (*(option.name for option in SEARCH_OPTIONS), *BOX_SIDES)
+    settings = {name: form[name].strip() for name in names if name in form}
+    write_whole(folder.state_path(_SETTINGS_FILE), json.dumps(settings))
+    return settings
 
 
-def search_words(given: Mapping[str, str]) -> list[str]:
-    """The words of the command that searches as the settings `given` say."""
+def search_command(settings: Mapping[str, str]) -> list[str]:
+    """Return the words of the command for the `settings`."""
     words = ["excite"]
-    for a in ASKED:
-        value = given.get(a.name, a.usual)
-        if a.name in _NUMBERS and value:
-            _number(value, a.label)
-        if a.name in _BRED and given.get("optimiser", "gradient") == "gradient":
+    for option in SEARCH_OPTIONS:
+        value = settings.get(option.name, option.default)
+        if option.name in _NUMBERS and value:
+            _number(value, option.label)
+        if option.name in _EVOLUTION and settings.get("optimiser", "gradient") == "gradient":
             continue
-        if a.name == "frame" and not _box(given):
+        if option.name == "frame" and not _box(settings):
             continue
-        if a.name == "collision":
+        if option.name == "collision":
             words += {"yes": ["--collision"], "no": ["--no-collision"]}.get(value, [])
-        elif value != a.usual and value:
-            words += [a.option, value]
-    box = _box(given)
+        elif value != option.default and value:
+            words += [option.option, value]
+    box = _box(settings)
     return [*words, "--box", ",".join(box)] if box else words
 
 
-def _box(given: Mapping[str, str]) -> list[str]:
-    sides = [given.get(name, "") for name in BOX_SIDES]
+def _box(settings: Mapping[str, str]) -> list[str]:
+    sides = [settings.get(name, "") for name in BOX_SIDES]
     if not any(sides):
         return []
     if not all(sides):
-        raise StudioError("The box lacks a side: give all six numbers in m, or leave all of them empty.")
+        raise StudioError("The box is incomplete: give all six numbers in m, or leave all of them empty.")
     for low, high, axis in zip(sides[::2], sides[1::2], "xyz", strict=True):
         if not _number(low, f"Box, {axis}") < _number(high, f"Box, {axis}"):
             raise StudioError(f"The box is empty along {axis}: {low} is not below {high}.")
@@ -104,45 +122,54 @@ def _box(given: Mapping[str, str]) -> list[str]:
 
 def _number(text: str, label: str) -> float:
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
-        raise StudioError(f"{label}: '{text[:40]}' is no number.")
-    return found
+        value = math.nan
+    if not math.isfinite(value):
+        raise StudioError(f"{label}: '{text[:40]}' is not a number.")
+    return value
 
 
 # ------------------------------------------------------------ limits
 
 
 def limits_of(form: Mapping[str, str], joints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The table [limits] that a `form` says, for `joints` as `motion_facts` tells of them; None for what is the
-    robot's own."""
+    """Return the table [limits] of a form; None for limits that equal those of the robot's file.
+
+    Args:
+        form: Fields of the form.
+        joints: Joints from `motion_facts`.
+    """
     columns: dict[str, list[float | None]] = {}
     for key, name, _ in LIMIT_COLUMNS:
         columns[key] = [_cell(form.get(f"{key}_{k}", ""), f"{joint['name']}, {name}") for k, joint in enumerate(joints)]
     for low, high, joint in zip(columns["low"], columns["high"], joints, strict=True):
         if low is not None and high is not None and not low < high:
-            raise StudioError(f"{joint['name']} has no room to move: {low:g} is not below {high:g}.")
+            raise StudioError(f"{joint['name']}: the lower limit {low:g} is not below the upper limit {high:g}.")
     for key in ("dq", "ddq", "tau"):
         for value, joint in zip(columns[key], joints, strict=True):
             if value is not None and not value > 0.0:
-                raise StudioError(f"{joint['name']}: a limit of {value:g} leaves nothing; give a positive number.")
-    made: dict[str, Any] = {}
+                raise StudioError(f"{joint['name']}: a limit of {value:g} is not positive; give a positive number.")
+    limits: dict[str, Any] = {}
     own = {key: [_rounded(joint["own"][key]) for joint in joints] for key, _, _ in LIMIT_COLUMNS}
-    given = {key: _filled(columns[key], own[key]) for key in columns}
-    same = given["low"] == own["low"] and given["high"] == own["high"]
-    made["q"] = None if same else [list(pair) for pair in zip(given["low"], given["high"], strict=True)]
-    made["dq"] = None if given["dq"] == own["dq"] else given["dq"]
-    pairs = zip(given["dq"], given["ddq"], strict=True)
-    follows = all(math.isclose(_SPEED_UPS_PER_SECOND * dq, ddq, rel_tol=1e-5) for dq, ddq in pairs)
-    made["ddq"] = None if follows else given["ddq"]
-    made["tau"] = None if given["tau"] == own["tau"] else given["tau"]
-    return made
+    full = {key: _complete(columns[key], own[key]) for key in columns}
+    same = full["low"] == own["low"] and full["high"] == own["high"]
+    limits["q"] = None if same else [list(pair) for pair in zip(full["low"], full["high"], strict=True)]
+    limits["dq"] = None if full["dq"] == own["dq"] else full["dq"]
+    pairs = zip(full["dq"], full["ddq"], strict=True)
+    is_default = all(math.isclose(_ACCELERATION_PER_VELOCITY * dq, ddq, rel_tol=1e-5) for dq, ddq in pairs)
+    limits["ddq"] = None if is_default else full["ddq"]
+    limits["tau"] = None if full["tau"] == own["tau"] else full["tau"]
+    return limits
 
 
-def write_limits(place: StudioFolder, limits: Mapping[str, Any]) -> None:
-    """Write `limits` to the project file of a `place`; what is None goes."""
+def write_limits(folder: StudioFolder, limits: Mapping[str, Any]) -> None:
+    """Write limits to the project file.
+
+    Args:
+        folder: The studio's folder.
+        limits: From `limits_of`; None removes a key.
+    """
 
     def edit(document: Any) -> None:
         if "limits" not in document and any(x is not None for x in limits.values()):
@@ -155,11 +182,11 @@ def write_limits(place: StudioFolder, limits: Mapping[str, Any]) -> None:
         if "limits" in document and not document["limits"]:
             del document["limits"]
 
-    place.change(edit)
+    folder.edit_project(edit)
 
 
 def limit_text(value: float | None) -> str:
-    """The `value` of a limit as a field holds it; "" for none."""
+    """Format the `value` of a limit for a field; "" for none."""
     return "" if value is None else f"{value:.6g}"
 
 
@@ -171,9 +198,9 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _filled(column: Sequence[float | None], own: Sequence[float | None]) -> list[Any]:
-    """A column with the robot's own where nothing is said."""
-    filled = [b if a is None else a for a, b in zip(column, own, strict=True)]
-    if filled != list(own) and None in filled:
-        raise StudioError("The robot's file states no torque limit of some joints: give one for all joints, or none.")
-    return filled
+def _complete(column: Sequence[float | None], own: Sequence[float | None]) -> list[Any]:
+    """Complete a column with the limits of the robot's file."""
+    full = [b if a is None else a for a, b in zip(column, own, strict=True)]
+    if full != list(own) and None in full:
+        raise StudioError("Some joints have no torque limit in the robot's file: give limits for all joints, or none.")
+    return full

@@ -1,5 +1,7 @@
-"""Files of a robot that a browser sent, put where its description looks for them. All of it works in the process aside,
-in the studio's folder: what is dropped may be damaged, or made to do damage."""
+"""Stores uploaded files of a robot: unpacks archives and puts meshes where the robot's file looks for them.
+
+All functions run in the helper process, in the studio's folder, because uploaded files may be damaged or hostile.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +23,30 @@ if TYPE_CHECKING:
     from steelyard.report.scene import Scene
     from steelyard.robot.robot import Robot
 
-# Where they go.
+# Upload folder for robots.
 ROBOT_FOLDER = "robot"
 DESCRIPTIONS = (".urdf", ".xml", ".yaml", ".yml", ".toml")
 MESHES = (".stl", ".obj", ".dae", ".ply", ".glb", ".off")
-# Of an archive: files, and bytes when unpacked.
+# Limits of an archive: number of files, and unpacked size [bytes].
 _MOST_FILES, _MOST_BYTES = 3000, 1_000_000_000
 _PIECE = 1 << 20
 
 
 def take_files(files: Sequence[str], robot: str) -> str:
-    """The robot's description among `files` of `robot/`, after all of them were moved to a folder of their own; meshes
-    alone are put beside `robot`, the description that is there already. What describes no robot is not kept.
+    """Move uploaded files to a new folder and return the path of the robot description among them.
+
+    Meshes alone are copied to the places where the project's URDF looks for them. If no file describes a robot, all
+    uploaded files are removed.
 
     Args:
-        files: what was sent, relative to the studio's folder.
-        robot: the description of the project; "" if there is none, or no file.
+        files: Paths of the uploaded files, relative to the studio's folder.
+        robot: Robot file of the project; "" if none.
     """
     from steelyard.robot.load import load_robot
 
     sent = [Path(file) for file in files]
     if not sent:
-        raise RobotError("No file came; drop a URDF, an MJCF or a DH table.")
+        raise RobotError("No file was sent; drop a URDF, an MJCF or a DH table.")
     if robot.lower().endswith(".urdf") and all(path.suffix.lower() in MESHES for path in sent):
         _place_meshes(Path(robot), sent)
         _remove(sent)
@@ -54,11 +58,11 @@ def take_files(files: Sequence[str], robot: str) -> str:
                 _unpack(path, home)
             else:
                 shutil.copyfile(path, home / path.name)
-        found = list(descriptions(home))
-        if not found:
-            load_robot(_named_after(sent))  # says in its own words why it is none
+        candidates = list(descriptions(home))
+        if not candidates:
+            load_robot(_named_after(sent))  # raises the error of the reader
         first: SteelyardError | None = None
-        for path in found:
+        for path in candidates:
             try:
                 load_robot(path)
             except SteelyardError as error:
@@ -75,13 +79,13 @@ def take_files(files: Sequence[str], robot: str) -> str:
 
 
 def descriptions(folder: Path) -> Iterator[Path]:
-    """What may describe a robot in a `folder` and below it, URDF first, the shortest paths first."""
-    found = [path for path in sorted(folder.rglob("*"))[:_MOST_FILES] if path.suffix.lower() in DESCRIPTIONS]
-    yield from sorted(found, key=lambda path: (DESCRIPTIONS.index(path.suffix.lower()), len(path.parts)))
+    """Yield files below a `folder` that may describe a robot, by file type (URDF first) and path length."""
+    files = [path for path in sorted(folder.rglob("*"))[:_MOST_FILES] if path.suffix.lower() in DESCRIPTIONS]
+    yield from sorted(files, key=lambda path: (DESCRIPTIONS.index(path.suffix.lower()), len(path.parts)))
 
 
 def _named_after(sent: Sequence[Path]) -> Path:
-    """The file after which the folder is called."""
+    """Return the file that gives the new folder its name."""
     ranks = (*DESCRIPTIONS, ".zip")
     return min(sent, key=lambda p: ranks.index(p.suffix.lower()) if p.suffix.lower() in ranks else len(ranks))
 
@@ -104,13 +108,13 @@ def _remove(sent: Sequence[Path]) -> None:
 
 
 def _unpack(archive: Path, home: Path) -> None:
-    """Descriptions and meshes of an archive, below `home`: nothing else, nowhere else, and no more than is bearable."""
+    """Unpack descriptions and meshes of an archive below `home`, with limits on paths, number and size."""
     room = _MOST_BYTES
     try:
         with zipfile.ZipFile(archive) as file:
             members = [m for m in file.infolist() if m.filename.lower().endswith(DESCRIPTIONS + MESHES)]
             if len(members) > _MOST_FILES:
-                raise RobotError(f"{archive}: {len(members)} files are more than the {_MOST_FILES} that are read.")
+                raise RobotError(f"{archive}: has {len(members)} files; the limit is {_MOST_FILES}.")
             for member in members:
                 name = posixpath.normpath(member.filename.replace("\\", "/"))
                 parts = name.split("/")
@@ -123,15 +127,20 @@ def _unpack(archive: Path, home: Path) -> None:
                     while piece := source.read(_PIECE):
                         room -= len(piece)
                         if room < 0:
-                            raise RobotError(f"{archive}: it unpacks to more than {_MOST_BYTES / 1e9:g} GB.")
+                            raise RobotError(f"{archive}: unpacks to more than the limit of {_MOST_BYTES / 1e9:g} GB.")
                         out.write(piece)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
-        raise RobotError(f"{archive}: this archive cannot be read ({error}); pack it anew.") from None
+        raise RobotError(f"{archive}: this archive cannot be read ({error}); create it again.") from None
 
 
 def robot_scene(project: Project, robot: Robot, motions: Sequence[tuple[str, Array, Array]] = ()) -> Scene:
-    """The `robot` of a `project` to be drawn, with what moves it (`motions` as in `scene_of`): no mesh is read but from
-    the studio's folder, in which this works, and from the project's packages, whatever its description names."""
+    """Return the scene of a robot; meshes are read only from the studio's folder and the project's packages.
+
+    Args:
+        project: The project.
+        robot: Its robot.
+        motions: Motions, as in `scene_of`.
+    """
     from steelyard.robot.shapes import scene_of
 
     packages = [Path(project.path_of(name)) for name in listed_names(project.packages)]
@@ -139,7 +148,12 @@ def robot_scene(project: Project, robot: Robot, motions: Sequence[tuple[str, Arr
 
 
 def missing_meshes(urdf: Path, packages: Sequence[str] = ()) -> list[str]:
-    """What a `urdf` names and is not there, neither beside it nor in `packages`."""
+    """List the meshes that a URDF names but that do not exist.
+
+    Args:
+        urdf: Path of the URDF.
+        packages: Folders of packages.
+    """
     from steelyard.robot.meshes import mesh_path
     from steelyard.robot.shapes import named_meshes
 
@@ -147,21 +161,21 @@ def missing_meshes(urdf: Path, packages: Sequence[str] = ()) -> list[str]:
 
 
 def _place_meshes(urdf: Path, files: Sequence[Path]) -> None:
-    """Copies of `files` where a `urdf` looks for meshes of the same name."""
+    """Copy `files` to where the URDF looks for meshes of the same name."""
     if urdf.suffix.lower() != ".urdf":
         return
-    here = {_plain(path.name): path for path in files}
+    by_name = {_plain(path.name): path for path in files}
     for name in missing_meshes(urdf):
-        way = posixpath.normpath(name.replace("\\", "/").rpartition("://")[2])
-        found = here.get(_plain(posixpath.basename(way)))
-        if found is None or way.startswith(("/", "..")):
+        path = posixpath.normpath(name.replace("\\", "/").rpartition("://")[2])
+        mesh = by_name.get(_plain(posixpath.basename(path)))
+        if mesh is None or path.startswith(("/", "..")):
             continue
-        target = urdf.parent / way
+        target = urdf.parent / path
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
-            shutil.copyfile(found, target)
+            shutil.copyfile(mesh, target)
 
 
 def _plain(name: str) -> str:
-    """A name as it survives the way through a browser."""
+    """Return a file name as an upload changes it."""
     return re.sub(r"[^\w.+-]", "_", name).lower()

@@ -1,4 +1,4 @@
-"""What the stage *Robot* shows of a robot: the robot in space, sliders, tables. Made in the process aside."""
+"""HTML of a robot for the stage *Robot*: 3D view, sliders and tables; rendered in the helper process."""
 
 from __future__ import annotations
 
@@ -21,38 +21,37 @@ if TYPE_CHECKING:
     from steelyard.report.scene import Scene
     from steelyard.robot.robot import Joint, Robot
 
-# How far a slider goes where a joint has no limits: rad, and m.
-_FREE = {"revolute": math.pi, "prismatic": 1.0}
+# Range of the sliders of joints without limits [rad, m].
+_FREE_RANGE = {"revolute": math.pi, "prismatic": 1.0}
 
 
-def robot_seen(file: str) -> dict[str, str]:
-    """The robot of the project `file`, looked at: its `name`, a few `words`, and HTML to look at (`view`) and to read
-    (`tables`)."""
+def robot_view(file: str) -> dict[str, str]:
+    """Inspect the robot of the project `file`: `name`, `words`, `warning`, and HTML of its `view` and `tables`."""
     from steelyard.regression.inspection import inspect_robot
     from steelyard.robot.load import load_robot
 
     project = Project.load(file)
     robot = project.load_robot()
-    everyone = robot if not (project.joints or project.lock) else load_robot(project.path_of(project.robot))
-    seen = inspect_robot(robot, project.terms or None)
+    full = robot if not (project.joints or project.lock) else load_robot(project.path_of(project.robot))
+    inspection = inspect_robot(robot, project.terms or None)
     return {
         "name": robot.name,
-        "words": f"{_count(len(seen.joints), 'joint')}, {_count(len(seen.links), 'moving link')}",
-        "warning": "" if seen.base_parameters else "which parameters can be told apart is not clear",
-        "view": join(_view(project, robot), _which(everyone.joint_names, robot.joint_names)),
-        "tables": _tables(project, seen),
+        "words": f"{_count(len(inspection.joints), 'joint')}, {_count(len(inspection.links), 'moving link')}",
+        "warning": "" if inspection.base_parameters else "number of base parameters unclear",
+        "view": join(_view(project, robot), _joint_choice(full.joint_names, robot.joint_names)),
+        "tables": _tables(project, inspection),
     }
 
 
 def builtin_robots() -> list[tuple[str, int, str]]:
-    """Name, joints and a sentence of each built-in robot."""
+    """List the built-in robots: name, number of joints, description."""
     from steelyard.robot.library import catalogue
 
     return [(robot.name, robot.joints, robot.description) for robot in catalogue().robots]
 
 
 def same_command(project: Project) -> str:
-    """The command that tells the same of the robot of a `project`."""
+    """Return the command that prints the same about the robot of a `project`."""
     words = ["steelyard", "inspect", project.robot]
     if project.joints:
         words += ["--joints", ",".join(listed_names(project.joints))]
@@ -67,11 +66,11 @@ def same_command(project: Project) -> str:
     return shlex.join(words)
 
 
-def _count(how_many: int, noun: str) -> str:
-    return f"{how_many} {noun}{'' if how_many == 1 else 's'}"
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-# ------------------------------------------------------------ to look at
+# ------------------------------------------------------------ view
 
 
 def _view(project: Project, robot: Robot) -> Html:
@@ -80,20 +79,21 @@ def _view(project: Project, robot: Robot) -> Html:
     packages = [project.path_of(p) for p in listed_names(project.packages)]
     scene = _scene(project, robot)
     caption = (
-        "Drag it, or use the arrow keys, to turn it; + and − zoom. Blue: bodies of even density with the masses and "
-        "inertias of the description. Turn the arrow of gravity if the base is mounted otherwise, with Shift freely."
+        "Drag or use the arrow keys to rotate the view; + and − zoom. Blue: bodies of uniform density with the masses "
+        "and inertias of the robot's file. If the base is not level, turn the arrow of gravity; hold Shift to turn it "
+        "freely."
     )
     missing = missing_meshes(Path(robot.source), packages) if robot.source.lower().endswith(".urdf") else []
-    told = ""
+    notice = ""
     if missing:
         some = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        told = callout(
-            "note", f"Meshes that the file names and that are not here: {some}. Drop them above, or a .zip of the "
-            "whole folder, or say in which folders packages are; nothing but the picture needs them.",
+        notice = callout(
+            "note", f"Missing meshes: {some}. Drop them above, or a .zip of the whole folder, or give the folders of "
+            "the packages. Only the picture needs them.",
         )  # fmt: skip
         folders = ", ".join(listed_names(project.packages))
-        fields = entry("packages", "Folders that hold packages, below the studio's own", folders)
-        told += form("robot/packages", f'<div class="row">{fields}<button>Look there</button></div>')
+        fields = entry("packages", "Package folders, inside the studio's folder", folders)
+        notice += form("robot/packages", f'<div class="row">{fields}<button>Search there</button></div>')
     sliders = "".join(_slider(k, joint, float(scene.rest[k])) for k, joint in enumerate(robot.joints))
     x, y, z = (f"{value:g}" for value in robot.gravity)
     fields = join(*(entry(n, n, v, kind="number", step="any") for n, v in (("x", x), ("y", y), ("z", z))))
@@ -103,21 +103,21 @@ def _view(project: Project, robot: Robot) -> Html:
     )  # fmt: skip
     space = scene_html(scene, f"{robot.name} in space", caption)
     return Html(
-        f'<section class="robot-view" aria-label="The robot in space">{space}{told}'
+        f'<section class="robot-view" aria-label="3D view of the robot">{space}{notice}'
         f'<fieldset class="sliders"><legend>Posture</legend>{sliders}'
-        f'<button type="button" class="rest">Back to rest</button></fieldset>{gravity}</section>'
+        f'<button type="button" class="rest">Reset posture</button></fieldset>{gravity}</section>'
     )
 
 
 def _scene(project: Project, robot: Robot) -> Scene:
-    """At rest, which is zero or the nearest that limits allow, and from as far as it takes to see it move."""
+    """Return the scene in the posture nearest to zero, sized so that all postures are visible."""
     import numpy as np
 
     from steelyard.report.scene import Body
     from steelyard.robot.kinematics.poses import link_poses
     from steelyard.robot.shapes import inertia_ellipsoid
 
-    made = robot_scene(project, robot)
+    scene = robot_scene(project, robot)
     spans = np.array([_span(joint) for joint in robot.joints])
     rest = np.clip(np.zeros(robot.dof), spans[:, 0], spans[:, 1])
     postures = np.random.default_rng(0).uniform(spans[:, 0], spans[:, 1], (60, robot.dof))
@@ -127,19 +127,19 @@ def _scene(project: Project, robot: Robot) -> Scene:
         for k, link in enumerate(robot.links)
         if (solid := inertia_ellipsoid(link.inertia, link.frame_rotation, link.frame_translation)) is not None
     )
-    # How far it gets, with what of a body sticks out of its joint, but for bodies that are larger than the arm.
-    away = np.linalg.norm(origins, axis=-1).max(axis=0)
-    far = max(float(away.max()), made.reach)
+    # Reach of the joints plus the size of the bodies; a body larger than half the reach is cut to that.
+    distances = np.linalg.norm(origins, axis=-1).max(axis=0)
+    reach = max(float(distances.max()), scene.reach)
     sizes = {b.link: float(np.linalg.norm(b.nominal.centre) + b.nominal.axes.max()) for b in bodies if b.nominal}
-    far = max([far, *(float(away[link]) + min(size, 0.5 * far) for link, size in sizes.items())])
+    reach = max([reach, *(float(distances[link]) + min(size, 0.5 * reach) for link, size in sizes.items())])
     low, high = origins.reshape(-1, 3).min(axis=0), origins.reshape(-1, 3).max(axis=0)
     middle = np.array([0.0, 0.0, 0.5 * (min(low[2], 0.0) + max(high[2], 0.0))])
-    return replace(made, rest=rest, reach=0.85 * far, middle=middle, bodies=bodies)
+    return replace(scene, rest=rest, reach=0.85 * reach, middle=middle, bodies=bodies)
 
 
 def _span(joint: Joint) -> tuple[float, float]:
-    """From where to where its slider goes."""
-    free = _FREE[joint.kind]
+    """Return the range of a joint's slider."""
+    free = _FREE_RANGE[joint.kind]
     low = joint.lower if math.isfinite(joint.lower) else min(-free, joint.upper - 2.0 * free)
     high = joint.upper if math.isfinite(joint.upper) else max(free, joint.lower + 2.0 * free)
     return (low, high) if math.isfinite(low) and math.isfinite(high) else (-free, free)
@@ -147,8 +147,8 @@ def _span(joint: Joint) -> tuple[float, float]:
 
 def _slider(k: int, joint: Joint, at: float) -> Html:
     low, high = _span(joint)
-    known = math.isfinite(joint.lower) and math.isfinite(joint.upper)
-    limits = f"{number(low)} … {number(high)} {joint.unit}" if known else "no limit"
+    is_limited = math.isfinite(joint.lower) and math.isfinite(joint.upper)
+    limits = f"{number(low)} … {number(high)} {joint.unit}" if is_limited else "no limit"
     return Html(
         f'<label><span class="named">{text(joint.name)}</span><input type="range" data-coordinate="{k}" '
         f'data-unit="{joint.unit}" min="{low:.6g}" max="{high:.6g}" step="any" value="{at:.6g}"><output></output>'
@@ -156,92 +156,99 @@ def _slider(k: int, joint: Joint, at: float) -> Html:
     )
 
 
-def _which(everyone: Sequence[str], moving: Sequence[str]) -> Html:
-    """Which joints move: the others are held at zero."""
+def _joint_choice(joints: Sequence[str], moving: Sequence[str]) -> Html:
+    """Render boxes that select the moving joints; the others are locked at zero."""
     ticks = "".join(
         f'<label class="tick"><input type="checkbox" name="joint" value="{attribute(name)}"'
         f"{' checked' if name in moving else ''}> {text(name)}</label>"
-        for name in everyone
+        for name in joints
     )
-    count = f'<input type="hidden" name="of" value="{len(everyone)}">'
-    inside = f"{count}{ticks}<div><button>Only these move</button></div>"
-    return Html(f'<details id="which"><summary>Which joints move</summary>{form("robot/joints", inside)}</details>')
+    count = f'<input type="hidden" name="of" value="{len(joints)}">'
+    inside = f"{count}{ticks}<div><button>Use only these joints</button></div>"
+    return Html(f'<details id="which"><summary>Moving joints</summary>{form("robot/joints", inside)}</details>')
 
 
-# ------------------------------------------------------------ to read
+# ------------------------------------------------------------ tables
 
 
-def _tables(project: Project, seen: Inspection) -> Html:
-    notes = [callout("warning", note) for note in seen.notes]
-    if seen.base_parameters is None and project.snap is None:
-        notes.append(button("robot/snap", "Make nearly right angles exact", "main"))
-    return join(*notes, _base(seen), _joints(seen), _drives(seen), _links(seen), command_line(same_command(project)))
+def _tables(project: Project, inspection: Inspection) -> Html:
+    notes = [callout("warning", note) for note in inspection.notes]
+    if inspection.base_parameters is None and project.snap is None:
+        notes.append(button("robot/snap", "Round nearly right angles to exact ones", "main"))
+    tables = (_base(inspection), _joints(inspection), _drives(inspection), _links(inspection))
+    return join(*notes, *tables, command_line(same_command(project)))
 
 
-def _chooser(words: str, links: Sequence[str]) -> Html:
-    """A button that shows bodies in space."""
-    named = attribute(json.dumps(list(links), ensure_ascii=False))
+def _highlight_button(words: str, links: Sequence[str]) -> Html:
+    """Render a button that highlights bodies in the 3D view."""
+    names = attribute(json.dumps(list(links), ensure_ascii=False))
     return Html(
-        f'<button type="button" class="bodies" aria-pressed="false" data-bodies="{named}">{text(words)}</button>'
+        f'<button type="button" class="bodies" aria-pressed="false" data-bodies="{names}">{text(words)}</button>'
     )
 
 
-def _base(seen: Inspection) -> Html:
-    base = seen.base_parameters
+def _base(inspection: Inspection) -> Html:
+    base = inspection.base_parameters
     if base is None:
-        return Html("<h2>Base parameters</h2><p>Their number cannot be decided; the note above says why.</p>")
+        return Html("<h2>Base parameters</h2><p>Their number is not clear; the warning above gives the reason.</p>")
     rows = [
-        [k, _chooser(p.formula, p.links), p.unit, p.nominal, ", ".join(p.links)]
+        [k, _highlight_button(p.formula, p.links), p.unit, p.nominal, ", ".join(p.links)]
         for k, p in enumerate(base.parameters, start=1)
     ]
-    told = (
-        "What the motion of this robot can show: of its masses, first moments and inertias these combinations, and no "
-        "others. Choose one to see the bodies that take part in it."
+    about = (
+        "The combinations of masses, first moments and inertias that are identifiable with this robot. Select one to "
+        "highlight its bodies."
     )
-    with_terms = f" with {', '.join(seen.terms)}" if seen.terms else ""
+    with_terms = f" with {', '.join(inspection.terms)}" if inspection.terms else ""
     table = table_html(
         ["#", "formula", "unit", "nominal", "bodies"], rows, f"{base.count} base parameters{with_terms}",
-        "The description does not give all of its parts.", tall=True,
+        "The robot's file does not give all of its parts.", tall=True,
     )  # fmt: skip
-    return Html(f"<h2>Base parameters</h2><p>{told}</p>{table}")
+    return Html(f"<h2>Base parameters</h2><p>{about}</p>{table}")
 
 
-def _joints(seen: Inspection) -> Html:
-    moved = {joint.name: [link.name for link in seen.links if link.joint == joint.name] for joint in seen.joints}
+def _joints(inspection: Inspection) -> Html:
+    links = {j.name: [link.name for link in inspection.links if link.joint == j.name] for j in inspection.joints}
     rows: list[list[Any]] = [
-        [_chooser(j.name, moved[j.name]), j.kind, j.unit, j.lower, j.upper, j.velocity, j.effort, j.torque_used]
-        for j in seen.joints
-    ]
+        [
+            _highlight_button(j.name, links[j.name]), j.kind, j.unit, j.lower, j.upper, j.velocity, j.effort,
+            j.torque_used,
+        ]
+        for j in inspection.joints
+    ]  # fmt: skip
     columns: list[TableColumn | str] = [
         "joint", "type", "unit", "lower", "upper", "velocity", TableColumn("effort", "N m, N"), "torque used",
     ]  # fmt: skip
-    return Html("<h2>Joints</h2>" + table_html(columns, rows, "Joints and limits", "The description gives no limit."))
+    return Html("<h2>Joints</h2>" + table_html(columns, rows, "Joints and limits", "The robot's file has no limit."))
 
 
-def _drives(seen: Inspection) -> Html:
-    if not seen.transmission:
+def _drives(inspection: Inspection) -> Html:
+    if not inspection.transmission:
         return Html("")
-    names = [joint.name for joint in seen.joints]
-    rows = [[t.motor, t.moves(names), t.ratio if t.ratio is not None else "by posture"] for t in seen.transmission]
+    names = [joint.name for joint in inspection.joints]
+    rows = [
+        [t.motor, t.moves(names), t.ratio if t.ratio is not None else "depends on posture"]
+        for t in inspection.transmission
+    ]
     return table_html(["motor", "moves", "ratio"], rows, "Drives")
 
 
-def _links(seen: Inspection) -> Html:
+def _links(inspection: Inspection) -> Html:
     rows: list[list[Any]] = [
         [
-            _chooser(link.name, [link.name]),
+            _highlight_button(link.name, [link.name]),
             link.parent or "base",
             link.mass,
             None if link.center_of_mass is None else ", ".join(f"{x:.3g}" for x in link.center_of_mass),
             {True: "yes", False: "no", None: "unknown"}[link.physically_possible],
         ]
-        for link in seen.links
+        for link in inspection.links
     ]
     columns: list[TableColumn | str] = [
         "link",
-        "on",
+        "parent",
         TableColumn("mass", "kg"),
         TableColumn("centre of mass", "m"),
-        "possible body",
+        "physically possible",
     ]
-    return Html("<h2>Links</h2>" + table_html(columns, rows, "Links", "The description does not say."))
+    return Html("<h2>Links</h2>" + table_html(columns, rows, "Links", "Not in the robot's file."))

@@ -1,4 +1,4 @@
-"""`serve`: the studio on this machine, until it is ended."""
+"""`serve`: runs the studio's web server on this machine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from steelyard.ground.extras import import_extra
 from steelyard.ground.files import write_whole
 from steelyard.ground.places import hold
-from steelyard.studio.aside import AsideProcess
+from steelyard.studio.helper_process import HelperProcess
 from steelyard.studio.jobs import JobLimits, Jobs
-from steelyard.studio.place import DOORWAY, StudioError, StudioFolder
+from steelyard.studio.studio_folder import START_PAGE, StudioError, StudioFolder
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-# The page that a browser is started with: it leads on to the address, which no process has in its arguments.
-_DOORWAY = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Steelyard</title>
+# First page of the browser: redirects to the address with the token, which therefore is in no process's arguments.
+_START_HTML = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Steelyard</title>
 <meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={address}"></head>
 <body><p><a href="{address}">Open the studio</a></p></body></html>
 """
@@ -29,15 +29,15 @@ _DOORWAY = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """How a studio is served.
+    """Settings of the server.
 
     Args:
-        host: the address to listen at; others than this machine's own let others in who have the token.
-        port: 0: a free one.
-        show: open a browser.
-        limits: of the jobs.
-        upload_gb: the largest file that may be sent.
-        names: more names, with port, under which it may be asked for.
+        host: Address to listen at. Other addresses than loopback admit anyone on the network with the token.
+        port: Port; 0 for a free one.
+        show: Whether to open a browser.
+        limits: Limits of the jobs.
+        upload_gb: Largest upload [GB].
+        names: Further allowed values of the Host header, with port.
     """
 
     host: str = "127.0.0.1"
@@ -49,37 +49,40 @@ class ServeOptions:
 
 
 def serve(folder: str, options: ServeOptions, say: Callable[[str], Any] = print) -> None:
-    """Serve the studio of a `folder`, with `options`, until it is ended; `say` is told the address."""
+    """Serve the studio of a folder until the process ends.
+
+    Args:
+        folder: The working folder; created if it does not exist.
+        options: Settings of the server.
+        say: Receives the address of the studio.
+    """
     uvicorn = import_extra("uvicorn", "studio", "The studio", StudioError)
     import_extra("starlette", "studio", "The studio", StudioError)
     import_extra("tomlkit", "studio", "The studio", StudioError)
     path = Path(folder)
     if path.exists() and not path.is_dir():
-        raise StudioError(f"{folder} is a file; a studio works in a folder.")
+        raise StudioError(f"{folder} is a file; give a folder.")
     path.mkdir(parents=True, exist_ok=True)
-    place = StudioFolder(path)
-    with place.own("lock").open("ab") as lock:
-        _alone(lock, place)
-        place.sweep_uploads()
-        shutil.rmtree(place.own("new"), ignore_errors=True)  # jobs that a killed server did not finish writing
-        sock = listening(options)
+    studio = StudioFolder(path)
+    with studio.state_path("lock").open("ab") as lock:
+        if not hold(lock):
+            raise StudioError(f"Another studio is already open in {studio.root}; use that one, or end it first.")
+        studio.sweep_uploads()
+        shutil.rmtree(studio.state_path("new"), ignore_errors=True)  # unfinished job folders of a killed server
+        sock = open_socket(options)
         port = sock.getsockname()[1]
-        app, address = make_app(place, options, port)
+        app, address = make_app(studio, options, port)
         say(address)
         if options.show:
-            # Arguments of a process are visible to all users of the machine: the token stands in a file instead.
-            doorway = place.own(DOORWAY)
-            write_whole(doorway, _DOORWAY.format(address=html.escape(address)), private=True)
-            webbrowser.open(doorway.as_uri())
+            # All users of a machine can see process arguments, so the token goes into a private file.
+            start_page = studio.state_path(START_PAGE)
+            write_whole(start_page, _START_HTML.format(address=html.escape(address)), private=True)
+            webbrowser.open(start_page.as_uri())
         uvicorn.Server(server_config(app)).run(sockets=[sock])
 
 
 def server_config(app: Any) -> Any:
-    """The settings of uvicorn for the studio.
-
-    Args:
-        app: the guarded application (ASGI).
-    """
+    """Return the uvicorn settings for the guarded application `app` (ASGI)."""
     import uvicorn
 
     from steelyard.studio.connections import TimedProtocol
@@ -91,48 +94,44 @@ def server_config(app: Any) -> Any:
 
 
 def make_app(
-    place: StudioFolder, options: ServeOptions, port: int, aside: AsideProcess | None = None
+    folder: StudioFolder, options: ServeOptions, port: int, helper: HelperProcess | None = None
 ) -> tuple[Any, str]:
-    """Make the guarded application of a folder; returns it with the address that opens it.
+    """Create the guarded application of a folder, and the address with the token that opens it.
 
     Args:
-        place: the folder.
-        options: how it is served.
-        port: where it listens.
-        aside: runs small computations; default: a process of its own.
+        folder: The studio's folder.
+        options: Settings of the server.
+        port: Port of the server.
+        helper: Runs small computations; default: a new helper process.
     """
     from steelyard.studio.app import Studio
     from steelyard.studio.guard import Guard, Keys
-    from steelyard.studio.stage import Desk
+    from steelyard.studio.stage import StageContext
 
     keys = Keys(port)
     studio = Studio(
-        Desk(place, Jobs(place, options.limits), aside or AsideProcess(place)), int(options.upload_gb * 1e9)
+        StageContext(folder, Jobs(folder, options.limits), helper or HelperProcess(folder)),
+        int(options.upload_gb * 1e9),
     )
-    shown = f"[{options.host}]" if ":" in options.host else options.host
-    names = [f"{name}:{port}" for name in (*_LOOPBACK, shown)] + list(options.names)
-    shown = "127.0.0.1" if shown in ("0.0.0.0", "[::]") else shown
-    return Guard(studio.app(), keys, names), f"http://{shown}:{port}/?token={keys.token}"
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    names = [f"{name}:{port}" for name in (*_LOOPBACK, host)] + list(options.names)
+    host = "127.0.0.1" if host in ("0.0.0.0", "[::]") else host
+    return Guard(studio.app(), keys, names), f"http://{host}:{port}/?token={keys.token}"
 
 
-def _alone(lock: IO[bytes], place: StudioFolder) -> None:
-    if not hold(lock):
-        raise StudioError(f"A studio is open in {place.root} already; use that one, or end it first.")
-
-
-def listening(options: ServeOptions) -> socket.socket:
-    """A socket at the address that `options` name."""
+def open_socket(options: ServeOptions) -> socket.socket:
+    """Return a listening socket at the host and port of the `options`."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     if sys.platform != "win32":
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((options.host, options.port))
-        sock.listen()  # a browser that is quicker than the server waits
+        sock.listen()  # from now on a browser waits until the server is ready
     except OSError as error:
         sock.close()
         raise StudioError(
-            f"Port {options.port} of {options.host} cannot be used ({error.strerror}); give another one with --port, "
-            "or 0 for any that is free."
+            f"Port {options.port} of {options.host} cannot be used ({error.strerror}); choose another one with --port, "
+            "or --port 0 for any free port."
         ) from None
     return sock

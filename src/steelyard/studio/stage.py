@@ -1,4 +1,4 @@
-"""`Stage`: one of the six on the rail. Each stands in a file of `stages/` and enters itself in `STUDIO_STAGES`."""
+"""`Stage`: base class of the six stages and the library. Each file of `stages/` registers one in `STUDIO_STAGES`."""
 
 from __future__ import annotations
 
@@ -9,43 +9,54 @@ from typing import Any, ClassVar, Literal
 
 from steelyard.ground.registry import Registry
 from steelyard.report.elements import Html
-from steelyard.studio.aside import AsideProcess
+from steelyard.studio.helper_process import HelperProcess
 from steelyard.studio.jobs import Jobs
-from steelyard.studio.place import StudioError, StudioFolder
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-# The order on the rail; the library of runs stands apart.
+# Order of the stages on the rail (the navigation list); the library of runs is not on it.
 RAIL = ("robot", "data", "check", "motion", "identify", "use")
-StandingKind = Literal["empty", "done", "working", "warning", "bad"]
+StatusKind = Literal["empty", "done", "working", "warning", "bad"]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a stage stands: a kind, which the rail shows as a sign, and a few words."""
+class StageStatus:
+    """Status of a stage on the rail.
 
-    kind: StandingKind
+    Attributes:
+        kind: Shown as a sign.
+        words: A short text.
+    """
+
+    kind: StatusKind
     words: str
 
 
 @dataclass(frozen=True)
-class Desk:
-    """What stages work with: the folder, the jobs, and the process for small computations."""
+class StageContext:
+    """Everything that stages work with.
 
-    place: StudioFolder
+    Attributes:
+        folder: The studio's folder.
+        jobs: Its jobs.
+        helper: Process for small computations.
+    """
+
+    folder: StudioFolder
     jobs: Jobs
-    aside: AsideProcess
+    helper: HelperProcess
 
 
-class _LacksError(StudioError, KeyError):
-    """A field that was not sent: whoever asks by `get` or `in` asks on."""
+class _MissingFieldError(StudioError, KeyError):
+    """A form field is missing; also a KeyError, so that `get` and `in` of Mapping work."""
 
     __str__ = Exception.__str__
 
 
-class Sent(Mapping[str, str]):
-    """What a browser sent: the last value of each name; `all` gives every one of them.
+class FormData(Mapping[str, str]):
+    """Fields of a form or query: indexing gives the last value of a name, `all` gives every value.
 
     Args:
-        pairs: names and values, in order.
+        pairs: Names and values, in order.
     """
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
@@ -54,14 +65,19 @@ class Sent(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         if name not in self._last:
-            raise _LacksError(f"The form lacks '{name}'; reload the page.")
+            raise _MissingFieldError(f"The form lacks the field '{name}'; reload the page.")
         return self._last[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._last
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The last value of a `name`, or the `default`."""
+        """Return the last value of a field.
+
+        Args:
+            name: Name of the field.
+            default: Value if it is missing.
+        """
         return self._last.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
@@ -71,36 +87,41 @@ class Sent(Mapping[str, str]):
         return len(self._last)
 
     def all(self, name: str) -> list[str]:
-        """Every value of a `name`."""
+        """Return every value of the field `name`."""
         return [value for key, value in self._pairs if key == name]
 
 
-# Gives HTML in place of the element that the form names; None: the stage's body anew.
-Action = Callable[[Desk, Sent], Awaitable[Html | None]]
+# Returns HTML for the target element of the form, or None to render the stage's body again.
+Action = Callable[[StageContext, FormData], Awaitable[Html | None]]
 
 
 class Stage(ABC):
-    """A stage.
+    """Base class of a stage.
 
-    A stage gives its `standing` and its `body` from what is on the disk, never from memory: the page may be reloaded,
-    and the server restarted, at any moment. `actions` are what forms and buttons call, `POST /do/STAGE/ACTION`.
+    `status` and `body` are computed from the disk, never from memory, because the page may be reloaded and the server
+    restarted at any moment. Forms and buttons call `actions` by `POST /do/STAGE/ACTION`.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    # Scripts of `assets/` that its body needs, beside those of every page.
+    # Scripts in `assets/` that its body needs, besides those of every page.
     scripts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    async def standing(self, desk: Desk) -> Standing:
-        """Where it stands; quick, since every page asks."""
+    async def status(self, context: StageContext) -> StageStatus:
+        """Return the status; must be fast, because every page shows it."""
 
     @abstractmethod
-    async def body(self, desk: Desk, query: Sent) -> Html:
-        """What it shows; `query` is that of the address."""
+    async def body(self, context: StageContext, query: FormData) -> Html:
+        """Render the stage.
+
+        Args:
+            context: Folder, jobs and helper process.
+            query: Query of the address.
+        """
 
     def actions(self) -> Mapping[str, Action]:
-        """What can be done, by name."""
+        """Return the actions by name."""
         return {}
 
 

@@ -1,5 +1,7 @@
-"""What a run says of itself, by its command: a sentence with a grade, and a small picture. From `result.json` alone,
-which anybody may have written: whatever is not as our commands write it is said to be so."""
+"""Summaries of runs from their `result.json`: a verdict and a small picture, by command.
+
+The file may come from anyone, so every value is checked; a result in another format is reported as such.
+"""
 
 from __future__ import annotations
 
@@ -21,33 +23,38 @@ _KINDS: dict[str, Any] = {
 
 
 class RunSummary(NamedTuple):
-    """A run at a glance: sentence and grade, and a picture."""
+    """Summary of a run: a verdict with reasons, and a picture."""
 
     glance: Glance
     picture: Html
 
 
 def summary_of(kind: str, result: Mapping[str, Any]) -> RunSummary:
-    """The summary of a run of the command `kind` with this `result`."""
-    for told in (_TOLD.get(kind.partition(" ")[0]), _plain):
-        if told is None:
+    """Summarise a run.
+
+    Args:
+        kind: Name of its command.
+        result: Its result.json.
+    """
+    for summarise in (_SUMMARIES.get(kind.partition(" ")[0]), _plain):
+        if summarise is None:
             continue
         try:
-            return told(result)
+            return summarise(result)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             continue
     return RunSummary(
-        Glance("warning", "Its result.json is not as this version writes it."), sign_thumbnail("No picture", "?")
+        Glance("warning", "The result.json of this run is from another version."), sign_thumbnail("No picture", "?")
     )
 
 
 def guessed_kind(result: Mapping[str, Any]) -> str:
-    """The command that would have written a `result` that does not say it, as where Python did; "" if unknown."""
+    """Guess the command from the keys of a `result` that was written from Python; "" if unknown."""
     keys = set(result)
-    return next((kind for kind, needed in _NEEDED.items() if needed <= keys), "")
+    return next((kind for kind, required in _REQUIRED_KEYS.items() if required <= keys), "")
 
 
-_NEEDED = {
+_REQUIRED_KEYS = {
     "identify": {"base_parameters", "verdict", "estimation", "validation"},
     "excite": {"criterion", "plans"},
     "rehearse": {"trials", "passed"},
@@ -67,7 +74,7 @@ def _identify(result: Mapping[str, Any]) -> RunSummary:
     scores = result["validation"] or result["identification"]
     errors, old = _errors(scores[0]), _errors(result["nominal"][0]) if result.get("nominal") else []
     words = f"Torque error by joint, % of σ: {_listed(errors)}"
-    words += f"; of the description: {_listed(old)}" if old else ""
+    words += f"; of the nominal model: {_listed(old)}" if old else ""
     glance = _glance(verdict["grade"], f"{_name(result)}. {_text(verdict['sentence'])}", verdict["reasons"])
     return RunSummary(glance, bars_thumbnail(words, errors, old))
 
@@ -98,7 +105,7 @@ def _rehearse(result: Mapping[str, Any]) -> RunSummary:
     errors = [_number(trial["error_over_allowed"]) for trial in result["trials"]]
     glance = _glance("good" if result["passed"] is True else "bad", _text(result["verdict"]),
                      [reason["text"] for reason in result["reasons"]])  # fmt: skip
-    words = f"Error over what is allowed, robot by robot: {_listed(errors)}"
+    words = f"Error over the allowed error, by robot: {_listed(errors)}"
     return RunSummary(glance, bars_thumbnail(words, errors, mark=1.0))
 
 
@@ -116,16 +123,16 @@ def _friction(result: Mapping[str, Any]) -> RunSummary:
 
 def _payload(result: Mapping[str, Any]) -> RunSummary:
     loads = result.get("loads") or {"": result}
-    told = []
+    texts = []
     for name, load in loads.items():
         mass = with_error(_number(load["mass"]["value"]), _number(load["mass"]["standard_error"]))
-        told.append(f"{name} {mass} kg in frame '{_text(load['frame'])}'".strip())
+        texts.append(f"{name} {mass} kg in frame '{_text(load['frame'])}'".strip())
     notes = [note for load in loads.values() for note in load["notes"]]
     sound = not notes and all(load["physically_consistent"] is True for load in loads.values())
     first = next(iter(loads.values()))
     sign = f"{number(_number(first['mass']['value']), 4)} kg"
-    glance = _glance("good" if sound else "usable", "; ".join(told), notes)
-    return RunSummary(glance, sign_thumbnail(f"Load: {told[0]}", sign))
+    glance = _glance("good" if sound else "usable", "; ".join(texts), notes)
+    return RunSummary(glance, sign_thumbnail(f"Payload: {texts[0]}", sign))
 
 
 def _validate(result: Mapping[str, Any]) -> RunSummary:
@@ -133,18 +140,18 @@ def _validate(result: Mapping[str, Any]) -> RunSummary:
     lost = [f"{trial['name']}: {way['way']}" for trial in trials for way in trial["ways"] if way["reason"]]
     score = next((trial["score"] for trial in trials if trial.get("score")), None)
     errors = _errors(score) if score else []
-    came = "every way comes through" if not lost else f"{len(lost)} ways do not come through"
-    off = f"; torque off by {_span(errors)} % of σ" if errors else ""
+    outcome = f"{len(lost)} comparisons failed" if lost else "all comparisons succeeded"
+    error = f"; torque error {_span(errors)} % of σ" if errors else ""
     grade = "bad" if lost else "usable" if result["warnings"] else "good"
-    glance = _glance(grade, f"{_name(result)} against {_text(result['against'])}: {came}{off}",
+    glance = _glance(grade, f"{_name(result)} against {_text(result['against'])}: {outcome}{error}",
                      [*lost, *result["warnings"]])  # fmt: skip
     return RunSummary(glance, bars_thumbnail(f"Torque error by joint, % of σ: {_listed(errors)}", errors))
 
 
 def _predict(result: Mapping[str, Any]) -> RunSummary:
     errors = [_number(x) for log in result["logs"] for x in log["error_percent"] or ()]
-    off = f", off by {_span(errors)} % of σ" if errors else ""
-    sentence = f"Torques of {_name(result)} along {len(result['logs'])} logs by {_text(result['by'])}{off}"
+    error = f", error {_span(errors)} % of σ" if errors else ""
+    sentence = f"Torques of {_name(result)} along {len(result['logs'])} logs by {_text(result['by'])}{error}"
     glance = Glance("note", sentence.replace(" 1 logs ", " 1 log "))
     return RunSummary(glance, bars_thumbnail(f"Torque error, % of σ: {_listed(errors)}", errors))
 
@@ -159,37 +166,37 @@ def _compare(result: Mapping[str, Any]) -> RunSummary:
     best = _text(result["best"] or "")
     glance = _glance("good" if best else "bad", f"{_name(result)}: {best or 'none'} predicts best", ())
     words = ", ".join(f"{one[key[:-1]]} {percent(e, 3)}" for one, e in zip(result[key], errors, strict=True))
-    return RunSummary(glance, bars_thumbnail(f"Error on held-out data: {words}", errors))
+    return RunSummary(glance, bars_thumbnail(f"Error on hold-out data: {words}", errors))
 
 
 def _export(result: Mapping[str, Any]) -> RunSummary:
     files = [_text(name) for name in result["files"]]
     possible = result["possible"] is True
     sentence = f"{_name(result)} as {', '.join(files)}"
-    points = () if possible else ("The model is not physically possible; simulators may refuse it.",)
+    points = () if possible else ("The model is not physically possible; simulators may reject it.",)
     picture = sign_thumbnail(sentence, f"{len(files)} files")
     return RunSummary(_glance("good" if possible else "usable", sentence, points), picture)
 
 
 def _plain(result: Mapping[str, Any]) -> RunSummary:
-    """Of any command: its verdict, or whose robot it is about."""
+    """Summarise any command: its verdict, or the name of its robot."""
     verdict = result.get("verdict")
     if isinstance(verdict, Mapping):
         glance = _glance(str(verdict.get("grade", "")), _text(verdict["sentence"]), verdict.get("reasons", ()))
     else:
-        said = verdict if isinstance(verdict, str) else result.get("driven", "")
-        glance = _glance("", ". ".join(x for x in (_name(result), _text(said)) if x), ())
-    return RunSummary(glance, sign_thumbnail("No picture of its numbers", "···"))
+        words = verdict if isinstance(verdict, str) else result.get("driven", "")
+        glance = _glance("", ". ".join(x for x in (_name(result), _text(words)) if x), ())
+    return RunSummary(glance, sign_thumbnail("No picture", "···"))
 
 
-_TOLD: dict[str, Callable[[Mapping[str, Any]], RunSummary]] = {
+_SUMMARIES: dict[str, Callable[[Mapping[str, Any]], RunSummary]] = {
     "identify": _identify, "demo": _identify, "check": _check, "excite": _excite, "rehearse": _rehearse,
     "friction": _friction, "payload": _payload, "validate": _validate, "predict": _predict, "compare": _compare,
     "export": _export,
 }  # fmt: skip
 
 
-# ------------------------------------------------------------ what may stand there
+# ------------------------------------------------------------ checked values
 
 
 def _text(value: Any) -> str:
@@ -214,16 +221,16 @@ def _errors(score: Mapping[str, Any]) -> list[float]:
 
 
 def moving_error(joint: Mapping[str, Any]) -> Any:
-    """The error of a `joint` of a score while it moves, % of the torque's standard deviation, as the verdict has it.
+    """Return the torque error of a `joint` of a score while it moves [% of the torque's standard deviation].
 
-    Where the joint never moves, or in runs of old, it is the error of all samples.
+    The verdict uses the same error. If the joint never moves, or in older runs, it is the error of all samples.
     """
     return joint.get("moving", {}).get("nrmse_percent", joint["nrmse_percent"])
 
 
 def _glance(grade: Any, sentence: str, points: Sequence[Any]) -> Glance:
-    kept = tuple(_text(point) for point in points[:_MOST_POINTS])
-    return Glance(_KINDS.get(grade, "note") if isinstance(grade, str) else "note", sentence[:_LONGEST], kept)
+    texts = tuple(_text(point) for point in points[:_MOST_POINTS])
+    return Glance(_KINDS.get(grade, "note") if isinstance(grade, str) else "note", sentence[:_LONGEST], texts)
 
 
 def _listed(values: Sequence[float]) -> str:

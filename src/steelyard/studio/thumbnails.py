@@ -1,4 +1,4 @@
-"""Small pictures of runs, made from their numbers: plain shapes, with words for those who do not see them."""
+"""Small SVG pictures of runs, with text alternatives for screen readers."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from collections.abc import Sequence
 from steelyard.report.elements import Html, text
 from steelyard.studio.page import attribute
 
-# Pixels, and what is kept free at the edges.
+# Width, height and margin [px].
 _WIDE, _HIGH, _EDGE = 150, 64, 5
 _MOST = 60
 Points = Sequence[tuple[float, float]]
 
 
 def bars_thumbnail(words: str, values: Sequence[float], before: Sequence[float] = (), mark: float = 0.0) -> Html:
-    """Bars of `values`, all positive; `before` stand behind them, and a line at the height of `mark` (0: none). `words`
-    say the same."""
-    shown = [(value, before[k] if k < len(before) else 0.0) for k, value in enumerate(values[:_MOST])]
-    # What was before may be a hundred times as high: it is cut off rather than the bars made invisible.
-    top = max([value for value, _ in shown] + [mark, min(max(before, default=0.0), 3.0 * max(values, default=0.0))])
-    if not shown or top <= 0.0:
+    """Draw bars.
+
+    Args:
+        words: Text alternative.
+        values: Positive heights.
+        before: Earlier values, drawn behind the bars.
+        mark: Height of a horizontal line; 0 for none.
+    """
+    visible = [(value, before[k] if k < len(before) else 0.0) for k, value in enumerate(values[:_MOST])]
+    # Earlier values may be 100 times larger; cut them off so that the bars stay visible.
+    top = max([value for value, _ in visible] + [mark, min(max(before, default=0.0), 3.0 * max(values, default=0.0))])
+    if not visible or top <= 0.0:
         return sign_thumbnail(words, "–")
-    step = (_WIDE - 2 * _EDGE) / len(shown)
+    step = (_WIDE - 2 * _EDGE) / len(visible)
     room, parts = _HIGH - 2 * _EDGE, []
-    for k, (value, old) in enumerate(shown):
+    for k, (value, old) in enumerate(visible):
         x = _EDGE + k * step
         if old > 0.0:
             parts.append(_bar("old", x + 0.1 * step, 0.8 * step, room * min(old / top, 1.0)))
@@ -36,20 +42,31 @@ def bars_thumbnail(words: str, values: Sequence[float], before: Sequence[float] 
 
 
 def curve_thumbnail(words: str, points: Points, dots: bool = False) -> Html:
-    """A line through `points` (x, y), or `dots` at them; `words` say the same."""
-    shown = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)][:2000]
-    if len(shown) < 2:
+    """Draw a curve.
+
+    Args:
+        words: Text alternative.
+        points: Its points (x, y).
+        dots: Whether to draw dots instead of a line.
+    """
+    visible = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)][:2000]
+    if len(visible) < 2:
         return sign_thumbnail(words, "–")
-    across, up = _scale([x for x, _ in shown], _WIDE), _scale([y for _, y in shown], _HIGH)
-    places = [(x, _HIGH - y) for x, y in zip(across, up, strict=True)]
+    across, up = _scale([x for x, _ in visible], _WIDE), _scale([y for _, y in visible], _HIGH)
+    pixels = [(x, _HIGH - y) for x, y in zip(across, up, strict=True)]
     if dots:
-        return _picture(words, "".join(f'<circle class="found" cx="{x:.1f}" cy="{y:.1f}" r="2.4"/>' for x, y in places))
-    way = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    return _picture(words, f'<path class="line" d="M{way}"/>')
+        return _picture(words, "".join(f'<circle class="found" cx="{x:.1f}" cy="{y:.1f}" r="2.4"/>' for x, y in pixels))
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in pixels)
+    return _picture(words, f'<path class="line" d="M{path}"/>')
 
 
 def sign_thumbnail(words: str, sign: str) -> Html:
-    """A few letters (`sign`) large; `words` say the same."""
+    """Draw a few large letters.
+
+    Args:
+        words: Text alternative.
+        sign: The letters.
+    """
     size = min(26.0, 1.6 * _WIDE / max(len(sign), 1))
     return _picture(
         words,

@@ -1,4 +1,4 @@
-"""Files from a browser: streamed to the disk piece by piece, with a limit, and there whole or not at all."""
+"""Receives files from a browser: streams them to the disk with a size limit, and keeps complete files only."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from steelyard.ground.places import rename_new
-from steelyard.studio.place import StudioError, StudioFolder
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-# What is left free on the disk, bytes.
-_SPARE = 500_000_000
-# Bytes that are written at a time.
-_PIECE = 4_000_000
-FOLDERS = ("logs", "robot")
+# Disk space that uploads leave free, and size of one write [bytes].
+_SPARE, _PIECE = 500_000_000, 4_000_000
+UPLOAD_FOLDERS = ("logs", "robot")
 
 
 async def receive(
-    place: StudioFolder, folder: str, name: str, pieces: AsyncIterator[bytes], announced: int, most: int
+    folder: StudioFolder, subfolder: str, name: str, pieces: AsyncIterator[bytes], announced: int, most: int
 ) -> Path:  # fmt: skip
-    """Write a file that a browser sends, and return where it is.
+    """Write a file that a browser sends and return its path.
 
     Args:
-        place: the studio's folder.
-        folder: one of `FOLDERS`.
-        name: as the browser calls it; made safe, and free.
-        pieces: what comes, piece by piece.
-        announced: bytes that were announced; −1 if none were.
-        most: bytes that a file may have.
+        folder: The studio's folder.
+        subfolder: One of `UPLOAD_FOLDERS`.
+        name: File name from the browser; made safe and unique.
+        pieces: The content, piece by piece.
+        announced: Announced size [bytes]; −1 if unknown.
+        most: Largest allowed size [bytes].
     """
-    if folder not in FOLDERS:
-        raise StudioError(f"Files go to {' or '.join(FOLDERS)}.")
+    if subfolder not in UPLOAD_FOLDERS:
+        raise StudioError(f"Files go to {' or '.join(UPLOAD_FOLDERS)}.")
     if announced > most:
         raise StudioError(f"{name} has {announced / 1e9:.1f} GB; {most / 1e9:g} GB are allowed (--upload-limit).")
-    room = place.free_bytes() - _SPARE
+    room = folder.free_bytes() - _SPARE
     if announced > room:
-        raise StudioError(f"{name} needs {announced / 1e9:.1f} GB; the disk has room for {max(room, 0) / 1e9:.1f} GB.")
-    aside = place.data("uploads", secrets.token_hex(8))
-    got, held = 0, bytearray()
+        raise StudioError(
+            f"{name} needs {announced / 1e9:.1f} GB; the disk has {max(room, 0) / 1e9:.1f} GB free. Free some space."
+        )
+    partial = folder.hidden_path("uploads", secrets.token_hex(8))
+    size, buffer = 0, bytearray()
     try:
-        with aside.open("xb") as file:
+        with partial.open("xb") as file:
             async for piece in pieces:
-                got += len(piece)
-                if got > most:
-                    raise StudioError(f"{name} has more than the {most / 1e9:g} GB that are allowed (--upload-limit).")
-                held += piece
-                if len(held) > _PIECE:  # not by the server itself, which has others to answer
-                    await asyncio.to_thread(file.write, bytes(held))
-                    held.clear()
-            if announced >= 0 and got != announced:
-                raise StudioError(f"{name} broke off after {got} of {announced} bytes; send it again.")
-            file.write(held)
+                size += len(piece)
+                if size > most:
+                    raise StudioError(f"{name} has more than the allowed {most / 1e9:g} GB (--upload-limit).")
+                buffer += piece
+                if len(buffer) > _PIECE:  # in a thread: the server must stay responsive
+                    await asyncio.to_thread(file.write, bytes(buffer))
+                    buffer.clear()
+            if announced >= 0 and size != announced:
+                raise StudioError(f"The upload of {name} stopped after {size} of {announced} bytes; send it again.")
+            file.write(buffer)
             file.flush()
             await asyncio.to_thread(os.fsync, file.fileno())
         while True:
-            target = place.free_name(folder, name)
+            target = folder.free_path(subfolder, name)
             try:
-                rename_new(aside, target)
+                rename_new(partial, target)
             except FileExistsError:
                 continue
             return target
     except OSError as error:
-        raise StudioError(f"{name}: {error.strerror or error}; make room, and send it again.") from None
+        raise StudioError(f"{name}: {error.strerror or error}; free disk space and send it again.") from None
     finally:
-        aside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)

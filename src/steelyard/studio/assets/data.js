@@ -1,13 +1,13 @@
-// The stage Data: logs are drawn, the robot follows the cursor, menus of units fit what a column is.
+// The stage Data: plots of logs, the robot at the cursor, and the menus of units.
 (function () {
   "use strict";
-  var drawn = new Map();  // plots by their source: one that is drawn anew shows what the old one did
+  var drawn = new Map();  // plots by source; a redrawn plot keeps the view of the previous one
 
   var stage = document.getElementById("stage");
-  var sample = null;      // what the cursor of a plot points at
+  var sample = null;      // the sample at the cursor of a plot
   document.addEventListener("steelyard-sample", function (event) { sample = event.detail; });
 
-  // What is drawn now, for who drives the page by a script.
+  // The current plots, for scripts that control the page.
   Steelyard.plots = function () { return Array.from(drawn.values()); };
 
   function plot(box) {
@@ -24,12 +24,12 @@
   function follow(figure) {
     var log = figure.dataset.follows, box = figure.querySelector(".space"), query = new URLSearchParams({ log: log });
     delete figure.dataset.follows;
-    // After the plot, which knows how far the robot gets.
+    // After the plots, because the scene needs the pyramid.
     Promise.all(Array.from(drawn.values()).map(function (handle) { return handle.ready; })).then(function () {
       return Steelyard.ask("/data/data/scene?" + query);
     }).then(function (text) {
       var robot = Steelyard.robot(box, JSON.parse(text));
-      if (!robot) { figure.querySelector("figcaption").textContent = "This browser has no WebGL 2: the robot is not drawn."; return; }
+      if (!robot) { figure.querySelector("figcaption").textContent = "The robot cannot be drawn: this browser has no WebGL 2."; return; }
       figure.dataset.drawn = "yes";
       function stand() {
         if (sample && sample.log === log && sample.q) { robot.set(sample.q); figure.dataset.t = sample.t; }
@@ -41,7 +41,7 @@
     }).catch(function (error) { figure.querySelector("figcaption").innerHTML = error.html || "The robot cannot be drawn."; });
   }
 
-  // What has been chosen, and not written yet, is not taken away by news of something else.
+  // Do not update the stage while the form has unsaved choices.
   document.addEventListener("change", function (event) {
     if (event.target.closest("form[data-action='data/edit'], form[data-action='data/use']")) { stage.dataset.keep = "chosen"; }
   });
@@ -54,7 +54,7 @@
   Steelyard.adopters.push(adopt);
   adopt(document);
 
-  // What a column is decides in which units it may be.
+  // The signal of a column determines its possible units.
   document.addEventListener("change", function (event) {
     var found = /^signal\.(\d+)$/.exec(event.target.name || ""), box = event.target.closest("[data-units]");
     if (!found || !box) { return; }

@@ -1,5 +1,5 @@
-// Loaded before the page: what a quick hand does before the other scripts are here (they all are, when the page says that
-// it is read) waits for them. The browser itself would leave the page, or forget a file.
+// Loaded before the page: holds user actions until the other scripts are loaded (DOMContentLoaded). Otherwise the browser
+// would leave the page on a submitted form, or lose a dropped file.
 (function () {
   "use strict";
   var held = [];
@@ -18,7 +18,7 @@
     },
     dragover: function () { return function () { return null; }; },
     drop: function (event) {
-      // What was dropped can be read during the event alone.
+      // Dropped files can be read only during the event.
       var target = event.target, again = new DataTransfer();
       Array.from(event.dataTransfer.files).forEach(function (file) { again.items.add(file); });
       return function () {
@@ -36,7 +36,7 @@
   Object.keys(KINDS).forEach(function (kind) { window.addEventListener(kind, hold, true); });
   document.addEventListener("DOMContentLoaded", function () {
     Object.keys(KINDS).forEach(function (kind) { window.removeEventListener(kind, hold, true); });
-    // After what the other scripts do at this moment.
+    // After the other handlers of DOMContentLoaded.
     setTimeout(function () { held.forEach(function (later) { later(); }); }, 0);
   });
 })();

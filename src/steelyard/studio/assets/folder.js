@@ -1,4 +1,4 @@
-// A folder that is dropped or chosen goes as one archive (stored, not compressed): descriptions and meshes in it.
+// Uploads the robot files and meshes of a folder as one uncompressed archive.
 (function () {
   "use strict";
   var WANTED = /\.(urdf|xml|ya?ml|toml|stl|obj|dae|ply|glb|off)$/i, MOST = 3000;
@@ -15,21 +15,21 @@
     for (var k = 0; k < bytes.length; k++) { c = table[(c ^ bytes[k]) & 255] ^ c >>> 8; }
     return (c ^ 0xffffffff) >>> 0;
   }
-  // Numbers of so many bytes each, the low ones first.
+  // Little-endian numbers from pairs of [value, bytes].
   function packed(pairs) {
     var out = [];
     pairs.forEach(function (pair) { for (var k = 0; k < pair[1]; k++) { out.push(Math.floor(pair[0] / Math.pow(256, k)) & 255); } });
     return new Uint8Array(out);
   }
 
-  // The archive of [path, file] pairs, after the format's specification (PKWARE's APPNOTE, 4.3).
+  // A ZIP archive of [path, file] pairs (PKWARE's APPNOTE, 4.3).
   function archive(name, entries) {
     var pieces = [], list = [], at = 0, chain = Promise.resolve();
     function add(piece) { pieces.push(piece); at += piece.length; }
     entries.forEach(function (entry) {
       chain = chain.then(function () { return entry[1].arrayBuffer(); }).then(function (held) {
         var bytes = new Uint8Array(held), path = new TextEncoder().encode(entry[0]), start = at;
-        // UTF-8 names (0x800), stored, 1 January 1980, check sum, sizes, length of the name.
+        // UTF-8 names (0x800), stored, 1 January 1980, checksum, sizes, length of the name.
         var same = [[0x800, 2], [0, 2], [0, 2], [33, 2], [crc(bytes), 4], [bytes.length, 4], [bytes.length, 4], [path.length, 2], [0, 2]];
         add(packed([[0x04034b50, 4], [20, 2]].concat(same)));
         add(path);
@@ -45,7 +45,7 @@
     });
   }
 
-  // All files below an entry of what was dropped, as [path, file].
+  // All files below a dropped entry, as [path, file].
   function below(entry, found) {
     if (found.length >= MOST) { return Promise.resolve(); }
     if (entry.isFile) {
@@ -63,13 +63,13 @@
   }
 
   function send(zone, name, found) {
-    if (!found.length) { Steelyard.say("There is no description of a robot in this folder, and no mesh."); return; }
+    if (!found.length) { Steelyard.say("This folder has neither a robot file nor a mesh. Choose another one."); return; }
     zone.querySelector(".going").textContent = "Packing " + found.length + " files …";
     archive(name, found).then(function (file) { Steelyard.upload(zone, [file]); });
   }
   function home() { return document.querySelector(".drop[data-folder=robot]"); }
 
-  // Before anyone else: a folder cannot be sent as it is.
+  // Before other handlers, because a folder cannot be uploaded directly.
   document.addEventListener("drop", function (event) {
     var entries = Array.from(event.dataTransfer.items || []).map(function (item) { return item.webkitGetAsEntry && item.webkitGetAsEntry(); });
     var folder = entries.find(function (entry) { return entry && entry.isDirectory; }), zone = home(), found = [];

@@ -1,11 +1,11 @@
-// The stage Identify: the command that the form makes, what of the form is asked now, and the search as a living table.
+// The stage Identify: the command of the form, its conditional fields, and the live table of the search.
 (function () {
   "use strict";
-  var told = {}, asked = {}, waiting = {};
+  var received = {}, requested = {}, waiting = {};
 
-  // What a job has told, each once: it comes from the disk and, when it is new, by itself.
-  function hear(job, seen) {
-    var known = told[job] = told[job] || { keys: {}, all: [] };
+  // Collect the events of a job without duplicates: old ones come from a request, new ones from the stream.
+  function collect(job, seen) {
+    var known = received[job] = received[job] || { keys: {}, all: [] };
     seen.forEach(function (one) {
       var key = [one.of, one.event, one.way, one.round, one.joint, one.change].join("|");
       if (!known.keys[key]) { known.keys[key] = true; known.all.push(one); }
@@ -19,7 +19,7 @@
     if (kind) { made.className = kind; }
     return made;
   }
-  // The error before and after as a bar: what is left is full, what was gained is light.
+  // The error before (light) and after (full) as a bar.
   function bar(row, step, most) {
     var share = function (x) { return Math.max(0, Math.min(100, 100 * x / most)); };
     var ns = "http://www.w3.org/2000/svg", picture = document.createElementNS(ns, "svg");
@@ -42,17 +42,17 @@
   }
 
   function show(box) {
-    var seen = (told[box.dataset.search] || { all: [] }).all.filter(function (one) { return one.of === "structure"; });
+    var seen = (received[box.dataset.search] || { all: [] }).all.filter(function (one) { return one.of === "structure"; });
     var steps = seen.filter(function (one) { return one.event === "step"; });
     var chosen = seen.filter(function (one) { return one.event === "chosen"; }).pop();
     var at = seen[seen.length - 1], line = box.querySelector(".numbers"), body = box.querySelector("tbody");
     if (!at) { return; }
     box.querySelectorAll(".scroll, .hint").forEach(function (one) { one.hidden = false; });
-    line.textContent = at.tried + " structures tried · " + (chosen ? "chosen: " + chosen.way + ", " +
-      chosen.steps.filter(function (one) { return one.taken; }).length + " changes taken" : "now: " + at.way + ", round " + (at.round + 1) + ", " + (at.joint || ""));
+    line.textContent = at.tried + " structures tried · " + (chosen ? "result: " + chosen.way + ", " +
+      chosen.steps.filter(function (one) { return one.taken; }).length + " changes accepted" : "now: " + at.way + ", round " + (at.round + 1) + ", " + (at.joint || ""));
     var most = Math.max.apply(null, steps.map(function (one) { return one.before_percent; }));
     var end = body.parentNode.parentNode, low = end.scrollTop + end.clientHeight >= end.scrollHeight - 4;
-    // Rows that are there stay: what a reader points at does not move.
+    // Keep existing rows, so that the table does not move under the pointer.
     if (body.dataset.chosen !== String(!!chosen)) { body.replaceChildren(); body.dataset.chosen = String(!!chosen); }
     steps.slice(body.rows.length).forEach(function (step) {
       var row = body.insertRow(), more = others(step);
@@ -63,7 +63,7 @@
       cell(row, number(step.after_percent), "number");
       bar(row, step, most);
       cell(row, number(step.doubt_percent, 2), "number");
-      var why = cell(row, (step.taken ? "✓ taken: " : "left: ") + step.why + (more.length ? "; " + more.length + " others tried" : ""));
+      var why = cell(row, (step.taken ? "✓ accepted: " : "rejected: ") + step.why + (more.length ? "; " + more.length + " others tried" : ""));
       if (more.length) { why.title = more.join("\n"); }
     });
     if (low && !chosen) { end.scrollTop = end.scrollHeight; }
@@ -78,10 +78,10 @@
 
   document.addEventListener("steelyard-progress", function (event) {
     var news = event.detail;
-    if (news.seen && news.seen.length) { hear(news.job, news.seen); }
+    if (news.seen && news.seen.length) { collect(news.job, news.seen); }
   });
 
-  // What is asked depends on what was answered before.
+  // Show fields that depend on other fields.
   function arrange(form) {
     form.querySelectorAll("[data-when]").forEach(function (part) {
       var pair = part.dataset.when.split("=");
@@ -108,11 +108,11 @@
     root.querySelectorAll("[data-search]").forEach(function (box) {
       var job = box.dataset.search;
       show(box);
-      if (asked[job]) { return; }
-      asked[job] = true;
+      if (requested[job]) { return; }
+      requested[job] = true;
       Steelyard.ask("/jobs/" + job + "/events").then(function (text) {
-        hear(job, JSON.parse(text).filter(function (one) { return one.seen; }).map(function (one) { return one.seen; }));
-      }).catch(function () { asked[job] = false; });
+        collect(job, JSON.parse(text).filter(function (one) { return one.seen; }).map(function (one) { return one.seen; }));
+      }).catch(function () { requested[job] = false; });
     });
   }
   Steelyard.adopters.push(begin);

@@ -1,15 +1,15 @@
-// What jobs tell, as they tell it; a server that went away is waited for.
+// Shows events of jobs as they arrive; waits if the server is away.
 (function () {
   "use strict";
   var stage = document.body.dataset.stage, last = {}, away = false;
 
   function show(id) {
-    var told = last[id];
+    var progress = last[id];
     document.querySelectorAll("[data-job='" + CSS.escape(id) + "']").forEach(function (box) {
       var bar = box.querySelector("progress"), how = box.querySelector(".how");
-      if (!told || box.dataset.state !== "running") { return; }
-      if (bar) { bar.value = told.fraction; }
-      if (how) { how.textContent = told.stage + (told.message ? ": " + told.message : "") + ", " + Math.round(100 * told.fraction) + " %"; }
+      if (!progress || box.dataset.state !== "running") { return; }
+      if (bar) { bar.value = progress.fraction; }
+      if (how) { how.textContent = progress.stage + (progress.message ? ": " + progress.message : "") + ", " + Math.round(100 * progress.fraction) + " %"; }
     });
   }
   document.addEventListener("steelyard-jobs", function () { Object.keys(last).forEach(show); });
@@ -30,29 +30,29 @@
       if (news.state === "done" || news.state === "failed" || news.state === "lost" || news.state === "cancelled") {
         Steelyard.say("A job is " + news.state + ".");
       }
-      // The library shows what comes of any job, unless someone is choosing there.
-      var shelf = stage === "library" && news.state === "done" && !document.querySelector("main input:checked");
-      if (news.stage_name === stage || shelf) { Steelyard.renew(); }
+      // The library shows new runs of any job, but not while the user selects runs.
+      var library = stage === "library" && news.state === "done" && !document.querySelector("main input:checked");
+      if (news.stage_name === stage || library) { Steelyard.renew(); }
     }
   }
 
   var source = new EventSource("/events");
   source.onmessage = hear;
   source.onopen = function () {
-    if (away) { Steelyard.say("The studio is back."); document.body.classList.remove("alone"); Steelyard.refreshed(); Steelyard.renew(); }
+    if (away) { Steelyard.say("Connected to the studio again."); document.body.classList.remove("alone"); Steelyard.refreshed(); Steelyard.renew(); }
     away = false;
   };
   source.onerror = function () {
-    if (!away) { Steelyard.say("The studio does not answer; jobs go on, and this page waits for it."); }
+    if (!away) { Steelyard.say("The studio does not answer. Jobs continue; this page reconnects automatically."); }
     away = true;
     document.body.classList.add("alone");
-    // A browser gives up for good where the door was shut in between.
+    // After a refused connection EventSource does not retry, so reload the page.
     if (source.readyState === 2) {
       source.close();
       setTimeout(function () { location.reload(); }, 2000);
     }
   };
-  // How far running jobs were before this page was opened.
+  // Progress of running jobs before this page was opened.
   document.querySelectorAll("[data-job][data-state='running']").forEach(function (box) {
     Steelyard.ask("/jobs/" + box.dataset.job + "/events").then(function (text) {
       var events = JSON.parse(text), at = events[events.length - 1];

@@ -1,4 +1,4 @@
-// The live page of a watch: asked for again and again as long as it runs and is looked at.
+// Polls the page of the live monitor while it is visible.
 (function () {
   "use strict";
   function follow(box) {

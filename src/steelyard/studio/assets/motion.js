@@ -1,8 +1,8 @@
-// The stage Motion: the command that the form makes, the curve of a search as it is told, robots of a rehearsal.
+// The stage Motion: the command of the form, the live curve of a search, and the robots of a rehearsal.
 (function () {
   "use strict";
   var WIDE = 720, HIGH = 240, LEFT = 64, RIGHT = 14, TOP = 12, FOOT = 36;
-  var told = {}, bestOf = {};
+  var received = {}, bestOf = {};
 
   function svg(name, attributes, parent) {
     var made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -11,7 +11,7 @@
   }
   function words(x) { return x === null || x === undefined ? "–" : Math.abs(x) >= 1e5 || (x && Math.abs(x) < 1e-3) ? x.toExponential(2) : String(+x.toPrecision(4)); }
 
-  // Round numbers between two, three to six of them.
+  // Three to six round numbers between two values.
   function marks(low, high) {
     var step = Math.pow(10, Math.floor(Math.log10((high - low) / 3 || 1))), out = [];
     if ((high - low) / step > 6) { step *= 2; }
@@ -30,7 +30,7 @@
     return out;
   }
 
-  // What was told, as lines: the best so far (steps), what was tried between (dots), what is delivered.
+  // The events as a line (best so far), dots (trials) and a diamond (saved motion).
   function points(seen, key) {
     var best = [], tried = [], kept = null;
     seen.forEach(function (one) {
@@ -78,7 +78,7 @@
   }
 
   function show(box) {
-    var seen = box.dataset.history ? null : told[box.dataset.curve] || [];
+    var seen = box.dataset.history ? null : received[box.dataset.curve] || [];
     if (seen && !seen.length) { return; }
     box.replaceChildren();
     if (!seen) {
@@ -95,19 +95,19 @@
     box.append(line);
   }
 
-  // What can be taken may be stopped; before there is anything, it can only be cancelled.
+  // A search can be stopped once it has a motion; before that it can only be cancelled.
   function ready(job) {
-    bestOf[job] = bestOf[job] || (told[job] || []).some(function (one) { return one.best !== null && one.best !== undefined; });
+    bestOf[job] = bestOf[job] || (received[job] || []).some(function (one) { return one.best !== null && one.best !== undefined; });
     document.querySelectorAll("[data-job='" + CSS.escape(job) + "'] form[data-action='motion/stop'] button").forEach(function (b) {
       b.disabled = !bestOf[job];
-      b.title = bestOf[job] ? "" : "There is no motion yet.";
+      b.title = bestOf[job] ? "" : "The search has no motion yet.";
     });
   }
 
   function trials(job) {
     document.querySelectorAll("table[data-trials='" + CSS.escape(job) + "'] tbody").forEach(function (body) {
       body.replaceChildren();
-      (told[job] || []).filter(function (one) { return one.of === "rehearsal"; }).forEach(function (one) {
+      (received[job] || []).filter(function (one) { return one.of === "rehearsal"; }).forEach(function (one) {
         var row = body.insertRow();
         [one.robot + " of " + one.robots, one.outside].concat([one.share_of_limit, one.share_of_torque_limit, one.error_over_allowed]
           .map(function (x) { return x === null ? "–" : words(100 * x); })).forEach(function (value, k) {
@@ -120,7 +120,7 @@
   }
 
   function all(root) { root.querySelectorAll("[data-curve]").forEach(show); }
-  // Not more than five pictures a second, however fast a search tells.
+  // Draw at most five times per second.
   var waiting = {};
   function soon(job) {
     if (waiting[job]) { return; }
@@ -135,21 +135,21 @@
   document.addEventListener("steelyard-progress", function (event) {
     var news = event.detail;
     if (!news.seen || !news.seen.length) { return; }
-    told[news.job] = (told[news.job] || []).concat(news.seen);
-    if (told[news.job].length > 6000) { told[news.job] = told[news.job].filter(function (one, k) { return one.earlier || k % 2; }); }
+    received[news.job] = (received[news.job] || []).concat(news.seen);
+    if (received[news.job].length > 6000) { received[news.job] = received[news.job].filter(function (one, k) { return one.earlier || k % 2; }); }
     soon(news.job);
   });
 
-  // The command, as the form stands.
-  var asked = 0;
+  // The command for the current form.
+  var previews = 0;
   function preview(form) {
-    var mine = ++asked;
+    var mine = ++previews;
     Steelyard.post("motion/set", new FormData(form)).then(function (html) {
       var box = document.getElementById("motion-command");
-      if (box && mine === asked) { Steelyard.swap(box, html); }
+      if (box && mine === previews) { Steelyard.swap(box, html); }
     }).catch(function (error) {
       var box = document.getElementById("motion-command");
-      if (box && mine === asked && error.html) { Steelyard.swap(box, error.html); }
+      if (box && mine === previews && error.html) { Steelyard.swap(box, error.html); }
     });
   }
   document.addEventListener("change", function (event) {
@@ -157,16 +157,16 @@
     if (form) { preview(form); }
   });
 
-  // What was told before this page was opened.
+  // Events from before this page was opened.
   function begin(root) {
     all(root);
     root.querySelectorAll("[data-curve]:not([data-history]), [data-trials]").forEach(function (box) {
       var job = box.dataset.curve || box.dataset.trials;
       ready(job);
       trials(job);
-      if (told[job]) { return; }
+      if (received[job]) { return; }
       Steelyard.ask("/data/motion/curve?job=" + encodeURIComponent(job)).then(function (text) {
-        told[job] = JSON.parse(text).concat(told[job] || []);
+        received[job] = JSON.parse(text).concat(received[job] || []);
         soon(job);
       }).catch(function () { return null; });
     });

@@ -1,10 +1,9 @@
-// A log over time, of any length: panels one above the other, moved and magnified by wheel, finger and keys.
+// Plot of a log of any length over time: panels with pan and zoom by wheel, touch and keys.
 (function () {
   "use strict";
   var WORDS = { q: "position", dq: "velocity", tau: "torque" };
   var LEFT = 64, RIGHT = 12, TOP = 8, BOTTOM = 40, BETWEEN = 14, PANEL = 150;
-  var HELP = "Arrow keys move, plus and minus magnify, Home shows all, F fits the heights to what is seen, " +
-    "comma and full stop move the cursor.";
+  var HELP = "Arrow keys: pan. Plus and minus: zoom. Home: whole log. F: fit the heights. Comma and full stop: move the cursor.";
 
   function make(name, into, text, classes) {
     var element = document.createElement(name);
@@ -14,7 +13,7 @@
     return element;
   }
 
-  // Steps of 1, 2 or 5 times a power of ten, some `count` of them.
+  // About `count` ticks with steps of 1, 2 or 5 times a power of ten.
   function ticks(low, high, count) {
     var step = Math.pow(10, Math.floor(Math.log10((high - low) / count))), rest = (high - low) / count / step;
     step *= rest > 7 ? 10 : rest > 3.5 ? 5 : rest > 1.5 ? 2 : 1;
@@ -22,7 +21,7 @@
     for (var k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) { out.push([k * step, (k * step).toFixed(places).replace("-", "−")]); }
     return out;
   }
-  // Numbers that need many digits are told in powers of ten: how many, and as what stands before the unit.
+  // The power of ten for numbers with many digits, and its text before the unit.
   function power(low, high) {
     var n = Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high))) + 1e-9);
     return n < -2 || n > 4 ? n : 0;
@@ -31,7 +30,7 @@
   function digits(x) { return Number.isFinite(x) ? String(Number(x.toPrecision(4))).replace("-", "−") : "–"; }
   function distinct(list) { return list.filter(function (x, k) { return list.indexOf(x) === k; }); }
   function plain(html) { return new DOMParser().parseFromString(html, "text/html").body.textContent.trim(); }
-  // A strip around a range, also around one that is a point.
+  // A range with a margin, also for a range of zero width.
   function roomy(low, high) { var rest = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1; return [low - rest, high + rest]; }
 
   // `options`: source (address of the pyramid), log (its name in the page's clock), title, panels (default: all there
@@ -41,14 +40,14 @@
     var stopped = false, handle = { frames: 0, ready: null, stop: function () { stopped = true; } };
     var figure = make("figure", box, "", "long-plot");
     if (options.title) { make("h3", figure, options.title); }
-    var word = make("p", figure, "Reading what the log looks like …", "plot-word");
+    var word = make("p", figure, "Loading the plot …", "plot-word");
     word.setAttribute("role", "status");
     handle.ready = fetch(options.source, { credentials: "same-origin" }).then(function (answer) {
       if (!answer.ok) { return answer.text().then(function (text) { throw new Error(plain(text) || answer.status); }); }
       return answer.json();
     }).then(function (about) {
       if (stopped) { return handle; }
-      word.textContent = about.wait || "";  // it is being made: whoever waits for that draws the plot anew
+      word.textContent = about.wait || "";  // a job prepares the plot; the stage is updated when it is done
       if (about.wait) { return handle; }
       return show(figure, word, about, options, handle);
     }).catch(function (error) { word.textContent = "The plot cannot be drawn: " + error.message; return handle; });
@@ -63,7 +62,7 @@
     var t0 = about.start, t1 = about.end, cursor = null, fitted = null, frame = 0, drag = null, fingers = new Map();
     var tiles = Steelyard.tiles(options.source, about, function (tile) {
       if (tile && strips) { strips.refresh(tile); }
-      word.textContent = tiles.failing() ? "The server does not answer; the plot tries again." : "";
+      word.textContent = tiles.failing() ? "The server does not answer; the plot retries automatically." : "";
       if (!tile) { setTimeout(draw, 2100); }
       draw();
     });
@@ -92,12 +91,12 @@
     }
     function scale() { return (wide - LEFT - RIGHT) / (t1 - t0); }
 
-    // What strips shall look like now.
+    // The current look of the strips.
     function look() {
       var made = { scale: scale(), origin: about.start, height: height - BOTTOM, ratio: ratio, gap: about.gap, panels: [] };
       signals.forEach(function (signal, n) {
         var range = fitted && fitted[signal] || whole(signal);
-        // Those with the least range last: seen from afar they would be hidden behind the others.
+        // Lines with the smallest range last, or the others would hide them.
         var lines = columns(signal).sort(function (a, b) { return b.about.high - b.about.low - a.about.high + a.about.low; })
           .map(function (c) { return Object.assign({ column: c.index }, Steelyard.lineOf(c.joint, Steelyard.dark())); });
         made.panels.push({ signal: signal, top: TOP + n * (PANEL + BETWEEN), height: PANEL, low: range[0], high: range[1], lines: lines });
@@ -116,7 +115,7 @@
       changed();
     }
 
-    // Lines look different from now on: what is on the screen stands in until they are drawn.
+    // The look of lines changes: keep the old picture until they are drawn.
     function changed() {
       var next = look();
       if (strips && same(strips.look, next)) { draw(); return; }
@@ -207,7 +206,7 @@
     }
     function level(p, v) { return Math.round(p.top + p.height - (v - p.low) * p.height / (p.high - p.low)) + 0.5; }
 
-    // ------------------------------------------------------------ where one looks
+    // ------------------------------------------------------------ view
 
     function go(from, to) {
       var least = Math.max(8 * (about.end - about.start) / Math.max(about.samples, 8), 1e-6), most = about.end - about.start || 1;
@@ -229,7 +228,7 @@
       go(from, from + (t1 - t0) * factor);
     }
     function all() { fitted = null; go(about.start, about.end); changed(); }
-    // Heights that show what is in view as large as they can.
+    // Fit the heights to the visible part.
     function fit() {
       fitted = {};
       var found = tiles.cover(strips.z, t0, t1).parts;
@@ -262,13 +261,13 @@
       line.style.height = height - BOTTOM - TOP + "px";
     }
     var asking = false, due = null;
-    // The sample itself, not what a coarse tile says of it; one question at a time, the latest next.
+    // The exact sample instead of a coarse tile's; one request at a time, then the latest.
     function sample() {
       if (asking || due === null) { return; }
       var t = due;
       due = null;
       asking = true;
-      fetch(Steelyard.asked(options.source, { at: t }), { credentials: "same-origin" }).then(function (a) { return a.json(); }).then(function (found) {
+      fetch(Steelyard.withQuery(options.source, { at: t }), { credentials: "same-origin" }).then(function (a) { return a.json(); }).then(function (found) {
         values.show(found);
         var by = {};
         signals.forEach(function (s) { by[s] = []; });
@@ -281,14 +280,14 @@
       place();
       due = cursor;
       sample();
-      if (by !== "told") { Steelyard.tell(log, cursor, "plot"); }
+      if (by !== "clock") { Steelyard.tell(log, cursor, "plot"); }
     }
     document.addEventListener("steelyard-time", function hear(event) {
       if (!canvas.isConnected) { document.removeEventListener("steelyard-time", hear); return; }
-      if (event.detail.log === log && event.detail.by !== "plot") { point(event.detail.t, "told"); }
+      if (event.detail.log === log && event.detail.by !== "plot") { point(event.detail.t, "clock"); }
     });
 
-    // ------------------------------------------------------------ hands
+    // ------------------------------------------------------------ input
 
     canvas.addEventListener("wheel", function (event) {
       event.preventDefault();

@@ -1,4 +1,4 @@
-// What stands around a plot of a log: buttons, the legend, and the numbers as a table for who does not see the lines.
+// Parts around a plot of a log: buttons, the legend, and a table of values for screen readers.
 (function () {
   "use strict";
   var SVG = "http://www.w3.org/2000/svg", WORDS = { q: "position", dq: "velocity", tau: "torque" };
@@ -6,8 +6,8 @@
   function digits(x) { return Number.isFinite(x) ? String(Number(x.toPrecision(4))).replace("-", "−") : "–"; }
 
   Steelyard.plotButtons = function (bar, legend, on) {
-    [["◀", "Earlier", on.back], ["▶", "Later", on.on], ["+", "Magnify", on.larger], ["−", "Show more", on.smaller],
-     ["All", "Show the whole log", on.all], ["Fit", "Fit the heights to what is seen", on.fit]].forEach(function (one) {
+    [["◀", "Earlier", on.back], ["▶", "Later", on.on], ["+", "Zoom in", on.larger], ["−", "Zoom out", on.smaller],
+     ["All", "Show the whole log", on.all], ["Fit", "Fit the heights to the visible part", on.fit]].forEach(function (one) {
       var button = document.createElement("button");
       button.type = "button";
       button.textContent = one[0];
@@ -45,11 +45,11 @@
     });
   };
 
-  // A table of the ranges of all lines, and of the values at the cursor once there is one.
+  // A table of the ranges of all lines and of the values at the cursor.
   Steelyard.plotValues = function (place, about, joints, signals) {
     var title = document.createElement("p"), scroll = document.createElement("div"), table = document.createElement("table");
     title.className = "table-title";
-    title.textContent = "Point at the plot for the values at a time";
+    title.textContent = "Point at the plot to see the values at a time";
     scroll.className = "scroll plot-values";
     scroll.tabIndex = 0;
     scroll.setAttribute("role", "region");
@@ -63,7 +63,7 @@
       head.appendChild(cell);
     }
     top("joint");
-    // A unit that all joints share stands above.
+    // A unit that all joints share is in the header.
     var shared = {};
     signals.forEach(function (s) {
       var units = about.columns.filter(function (c) { return c.signal === s; }).map(function (c) { return c.unit; });

@@ -1,4 +1,4 @@
-// The robot of the stage: sliders move it, formulas show the bodies that take part, and its arrow turns gravity.
+// The robot's 3D view: sliders set the posture, formulas highlight bodies, and the arrow sets gravity.
 (function () {
   "use strict";
   function words(value, unit) {
@@ -20,7 +20,7 @@
     }
     all.forEach(function (slider) {
       slider.addEventListener("input", move);
-      // A step of the keyboard is a hundredth of the way.
+      // A key press moves a slider by 1 % of its range.
       slider.addEventListener("keydown", function (event) {
         var step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
         if (!step) { return; }
@@ -56,7 +56,7 @@
     gravity(view, event.detail.robot);
   });
 
-  // Whoever comes with a file sees where it goes.
+  // Show the drop zone when a file is dragged.
   document.addEventListener("dragenter", function () {
     var another = document.getElementById("another");
     if (another) { another.open = true; }

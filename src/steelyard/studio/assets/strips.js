@@ -1,8 +1,8 @@
-// Lines of a log as pictures: strips 128 pixels wide, drawn once, moved as often as one likes.
+// Cached pictures of a log's lines: strips 128 pixels wide, drawn once and moved on pan.
 (function () {
   "use strict";
   var WIDE = 128;
-  // Okabe and Ito; in the dark the blue is too dark for thin lines, and sky blue and the yellow of the set stand in.
+  // Colours of Okabe and Ito; in the dark theme sky blue and yellow replace the dark blue.
   var LIGHT = ["#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#8C8C8C"];
   var DARK = ["#56B4E9", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#F0E442", "#8C8C8C"];
   var DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
@@ -12,13 +12,13 @@
     return { colour: colours[k % colours.length], dash: DASHES[Math.floor(k / colours.length) % DASHES.length] };
   };
 
-  // One line through the buckets of a tile from `t0` to `t1`: through each sample, or from low to high in every pixel.
+  // Draw a line through the buckets of a tile from `t0` to `t1`: through each sample, or from low to high per pixel.
   function trace(ink, tile, column, t0, t1, gap, x, y) {
     var first = tile.first, last = tile.last, low = tile.low[column], high = tile.high[column], n = tile.count;
     var a = after(last, t0 - tile.origin), b = Math.min(n, after(first, t1 - tile.origin) + 1);
     a = Math.max(0, a - 1);
     var pen = false, before = 0, pixel = -Infinity, down = 0, up = 0;
-    function put() {  // what has been gathered for a pixel, the nearer end first
+    function put() {  // draw the range of a pixel, the nearer end first
       var p = y(down), q = y(up);
       if (Math.abs(q - before) < Math.abs(p - before)) { var r = p; p = q; q = r; }
       if (pen) { ink.lineTo(pixel, p); } else { ink.moveTo(pixel, p); pen = true; }
@@ -51,7 +51,7 @@
     return low;
   }
 
-  // `look` says what strips show: scale (pixels per second), origin (s), panels with top, height, low, high and lines
+  // `look` of the strips: scale (pixels per second), origin (s), panels with top, height, low, high and lines
   // ({column, colour, dash}), height, ratio (device pixels per pixel), gap.
   Steelyard.strips = function (tiles, look) {
     var made = new Map();
@@ -92,8 +92,8 @@
 
     return {
       z: z, look: look,
-      // The pictures from `t0` to `t1` on `ink` at `left`; no more than some milliseconds are spent on new ones, but for
-      // those where nothing stands in: `covered` says where something does.
+      // Draw the strips from `t0` to `t1` on `ink` at `left`. New strips get a few milliseconds at most, except where
+      // no old picture exists (`covered` tests this).
       paint: function (ink, t0, t1, left, milliseconds, covered) {
         var began = performance.now(), done = true;
         var from = Math.floor((t0 - look.origin) * look.scale / WIDE), to = Math.floor((t1 - look.origin) * look.scale / WIDE);
@@ -104,7 +104,7 @@
             if (performance.now() - began < most) { draw(c); strip = made.get(c); } else { done = false; }
           }
           if (strip && !strip.empty) {
-            // On whole device pixels, or it would be blurred.
+            // On whole device pixels, to avoid blur.
             var at = left + Math.round((time(c) - t0) * look.scale * look.ratio) / look.ratio;
             ink.clearRect(at, 0, WIDE, look.height);
             ink.drawImage(strip.canvas, at, 0, WIDE, look.height);
@@ -113,7 +113,7 @@
         for (var old of made.keys()) { if (made.size > 80 && (old < from - 2 || old > to + 2)) { made.delete(old); } }
         return done;
       },
-      // A tile has come: what was drawn of its time from a coarser one is drawn again.
+      // A tile has arrived: redraw strips that used a coarser one.
       refresh: function (tile) {
         var t0 = tiles.border(tile.z, tile.k), t1 = tiles.border(tile.z, tile.k + 1);
         made.forEach(function (strip, c) { if (!strip.complete && time(c + 1) >= t0 && time(c) <= t1) { strip.stale = true; } });

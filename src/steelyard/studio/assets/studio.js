@@ -1,7 +1,7 @@
-// Forms and buttons without a new page: what is sent is answered by HTML, which takes the place of an element's inside.
+// Sends forms and buttons without reloading the page; the HTML in the answer replaces the content of an element.
 (function () {
   "use strict";
-  // Which of the open pages this is: others follow what it does, and it need not follow itself.
+  // Id of this page. Events carry it, so that a page ignores its own changes.
   Steelyard.tab = Array.from(crypto.getRandomValues(new Uint32Array(2))).join("-");
   var OWN = { "X-Steelyard": Steelyard.tab };
   var stage = document.body.dataset.stage;
@@ -14,7 +14,7 @@
     silence = setTimeout(function () { said.textContent = ""; }, 8000);
   };
 
-  // Put HTML of the server into an element. Who has the focus keeps it, and what is open stays open.
+  // Replace the content of an element; the focus and open details are kept.
   Steelyard.swap = function (element, html) {
     var active = document.activeElement, inside = element.contains(active);
     var key = inside && (active.id ? "#" + CSS.escape(active.id) : active.name && active.closest("form") ?
@@ -30,7 +30,7 @@
     document.dispatchEvent(new CustomEvent("steelyard-swapped", { detail: element }));
   };
 
-  // Ask the server; gives a promise of text, or shows the sentence that came instead.
+  // Fetch from the server: a promise of text; an error carries the server's message in `html`.
   Steelyard.ask = function (address, given) {
     return fetch(address, Object.assign({ headers: OWN, credentials: "same-origin" }, given)).then(function (answer) {
       return answer.text().then(function (text) {
@@ -54,7 +54,7 @@
     var box = document.createElement("div");
     box.className = "trouble now";
     box.setAttribute("role", "alert");
-    if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.message === "away" ? "The studio does not answer: is `steelyard studio` still running? Nothing was lost; send it again when it is." : "This could not be done."; }
+    if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.message === "away" ? "The studio does not answer. Check that `steelyard studio` is still running, then try again." : "This failed; reload the page and try again."; }
     (form.closest("section, main, aside") || form.parentNode).insertBefore(box, form.closest("section, main, aside") ? form.closest("section, main, aside").firstChild : form);
     box.scrollIntoView({ block: "nearest" });
   }
@@ -87,7 +87,7 @@
     var form = event.target.closest("form[data-live]");
     if (form) { send(form, null); }
   });
-  // The rail, and the jobs, as they stand now.
+  // Update the rail and the list of jobs.
   var waiting = null;
   Steelyard.refreshed = function () {
     if (waiting) { return; }
@@ -103,11 +103,11 @@
     if (element.innerHTML !== html) { Steelyard.swap(element, html); }
   }
 
-  // The stage itself: not while someone types in it.
+  // Update the stage, but not while the user types in it.
   Steelyard.renew = function () {
     var main = document.getElementById("stage"), active = document.activeElement;
     if (main.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName) && active.type !== "range") {
-      Steelyard.say("Something has changed; it is shown when you leave the field.");
+      Steelyard.say("Something has changed; the page updates when you leave this field.");
       active.addEventListener("blur", function () { setTimeout(Steelyard.renew, 0); }, { once: true });
       return;
     }
@@ -115,14 +115,14 @@
     Steelyard.ask("/body/" + stage + location.search).then(function (html) { Steelyard.swap(main, html); }).catch(function () { return null; });
   };
 
-  // On a narrow screen the rail is a row, of which the end may be out of sight.
+  // On a narrow screen the rail is a row; scroll the current stage into view.
   var here = document.querySelector("#rail a[aria-current]");
   if (here) { here.parentNode.parentNode.scrollLeft = here.offsetLeft - 20; }
 
-  // A page may come before what it shows.
-  var coming = document.querySelector("#stage > .coming");
-  if (coming) {
-    Steelyard.ask("/going/" + coming.dataset.going).then(function (html) { Steelyard.swap(document.getElementById("stage"), html); },
+  // The placeholder of a stage that the server is still rendering.
+  var placeholder = document.querySelector("#stage > .placeholder");
+  if (placeholder) {
+    Steelyard.ask("/pending/" + placeholder.dataset.pending).then(function (html) { Steelyard.swap(document.getElementById("stage"), html); },
       Steelyard.renew);
   }
 })();

@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, or as the button says, which is kept.
+// Light or dark theme: that of the system, or the saved choice of the button.
 (function () {
   "use strict";
   var system = window.matchMedia("(prefers-color-scheme: dark)"), kept = null;
@@ -13,7 +13,7 @@
   document.addEventListener("click", function (event) {
     if (!event.target.closest("#theme")) { return; }
     kept = dark() ? "light" : "dark";
-    try { localStorage.setItem("steelyard-theme", kept); } catch (error) { /* only for this page, then */ }
+    try { localStorage.setItem("steelyard-theme", kept); } catch (error) { /* without storage the choice holds for this page only */ }
     show();
   });
 })();

@@ -1,12 +1,12 @@
-// What is held of a long log: tiles of its pyramid, coarse and fine. Tile (z, k) is part k of 2^z parts of the time.
+// Cache of the tiles of a log's pyramid. Tile (z, k) is part k of 2^z parts of the time.
 (function () {
   "use strict";
-  var BUCKETS = 512;   // a tile has so many, up to twice as many, or every sample of its part
+  var BUCKETS = 512;   // a tile has one to two times this number, or every sample of its part
   var MOST_HELD = 160;
-  var AT_ONCE = 4;     // requests; a browser opens six connections to a server
+  var AT_ONCE = 4;     // parallel requests; a browser opens six connections to a server
 
-  // The address `source` with more questions behind it.
-  Steelyard.asked = function (source, more) { return source + (source.indexOf("?") < 0 ? "?" : "&") + new URLSearchParams(more); };
+  // The address `source` with further query parameters.
+  Steelyard.withQuery = function (source, more) { return source + (source.indexOf("?") < 0 ? "?" : "&") + new URLSearchParams(more); };
 
   // The answer of the server (pyramid.py, Stretch.to_bytes) as views into one buffer.
   Steelyard.readTile = function (buffer) {
@@ -22,7 +22,7 @@
     return tile;
   };
 
-  // `source` is the address of the pyramid, `about` what it says of itself; `changed` is called when a tile has come.
+  // `source` is the address of the pyramid, `about` its header; `changed` is called when a tile arrives.
   Steelyard.tiles = function (source, about, changed) {
     var span = Math.max(about.end - about.start, 1e-9), held = new Map(), flying = new Map(), failed = new Map(), wanted = [];
     var finest = Math.max(0, Math.ceil(Math.log2(Math.max(about.samples, 1) / BUCKETS))) + 4;
@@ -30,12 +30,12 @@
     function key(z, k) { return z + "/" + k; }
     function border(z, k) { return about.start + k * span / Math.pow(2, z); }
 
-    // The tile itself or the finest one above it that is there; null before the first has come.
+    // The tile or the finest available coarser one; null before the first has arrived.
     function best(z, k) {
       for (; z >= 0; z--, k >>= 1) {
         var found = held.get(key(z, k));
         if (found) {
-          if (z) { held.delete(key(z, k)); held.set(key(z, k), found); }  // the last that is let go
+          if (z) { held.delete(key(z, k)); held.set(key(z, k), found); }  // most recently used: evicted last
           return found;
         }
       }
@@ -47,7 +47,7 @@
     function ask(z, k) {
       var name = key(z, k), stop = new AbortController();
       flying.set(name, stop);
-      fetch(Steelyard.asked(source, { t0: border(z, k), t1: border(z, k + 1), pixels: BUCKETS }), { signal: stop.signal, credentials: "same-origin" }).then(function (answer) {
+      fetch(Steelyard.withQuery(source, { t0: border(z, k), t1: border(z, k + 1), pixels: BUCKETS }), { signal: stop.signal, credentials: "same-origin" }).then(function (answer) {
         if (!answer.ok) { throw new Error(answer.status); }
         return answer.arrayBuffer();
       }).then(function (buffer) {
@@ -76,9 +76,9 @@
 
     return {
       border: border, finest: finest,
-      // How fine tiles are drawn where a second has so many pixels.
+      // The tile level for a number of pixels per second.
       level: function (scale) { return Math.max(0, Math.min(finest, Math.ceil(Math.log2(span * scale / BUCKETS)))); },
-      // What there is to draw of a time: [tile, from, to]; a coarse tile stands in for fine ones that have not come.
+      // The tiles for a time range: [tile, from, to]; a coarse tile replaces missing fine ones.
       cover: function (z, t0, t1) {
         var count = Math.pow(2, z), out = [], complete = true;
         var k = Math.max(0, Math.floor((t0 - about.start) / span * count)), last = Math.min(count - 1, Math.floor((t1 - about.start) / span * count));
@@ -87,14 +87,14 @@
           if (!is_enough(tile, z)) { complete = false; }
           if (!tile) { break; }
           var rises = z - tile.z, until = Math.min((tile.k + 1) * Math.pow(2, rises), last + 1);
-          // Fine ones to the right of a coarse stand-in are not hidden by it.
+          // A coarse replacement must not hide fine tiles to its right.
           if (rises && !tile.raw) { for (var n = k + 1; n < until; n++) { if (best(z, n) !== tile) { until = n; } } }
           out.push([tile, border(z, k), border(z, until)]);
           k = until;
         }
         return { parts: out, complete: complete };
       },
-      // From now on only what a time needs is asked for, its middle first, then what lies beside it.
+      // Request only the tiles of this time range, from its middle outwards.
       want: function (z, t0, t1) {
         var count = Math.pow(2, z), list = [], now = performance.now(), middle = (t0 + t1) / 2, wide = t1 - t0;
         var from = Math.max(0, Math.floor((t0 - wide / 2 - about.start) / span * count));

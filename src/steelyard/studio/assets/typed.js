@@ -1,4 +1,4 @@
-// What was typed or chosen and not sent yet survives when the page around it is renewed.
+// Keeps unsent input of forms when the page around them is updated.
 (function () {
   "use strict";
   var typed = {};

@@ -1,4 +1,4 @@
-// Files that are dropped or chosen: sent one after the other as they are, with a bar, and called off at will.
+// Uploads dropped or chosen files one after the other, with progress and a cancel button.
 (function () {
   "use strict";
   function sendOne(zone, file, index, count) {
@@ -18,7 +18,7 @@
         box.textContent = "";
         if (request.status === 200) { done(JSON.parse(request.responseText).path); } else { failed({ html: request.responseText }); }
       };
-      request.onabort = function () { box.textContent = "Called off; nothing was kept."; failed(null); };
+      request.onabort = function () { box.textContent = "Cancelled; the file was not saved."; failed(null); };
       request.onerror = function () { box.textContent = ""; failed({ html: "", message: "away" }); };
       request.open("PUT", "/upload/" + zone.dataset.folder + "/" + encodeURIComponent(file.name.replace(/[\/\\]/g, "_")));
       request.setRequestHeader("X-Steelyard", "1");
@@ -32,7 +32,7 @@
     Array.from(files).forEach(function (file, k) {
       chain = chain.then(function () { return sendOne(zone, file, k, files.length); }).then(function (path) { paths.push(path); });
     });
-    // What came before one that failed, or was called off, is taken.
+    // Files before a failed or cancelled one are still added.
     chain.catch(function (error) { left = { error: error }; if (!paths.length) { throw error; } }).then(function () {
       var body = new URLSearchParams();
       paths.forEach(function (path) { body.append("file", path); });

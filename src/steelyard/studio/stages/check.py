@@ -1,4 +1,4 @@
-"""The stage *Check*: are the logs sound, what is wrong, and a button that mends it."""
+"""The stage *Check*: checks the logs, shows problems, and applies fixes to the mapping."""
 
 from __future__ import annotations
 
@@ -17,149 +17,145 @@ from steelyard.ground.files import write_whole
 from steelyard.ground.outcome import RESULT
 from steelyard.ground.untrusted import read_json
 from steelyard.report.elements import Html, callout, commands, join, text
-from steelyard.studio.basis import basis_of, fits_now, kept_basis, log_texts, remember_basis, runs_of
-from steelyard.studio.check_facts import checked_html, mended_mapping
+from steelyard.studio.check_facts import check_html, repaired_mapping
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import attribute, button, command_line, job_html
-from steelyard.studio.place import StudioError, StudioFolder
-from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing, StandingKind
+from steelyard.studio.provenance import is_current, log_texts, provenance_of, runs_of, save_provenance, saved_provenance
+from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus, StatusKind
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-_TEACH = (
-    "Most identifications that fail, fail before the first equation: a sign, two exchanged columns, degrees, a joint "
-    "that never moved. Here every log is looked at, what is wrong is shown in order of its harm, and what a mapping "
-    "can mend is mended by a button."
+_INTRODUCTION = (
+    "Most identifications fail because of the data: a wrong sign, two exchanged columns, degrees instead of radians, "
+    "a joint that never moved. This stage checks every log, lists problems by severity, and can fix many of them in "
+    "the mapping."
 )
-_GRADES: dict[str, tuple[StandingKind, int]] = {
+_GRADES: dict[str, tuple[StatusKind, int]] = {
     "good": ("done", 0), "usable": ("warning", 1), "mend": ("bad", 2), "unusable": ("bad", 3),
 }  # fmt: skip
 
 
 class CheckStage(Stage):
-    """Are the logs sound?"""
+    """Checks the logs."""
 
     name = "check"
     title = "Check"
 
-    async def standing(self, desk: Desk) -> Standing:
+    async def status(self, context: StageContext) -> StageStatus:
         try:
-            if _lacking(desk.place):
-                return Standing("empty", "needs a robot and a log")
-            if _at_work(desk) is not None:
-                return Standing("working", "looks at the logs")
-            run = _fitting(desk.place)
+            if _missing_step(context.folder):
+                return StageStatus("empty", "needs a robot and a log")
+            if _live_job(context) is not None:
+                return StageStatus("working", "checking the logs")
+            run = _current_check(context.folder)
         except SteelyardError:
-            return Standing("empty", "not yet")
+            return StageStatus("empty", "not yet")
         if run is None:
-            return Standing("empty", "to be checked")
-        found = (run / RESULT).stat()
-        return _judged(str(run), found.st_mtime_ns)
+            return StageStatus("empty", "not checked yet")
+        return _status_of(str(run), (run / RESULT).stat().st_mtime_ns)
 
-    async def body(self, desk: Desk, query: Sent) -> Html:
-        place = desk.place
+    async def body(self, context: StageContext, query: FormData) -> Html:
+        folder = context.folder
         head = Html("<h1>Check</h1>")
-        if lacking := _lacking(place):
-            return join(head, callout("note", Html(f"{_TEACH} {lacking}")))
-        run, job = _fitting(place), _at_work(desk)
-        untried = run is None and job is None and not _tried(desk)
-        if untried and place.touched:
-            job = _start(desk)
+        if step := _missing_step(folder):
+            return join(head, callout("note", Html(f"{_INTRODUCTION} {step}")))
+        run, job = _current_check(folder), _live_job(context)
+        untried = run is None and job is None and not _was_tried(context)
+        if untried and folder.was_used:
+            job = _start(context)
         pieces: list[str] = [head]
         if job is not None:
-            pieces += [
-                Html('<p class="hint">Every log is looked at; what is wrong will stand here.</p>'),
-                job_html(job),
-            ]
-        elif untried:  # the folder may have come from a stranger: nothing in it starts a job
-            pieces += [callout("note", Html(_TEACH)), button("check/start", "Check the logs", "main")]
+            pieces += [Html('<p class="hint">Checking all logs; problems will appear here.</p>'), job_html(job)]
+        elif untried:  # the folder may have come from a stranger: do not start a job automatically
+            pieces += [callout("note", Html(_INTRODUCTION)), button("check/start", "Check the logs", "main")]
         elif run is None:
-            pieces += _failed(desk)
+            pieces += _failed_check(context)
         if run is not None and job is None:
-            return join(*pieces, *await _shown(desk, run))
-        pieces.append(_changed(place))
-        before = next(iter(runs_of(place, "check")), None)
+            return join(*pieces, *await _check(context, run))
+        pieces.append(_last_fix(folder))
+        before = next(iter(runs_of(folder, "check")), None)
         if before is not None:
-            pieces.append(await _shown_before(desk, before))
+            pieces.append(await _previous_check(context, before))
         return join(*pieces, command_line("steelyard check"))
 
     def actions(self) -> Mapping[str, Action]:
-        return {"start": _begin, "fix": _fix, "undo": _undo}
+        return {"start": _start_action, "fix": _fix, "undo": _undo}
 
 
-# ---------------------------------------------------------------- where it stands
+# ---------------------------------------------------------------- state
 
 
-def _lacking(place: StudioFolder) -> str:
-    """What must come first, as HTML; "" if nothing."""
-    project = place.project()
+def _missing_step(folder: StudioFolder) -> str:
+    """Return the step that must come first, as HTML; "" if none."""
+    project = folder.project()
     if not project.robot:
         return 'Choose the <a href="/robot">robot</a> first.'
-    return "" if log_texts(place) else 'Add a <a href="/data">log</a> first.'
+    return "" if log_texts(folder) else 'Add a <a href="/data">log</a> first.'
 
 
-def _at_work(desk: Desk) -> StudioJob | None:
-    return next((job for job in desk.jobs.of_stage("check") if job.live), None)
+def _live_job(context: StageContext) -> StudioJob | None:
+    return next((job for job in context.jobs.of_stage("check") if job.live), None)
 
 
-def _fitting(place: StudioFolder) -> Path | None:
-    """The newest check of the project as it is now."""
-    now = basis_of(place)
-    return next((run for run in runs_of(place, "check") if fits_now(place, run, now)), None)
+def _current_check(folder: StudioFolder) -> Path | None:
+    """Return the newest check with the current inputs."""
+    now = provenance_of(folder)
+    return next((run for run in runs_of(folder, "check") if is_current(folder, run, now)), None)
 
 
-def _tried(desk: Desk) -> bool:
-    """Whether a check of the project as it is now was begun already, and came to nothing."""
-    now = basis_of(desk.place)
-    return any(kept_basis(desk.place, job.output) == now for job in desk.jobs.of_stage("check"))
+def _was_tried(context: StageContext) -> bool:
+    """Whether a check with the current inputs was already started."""
+    now = provenance_of(context.folder)
+    return any(saved_provenance(context.folder, job.output) == now for job in context.jobs.of_stage("check"))
 
 
 @lru_cache(64)
-def _judged(run: str, _changed: int) -> Standing:
-    """What the verdict of a check is on the rail."""
+def _status_of(run: str, _changed: int) -> StageStatus:
+    """Return the status for the result of a check."""
     try:
-        found = read_json(Path(run) / RESULT, StudioError, "check the logs again").value
-        logs = found.get("logs", [found])
-        kind, _ = max((_GRADES[log["grade"]] for log in logs), key=lambda one: one[1])
+        result = read_json(Path(run) / RESULT, StudioError, "check the logs again").value
+        logs = result.get("logs", [result])
+        kind, _ = max((_GRADES[log["grade"]] for log in logs), key=lambda grade: grade[1])
         counts = [sum(e["severity"] == s for log in logs for e in log["entries"]) for s in ("problem", "warning")]
     except (StudioError, ValueError, LookupError, TypeError, AttributeError):
-        return Standing("bad", "its result cannot be read")
-    for count, word in zip(counts, ("problem", "reservation"), strict=True):
+        return StageStatus("bad", "its result cannot be read")
+    for count, word in zip(counts, ("problem", "warning"), strict=True):
         if count:
-            return Standing(kind, f"{count} {word}{'s' if count > 1 else ''}")
-    return Standing(kind, "fit for identification")
+            return StageStatus(kind, f"{count} {word}{'s' if count > 1 else ''}")
+    return StageStatus(kind, "no problems")
 
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- HTML
 
 
-def _failed(desk: Desk) -> list[str]:
-    """Why there is no check, and a button for another one."""
-    job = next(desk.jobs.of_stage("check"), None)
+def _failed_check(context: StageContext) -> list[str]:
+    """Render the reason of a missing check, and a button that starts one."""
+    job = next(context.jobs.of_stage("check"), None)
     again = button("check/start", "Check the logs", "main")
     if job is None or job.state == "done":
-        return [callout("note", "The project has changed since it was checked."), again]
+        return [callout("note", "The project has changed since the last check."), again]
     return [callout("bad" if job.state == "failed" else "warning", job.message or job.state, "Not checked"), again]
 
 
-async def _shown(desk: Desk, run: Path) -> list[str]:
-    """The check of the project as it is now, with buttons that mend."""
-    place, name = desk.place, desk.place.relative(run)
-    found = await desk.aside.ask(checked_html, name, log_texts(place), True)
-    row, fixes = [button("check/start", "Check again"), _report(name)], found["fixes"]
+async def _check(context: StageContext, run: Path) -> list[str]:
+    """Render the current check with buttons for its fixes."""
+    folder, name = context.folder, context.folder.relative(run)
+    html = await context.helper.ask(check_html, name, log_texts(folder), True)
+    row, fixes = [button("check/start", "Check again"), _report(name)], html["fixes"]
     if len(fixes) > 1:
         row.insert(0, button("check/fix", f"Apply all {len(fixes)} fixes", "main", key="", log="0", run=name))
     words = [shlex.join(["steelyard", "check", log, "--fix", "mended.toml", "--only", key]) for key, log in fixes[:1]]
     return [
-        Html(found["verdict"]), Html(f'<div class="row">{"".join(row)}</div>'), _changed(place),
-        Html(found["findings"]), command_line("steelyard check"), *(commands(("One fix:", line)) for line in words),
+        Html(html["verdict"]), Html(f'<div class="row">{"".join(row)}</div>'), _last_fix(folder),
+        Html(html["findings"]), command_line("steelyard check"), *(commands(("One fix:", line)) for line in words),
     ]  # fmt: skip
 
 
-async def _shown_before(desk: Desk, run: Path) -> Html:
-    """A check of what the project was."""
-    name = desk.place.relative(run)
-    found = await desk.aside.ask(checked_html, name, [], False)
-    inside = f"{found['verdict']}{_report(name)}{found['findings']}"
-    return Html(f'<details id="before"><summary>What {text(name)} found before</summary>{inside}</details>')
+async def _previous_check(context: StageContext, run: Path) -> Html:
+    """Render a check with earlier inputs."""
+    name = context.folder.relative(run)
+    html = await context.helper.ask(check_html, name, [], False)
+    inside = f"{html['verdict']}{_report(name)}{html['findings']}"
+    return Html(f'<details id="before"><summary>Previous check: {text(name)}</summary>{inside}</details>')
 
 
 def _report(name: str) -> Html:
@@ -168,98 +164,98 @@ def _report(name: str) -> Html:
     )
 
 
-def _changed(place: StudioFolder) -> Html:
-    """What was mended last, and how to take it back."""
-    last = next(iter(_fixes(place)), None)
+def _last_fix(folder: StudioFolder) -> Html:
+    """Render the last fix and a button that undoes it."""
+    last = next(iter(_fixes(folder)), None)
     if last is None:
         return Html("")
-    before = f"before it was {last['before']}, which is kept" if last["before"] else "before there was none"
-    listed = "".join(f"<li>{text(words)}</li>" for words in last["what"])
-    left = "".join(f"<li>By hand: {text(words)}</li>" for words in last["by_hand"])
-    words = f"Mended in {last['after']}, which is the project's mapping now; {before}."
-    return callout("note", Html(f"{text(words)}<ul>{listed}{left}</ul>{button('check/undo', 'Undo')}"), "Changed")
+    before = f"the previous mapping {last['before']} is unchanged" if last["before"] else "the project had no mapping"
+    fixed = "".join(f"<li>{text(words)}</li>" for words in last["what"])
+    left = "".join(f"<li>To do by hand: {text(words)}</li>" for words in last["by_hand"])
+    words = f"Fixed in {last['after']}, which is now the project's mapping; {before}."
+    return callout("note", Html(f"{text(words)}<ul>{fixed}{left}</ul>{button('check/undo', 'Undo')}"), "Changed")
 
 
-# ---------------------------------------------------------------- what is done
+# ---------------------------------------------------------------- actions
 
 
-def _start(desk: Desk) -> StudioJob:
-    place = desk.place
-    output = place.new_run("check", desk.jobs.outputs())
-    remember_basis(place, output, basis_of(place))
-    count = len(log_texts(place))
-    return desk.jobs.add("check", f"Check of {count} log{'s' if count > 1 else ''}", ["check", "-o", output], output)
+def _start(context: StageContext) -> StudioJob:
+    folder = context.folder
+    output = folder.new_run("check", context.jobs.outputs())
+    save_provenance(folder, output, provenance_of(folder))
+    count = len(log_texts(folder))
+    return context.jobs.add("check", f"Check of {count} log{'s' if count > 1 else ''}", ["check", "-o", output], output)
 
 
-def _check_again(desk: Desk) -> None:
-    """Unless the project as it is now was checked before; a check of what it was is of no use any more."""
-    for job in desk.jobs.of_stage("check"):
+def _check_again(context: StageContext) -> None:
+    """Cancel a running check of earlier inputs, and start one unless the current inputs were checked before."""
+    for job in context.jobs.of_stage("check"):
         if job.live:
-            desk.jobs.cancel(job.id)
-    if _fitting(desk.place) is None:
-        _start(desk)
+            context.jobs.cancel(job.id)
+    if _current_check(context.folder) is None:
+        _start(context)
 
 
-async def _begin(desk: Desk, sent: Sent) -> None:
-    if _at_work(desk) is None:
-        _start(desk)
+async def _start_action(context: StageContext, fields: FormData) -> None:
+    if _live_job(context) is None:
+        _start(context)
 
 
-async def _fix(desk: Desk, sent: Sent) -> None:
-    """Mend the mapping by one finding, or by all, and check again."""
-    place, run = desk.place, desk.place.run(sent["run"])
-    if run != _fitting(place):
-        raise StudioError("The project has changed since that check; check the logs again.")
-    log = int(sent["log"]) if sent["log"].isdecimal() else 0
-    made = await desk.aside.ask(mended_mapping, place.relative(run), log_texts(place), sent["key"], log)
-    before = place.project().mapping
-    if run != _fitting(place):  # in another tab, meanwhile
-        raise StudioError("The project has changed since that check; check the logs again.")
-    target = place.free_name("", _next_name(before))
-    write_whole(target, made["toml"], new=True)
-    after = place.relative(target)
-    place.set(mapping=after)
-    kept = {"before": before, "after": after, "what": made["what"], "by_hand": made["by_hand"], "time": time.time()}
-    write_whole(_record(place), json.dumps([kept, *_all_fixes(place)]))
-    _check_again(desk)
+async def _fix(context: StageContext, fields: FormData) -> None:
+    """Apply one fix, or all, to the mapping and check again."""
+    folder, run = context.folder, context.folder.get_run(fields["run"])
+    if run != _current_check(folder):
+        raise StudioError("The project has changed since this check; check the logs again.")
+    log = int(fields["log"]) if fields["log"].isdecimal() else 0
+    fix = await context.helper.ask(repaired_mapping, folder.relative(run), log_texts(folder), fields["key"], log)
+    before = folder.project().mapping
+    if run != _current_check(folder):  # changed in another tab meanwhile
+        raise StudioError("The project has changed since this check; check the logs again.")
+    target = folder.free_path("", _next_name(before))
+    write_whole(target, fix["toml"], new=True)
+    after = folder.relative(target)
+    folder.set_keys(mapping=after)
+    entry = {"before": before, "after": after, "what": fix["what"], "by_hand": fix["by_hand"], "time": time.time()}
+    write_whole(_fixes_file(folder), json.dumps([entry, *_all_fixes(folder)]))
+    _check_again(context)
 
 
 def _next_name(before: str) -> str:
-    """The name of a mapping that takes the place of another: `columns.toml`, then `columns-2.toml`."""
+    """Return the name of a mapping that replaces another: `columns-2.toml` gives `columns.toml`, made unique later."""
     stem, dash, number = Path(before).stem.rpartition("-")
-    named = stem if dash and number.isdecimal() else Path(before).stem
-    return f"{named}.toml" if Path(before).suffix == ".toml" and named else "mapping.toml"
+    name = stem if dash and number.isdecimal() else Path(before).stem
+    return f"{name}.toml" if Path(before).suffix == ".toml" and name else "mapping.toml"
 
 
-async def _undo(desk: Desk, sent: Sent) -> None:
-    """Take the last change of the mapping back, and check again."""
-    place = desk.place
-    last = next(iter(_fixes(place)), None)
+async def _undo(context: StageContext, fields: FormData) -> None:
+    """Undo the last fix of the mapping and check again."""
+    folder = context.folder
+    last = next(iter(_fixes(folder)), None)
     if last is None:
-        raise StudioError("There is nothing to undo: the mapping is not the one that a fix has made.")
-    place.set(mapping=last["before"] or None)
+        raise StudioError("There is nothing to undo: the project's mapping was not written by a fix.")
+    folder.set_keys(mapping=last["before"] or None)
     with suppress(OSError, SteelyardError):
-        place.trash(place.inside(last["after"]))
-    write_whole(_record(place), json.dumps(_all_fixes(place)[1:]))
-    _check_again(desk)
+        folder.move_to_trash(folder.path_inside(last["after"]))
+    write_whole(_fixes_file(folder), json.dumps(_all_fixes(folder)[1:]))
+    _check_again(context)
 
 
-def _record(place: StudioFolder) -> Path:
-    return place.own("fixes.json")
+def _fixes_file(folder: StudioFolder) -> Path:
+    return folder.state_path("fixes.json")
 
 
-def _all_fixes(place: StudioFolder) -> list[dict[str, Any]]:
-    """What fixes have changed, the last first."""
+def _all_fixes(folder: StudioFolder) -> list[dict[str, Any]]:
+    """List all fixes, newest first."""
     with suppress(OSError, ValueError):
-        found = json.loads(_record(place).read_text("utf-8"))
-        return found if isinstance(found, list) else []
+        fixes = json.loads(_fixes_file(folder).read_text("utf-8"))
+        return fixes if isinstance(fixes, list) else []
     return []
 
 
-def _fixes(place: StudioFolder) -> list[dict[str, Any]]:
-    """Those that can be taken back: the last, as long as the mapping is the one that it made."""
-    found = _all_fixes(place)
-    return found if found and found[0]["after"] == place.project().mapping else []
+def _fixes(folder: StudioFolder) -> list[dict[str, Any]]:
+    """List the fixes that can be undone; none if the mapping is not that of the last fix."""
+    fixes = _all_fixes(folder)
+    return fixes if fixes and fixes[0]["after"] == folder.project().mapping else []
 
 
 STUDIO_STAGES.register("check")(CheckStage())

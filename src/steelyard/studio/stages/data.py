@@ -1,4 +1,4 @@
-"""The stage *Data*: what was recorded, what it is for, and what its columns mean."""
+"""The stage *Data*: the logs, their roles, the mapping of their columns, and plots."""
 
 from __future__ import annotations
 
@@ -14,10 +14,24 @@ from steelyard.errors import SteelyardError
 from steelyard.project import ROLES
 from steelyard.report.elements import Html, callout, join, table_html, text
 from steelyard.signals.table import READERS
-from steelyard.studio.mapping_page import answers_of, away_html, editor_html, lines_of, proposal_html, write_mapping
-from steelyard.studio.meanings import draw_short, edited, facts, meaning, proposed, readable, scene
+from steelyard.studio.mapping_editor import (
+    check_readable,
+    column_meanings,
+    draw_short,
+    edited_mapping,
+    facts,
+    proposal,
+    scene,
+)  # fmt: skip
+from steelyard.studio.mapping_page import (
+    column_rows,
+    editor_html,
+    proposal_answers,
+    proposal_html,
+    remove_mapping_html,
+    write_mapping,
+)
 from steelyard.studio.page import attribute, button, choice, command_line, drop_zone, form, trouble
-from steelyard.studio.place import StudioError
 from steelyard.studio.pyramid import Pyramid
 from steelyard.studio.roles import (
     LOGS,
@@ -30,63 +44,64 @@ from steelyard.studio.roles import (
     role_of_name,
     set_role,
 )
-from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing
+from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus
+from steelyard.studio.studio_folder import StudioError
 
-_MEANING = {
+_ROLE_TEXTS = {
     "": "not used",
-    "identify": "identify: the model is fitted to it",
-    "validate": "validate: judges the model",
+    "identify": "identify: fit of the model",
+    "validate": "validate: hold-out log",
     "friction": "friction: constant speeds",
-    "payload": "payload: carries a load",
-    "bare": "bare: the same without the load",
-    "healthy": "healthy: later logs are compared with it",
+    "payload": "payload: with payload",
+    "bare": "bare: same motion without payload",
+    "healthy": "healthy: reference for later logs",
 }
-_TEACH = """<div class="callout note" role="note"><span class="sign" aria-hidden="true">i</span><div>
-<strong class="word">What a log needs.</strong> A clock, the position of every joint, and its torque or motor current, a
-row for each sample (100 Hz or more); velocities help. Half a minute to a few minutes of a motion in which every joint
-speeds up, slows down and turns back: the stage Motion designs one. A second log of another motion lets the model be
-judged by what it has not seen.</div></div>"""
+_INTRODUCTION = """<div class="callout note" role="note"><span class="sign" aria-hidden="true">i</span><div>
+<strong class="word">Contents of a log.</strong> Time, position, and torque or motor current of every joint, one row per
+sample (100 Hz or more); velocities help. Record half a minute to a few minutes in which every joint accelerates, brakes
+and reverses; the stage Motion designs such a motion. A second log with another motion validates the model.
+</div></div>"""
 
 
 class DataStage(Stage):
-    """What was recorded."""
+    """Logs, roles and mapping."""
 
     name = "data"
     title = "Data"
-    scripts = ("later.js", "tiles.js", "strips.js", "plot_parts.js", "plot.js", "data.js")
+    scripts = ("lazy.js", "tiles.js", "strips.js", "plot_parts.js", "plot.js", "data.js")
 
-    async def standing(self, desk: Desk) -> Standing:
+    async def status(self, context: StageContext) -> StageStatus:
         try:
-            logs = [log for log in listed_logs(desk.place).values() if log.roles]
+            logs = [log for log in listed_logs(context.folder).values() if log.roles]
         except SteelyardError:
-            return Standing("bad", "the project file cannot be used")
+            return StageStatus("bad", "the project file has an error")
         if not logs:
-            return Standing("empty", "drop a log")
+            return StageStatus("empty", "drop a log")
         if any(log.size < 0 for log in logs):
-            return Standing("bad", "a log is gone")
+            return StageStatus("bad", "a log is missing")
         if not any("identify" in log.roles for log in logs):
-            return Standing("warning", "no log to identify from")
-        mapped = ", mapped" if desk.place.project().mapping else ", no mapping"
-        return Standing("done", f"{len(logs)} log{'s' if len(logs) > 1 else ''}{mapped}")
+            return StageStatus("warning", "no log for identify")
+        mapped = ", mapped" if context.folder.project().mapping else ", no mapping"
+        return StageStatus("done", f"{len(logs)} log{'s' if len(logs) > 1 else ''}{mapped}")
 
-    async def body(self, desk: Desk, query: Sent) -> Html:
-        logs = listed_logs(desk.place)
+    async def body(self, context: StageContext, query: FormData) -> Html:
+        logs = listed_logs(context.folder)
         suffixes = sorted({ending for kind in READERS.values() for ending in kind.suffixes})
         drop = drop_zone(
             LOGS, "data/add", "Logs of the robot's motion", ",".join([*suffixes, ".gz", ".bz2", ".xz", ".zst"])
         )
-        formats = Html(f'<p class="hint">{text(", ".join(suffixes))}; of any size.</p>')
+        formats = Html(f'<p class="hint">{text(", ".join(suffixes))}; any size.</p>')
         head = Html("<h1>Data</h1>")
         if not logs:
-            return join(head, Html(_TEACH), drop, formats)
-        chosen = logs.get(query.get("log", ""), next(iter(logs.values())))
-        rows = [_row(log, log is chosen) for log in logs.values()]
+            return join(head, Html(_INTRODUCTION), drop, formats)
+        selected = logs.get(query.get("log", ""), next(iter(logs.values())))
+        rows = [_row(log, log is selected) for log in logs.values()]
         table = table_html(
-            ["log", "what it is for", "what it holds", Html('<span class="unseen">remove</span>')],
+            ["log", "role", "content", Html('<span class="unseen">remove</span>')],
             rows,
             "Logs of this project",
         )
-        return join(head, table, drop, formats, *_chosen(desk, chosen, bool(query.get("propose", ""))))
+        return join(head, table, drop, formats, *_log_html(context, selected, bool(query.get("propose", ""))))
 
     def actions(self) -> Mapping[str, Action]:
         return {
@@ -99,115 +114,114 @@ class DataStage(Stage):
             "draw": _draw,
         }
 
-    async def data(self, desk: Desk, what: str, query: Sent) -> Any:
-        """What scripts of the page ask for: `facts` and `meaning` of a log (HTML), its `plot`, the robot's `scene`."""
-        log = log_named(desk.place, query["log"])
+    async def data(self, context: StageContext, what: str, query: FormData) -> Any:
+        """Return data for scripts: `facts` and `meaning` of a log (HTML), its `plot`, or the robot's `scene`."""
+        log = log_named(context.folder, query["log"])
         if what == "scene":
-            return await desk.aside.ask(scene, str(pyramid_file(desk.place, log)))
+            return await context.helper.ask(scene, str(pyramid_file(context.folder, log)))
         if what == "facts":
-            return _facts_html(await desk.aside.ask(facts, log.text))
+            return _facts_html(await context.helper.ask(facts, log.text))
         if what == "meaning":
-            return await _meaning_html(desk, log, bool(query.get("propose", "")))
+            return await _mapping_html(context, log, bool(query.get("propose", "")))
         if what == "plot":
-            return await _plot(desk, log, query)
+            return await _plot(context, log, query)
         raise StudioError("There is nothing at this address.")
 
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- HTML
 
 
-def _row(log: ListedLog, here: bool) -> list[str]:
-    roles = [(role, _MEANING[role]) for role in ("", *ROLES)]
+def _row(log: ListedLog, is_current: bool) -> list[str]:
+    roles = [(role, _ROLE_TEXTS[role]) for role in ("", *ROLES)]
     hidden = f'<input type="hidden" name="log" value="{attribute(log.text)}">'
-    menu = choice("role", f"What {log.text} is for", roles, log.role, hide_label=True)
-    mark = ' aria-current="true"' if here else ""
+    menu = choice("role", f"Role of {log.text}", roles, log.role, hide_label=True)
+    mark = ' aria-current="true"' if is_current else ""
     link = f'<a href="/data?{urlencode({"log": log.text})}"{mark}>{text(log.text)}</a>'
     others = f' <span class="hint">and {text(", ".join(log.roles[1:]))}</span>' if log.roles[1:] else ""
     ask = f"Remove {log.text} from the project? The file goes to the trash folder, .steelyard/trash."
-    gone = callout("bad", "There is no such file any more; drop it again, or remove it.")
-    told = _later("facts", "Reading its head …", log=log.text)
+    missing = callout("bad", "This file does not exist any more; drop it again, or remove it.")
+    facts_html = _lazy("facts", "Reading …", log=log.text)
     role = Html(form("data/role", hidden + menu, live=True, kind="inline") + others)
-    held = join(_bytes(log.size), told) if log.size >= 0 else gone
-    return [Html(link), role, held, button("data/remove", "Remove", "danger", ask, log=log.text)]
+    content = join(_bytes(log.size), facts_html) if log.size >= 0 else missing
+    return [Html(link), role, content, button("data/remove", "Remove", "danger", ask, log=log.text)]
 
 
-def _chosen(desk: Desk, log: ListedLog, anew: bool) -> list[str]:
-    """Of the log that is looked at: what its columns mean, its plot beside the robot, the command."""
-    project = desk.place.project()
+def _log_html(context: StageContext, log: ListedLog, propose: bool) -> list[str]:
+    """Render the selected log: its mapping, its plot with the robot, and the command."""
+    project = context.folder.project()
     title = Html(f"<h2>{text(log.text)}</h2>")
     if log.size < 0:
-        return [title, trouble(f"{log.text}: there is no such file.")]
-    columns = _later("meaning", "Looking at the columns …", log=log.text, propose="1" if anew else "")
+        return [title, trouble(f"{log.text}: this file does not exist; drop it again, or remove it.")]
+    columns = _lazy("meaning", "Reading the columns …", log=log.text, propose="1" if propose else "")
     robot = [project.robot] if project.robot else []
-    same = command_line(shlex.join(["steelyard", "map", log.text, *robot, "-o", project.mapping or "columns.toml"]))
+    command = command_line(shlex.join(["steelyard", "map", log.text, *robot, "-o", project.mapping or "columns.toml"]))
     if not project.robot:
-        why = "Choose the robot first: with it joints get their names, units are checked, and the log is drawn."
-        return [title, callout("note", why), columns, same]
-    of = pyramid_file(desk.place, log).name
+        hint = "Choose the robot first: it is needed for joint names, units and plots."
+        return [title, callout("note", hint), columns, command]
+    of = pyramid_file(context.folder, log).name
     source = f"/data/data/plot?{urlencode({'log': log.text, 'of': of})}"
     drawn = Html(
         f'<div class="plot-and-robot"><div data-plot="{attribute(source)}" data-log="{attribute(log.text)}" '
-        f'data-title="What was recorded"></div><figure class="follower" data-follows="{attribute(log.text)}">'
+        f'data-title="Recorded signals"></div><figure class="follower" data-follows="{attribute(log.text)}">'
         '<div class="space"><canvas tabindex="0" role="img" aria-label="The robot in the posture at the cursor of the '
-        'plot; arrow keys turn it"></canvas></div><figcaption>The robot follows the cursor in the plot.</figcaption>'
-        '</figure></div><div id="values"></div>'
+        'plot; arrow keys rotate the view"></canvas></div><figcaption>The robot follows the cursor in the plot.'
+        '</figcaption></figure></div><div id="values"></div>'
     )  # fmt: skip
     if not project.mapping:
-        as_it_is = Html('<p class="hint">Drawn as the commands read it now, without a mapping.</p>')
-        return [title, columns, same, as_it_is, drawn, _again(desk, log)]
-    return [title, drawn, _again(desk, log), Html("<h3>What the columns mean</h3>"), columns, same]
+        hint = Html('<p class="hint">Drawn without a mapping, as the commands read the log now.</p>')
+        return [title, columns, command, hint, drawn, _redraw_button(context, log)]
+    return [title, drawn, _redraw_button(context, log), Html("<h3>Mapping of the columns</h3>"), columns, command]
 
 
-def _again(desk: Desk, log: ListedLog) -> Html:
-    """A button, where the plot of a long log did not come to be."""
-    job = _job_of(desk, log)
+def _redraw_button(context: StageContext, log: ListedLog) -> Html:
+    """Render a button if the plot of a long log failed."""
+    job = _job_of(context, log)
     if job is None or job.live or job.state == "done":
         return Html("")
     return button("data/draw", "Draw it again", log=log.text)
 
 
-async def _meaning_html(desk: Desk, log: ListedLog, anew: bool) -> Html:
-    mapping = desk.place.project().mapping
-    made: list[str] = []
-    if mapping and not anew:
+async def _mapping_html(context: StageContext, log: ListedLog, propose: bool) -> Html:
+    mapping = context.folder.project().mapping
+    pieces: list[str] = []
+    if mapping and not propose:
         link = f"/data?{urlencode({'log': log.text, 'propose': '1'})}"
-        made.append(
-            Html(f'<p>As <strong>{text(mapping)}</strong> says. <a href="{attribute(link)}">Propose anew</a></p>')
+        pieces.append(
+            Html(f'<p>From <strong>{text(mapping)}</strong>. <a href="{attribute(link)}">Propose a new mapping</a></p>')
         )
     else:
         try:
-            found = await desk.aside.ask(proposed, log.text, {}, {})
-            made.append(proposal_html(log.text, found))
+            pieces.append(proposal_html(log.text, await context.helper.ask(proposal, log.text, {}, {})))
         except StudioError as error:
-            made.append(callout("warning", str(error)))
-    found = await desk.aside.ask(meaning, log.text)
-    editor = editor_html(log.text, found)
+            pieces.append(callout("warning", str(error)))
+    editor = editor_html(log.text, await context.helper.ask(column_meanings, log.text))
     if mapping:
-        made += [editor, away_html(mapping)]
+        pieces += [editor, remove_mapping_html(mapping)]
     else:
-        made.append(Html(f'<details id="by-column"><summary>Change it column by column</summary>{editor}</details>'))
-    return join(*made)
+        pieces.append(Html(f'<details id="by-column"><summary>Edit column by column</summary>{editor}</details>'))
+    return join(*pieces)
 
 
-def _facts_html(found: Mapping[str, Any]) -> Html:
-    if found["error"]:
-        return callout("bad", str(found["error"]))
-    about = "" if found["exact"] else "about "
-    words = [f"{about}{found['rows']:,} samples".replace(",", " "), f"{found['columns']} columns"]
-    if "rate" in found:
-        words.insert(1, f"{found['rate']:.4g} Hz")
-        words.append({"torque": "torques", "current": "currents, no constants"}.get(found["torque"], "no torques"))
-    said = [
+def _facts_html(log: Mapping[str, Any]) -> Html:
+    if log["error"]:
+        return callout("bad", str(log["error"]))
+    about = "" if log["exact"] else "about "
+    words = [f"{about}{log['rows']:,} samples".replace(",", " "), f"{log['columns']} columns"]
+    if "rate" in log:
+        words.insert(1, f"{log['rate']:.4g} Hz")
+        kinds = {"torque": "torques", "current": "currents, no torque constants"}
+        words.append(kinds.get(log["torque"], "no torques"))
+    findings = [
         Html(f'<p class="finding {"warning" if kind == "warning" else "bad"}">{text(message)}</p>')
-        for kind, message in found.get("findings", [])[:3]
+        for kind, message in log.get("findings", [])[:3]
     ]
-    return join(" · ".join(words), *said)
+    return join(" · ".join(words), *findings)
 
 
-def _later(what: str, words: str, **query: str) -> Html:
-    """What takes a moment: `words` until it is there."""
+def _lazy(what: str, words: str, **query: str) -> Html:
+    """Render `words` until the page's script has loaded the content."""
     address = attribute(f"/data/data/{what}?{urlencode(query)}")
-    return Html(f'<div class="{what}" data-later="{address}" aria-busy="true">{text(words)}</div>')
+    return Html(f'<div class="{what}" data-lazy="{address}" aria-busy="true">{text(words)}</div>')
 
 
 def _bytes(size: int) -> str:
@@ -217,105 +231,106 @@ def _bytes(size: int) -> str:
     return f"{max(size, 0)} B"
 
 
-# ---------------------------------------------------------------- what is done
+# ---------------------------------------------------------------- actions
 
 
-def _looking_at(log: str) -> Sent:
-    return Sent([("log", log)])
+def _query_of(log: str) -> FormData:
+    return FormData([("log", log)])
 
 
-async def _body(desk: Desk, log: str, *above: str) -> Html:
-    return join(*above, await STUDIO_STAGES["data"].body(desk, _looking_at(log)))
+async def _body(context: StageContext, log: str, *above: str) -> Html:
+    return join(*above, await STUDIO_STAGES["data"].body(context, _query_of(log)))
 
 
-async def _add(desk: Desk, sent: Sent) -> Html:
-    """Take files that have come; what cannot be read is told in the reader's words, and gone."""
-    place, refused, taken = desk.place, list[str](), ""
-    judged = any(role_of_name(PurePosixPath(name).stem) == "validate" for name in sent.all("file"))
-    for name in sent.all("file"):
-        path = place.inside(name)
-        known = listed_logs(place).get(name)
-        if path.parent != place.root / LOGS or not path.is_file() or (known is not None and known.roles):
-            raise StudioError(f"{name} did not come to {LOGS} just now; drop it again.")
+async def _add(context: StageContext, fields: FormData) -> Html:
+    """Add uploaded logs to the project; an unreadable file is deleted and its error shown."""
+    folder, errors, first = context.folder, list[str](), ""
+    has_validation = any(role_of_name(PurePosixPath(name).stem) == "validate" for name in fields.all("file"))
+    for name in fields.all("file"):
+        path = folder.path_inside(name)
+        listed = listed_logs(folder).get(name)
+        if path.parent != folder.root / LOGS or not path.is_file() or (listed is not None and listed.roles):
+            raise StudioError(f"{name} is not a new file in {LOGS}; drop it again.")
         try:
-            await desk.aside.ask(readable, name)
+            await context.helper.ask(check_readable, name)
         except StudioError as error:
             path.unlink(missing_ok=True)
-            refused.append(str(error))
+            errors.append(str(error))
             continue
-        taken = taken or name
-        # Of several that are called "ident…" one judges all the same, unless another is called so.
-        told = role_of_name(path.stem)
-        plain = told in ("", "identify")
-        set_role(place, name, told if not plain else "identify" if judged else first_needed(place))
-        if not place.project().mapping and place.project().robot:
-            refused += await _mapped(desk, name)
-    return await _body(desk, taken, *(trouble(message) for message in refused))
+        first = first or name
+        # A name with "ident" does not fix the role: one of several such logs validates, unless another name says so.
+        role = role_of_name(path.stem)
+        if role in ("", "identify"):
+            role = "identify" if has_validation else first_needed(folder)
+        set_role(folder, name, role)
+        if not folder.project().mapping and folder.project().robot:
+            errors += await _write_certain_mapping(context, name)
+    return await _body(context, first, *(trouble(message) for message in errors))
 
 
-async def _mapped(desk: Desk, log: str) -> list[str]:
-    """Write the mapping of a log where all is certain; what it cannot be read for, where it cannot."""
+async def _write_certain_mapping(context: StageContext, log: str) -> list[str]:
+    """Write the proposed mapping of a log if it is certain; return errors."""
     try:
-        found = await desk.aside.ask(proposed, log, {}, {})
+        proposed = await context.helper.ask(proposal, log, {}, {})
     except StudioError as error:
         return [str(error)]
-    if found["certain"]:
-        write_mapping(desk.place, found["toml"])
+    if proposed["certain"]:
+        write_mapping(context.folder, proposed["toml"])
     return []
 
 
-async def _role(desk: Desk, sent: Sent) -> Html:
-    log = log_named(desk.place, sent["log"])
-    set_role(desk.place, log.text, sent["role"])
-    return await _body(desk, log.text)
+async def _role(context: StageContext, fields: FormData) -> Html:
+    log = log_named(context.folder, fields["log"])
+    set_role(context.folder, log.text, fields["role"])
+    return await _body(context, log.text)
 
 
-async def _use(desk: Desk, sent: Sent) -> Html:
-    log = log_named(desk.place, sent["log"])
-    found = await desk.aside.ask(proposed, log.text, *answers_of(sent))
-    write_mapping(desk.place, found["toml"])
-    return await _body(desk, log.text)
+async def _use(context: StageContext, fields: FormData) -> Html:
+    log = log_named(context.folder, fields["log"])
+    proposed = await context.helper.ask(proposal, log.text, *proposal_answers(fields))
+    write_mapping(context.folder, proposed["toml"])
+    return await _body(context, log.text)
 
 
-async def _edit(desk: Desk, sent: Sent) -> Html:
-    log = log_named(desk.place, sent["log"])
-    _, numbers = answers_of(sent)
-    made = await desk.aside.ask(edited, log.text, lines_of(sent), sent.get("rate", ""), numbers)
-    write_mapping(desk.place, made)
-    return await _body(desk, log.text)
+async def _edit(context: StageContext, fields: FormData) -> Html:
+    log = log_named(context.folder, fields["log"])
+    _, numbers = proposal_answers(fields)
+    toml = await context.helper.ask(edited_mapping, log.text, column_rows(fields), fields.get("rate", ""), numbers)
+    write_mapping(context.folder, toml)
+    return await _body(context, log.text)
 
 
-async def _unmap(desk: Desk, sent: Sent) -> None:
-    desk.place.set(mapping=None)
+async def _unmap(context: StageContext, fields: FormData) -> None:
+    context.folder.set_keys(mapping=None)
 
 
-async def _remove(desk: Desk, sent: Sent) -> Html:
-    log = log_named(desk.place, sent["log"])
-    set_role(desk.place, log.text, "")
-    forget_pyramids(desk.place, log)
-    if log.size >= 0 and log.path.resolve().is_relative_to(desk.place.root):  # a file elsewhere is not the studio's
-        desk.place.trash(log.path)
-    return await _body(desk, "")
+async def _remove(context: StageContext, fields: FormData) -> Html:
+    log = log_named(context.folder, fields["log"])
+    set_role(context.folder, log.text, "")
+    forget_pyramids(context.folder, log)
+    if log.size >= 0 and log.path.resolve().is_relative_to(context.folder.root):  # never move files elsewhere
+        context.folder.move_to_trash(log.path)
+    return await _body(context, "")
 
 
 # ---------------------------------------------------------------- plots
 
 
-def _job_of(desk: Desk, log: ListedLog) -> Any:
-    """The job that makes, or made, the plot of a log as it is now."""
-    words = _words(desk, log)
-    return next((job for job in desk.jobs.of_stage("data") if job.words == words), None)
+def _job_of(context: StageContext, log: ListedLog) -> Any:
+    """Return the newest job for the current plot of a log."""
+    words = _words(context, log)
+    return next((job for job in context.jobs.of_stage("data") if job.words == words), None)
 
 
-def _words(desk: Desk, log: ListedLog) -> tuple[str, ...]:
-    return ("-m", "pyramid", log.text, str(pyramid_file(desk.place, log)))
+def _words(context: StageContext, log: ListedLog) -> tuple[str, ...]:
+    return ("-m", "pyramid", log.text, str(pyramid_file(context.folder, log)))
 
 
-async def _plot(desk: Desk, log: ListedLog, query: Sent) -> Any:
-    """Of the pyramid of a log: a window as bytes, a sample, or what it is about; it is made if there is none."""
-    target = pyramid_file(desk.place, log)
+async def _plot(context: StageContext, log: ListedLog, query: FormData) -> Any:
+    """Return a window (bytes), a sample, or the header of a log's pyramid; build the pyramid if it does not exist."""
+    target = pyramid_file(context.folder, log)
     if query.get("of", target.name) != target.name:
-        raise StudioError("The log, its mapping or the robot is another than it was; reload the page.")
+        raise StudioError("The log, its mapping or the robot has changed; reload the page.")
     try:
         if "t0" in query:
             part = float(query["t0"]), float(query["t1"]), int(query["pixels"])
@@ -324,27 +339,27 @@ async def _plot(desk: Desk, log: ListedLog, query: Sent) -> Any:
             t, values = await asyncio.to_thread(Pyramid.open(target).at, float(query["at"]))
             return json.dumps({"t": t, "values": values.tolist()})
     except (ValueError, OSError):
-        raise StudioError("The plot is not there any more; reload the page.") from None
+        raise StudioError("The plot does not exist any more; reload the page.") from None
     if not target.exists():
-        job = _job_of(desk, log)
+        job = _job_of(context, log)
         if job is not None and job.live:
-            return {"wait": f"The log is long: its plot is being made (see Jobs, {job.title})."}
+            return {"wait": f"The log is long; its plot is being prepared (see Jobs, {job.title})."}
         if job is not None and job.state != "done":
             raise StudioError(job.message)
-        if not await desk.aside.ask(draw_short, log.text, str(target), seconds=120.0):
-            await _draw(desk, _looking_at(log.text))
-            return {"wait": "The log is long: its plot is being made (see Jobs)."}
-    forget_pyramids(desk.place, log, but=target)
+        if not await context.helper.ask(draw_short, log.text, str(target), seconds=120.0):
+            await _draw(context, _query_of(log.text))
+            return {"wait": "The log is long; its plot is being prepared (see Jobs)."}
+    forget_pyramids(context.folder, log, but=target)
     return Pyramid.open(target).about()
 
 
-async def _draw(desk: Desk, sent: Sent) -> None:
-    log = log_named(desk.place, sent["log"])
-    old = _job_of(desk, log)
+async def _draw(context: StageContext, fields: FormData) -> None:
+    log = log_named(context.folder, fields["log"])
+    old = _job_of(context, log)
     if old is not None and not old.live:
-        desk.jobs.clear(old.id)
+        context.jobs.clear(old.id)
     if old is None or not old.live:
-        desk.jobs.add("data", f"Plot of {log.path.name}", _words(desk, log))
+        context.jobs.add("data", f"Plot of {log.path.name}", _words(context, log))
 
 
 STUDIO_STAGES.register("data")(DataStage())

@@ -1,4 +1,4 @@
-"""The stage *Robot*: what is to be identified."""
+"""The stage *Robot*: the robot of the project, its gravity and its moving joints."""
 
 from __future__ import annotations
 
@@ -15,69 +15,69 @@ from steelyard.ground.files import plain, write_whole
 from steelyard.project import Project
 from steelyard.report.elements import Html, text
 from steelyard.studio.page import button, choice, drop_zone, form, trouble
-from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.robot_files import DESCRIPTIONS, MESHES, ROBOT_FOLDER, descriptions, take_files
-from steelyard.studio.robot_page import builtin_robots, robot_seen
-from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing
+from steelyard.studio.robot_page import builtin_robots, robot_view
+from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus
+from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-# What in the project file is about one robot, and not about another.
-_OF_ONE = ("packages", "joints", "lock", "snap", "gravity")
-_STRONGEST = 1e4
-# What the library advises where angles were written with few digits.
+# Keys of the project file that hold for one robot only.
+_ROBOT_KEYS = ("packages", "joints", "lock", "snap", "gravity")
+_LARGEST_GRAVITY = 1e4  # m/s²
+# Tolerance for angles that are written with few digits [rad].
 _SNAP = 1e-4
 _MOST_FILES = 60
 
 
 class RobotStage(Stage):
-    """Which robot it is, how it stands, and what its motion can show."""
+    """Chooses and shows the robot."""
 
     name = "robot"
     title = "Robot"
-    scripts = ("later.js", "posture.js", "folder.js")
+    scripts = ("lazy.js", "posture.js", "folder.js")
 
-    async def standing(self, desk: Desk) -> Standing:
+    async def status(self, context: StageContext) -> StageStatus:
         try:
-            robot = desk.place.project().robot
+            robot = context.folder.project().robot
         except SteelyardError:
-            return Standing("bad", "the project file cannot be read")
+            return StageStatus("bad", "the project file cannot be read")
         if not robot:
-            return Standing("empty", "drop a file, or pick one")
-        kept = _kept(desk.place)
-        if kept is None:
-            return Standing("done", robot)
-        if "error" in kept:
-            return Standing("bad", "cannot be read")
-        if kept["warning"]:
-            return Standing("warning", kept["warning"])
-        return Standing("done", f"{kept['name']}: {kept['words'].partition(',')[0]}")
+            return StageStatus("empty", "choose a robot")
+        view = _saved_view(context.folder)
+        if view is None:
+            return StageStatus("done", robot)
+        if "error" in view:
+            return StageStatus("bad", "cannot be read")
+        if view["warning"]:
+            return StageStatus("warning", view["warning"])
+        return StageStatus("done", f"{view['name']}: {view['words'].partition(',')[0]}")
 
-    async def body(self, desk: Desk, query: Sent) -> Html:
-        project = desk.place.project()
+    async def body(self, context: StageContext, query: FormData) -> Html:
+        project = context.folder.project()
         if not project.robot:
             return Html(
-                "<h1>Robot</h1><p>Everything begins with the kinematics: which joint turns what. Masses and inertias "
-                f"need not be known; finding them is what comes next.</p>{_drop(desk.place)}{_builtins()}"
+                "<h1>Robot</h1><p>Choose a robot file with the kinematics. Masses and inertias may be missing; they "
+                f"are identified later.</p>{_drop(context.folder)}{_builtins()}"
             )
-        kept = _kept(desk.place)
+        view = _saved_view(context.folder)
         another = Html(
-            f'<details id="another"><summary>Another robot, or its meshes</summary>{_drop(desk.place)}{_builtins()}'
+            f'<details id="another"><summary>Another robot, or its meshes</summary>{_drop(context.folder)}{_builtins()}'
             "</details>"
         )
-        if kept is None:
-            seen = (
-                f'<div data-later="/data/robot/seen" aria-busy="true"><p class="hint">Reading {text(project.robot)} …'
+        if view is None:
+            html = (
+                f'<div data-lazy="/data/robot/seen" aria-busy="true"><p class="hint">Reading {text(project.robot)} …'
                 "</p></div>"
             )
         else:
-            seen = _seen_html(kept)
-        return Html(f"<h1>Robot</h1>{another}{seen}")
+            html = _view_html(view)
+        return Html(f"<h1>Robot</h1>{another}{html}")
 
-    async def data(self, desk: Desk, what: str, query: Sent) -> str:
-        """What takes a moment: the robot `seen`, and the `builtins`."""
+    async def data(self, context: StageContext, what: str, query: FormData) -> str:
+        """Return HTML that takes a while: the robot (`seen`), or the list of built-in robots (`builtins`)."""
         if what == "builtins":
-            return _picker(await desk.aside.ask(builtin_robots), desk.place.project().robot)
+            return _picker(await context.helper.ask(builtin_robots), context.folder.project().robot)
         if what == "seen":
-            return _seen_html(await _look(desk))
+            return _view_html(await _render_view(context))
         raise StudioError("There is nothing of this name.")
 
     def actions(self) -> Mapping[str, Action]:
@@ -90,71 +90,71 @@ class RobotStage(Stage):
 STUDIO_STAGES.register("robot")(RobotStage())
 
 
-# ------------------------------------------------------------ what was looked at is kept
+# ------------------------------------------------------------ saved view
 
 
-def _key(place: StudioFolder, project: Project) -> str:
-    """Of all that a look depends on."""
-    told = [getattr(project, name) for name in ("robot", "terms", *_OF_ONE)]
+def _key(folder: StudioFolder, project: Project) -> str:
+    """Return a hash of everything that the view depends on."""
+    values = [getattr(project, name) for name in ("robot", "terms", *_ROBOT_KEYS)]
     stamps = []
-    path = place.root / project.robot
+    path = folder.root / project.robot
     for one in (path, path.parent) if os.path.isfile(path) else ():
         stamps.append((one.stat().st_mtime_ns, one.stat().st_size))
-    text = json.dumps([plain(told), stamps, version("steelyard")], default=str)
+    text = json.dumps([plain(values), stamps, version("steelyard")], default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _kept(place: StudioFolder) -> dict[str, str] | None:
-    """What was seen of the robot of the project as it is now; None where nobody has looked."""
+def _saved_view(folder: StudioFolder) -> dict[str, str] | None:
+    """Return the saved view of the project's robot; None if it is missing or out of date."""
     try:
-        kept = json.loads(place.own("robot.json").read_text("utf-8"))
-        return dict(kept["seen"]) if kept["key"] == _key(place, place.project()) else None
+        saved = json.loads(folder.state_path("robot.json").read_text("utf-8"))
+        return dict(saved["seen"]) if saved["key"] == _key(folder, folder.project()) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-async def _look(desk: Desk) -> dict[str, str]:
-    key = _key(desk.place, desk.place.project())
+async def _render_view(context: StageContext) -> dict[str, str]:
+    key = _key(context.folder, context.folder.project())
     try:
-        seen: dict[str, str] = await desk.aside.ask(robot_seen, desk.place.project_file.name)
+        view: dict[str, str] = await context.helper.ask(robot_view, context.folder.project_file.name)
     except StudioError as error:
-        seen = {"error": str(error)}
-    write_whole(desk.place.own("robot.json"), json.dumps({"key": key, "seen": seen}))
-    return seen
+        view = {"error": str(error)}
+    write_whole(context.folder.state_path("robot.json"), json.dumps({"key": key, "seen": view}))
+    return view
 
 
-# ------------------------------------------------------------ what is shown
+# ------------------------------------------------------------ HTML
 
 
-def _seen_html(seen: Mapping[str, str]) -> Html:
-    if "error" in seen:
-        return trouble(seen["error"])
+def _view_html(view: Mapping[str, str]) -> Html:
+    if "error" in view:
+        return trouble(view["error"])
     return Html(
-        f'<h2 class="words">{text(seen["name"])}: {text(seen["words"])}</h2>{seen["view"]}'
-        f'<div id="robot-tables">{seen["tables"]}</div>'
+        f'<h2 class="words">{text(view["name"])}: {text(view["words"])}</h2>{view["view"]}'
+        f'<div id="robot-tables">{view["tables"]}</div>'
     )
 
 
-def _drop(place: StudioFolder) -> Html:
+def _drop(folder: StudioFolder) -> Html:
     zone = drop_zone(
-        ROBOT_FOLDER, "robot/files", "A robot: URDF, MJCF (.xml) or a DH table (.yaml, .toml), with its meshes",
+        ROBOT_FOLDER, "robot/files", "Robot file: URDF, MJCF (.xml) or DH table (.yaml, .toml), with its meshes",
         ",".join((*DESCRIPTIONS, *MESHES, ".zip")),
     )  # fmt: skip
-    here = [place.relative(path) for path in descriptions(place.root / ROBOT_FOLDER)][:_MOST_FILES]
-    again = ""
-    if here:
-        menu = choice("file", "Or one of the files that are here", [(name, name) for name in here])
-        again = form("robot/file", f'<div class="row">{menu}<button>Take it</button></div>')
+    files = [folder.relative(path) for path in descriptions(folder.root / ROBOT_FOLDER)][:_MOST_FILES]
+    choose = ""
+    if files:
+        menu = choice("file", "Or a file of this folder", [(name, name) for name in files])
+        choose = form("robot/file", f'<div class="row">{menu}<button>Use</button></div>')
     return Html(
-        f'{zone}<p class="hint">A whole folder can be dropped, too, or a .zip of it: then meshes are found as '
-        f'<code>package://</code> names them. <label class="folder">Or choose a folder: <input type="file" '
-        f"webkitdirectory></label></p>{again}"
+        f'{zone}<p class="hint">You can also drop a folder or a .zip with the meshes that <code>package://</code> '
+        f'paths name. <label class="folder">Or choose a folder: <input type="file" '
+        f"webkitdirectory></label></p>{choose}"
     )
 
 
 def _builtins() -> Html:
     return Html(
-        '<h2>Or a built-in one</h2><div data-later="/data/robot/builtins" aria-busy="true"><p class="hint">Reading '
+        '<h2>Built-in robots</h2><div data-lazy="/data/robot/builtins" aria-busy="true"><p class="hint">Reading '
         "the list …</p></div>"
     )
 
@@ -162,76 +162,76 @@ def _builtins() -> Html:
 def _picker(robots: list[tuple[str, int, str]], current: str) -> Html:
     cards = "".join(
         f'<div class="card"><strong>{text(name)}</strong>, {joints} joints<p>{text(words)}</p>'
-        f"{button('robot/builtin', 'Taken' if name == current else f'Take {name}', name=name)}</div>"
+        f"{button('robot/builtin', 'In use' if name == current else f'Use {name}', name=name)}</div>"
         for name, joints, words in robots
     )
     return Html(f'<div class="cards">{cards}</div>')
 
 
-# ------------------------------------------------------------ what is done
+# ------------------------------------------------------------ actions
 
 
-def _set_robot(place: StudioFolder, robot: str) -> None:
-    """Another robot: what was said of the one before does not hold for it."""
-    forget = {} if place.project().robot == robot else dict.fromkeys(_OF_ONE)
-    place.set(robot=robot, **forget)
-    place.own("robot.json").unlink(missing_ok=True)  # meshes may have come
+def _set_robot(folder: StudioFolder, robot: str) -> None:
+    """Set the robot of the project; a new robot removes the keys of the previous one."""
+    removed = {} if folder.project().robot == robot else dict.fromkeys(_ROBOT_KEYS)
+    folder.set_keys(robot=robot, **removed)
+    folder.state_path("robot.json").unlink(missing_ok=True)  # there may be new meshes
 
 
-async def _files(desk: Desk, sent: Sent) -> None:
-    """Files that were dropped."""
-    paths = [desk.place.relative(desk.place.inside(text)) for text in sent.all("file")]
+async def _files(context: StageContext, fields: FormData) -> None:
+    """Store uploaded files and use the robot among them."""
+    paths = [context.folder.relative(context.folder.path_inside(text)) for text in fields.all("file")]
     if any(Path(path).parent.as_posix() != ROBOT_FOLDER for path in paths):
-        raise StudioError(f"Files of a robot go to {ROBOT_FOLDER}.")
-    current = desk.place.project().robot
-    known = current if (desk.place.root / current).is_file() else ""
-    _set_robot(desk.place, await desk.aside.ask(take_files, paths, known))
+        raise StudioError(f"Files of a robot must be in {ROBOT_FOLDER}; drop them again.")
+    robot = context.folder.project().robot
+    current = robot if (context.folder.root / robot).is_file() else ""
+    _set_robot(context.folder, await context.helper.ask(take_files, paths, current))
 
 
-async def _file(desk: Desk, sent: Sent) -> None:
-    """A file that is here already."""
-    path = desk.place.inside(sent["file"])
+async def _file(context: StageContext, fields: FormData) -> None:
+    """Use a robot file of the folder."""
+    path = context.folder.path_inside(fields["file"])
     if not path.is_file() or path.suffix.lower() not in DESCRIPTIONS:
-        raise StudioError(f"'{sent['file']}' is no description of a robot.")
-    _set_robot(desk.place, desk.place.relative(path))
+        raise StudioError(f"'{fields['file']}' is not a robot file; choose a URDF, MJCF or DH table.")
+    _set_robot(context.folder, context.folder.relative(path))
 
 
-async def _builtin(desk: Desk, sent: Sent) -> None:
-    if sent["name"] not in [name for name, _, _ in await desk.aside.ask(builtin_robots)]:
-        raise StudioError(f"There is no built-in robot '{sent['name'][:60]}'.")
-    _set_robot(desk.place, sent["name"])
+async def _builtin(context: StageContext, fields: FormData) -> None:
+    if fields["name"] not in [name for name, _, _ in await context.helper.ask(builtin_robots)]:
+        raise StudioError(f"'{fields['name'][:60]}' is not a built-in robot; choose one from the list.")
+    _set_robot(context.folder, fields["name"])
 
 
-async def _gravity(desk: Desk, sent: Sent) -> Html:
+async def _gravity(context: StageContext, fields: FormData) -> Html:
     try:
-        vector = [float(sent[axis]) for axis in ("x", "y", "z")]
+        vector = [float(fields[axis]) for axis in ("x", "y", "z")]
     except ValueError:
-        raise StudioError("Gravity is three numbers in m/s², such as 0, 0 and -9.81.") from None
-    if not all(math.isfinite(x) and abs(x) <= _STRONGEST for x in vector):
-        raise StudioError(f"Gravity is three numbers of at most {_STRONGEST:g} m/s².")
-    desk.place.set(gravity=vector)
-    seen = await _look(desk)
-    return trouble(seen["error"]) if "error" in seen else Html(seen["tables"])
+        raise StudioError("Gravity must be three numbers in m/s², such as 0, 0 and -9.81.") from None
+    if not all(math.isfinite(x) and abs(x) <= _LARGEST_GRAVITY for x in vector):
+        raise StudioError(f"Gravity must be three numbers of at most {_LARGEST_GRAVITY:g} m/s².")
+    context.folder.set_keys(gravity=vector)
+    view = await _render_view(context)
+    return trouble(view["error"]) if "error" in view else Html(view["tables"])
 
 
-async def _joints(desk: Desk, sent: Sent) -> None:
-    chosen = sent.all("joint")
-    if not chosen:
-        raise StudioError("At least one joint must move.")
-    held = {name: value for name, value in desk.place.project().lock.items() if name not in chosen}
-    desk.place.set(joints=None if sent["of"] == str(len(chosen)) else chosen, lock=held or None)
+async def _joints(context: StageContext, fields: FormData) -> None:
+    selected = fields.all("joint")
+    if not selected:
+        raise StudioError("No joint is selected; select at least one.")
+    locked = {name: value for name, value in context.folder.project().lock.items() if name not in selected}
+    context.folder.set_keys(joints=None if fields["of"] == str(len(selected)) else selected, lock=locked or None)
 
 
-async def _snap(desk: Desk, sent: Sent) -> None:
-    """Angles that were written with few digits."""
-    desk.place.set(snap=_SNAP)
+async def _snap(context: StageContext, fields: FormData) -> None:
+    """Round angles that were written with few digits."""
+    context.folder.set_keys(snap=_SNAP)
 
 
-async def _packages(desk: Desk, sent: Sent) -> None:
-    """Where `package://` leads to."""
-    names = [name.strip() for name in sent["packages"].split(",") if name.strip()]
-    folders = [desk.place.inside(name) for name in names]
+async def _packages(context: StageContext, fields: FormData) -> None:
+    """Set the package folders."""
+    names = [name.strip() for name in fields["packages"].split(",") if name.strip()]
+    folders = [context.folder.path_inside(name) for name in names]
     for name, folder in zip(names, folders, strict=True):
         if not folder.is_dir():
-            raise StudioError(f"'{name}' is no folder below that of this studio.")
-    desk.place.set(packages=[desk.place.relative(folder) for folder in folders] or None)
+            raise StudioError(f"'{name}' is not a folder inside the studio's folder.")
+    context.folder.set_keys(packages=[context.folder.relative(folder) for folder in folders] or None)

@@ -1,4 +1,4 @@
-"""Runs on a disk, and a studio of them without a browser."""
+"""Run folders on disk, and a studio without a browser."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def made_run(folder: Path, name: str, command: str, result: Any, files: Mapping[str, str] | None = None) -> Path:
-    """A run as commands write it: `result.json`, `files`, and the manifest that says the `command`."""
+    """Write a run as commands do: `result.json`, `files`, and a manifest with the `command`."""
     words = shlex.split(command)
-    with run_by(words, words), run_folder(folder / name) as aside:
-        (aside / "result.json").write_text(json.dumps(result), "utf-8")
+    with run_by(words, words), run_folder(folder / name) as staging:
+        (staging / "result.json").write_text(json.dumps(result), "utf-8")
         for file, content in (files or {}).items():
-            (aside / file).write_text(content, "utf-8")
+            (staging / file).write_text(content, "utf-8")
     return folder / name
 
 
 def identified_result(errors: tuple[float, ...] = (2.0, 5.0), grade: str = "good", robot: str = "arm") -> Any:
-    """The result of an identification, as far as summaries need it."""
+    """Return the parts of an identification's result that summaries need."""
     score = {"log": "b", "joints": [{"joint": f"q{k}", "nrmse_percent": e} for k, e in enumerate(errors, 1)]}
     verdict = {"grade": grade, "sentence": f"The model is {grade}.", "reasons": ["All links are possible."]}
     return {
@@ -38,26 +38,26 @@ def identified_result(errors: tuple[float, ...] = (2.0, 5.0), grade: str = "good
 
 
 class Visitor:
-    """A browser without a screen, which has opened the studio of a `folder`."""
+    """A client without a browser that has opened the studio of a `folder`."""
 
     def __init__(self, folder: Path) -> None:
         from starlette.testclient import TestClient
 
         from steelyard.studio.jobs import Jobs
-        from steelyard.studio.place import StudioFolder
         from steelyard.studio.server import ServeOptions, make_app
+        from steelyard.studio.studio_folder import StudioFolder
 
-        self.place = StudioFolder(folder)
-        self.jobs = Jobs(self.place)
-        app, address = make_app(self.place, ServeOptions(), 8421)
+        self.folder = StudioFolder(folder)
+        self.jobs = Jobs(self.folder)
+        app, address = make_app(self.folder, ServeOptions(), 8421)
         self.client = TestClient(app, base_url="http://127.0.0.1:8421", headers={"x-steelyard": "1"})
         self.client.__enter__()  # one loop for all requests, as a server has
         self.client.get(address, follow_redirects=False)
 
     def see(self, address: str, status: int = 200) -> str:
-        """The page at an `address`."""
+        """Return the page at an `address`."""
         answer = self.client.get(address)
-        if 'class="coming' in answer.text:  # on a slow machine the page comes first
+        if 'class="placeholder' in answer.text:  # a slow machine sends the placeholder first
             answer = self.client.get(f"/body{address}")
         assert answer.status_code == status, answer.text
         return str(answer.text)
@@ -69,21 +69,21 @@ class Visitor:
         return str(answer.text)
 
     def wait(self, seconds: float = 90.0) -> StudioJob:
-        """Until the newest job is over."""
+        """Wait until the newest job has ended."""
         end = time.monotonic() + seconds
         while (job := self.jobs.all()[0]).live:
             self.jobs.step()
-            assert time.monotonic() < end, self.jobs.said(job.id)
+            assert time.monotonic() < end, self.jobs.console_output(job.id)
             time.sleep(0.1)
         assert job.state == "done", job.message
         return job
 
 
-LOAD_KG = 2.0
+PAYLOAD_KG = 2.0
 
 
-def weighed_arm(folder: Path) -> Path:
-    """A project of an arm with three joints: logs to identify and to judge by, without a load, and one with a load."""
+def payload_arm(folder: Path) -> Path:
+    """Create a project of an arm with logs for identification and validation, and one with a payload."""
     import numpy as np
 
     from steelyard.dynamics.model import Model
@@ -93,7 +93,7 @@ def weighed_arm(folder: Path) -> Path:
     from steelyard.signals.log import Log
 
     arm = load_robot("szabo3r")
-    body = cuboid(LOAD_KG, np.array([0.1, 0.1, 0.1]), np.array([0.1, 0.02, 0.05]))
+    body = cuboid(PAYLOAD_KG, np.array([0.1, 0.1, 0.1]), np.array([0.1, 0.02, 0.05]))
     carrying = Payload("", body, np.zeros((10, 10))).attach_to(arm)
     (folder / "logs").mkdir(parents=True)
     model_to_urdf(Model.nominal(arm), folder / "arm.urdf")

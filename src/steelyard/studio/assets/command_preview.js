@@ -1,11 +1,11 @@
-// The command that a form stands for, as it is filled in: elements in it that say who knows.
+// Shows the command of a form in its element with data-words.
 (function () {
   "use strict";
   function preview(form) {
     var box = form.querySelector("[data-words]");
     if (!box) { return; }
-    var mine = box.dataset.asked = String(Number(box.dataset.asked || 0) + 1);
-    function put(html) { if (box.isConnected && box.dataset.asked === mine && html) { Steelyard.swap(box, html); } }
+    var mine = box.dataset.requests = String(Number(box.dataset.requests || 0) + 1);
+    function put(html) { if (box.isConnected && box.dataset.requests === mine && html) { Steelyard.swap(box, html); } }
     var query = new URLSearchParams(new FormData(form));
     query.append("what", box.dataset.words);
     Steelyard.ask("/data/" + document.body.dataset.stage + "/words?" + query).then(put, function (error) { put(error.html); });
