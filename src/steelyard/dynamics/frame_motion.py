@@ -15,7 +15,7 @@ from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Vector, matvec, transposed
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Place
+from steelyard.robot.spatial import LinkFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class FrameKinematics:
     `place` is the frame on its link. Calls take `q` (rad, m), `dq` and `ddq`, `(samples, joints)`.
     """
 
-    def __init__(self, robot: Robot, place: Place) -> None:
+    def __init__(self, robot: Robot, place: LinkFrame) -> None:
         if place.host < 0:
             raise RobotError("The frame stands on the base, which does not move; name one on a moving link.")
         self.robot, self.place = robot, place

@@ -155,7 +155,7 @@ def _how(found: Identification) -> Section:
         ("velocity", found.velocity + _late(found)),
         *([("torque between samples", found.between.text)] if found.between is not None else []),
         *([("delay of the torques", found.delay_sentence)] if found.delay_sentence else []),
-        *([("right angles", snapped_sentence(found.robot))] if found.robot.snapped else []),
+        *([("right angles", snapped_sentence(found.robot))] if found.robot.snap_distances else []),
         *([("structure", found.structure.sentence)] if found.structure is not None else []),
         ("result", found.estimate.result.value),
         *(("note", note) for note in found.estimate.notes),

@@ -22,7 +22,7 @@ from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import (
-    Place,
+    LinkFrame,
     inertia_matrix,
     move_parameters,
     parameter_transfer,
@@ -198,15 +198,15 @@ class Load(Displayed):
         return str(yaml.safe_dump(self.tool_data(), sort_keys=False))
 
 
-def between(here: Place, there: Place) -> Array:
+def between(here: LinkFrame, there: LinkFrame) -> Array:
     """The 10×10 matrix that takes parameters in the frame `here` to those in `there`, of the same link."""
     rotation = there.rotation.T @ here.rotation
     return parameter_transfer(rotation, there.rotation.T @ (here.translation - there.translation))
 
 
-def own_frame(link: Link, host: int) -> Place:
+def own_frame(link: Link, host: int) -> LinkFrame:
     """The frame of the own parameters of `link`, which is number `host`."""
-    return Place(host, link.frame_rotation, link.frame_translation)
+    return LinkFrame(host, link.frame_rotation, link.frame_translation)
 
 
 def about_com(parameters: Array) -> Array:

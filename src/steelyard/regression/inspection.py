@@ -247,16 +247,16 @@ def snapped_sentence(robot: Robot) -> str:
     Args:
         robot: Robot with at least one such joint.
     """
-    off = max(robot.snapped.values())
+    off = max(robot.snap_distances.values())
     return (
-        f"Nearly right angles were made exact: {', '.join(robot.snapped)} (off by up to {off:.1e}). --snap 0 keeps the "
-        "description as it is."
+        f"Nearly right angles were made exact: {', '.join(robot.snap_distances)} (off by up to {off:.1e}). "
+        "--snap 0 keeps the description as it is."
     )
 
 
 def _notes(robot: Robot) -> list[str]:
     out = []
-    if robot.snapped:
+    if robot.snap_distances:
         out.append(snapped_sentence(robot))
     askew = nearly_aligned(robot)
     if askew:
