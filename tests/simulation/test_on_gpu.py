@@ -43,14 +43,14 @@ def test_robots_side_by_side_move_as_each_alone() -> None:
 
 def test_on_a_gpu() -> None:
     if not gpu_found():
-        pytest.skip("there is no GPU on this machine")
+        pytest.skip("needs a GPU")
     agreement(gpu())
 
 
-def test_what_a_gpu_cannot_simulate_is_said() -> None:
+def test_unsupported_cases_are_refused() -> None:
     robot = load_robot("szabo3r")
     remembering = planted(robot, identification_terms(robot, ["viscous", "stop"]))
-    with pytest.raises(SimulationError, match="leave the GPU out"):
+    with pytest.raises(SimulationError, match="without --gpu"):
         FollowOnGpu(remembering, motion(3), 200.0, remembering, 30.0, HERE)
     plain = planted(robot, identification_terms(robot))
     hollow = Model(robot, plain.terms, np.where(np.arange(len(plain.theta)) == 29, -1e-6, plain.theta))

@@ -11,7 +11,7 @@ from worked import nearly
 
 from steelyard.dynamics import Model
 from steelyard.robot.library import builtin
-from steelyard.simulation.work import Mishap, WorkingLife
+from steelyard.simulation.working_life import Mishap, WorkingLife
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.drives import friction_at
 from steelyard.watch.observer import MomentumObserver

@@ -118,7 +118,7 @@ class _Reader:
         self.closed: list[tuple[str, int, int]] = []
         self.curves: list[tuple[str, list[int]]] = []
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in FRICTION}
-        self.names = {element.attributes.get("name") for element in root.walk()}
+        self.all_names = {element.attributes.get("name") for element in root.walk()}
         self.names: dict[str, set[str]] = {"body": set(), "joint": set()}
         self.numbered = {"body": 0, "joint": 0}
         self.elements = MjcfElements({}, {}, {}, {}, [], self.compiler.degrees)
@@ -195,7 +195,7 @@ class _Reader:
     def _number(self, tag: str, taken: set[str]) -> str:
         for k in itertools.count(max(self.numbered[tag], len(taken)) + 1):
             self.numbered[tag] = k
-            if (name := f"{tag}{k}") not in self.names and name not in taken:
+            if (name := f"{tag}{k}") not in self.all_names and name not in taken:
                 return name
         raise AssertionError  # counting never ends
 
