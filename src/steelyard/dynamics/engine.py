@@ -17,7 +17,7 @@ from steelyard.dynamics.loaded import less_loaded, with_rotors
 from steelyard.errors import RobotError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Vector
-from steelyard.parameters.history import RigidLoad
+from steelyard.parameters.hysteresis import RigidLoad
 from steelyard.parameters.inertial import inertial_parameters_of
 from steelyard.parameters.terms import Entries, Parameter, Terms
 from steelyard.robot.robot import Robot
@@ -370,7 +370,7 @@ class Dynamics:
         still = [0.0] * self.robot.dof
         if history is None:
             history = self.terms.steady(q, dq, still)
-        zero, _ = self.terms.unloaded(history)
+        zero, _ = self.terms.without_load(history)
         bias = self.inverse_over_scalars(q, dq, still, theta, zero)
         if any(isinstance(a, RigidLoad) for a, _ in self.terms.history):
             tau = less_loaded(self, q, dq, tau, theta, zero)

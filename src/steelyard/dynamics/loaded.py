@@ -45,7 +45,7 @@ def less_loaded(dynamics: Dynamics, q: Vector, dq: Vector, tau: Vector, theta: V
         if links + column not in rotors:
             others[joint] = others[joint] - theta[links + column] * value
     shares: dict[tuple[str, int], tuple[Coordinate, dict[float, Scalar]]] = {}
-    for c, column, value, load in terms.loaded(q, dq, history):
+    for c, column, value, load in terms.load_forces(q, dq, history):
         _, by_limit = shares.setdefault((c.side, c.index), (c, {}))
         limit = load.limit or np.inf
         by_limit[limit] = by_limit.get(limit, 0.0) + theta[links + column] * value

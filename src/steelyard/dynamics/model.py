@@ -56,7 +56,7 @@ class Model:
         return inside and bool(np.all(smallest_pseudo_eigenvalues(self.theta[:links]) > 0.0))
 
     @property
-    def remembers(self) -> bool:
+    def has_memory(self) -> bool:
         """Whether any term depends on more than position and velocity at an instant."""
         return bool(self.terms.history)
 
@@ -66,7 +66,7 @@ class Model:
         Rows of a model that `remembers` are consecutive samples of one motion. `period` (s) is the time between them,
         which only terms that go by the rate of the torque need; without it they are left out.
         """
-        past = self.dynamics.history(q, dq, ddq, self.theta, period) if self.remembers else None
+        past = self.dynamics.history(q, dq, ddq, self.theta, period) if self.has_memory else None
         return self.dynamics.inverse_dynamics(q, dq, ddq, self.theta, past)
 
     def rigid_torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:

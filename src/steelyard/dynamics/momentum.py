@@ -15,7 +15,7 @@ from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.loaded import with_rotors
 from steelyard.dynamics.model import Model
 from steelyard.ground.scalars import Scalar, Vector
-from steelyard.parameters.history import RigidLoad, Stop
+from steelyard.parameters.hysteresis import RigidLoad, Stop
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,8 @@ from steelyard.identification._search_offers import ROUNDINGS, Offer, term_text
 from steelyard.identification._search_told import STAGE, tell_chosen, tell_step, tried, why
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm
-from steelyard.parameters.history import Lag, LoadedTerm
-from steelyard.parameters.term import TERMS, Excited, Term
+from steelyard.parameters.hysteresis import Lag, LoadedTerm
+from steelyard.parameters.term import TERMS, JointExcitation, Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.block_grams import BlockGrams, Fits, Index, Mask, Weighted
 from steelyard.regression.block_rows import in_step, labels, nonnegative, stretches, tables, thinned
@@ -126,11 +126,13 @@ class Search:
         name, kind = self.robot.joint_names[joint], self.robot.joints[joint].kind
         speed = float(np.quantile(np.abs(np.concatenate([m.dq[:, joint] for m in motions])), 0.95))
         low, high = (f([f(m.q[:, joint]) for m in motions]) for f in (np.min, np.max))
-        excited = Excited(kind, speed, float(high - low), self.study.cutoff_hz, self._longest_way(joint) / (high - low))
+        excited = JointExcitation(
+            kind, speed, float(high - low), self.study.cutoff_hz, self._longest_way(joint) / (high - low)
+        )
         terms: list[tuple[Term, bool]] = []
         if joint in self.usual_dry:
             usual = self.usual_dry[joint][0]
-            terms += [(other, True) for times in ROUNDINGS if (other := usual.rounded(kind, times)) != usual]
+            terms += [(other, True) for times in ROUNDINGS if (other := usual.with_rounding(kind, times)) != usual]
         terms += [(term, False) for _, cls in TERMS.items() for term in cls.candidates(excited)]
         out = []
         for term, instead in terms:
@@ -328,7 +330,7 @@ class Search:
         late = max((abs(float(x[o.columns[0]])) for o in chosen), default=0.0)
         for offers in self.offers:
             offers[:] = [
-                replace(o, term=o.term.as_far_as_a_shift(late)) if isinstance(o.term, Lag) else o for o in offers
+                replace(o, term=o.term.widened_to_shift(late)) if isinstance(o.term, Lag) else o for o in offers
             ]
 
     def _limit_loads(self) -> None:

@@ -20,7 +20,7 @@ from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.coordinate import Coordinate
-from steelyard.parameters.history import RigidLoad, Stop
+from steelyard.parameters.hysteresis import RigidLoad, Stop
 from steelyard.parameters.term import Term
 from steelyard.robot.transmission import ConstantRatio
 from steelyard.simulation._fixed_steps import SimulationProblem

@@ -35,7 +35,7 @@ class FollowOnGpu:
     def __init__(
         self, model: Model, motion: PlayableMotion, rate: float, believed: Model, bandwidth_rad_s: float, device: Device
     ) -> None:
-        if model.remembers:
+        if model.has_memory:
             raise SimulationError("Friction with memory is not supported on a GPU; run without --gpu.")
         n, period = model.robot.dof, 1.0 / (LOOPS_PER_SAMPLE * rate)
         count = max(int(motion.duration * rate + 1e-9), 2)

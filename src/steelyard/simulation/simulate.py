@@ -59,7 +59,7 @@ def simulate(
 ) -> Simulation:
     """Simulate a model, or a batch of robots with different parameters.
 
-    Torque changes at control instants only. A model with friction memory (`model.remembers`) has its own integrator,
+    Torque changes at control instants only. A model with friction memory (`model.has_memory`) has its own integrator,
     whatever the `method`: implicit for stiff stops, with true stiction. A measurement delay of the torque (term `lag`)
     belongs to the sensor and is ignored.
 
@@ -101,7 +101,7 @@ def simulate(
     lumped = plant.lumped(numbers.theta)
     problem = SimulationProblem(plant, command, schedule, lumped, numbers.q0, numbers.dq0)
     watched = check_start(model, numbers.theta, numbers.q0)
-    if model.remembers:
+    if model.has_memory:
         from steelyard.simulation.memory import run_with_memory
 
         models = [Model(model.robot, model.terms, x) for x in numbers.theta]

@@ -6,7 +6,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
-from steelyard.parameters.history import RigidLoad, Stop
+from steelyard.parameters.hysteresis import RigidLoad, Stop
 from steelyard.parameters.terms import Terms, terms_named
 
 
