@@ -111,7 +111,7 @@ def _rows_of_motions(
     folds = np.concatenate(labels(counts))
     blocks = folds * _PARTS + _within(folds)
     ends = {k: _span([m for n, m in numbered if n == k]) for k in {k for k, _ in numbered}}
-    traced = Rows.kept(study.dynamics, base.independent)
+    traced = Rows.cached(study.dynamics, base.independent)
     A: list[list[Array]] = [[] for _ in used]
     moving: list[Mask] = []
     stretched = [part for some in parts for _, part in some]

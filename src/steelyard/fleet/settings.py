@@ -152,7 +152,7 @@ class ModelStudy:
         if study.base.independent != own.independent:
             raise SteelyardError(f"The base parameters of '{own.model}' are not those of its settings; choose again.")
         # Now, and not when enough samples have come: no log may depend on which ones were before it, to the last bit.
-        Rows.kept(study.dynamics, study.base.independent).evaluator.compile()
+        Rows.cached(study.dynamics, study.base.independent).evaluator.compile()
         return replace(study, known_base=study.base)
 
     @property

@@ -73,7 +73,7 @@ class Search:
         known = study.take_tables([m for _, m in long])
         numbered = [(k, in_step(m)) for k, m in long]
         motions = [m for _, m in numbered]
-        rows = Rows.kept(study.dynamics, self.base.independent)
+        rows = Rows.cached(study.dynamics, self.base.independent)
         parts = stretches(motions)
         numbers = labels([(k, part.rows) for (k, _), some in zip(numbered, parts, strict=True) for _, part in some])
         self.usual_dry = self._usual_dry()

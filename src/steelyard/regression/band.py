@@ -164,7 +164,7 @@ class BandLevels:
     ) -> None:  # fmt: skip
         self.base, self.motion_hz, self.motions = base, motion_hz, [m for _, m in motions]
         self.used = [int(j) for j in np.flatnonzero(base.robot.torque_used)]
-        self.rows = Rows.kept(dynamics, base.independent)
+        self.rows = Rows.cached(dynamics, base.independent)
         self.bounded = nonnegative(base)
         self.parts = list(self._parts(dynamics, motions))
         ceiling = min(m.filter.cutoff_hz for _, m in motions)

@@ -57,7 +57,7 @@ def observe(
     first = next(iter(motions()), None)
     if first is None:
         raise StructureError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
-    rows = rows or Rows.kept(dynamics, base.independent)
+    rows = rows or Rows.cached(dynamics, base.independent)
     grams = _Unfiltered(rows) if unfiltered else None
     period = first.row_period
 
@@ -228,7 +228,7 @@ class _Unfiltered:
     """Gram matrices of [A y] at the rows that are kept, before any filter: what unfiltered torques are scored by."""
 
     def __init__(self, rows: Rows) -> None:
-        self.rows = Rows.kept(rows.dynamics, sorted({int(c) for e in rows.equations for c in e.columns}), pad=TILE)
+        self.rows = Rows.cached(rows.dynamics, sorted({int(c) for e in rows.equations for c in e.columns}), pad=TILE)
 
     def grams(self, motion: Motion, every: slice) -> list[Array]:
         batch = Batch(self.rows.function, _inputs(self.rows, motion, every))

@@ -68,12 +68,12 @@ class Rows:
         self.function = self._function(regressor, [[entries[j][c] for c in sorted(entries[j])] for j in used], used)
 
     @classmethod
-    def kept(cls, dynamics: Dynamics, columns: Sequence[int], pad: int = 1) -> Rows:
+    def cached(cls, dynamics: Dynamics, columns: Sequence[int], pad: int = 1) -> Rows:
         """Those of `columns`, traced and compiled once for all logs that `dynamics` is asked about."""
         key = Rows, tuple(map(int, columns)), pad
-        if key not in dynamics.kept:
-            dynamics.kept[key] = cls(dynamics, columns, pad)
-        return cast(Rows, dynamics.kept[key])
+        if key not in dynamics.cache:
+            dynamics.cache[key] = cls(dynamics, columns, pad)
+        return cast(Rows, dynamics.cache[key])
 
     def _function(self, regressor: Function, blocks: list[list[object]], used: list[int]) -> Function:
         graph: Graph = regressor.graph
