@@ -24,7 +24,7 @@ from steelyard.parameters import (
 )
 from steelyard.parameters.term import TERMS, JointExcitation, Term
 from steelyard.regression.block_grams import BlockGrams, Weighted
-from steelyard.regression.block_rows import ENOUGH_ROWS, in_step, stretches, tables
+from steelyard.regression.block_rows import ENOUGH_ROWS, align_rows, stretches, tables
 from steelyard.regression.rows import Equation, Rows
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
@@ -240,7 +240,7 @@ def test_stretches_of_a_long_log_have_the_rows_of_the_whole() -> None:
     truth = Model(ROBOT, bound, np.concatenate([ROBOT.inertial_parameters, np.ones(len(bound))]))
     log = Log(ROBOT.joint_names, t, q, dq=dq, tau=truth.torque(q, dq, ddq))
     study = Study.of(ROBOT, log, ("viscous", "coulomb"))
-    whole = in_step(next(iter(study.first_motions(0))))
+    whole = align_rows(next(iter(study.first_motions(0))))
     [some] = stretches([whole])
     asked, rows = min(ENOUGH_ROWS, whole.rows), sum(part.rows for _, part in some)
     assert whole.rows > ENOUGH_ROWS, "the log is too short for this test"

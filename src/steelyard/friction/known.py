@@ -18,7 +18,7 @@ from steelyard.ground.untrusted import read_json
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
 from steelyard.parameters.term import Term, make_term
 from steelyard.parameters.terms import DEFAULT_TERMS, coupled_drives, terms, terms_named
-from steelyard.regression.schemes.still import Curve, rubbing_at
+from steelyard.regression.schemes.still import Curve, friction_coordinate
 from steelyard.robot.robot import MOST_JOINTS, Robot
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def known_curves(robot: Robot, given: KnownCurves | None) -> dict[str, Rounded]:
     if given is None:
         return {}
     curves: Mapping[str, Curve] = given if isinstance(given, Mapping) else given.curves
-    kinds = {name: "revolute" if rubbing_at(robot, name).revolute else "prismatic" for name in curves}
+    kinds = {name: "revolute" if friction_coordinate(robot, name).revolute else "prismatic" for name in curves}
     return {name: Rounded(curve, SMOOTHING_SPEED[kinds[name]]) for name, curve in curves.items()}
 
 
@@ -141,7 +141,7 @@ def with_known_friction(model: Model, known: Mapping[str, Rounded]) -> Model:
     values: list[Array] = []
     for name, curve in known.items():
         speeds = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, _KNOTS), [_BEYOND]]) * curve.fastest
-        on: Any = rubbing_at(model.robot, name).side
+        on: Any = friction_coordinate(model.robot, name).side
         tables.append(FrictionTable(on=on, where=(name,), speeds=tuple(speeds), smooth=curve.smooth))
         at = np.concatenate([[1e-9 * curve.fastest], speeds[1:]])
         # A table's negative side is a magnitude: it is multiplied with the direction.

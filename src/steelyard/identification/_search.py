@@ -26,7 +26,7 @@ from steelyard.parameters.hysteresis import Lag, LoadedTerm
 from steelyard.parameters.term import TERMS, JointExcitation, Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.block_grams import BlockGrams, Fits, Index, Mask, Weighted
-from steelyard.regression.block_rows import in_step, labels, nonnegative, stretches, tables, thinned
+from steelyard.regression.block_rows import align_rows, labels, nonnegative, stretches, tables, thin
 from steelyard.regression.observe import standstill_rows
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
@@ -71,7 +71,7 @@ class Search:
         beginnings = ((k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k))
         long = [(k, m) for k, m in beginnings if m.long_enough]
         known = study.take_tables([m for _, m in long])
-        numbered = [(k, in_step(m)) for k, m in long]
+        numbered = [(k, align_rows(m)) for k, m in long]
         motions = [m for _, m in numbered]
         rows = Rows.cached(study.dynamics, self.base.independent)
         parts = stretches(motions)
@@ -102,7 +102,7 @@ class Search:
 
     def _take_in(self, made: Sequence[Array], motion: Motion, moving: Mask | None, labels: Index) -> None:
         """The rows `made` of a motion, those in which each joint is `moving`."""
-        fewer = thinned(motion)
+        fewer = thin(motion)
         rigid = self.reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
         for e, table in enumerate(made):
             stays = slice(None) if moving is None else moving[:, self.used[e]]

@@ -36,7 +36,7 @@ from steelyard.payload._plan import Friction, Plan
 from steelyard.payload.load import Load, between, own_frame
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.unknowns import Part, Unknowns, substituted
+from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import LogLike, LogsLike, as_logs, is_one_log
@@ -205,14 +205,14 @@ def prepared_rows(
 def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> Weighing:
     tell_progress("Weighing", 0.8)
     parts, names = plan.parts(rows.data), plan.names
-    whole = LeastSquaresProblem.of(substituted(parts, Unknowns(names)), Unknowns(names))
+    whole = LeastSquaresProblem.of(substitute(parts, Unknowns(names)), Unknowns(names))
     seen = _seen(whole, 10 * plan.loads)
     kept = [k for k in range(len(names)) if seen[k]]
     if not all(seen[10 * g] for g in range(plan.loads)):
         raise EstimationError("The motion does not show the load's mass; let the joints move it against gravity.")
     chosen = Unknowns(tuple(names[k] for k in kept))
     reduced = [Part(p.data, p.columns, p.matrix[:, kept], p.known) for p in parts]
-    fit = WeightedLeastSquares().free(substituted(reduced, chosen), chosen)
+    fit = WeightedLeastSquares().free(substitute(reduced, chosen), chosen)
     if plan.friction == "own":  # friction that is said to be common may differ without anybody being a stranger
         _refuse_strangers(reduced, fit.beta, rows, plan.arm is not None)
     found = fit.covariance
