@@ -79,8 +79,8 @@ def test_a_name_without_suffix_is_looked_up_in_the_library(library: Robot) -> No
 
 def test_wrong_paths_are_named(library: Robot, tmp_path: Path) -> None:
     for path, words in (
-        (tmp_path / "nothing.urdf", "file not found"),
-        (tmp_path / "nothing", "file not found"),
+        (tmp_path / "nothing.urdf", "there is no such file"),
+        (tmp_path / "nothing", "there is no such file"),
         (tmp_path, "this is a folder"),
     ):
         with pytest.raises(RobotError, match=words):
@@ -205,7 +205,7 @@ def test_a_long_chain_warns_once_about_compile_time(tmp_path: Path) -> None:
 
     assert LONG_MOVED <= 28 * 29 // 2
     robot = chain(28)
-    with pytest.warns(LongChainWarning, match=r"chain28\.urdf: the dynamics of 28 joints.*--joints"):
+    with pytest.warns(LongChainWarning, match=r"chain28\.urdf: computing the dynamics of 28 joints.*--joints"):
         Dynamics(robot)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

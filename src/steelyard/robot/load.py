@@ -138,7 +138,7 @@ def _builtin(source: str | os.PathLike[str], path: Path) -> Robot:
         raise RobotError(f"{path}: this is a folder; give the path of a robot description inside it.")
     if path.suffix or path.name != name:
         raise RobotError(
-            f"{path}: file not found; check the path, or name a built-in robot: {', '.join(builtin_names())}."
+            f"{path}: there is no such file; check the path, or name a built-in robot: {', '.join(builtin_names())}."
         )
     raise UnknownNameError("file or built-in robot", name, builtin_names())
 
