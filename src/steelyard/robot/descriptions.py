@@ -19,7 +19,7 @@ _PACKAGE = "robot_descriptions"
 
 
 def description_path(name: str) -> Path | None:
-    """Return the URDF or MJCF of a robot in `robot_descriptions`; None if the package has no such robot.
+    """Return the URDF or MJCF of a robot in `robot_descriptions`; None if the package does not have it.
 
     Args:
         name: Module name (panda_description, panda_mj_description) or its beginning (panda).

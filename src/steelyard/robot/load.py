@@ -125,7 +125,7 @@ def _from_object(source: Any) -> Robot:
 
 
 def _builtin(source: str | os.PathLike[str], path: Path) -> Robot:
-    """Load a robot by name, for a source that is no file."""
+    """Load a robot by name, for a source other than a file."""
     from steelyard.robot.descriptions import description_path
     from steelyard.robot.library import builtin, builtin_names
 

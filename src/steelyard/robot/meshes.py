@@ -29,7 +29,7 @@ FOLDERS_ABOVE = 6
 
 
 def mesh_path(name: str, urdf: Path, packages: Sequence[str | Path] = ()) -> Path | None:
-    """Find the file of a mesh; None if there is no such file.
+    """Find the file of a mesh; None if it does not exist.
 
     Args:
         name: Path, absolute or relative to the description, `file://…` or `package://…`.

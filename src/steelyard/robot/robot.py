@@ -373,7 +373,7 @@ class Robot:
         return Dynamics(self)
 
     def torque_regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Compute Y with τ = Y θ, shape `(samples, joints, 10·links)`; a single state has no first axis.
+        """Compute Y with τ = Y θ, shape `(samples, joints, 10·links)`; without the first axis for a single state.
 
         Args:
             q: Positions [rad, m], shape `(samples, joints)` or `(joints,)`.

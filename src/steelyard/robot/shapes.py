@@ -211,7 +211,7 @@ def _shape(
         if inside.tag == "sphere":
             return Shape(place.host, "sphere", rotation, translation, (inside.number("radius"),))
     except SteelyardError:
-        return None  # a missing picture is no reason to fail
+        return None  # a missing picture is not an error
     return None
 
 

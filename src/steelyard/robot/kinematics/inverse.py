@@ -51,7 +51,7 @@ class InverseKinematics:
 
     @cached_property
     def arm(self) -> WristArm | ParallelArm | None:
-        """The closed form; None if the arm has none."""
+        """The closed form, if the arm has one."""
         return closed_form(self.tip)
 
     @property
