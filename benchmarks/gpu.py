@@ -29,7 +29,7 @@ from common import NOT_HERE, public_urdf
 
 from steelyard.dynamics import Dynamics
 from steelyard.dynamics.cuda.device import gpu
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.design import DesignColumns
@@ -255,7 +255,7 @@ def main() -> int:
     parser.add_argument("robots", nargs="*", help="descriptions; default: the public UR10's and Panda's")
     parser.add_argument("--only", choices=["plants"], help="leave the rest out")
     given = parser.parse_args()
-    if not gpu_found():
+    if not has_gpu():
         print("There is no NVIDIA GPU here that CuPy can use.")
         return NOT_HERE
     for name in given.robots or [str(public_urdf(name)) for name in ("ur10", "panda")]:

@@ -244,7 +244,7 @@ def bands(found: Any, q: Array, dq: Array, ddq: Array, measured: Array) -> Array
     """z of the filtered torque of an unseen log: parameters' covariance through its rows, and what the fit leaves."""
     model, estimate = found.model, found.estimate
     low = butter(4, 2.0 * found.cutoff_hz / RATE, output="sos")
-    past = model.dynamics.history(q, dq, ddq, model.theta, 1.0 / RATE) if model.remembers else None
+    past = model.dynamics.history(q, dq, ddq, model.theta, 1.0 / RATE) if model.has_memory else None
     few = slice(int(RATE), -int(RATE), 10)
     away = sosfiltfilt(low, measured - model.torque(q, dq, ddq, 1.0 / RATE), axis=0)[few]
     Y = model.dynamics.torque_regressor(q[few], dq[few], ddq[few], history=None if past is None else past[few])

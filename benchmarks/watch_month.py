@@ -28,7 +28,7 @@ from common import save
 from steelyard.dynamics import Model
 from steelyard.ground.arrays import Array
 from steelyard.robot.library import builtin
-from steelyard.simulation.work import DAY_S, Mishap, WorkingLife
+from steelyard.simulation.working_life import DAY_S, Mishap, WorkingLife
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.drives import friction_at
 from steelyard.watch.loop import RobotWatch, WatchTimes

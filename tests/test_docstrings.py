@@ -29,7 +29,6 @@ PENDING: set[str] = {
     "check",
     "cli",
     "compare",
-    "dynamics",
     "estimation",
     "excitation",
     "export",
@@ -37,10 +36,6 @@ PENDING: set[str] = {
     "identification",
     "local",
     "papers",
-    "parameters",
-    "regression",
-    "robot",
-    "simulation",
     "use",
 }
 

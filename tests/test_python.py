@@ -125,7 +125,7 @@ def test_wrong_things_get_the_sentences_of_the_commands(case: SimpleNamespace) -
         sy.measure_friction("rotrady", case.log)
     with pytest.raises(SteelyardError, match=r"A log is given as path, Log, frame .* not as 'float'"):
         sy.check_log("rotradi", 1.5)
-    with pytest.raises(SteelyardError, match=r"Joint terms are given by name, .* not as 'int'"):
+    with pytest.raises(SteelyardError, match=r"Joint terms must be names or terms, .* not 'int'"):
         sy.identify("rotradi", case.log, terms=[3])
 
 

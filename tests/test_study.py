@@ -22,7 +22,7 @@ from steelyard.ground.arrays import quick_length
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.terms import Terms
-from steelyard.regression.block_rows import in_step, stretches, tables
+from steelyard.regression.block_rows import align_rows, stretches, tables
 from steelyard.regression.rows import Equation, Rows
 from steelyard.regression.spectra import Spectra
 from steelyard.signals import source
@@ -159,7 +159,7 @@ def test_the_rows_of_the_band_are_those_of_the_search(log: Log) -> None:
     motions = [m for m in study.first_motions(0) if m.long_enough]
     given = list(study.take_tables(motions))
     rows = Rows(study.dynamics, study.base.independent)
-    parts = [part for some in stretches([in_step(m) for m in motions]) for _, part in some]
+    parts = [part for some in stretches([align_rows(m) for m in motions]) for _, part in some]
     assert len(given) == len(parts) > 0
     for one, part in zip(given, parts, strict=True):
         for ours, theirs in zip(one, tables(study.dynamics, study.base, rows, part), strict=True):

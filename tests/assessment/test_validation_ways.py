@@ -92,7 +92,7 @@ def test_feed_forward_of_the_plant_leaves_nothing_to_the_feedback() -> None:
     """With the plant's own model the torque is that of inverse dynamics, whatever the gains."""
     reference = Cosines()
     for stiffness in (5.0, 40.0):
-        controller = FeedForward.beside(PD.for_model(PLANT, bandwidth_rad_s=stiffness), PLANT)
+        controller = FeedForward.from_gains(PD.for_model(PLANT, bandwidth_rad_s=stiffness), PLANT)
         made = simulate(PLANT, controller, duration=1.0, step=1e-3, reference=reference)
         wanted = PLANT.torque(*reference.sample(made.t))
         # Torques are held: half a step of 1 ms of what they change in a second, some tens of N m.

@@ -35,7 +35,7 @@ def test_inspect_shows_a_robot() -> None:
     assert "motor3   q2 + q3     170" in result.output
     assert "18 base parameters with rotor@drive, viscous@drive" in result.output
     assert "Izz2 + l2²·m3 + Ia_motor2" in words(result.output)
-    assert "The 36 parameters can be identified" in result.output
+    assert "Identifiability of the 36 parameters" in result.output
     assert re.search(r"The torque regressor takes \d+ operations per sample", result.output)
 
 

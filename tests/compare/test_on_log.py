@@ -17,11 +17,11 @@ from steelyard.errors import SteelyardError
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.simulation import PD, Sensors, simulate
-from steelyard.simulation.friction import smoothed
+from steelyard.simulation.friction import smooth_terms
 
 PENDULUM = str(Path(__file__).with_name("pendulum.yaml"))
 ROBOT = load_robot(PENDULUM)
-TERMS = smoothed(Model.nominal(ROBOT).terms, 0.05)
+TERMS = smooth_terms(Model.nominal(ROBOT).terms, 0.05)
 NAMES = ("ols", "wls", "wls-physical", "rtls", "rls", "adaline", "ml", "iv")
 
 

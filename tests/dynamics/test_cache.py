@@ -1,4 +1,4 @@
-"""Compiled code on disk survives races, damage and folders that cannot be written; no other code is ever run."""
+"""Compiled code on disk survives races, damage and read-only folders; code from other users is never run."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def double_of(tag: float) -> Evaluator:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    driver("dense")  # the loops that all functions share are not what these tests are about
+    driver("dense")  # load the shared loops first; these tests are about single functions
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("STEELYARD_CONFIG", str(tmp_path / "config"))
     monkeypatch.setattr(cache, "_warned", set())
     return tmp_path / "cache" / "code"
 
 
-def test_code_is_kept_and_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_stored_and_loaded_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _ = double_of(1.0).kernel
     assert len(list(folder.glob("*.o"))) == 1
     monkeypatch.setattr("steelyard.dynamics.native._code._compile", lambda *_: pytest.fail("compiled again"))
@@ -59,12 +59,12 @@ def test_damaged_code_is_reported_and_replaced(folder: Path, damage: bytes | str
     assert file.read_bytes() == whole
 
 
-# ---------------------------------------------------------------- what is not ours is never run
+# ---------------------------------------------------------------- code of other users is never run
 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was compiled, and so not taken from the disk."""
+    """Texts that were compiled instead of loaded from disk."""
     texts: list[str] = []
     honest = _code._compile
 
@@ -85,7 +85,7 @@ def test_exchanged_files_are_not_run(folder: Path, compiled: list[str]) -> None:
     compiled.clear()
     for tag in (10.0, 20.0):
         evaluator = double_of(tag)
-        with pytest.warns(cache.CacheWarning, match="not of this user's making"):
+        with pytest.warns(cache.CacheWarning, match="not written by this user"):
             _ = evaluator.kernel
         assert evaluator({"x": [3.0]}).tolist() == [6.0 + tag]
     assert len(compiled) == 2
@@ -93,7 +93,7 @@ def test_exchanged_files_are_not_run(folder: Path, compiled: list[str]) -> None:
 
 @pytest.mark.parametrize("forged", ["plain hash", "old format", "another's secret"])
 def test_a_forged_file_is_not_run(folder: Path, compiled: list[str], forged: str) -> None:
-    """Its body is sound machine code of another function; only the seal is not ours."""
+    """Its body is valid machine code of another function, but its hash is wrong."""
     _ = double_of(30.0).kernel
     (file,) = folder.glob("*.o")
     body = file.read_bytes()[len(cache._MAGIC) + 32 :]
@@ -108,7 +108,7 @@ def test_a_forged_file_is_not_run(folder: Path, compiled: list[str], forged: str
     }[forged])  # fmt: skip
     compiled.clear()
     evaluator = double_of(31.0)
-    with pytest.warns(cache.CacheWarning, match="not of this user's making"):
+    with pytest.warns(cache.CacheWarning, match="not written by this user"):
         _ = evaluator.kernel
     assert len(compiled) == 1
     assert evaluator({"x": [3.0]}).tolist() == [37.0]
@@ -126,7 +126,7 @@ def test_files_of_another_machine_are_not_run(
     (file,) = folder.glob("*.o")
     file.write_bytes(foreign)
     compiled.clear()
-    with pytest.warns(cache.CacheWarning, match="not of this user's making"):
+    with pytest.warns(cache.CacheWarning, match="not written by this user"):
         _ = double_of(32.0).kernel
     assert len(compiled) == 1
 
@@ -174,11 +174,9 @@ def no_key(folder: Path) -> None:
     [open_to_others, file_open_to_others, of_another_user, file_of_another_user, linked,
      key_that_others_read, key_folder_open_to_others, no_key],
 )  # fmt: skip
-def test_what_others_could_have_written_is_not_run(
-    folder: Path, compiled: list[str], spoil: Callable[[Path], None]
-) -> None:
+def test_files_writable_by_others_are_not_run(folder: Path, compiled: list[str], spoil: Callable[[Path], None]) -> None:
     if "another_user" in spoil.__name__ and os.geteuid() != 0:
-        pytest.skip("only root gives files away")
+        pytest.skip("only root can change the owner of files")
     _ = double_of(40.0).kernel
     spoil(folder)
     compiled.clear()
@@ -200,7 +198,7 @@ def test_key_and_code_are_closed_to_others_from_the_start(folder: Path) -> None:
     assert [oct(p.stat().st_mode & 0o777) for p in places] == ["0o700", "0o600", "0o700", "0o600"]
 
 
-def test_without_a_place_for_the_key_nothing_is_kept(folder: Path, compiled: list[str]) -> None:
+def test_without_a_folder_for_the_key_nothing_is_stored(folder: Path, compiled: list[str]) -> None:
     (folder.parents[1] / "config").write_text("a file where the folder should be")
     forget_secrets()
     evaluator = double_of(51.0)
@@ -210,14 +208,14 @@ def test_without_a_place_for_the_key_nothing_is_kept(folder: Path, compiled: lis
     assert not list(folder.glob("*"))
 
 
-def test_a_folder_that_cannot_be_written_costs_only_a_warning(folder: Path, tmp_path: Path) -> None:
+def test_a_read_only_folder_causes_only_a_warning(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     folder.write_text("a file where the folder should be")
     evaluator = double_of(3.0)
     with pytest.warns(cache.CacheWarning, match="set STEELYARD_CACHE"):
         _ = evaluator.kernel
     assert evaluator({"x": [3.0]}).tolist() == [9.0]
-    with warnings.catch_warnings():  # said once, not for every function of every robot
+    with warnings.catch_warnings():  # one warning, not one per function
         warnings.simplefilter("error", cache.CacheWarning)
         _ = double_of(4.0).kernel
 

@@ -1,4 +1,4 @@
-"""The Gram kernel for GPUs: its rows as C computes them, its tiles, and, where there is a GPU, its sums."""
+"""The Gram kernel for GPUs: its rows compiled as C, its tiles, and, with a GPU, its sums."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from steelyard.dynamics import Dynamics
-from steelyard.dynamics.cuda.gram_text import TILE_EDGE, gram_plan, gram_text, unpacked_grams
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.gram_text import TILE_EDGE, gram_plan, gram_text, unpack_grams
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.dynamics.cuda.lines import row_lines
 from steelyard.errors import SteelyardError
 from steelyard.parameters import terms
@@ -37,7 +37,7 @@ def samples(joints: int, count: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", ["ns16", "prrrp"])
 def test_the_rows_of_the_kernel_are_those_of_the_engine(name: str, tmp_path: Path) -> None:
-    """The kernel's own lines, compiled as C for the processor, a sample at a time."""
+    """The kernel's own lines, compiled as C for the processor, one sample at a time."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("there is no C compiler on this machine")
@@ -68,12 +68,12 @@ void rows({arrays}, long long sample, bool inside, double *X) {{ {lines} (void)s
         for inside in (True, False):
             found = np.zeros(rows.function.size)
             call(*held, ctypes.c_longlong(k), ctypes.c_bool(inside), found.ctypes.data_as(ctypes.c_void_p))
-            # Rounding of a few hundred operations; a sample that is not there leaves zeros.
+            # Rounding of a few hundred operations; a missing sample gives zeros.
             assert np.allclose(found, inside * expected[k], rtol=1e-12, atol=1e-12 * np.abs(expected[k]).max())
 
 
 @pytest.mark.parametrize("widths", [(40, 39, 33, 26, 19, 12), (1,), (8, 9), (60, 55, 50, 40, 30, 20, 10, 5)])
-def test_every_tile_is_somebodys_and_sums_are_put_together(widths: tuple[int, ...]) -> None:
+def test_every_tile_is_assigned_and_sums_are_combined(widths: tuple[int, ...]) -> None:
     plan = gram_plan(widths)
     tiles = [tile for warp in plan.tiles for tile in warp]
     assert len(tiles) == len(set(tiles)) == sum(t * (t + 1) // 2 for t in (-(-w // TILE_EDGE) for w in widths))
@@ -81,16 +81,16 @@ def test_every_tile_is_somebodys_and_sums_are_put_together(widths: tuple[int, ..
     rng = np.random.default_rng(1)
     X = [rng.normal(size=(50, w)) for w in widths]
     wide = [np.pad(x, ((0, 0), (0, -x.shape[1] % TILE_EDGE))) for x in X]
-    sums = np.zeros((plan.warps, plan.most, TILE_EDGE**2))
+    sums = np.zeros((plan.warps, plan.max_tiles, TILE_EDGE**2))
     for warp, own in enumerate(plan.tiles):
         for k, (g, i, j) in enumerate(own):
             a, b = (wide[g][:, TILE_EDGE * n : TILE_EDGE * (n + 1)] for n in (i, j))
             sums[warp, k] = (a.T @ b).ravel()
-    for x, gram in zip(X, unpacked_grams(plan, widths, sums), strict=True):
+    for x, gram in zip(X, unpack_grams(plan, widths, sums), strict=True):
         assert np.allclose(gram, x.T @ x, rtol=1e-13, atol=1e-12)
 
 
-def test_rows_that_do_not_fit_are_refused() -> None:
+def test_rows_that_exceed_shared_memory_are_refused() -> None:
     with pytest.raises(SteelyardError, match="shared memory"):
         gram_plan([1000])
 
@@ -111,7 +111,7 @@ def test_the_kernel_compiles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ns16", "arm7"])
 def test_sums_on_a_gpu_are_those_of_the_processor(name: str) -> None:
-    if not gpu_found():
+    if not has_gpu():
         pytest.skip("there is no GPU on this machine")
     from steelyard.regression.on_gpu import GpuReduction
 

@@ -1,4 +1,4 @@
-"""Any number of samples, any number of threads, interpreted or compiled: the same numbers."""
+"""Results do not depend on the number of samples and threads, nor on interpretation or compilation."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_lanes_are_the_entries_of_the_dense_result(arm: Dynamics) -> None:
 
 @pytest.mark.parametrize("name", ["inverse_dynamics", "mass_matrix", "torque_regressor", "momentum_regressor"])
 def test_full_and_sparse_results_are_written_alike(arm: Dynamics, name: str) -> None:
-    """Results with few zeros take another way to memory; an array that starts anywhere takes the general one."""
+    """Results with few zeros use another way to write memory; unaligned arrays use the general one."""
     s = states(arm.robot, 5003)  # large enough to be written past the caches
     theta = np.linspace(0.1, 1.0, len(arm.parameters))
     evaluator = arm.evaluator(name)

@@ -1,4 +1,4 @@
-"""The traced graph computes what NumPy computes, keeps no dead weight, and differentiates exactly."""
+"""The traced graph agrees with NumPy, contains only required operations, and differentiates exactly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_interpreted_and_compiled_code_agree_with_numpy(z) -> None:
     z = np.array(z)
     expected = np.stack([np.broadcast_to(v, len(z)) for v in everything(z[:, 0], z[:, 1])], axis=-1)
     evaluator = Evaluator(traced_everything())
-    # The same NumPy operations, but for the cube, which NumPy takes by logarithms.
+    # The same NumPy operations, except for the cube, which NumPy computes by logarithms.
     assert np.allclose(evaluator({"z": z}), expected, rtol=1e-15, atol=1e-15)
     _ = evaluator.kernel  # from now on compiled
     # Our sine and cosine are good to 1 ulp, and multiply-adds are fused: a few units in the last place.
@@ -61,7 +61,7 @@ def _circle() -> Evaluator:
     return _CIRCLE[0]
 
 
-def test_not_a_number_stays_visible() -> None:
+def test_nan_is_propagated() -> None:
     evaluator = Evaluator(traced_everything())
     _ = evaluator.kernel
     assert np.isnan(evaluator({"z": [np.nan, 1.0]})).all()
@@ -83,7 +83,7 @@ def test_zeros_and_ones_vanish_while_tracing() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.floats(-3, 3), st.floats(-3, 3))
 def test_derivatives_are_exact_where_they_exist(x: float, y: float) -> None:
-    """Against the complex step for the smooth formulas: no truncation, no cancellation (Squire & Trapp 1998)."""
+    """Smooth formulas against the complex step, without truncation and cancellation (Squire & Trapp 1998)."""
     smooth = (
         lambda a, b: sc.sin(a) * sc.cos(b) + sc.tanh(a * b) - sc.atan(3.0 * b) / (2.0 + a * a),
         lambda a, b: sc.sqrt(1.0 + b * b) * sc.exp(-0.3 * a),
@@ -112,7 +112,7 @@ def test_minimum_and_maximum_pass_the_derivative_of_the_chosen_side() -> None:
     assert out.tolist() == [[1.0, 10.0, -1.0], [10.0, 1.0, 1.0]]
 
 
-def test_what_cannot_be_traced_says_so() -> None:
+def test_untraceable_operations_raise_an_error() -> None:
     g = Graph()
     (x,) = g.inputs("x", 1)
     with pytest.raises(TypeError, match=r"np\.log cannot be traced"):

@@ -1,4 +1,4 @@
-"""The same traced functions run, differentiate and batch on JAX."""
+"""Traced functions run, differentiate and batch on JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The physics of public robots and of random trees is Pinocchio's, to 1e-10."""
+"""The physics of public robots and of random trees agrees with Pinocchio to 1e-10."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.robot import load_robot
 from steelyard.robot.robot import Robot
 
 # Both sides compute in double precision along chains of up to 40 bodies; rotations of a URDF are snapped to
-# exact zeros within 1e-11, which is what the tolerance allows for.
+# exact zeros within 1e-11, which the tolerance allows for.
 TOLERANCE = 1e-10
 
 
@@ -37,7 +37,7 @@ def check_forward_dynamics(robot: Robot, oracle: PinocchioOracle, samples: int =
     s, theta = states(robot, samples, seed=3), robot.inertial_parameters
     tau = oracle.over("torque", s.q, s.dq, s.ddq)
     ours = robot.dynamics.forward_dynamics(s.q, s.dq, tau, theta)
-    # Solving with M loses cond(M) of the digits; both results are judged by the torque they stand for.
+    # Solving with M loses cond(M) of the digits; compare both results by their torque.
     error = np.einsum("sij,sj->si", oracle.over("mass", s.q), ours - s.ddq)
     assert np.max(np.abs(error)) < TOLERANCE * max(1.0, np.max(np.abs(tau)))
 
@@ -82,7 +82,7 @@ def test_mimic_joints_follow_their_leader(robot: Robot) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(trees(own_frames=True))
-def test_parameters_may_live_in_a_frame_of_their_own(robot: Robot) -> None:
+def test_parameters_may_refer_to_a_separate_frame(robot: Robot) -> None:
     check_against_pinocchio(robot, PinocchioOracle(robot), samples=3)
 
 
@@ -114,7 +114,7 @@ def test_momentum_is_the_mass_matrix_times_velocity(robot: Robot) -> None:
     assert relative(p, np.einsum("sij,sj->si", d.mass_matrix(s.q, theta), s.dq)) < 1e-12
 
 
-def test_forward_dynamics_is_mujocos() -> None:
+def test_forward_dynamics_agrees_with_mujoco() -> None:
     mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the second oracle")
     robot = make_tree(5, 6, chain=True)
     model = mujoco.MjModel.from_xml_string(_mjcf(robot))

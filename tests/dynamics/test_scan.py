@@ -1,4 +1,4 @@
-"""A function with a state, run over samples: against a plain loop, in one piece and in many."""
+"""A function with a state, run over samples, in one piece and in many, against a plain loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steelyard.errors import ShapeError
 
 
 def leaky_sum() -> Scan:
-    """y ← 0.5 y + a b, of samples (a, b); and with it y², and something that is always zero."""
+    """y ← 0.5 y + a b, for samples (a, b); with y² and a structural zero as further results."""
 
     def step(sample, state):
         y = 0.5 * state[0] + sample[0] * sample[1]

@@ -46,7 +46,7 @@ def test_programs_that_cannot_run_are_refused_by_name(there):
 
     with pytest.raises(ProgramError, match=r"Move 1.*'q2'.*outside its limits"):
         run(JointMove((0.0, 3.0, 0.0, 0.0, 0.0, 0.0)))
-    with pytest.raises(ProgramError, match=r"Move 2.*cannot take the pose"):
+    with pytest.raises(ProgramError, match=r"Move 2.*cannot reach the pose"):
         run(JointMove(tuple(HOME + 0.1)), JointMove(Pose(np.array([9.0, 0, 0]), np.eye(3))))
     with pytest.raises(ProgramError, match=r"along the way.*out of reach"):
         run(LineMove(Pose(start.position + np.array([3.0, 0, 0]), start.rotation)))

@@ -28,7 +28,7 @@ SAME = 1e-12
 def check(model: Model, folder: Path) -> Compiled:
     code = Compiled(model, folder)
     s, n = states(model.robot, 4), model.robot.dof
-    begun = 1 if model.remembers else 0  # stops start relaxed, and one step between random states bends them fully
+    begun = 1 if model.has_memory else 0  # stops start relaxed, and one step between random states bends them fully
     ours, theirs = model.torque(s.q, s.dq, s.ddq), code("inverse_dynamics", (n,), s.q, s.dq, s.ddq)
     assert relative(theirs[begun:], ours[begun:]) < SAME
     assert relative(code("gravity", (n,), s.q), model.dynamics.gravity_torque(s.q, model.theta)) < SAME

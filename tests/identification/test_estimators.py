@@ -27,11 +27,11 @@ from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import PD, Sensors, simulate
-from steelyard.simulation.friction import smoothed
+from steelyard.simulation.friction import smooth_terms
 
 PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
 ROBOT = load_robot(PENDULUM)
-TRUTH = Model(ROBOT, smoothed(Model.nominal(ROBOT).terms, 0.05), Model.nominal(ROBOT).theta)
+TRUTH = Model(ROBOT, smooth_terms(Model.nominal(ROBOT).terms, 0.05), Model.nominal(ROBOT).theta)
 CONTROLLER = PD.for_model(TRUTH, bandwidth_rad_s=40.0)
 NAMES = [name for name in estimator_names() if name != "physical"]
 # All filters come the same way; ekf, ukf, srukf and pf always, the others' fits are those of tests/estimation.

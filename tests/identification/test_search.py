@@ -22,9 +22,9 @@ from steelyard.parameters import (
     Viscous,
     terms,
 )
-from steelyard.parameters.term import TERMS, Excited, Term
+from steelyard.parameters.term import TERMS, JointExcitation, Term
 from steelyard.regression.block_grams import BlockGrams, Weighted
-from steelyard.regression.block_rows import ENOUGH_ROWS, in_step, stretches, tables
+from steelyard.regression.block_rows import ENOUGH_ROWS, align_rows, stretches, tables
 from steelyard.regression.rows import Equation, Rows
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
@@ -140,19 +140,19 @@ def test_logs_to_judge_by_decide_nothing() -> None:
 
 def test_shapes_over_the_position_need_a_motion_that_comes_back() -> None:
     """Once from end to end, drift looks like a spring, and a ripple needs a period of its own."""
-    once, often = (Excited("revolute", 1.0, 1.0, 10.0, sweeps) for sweeps in (1.5, 4.0))
+    once, often = (JointExcitation("revolute", 1.0, 1.0, 10.0, sweeps) for sweeps in (1.5, 4.0))
     assert not Spring.candidates(once)
     assert not Ripple.candidates(once)
     assert Spring.candidates(often)
     assert [term.order for term in Ripple.candidates(often) if isinstance(term, Ripple)] == [7, 8, 9, 10, 11, 12]
-    assert not Ripple.candidates(Excited("prismatic", 1.0, 9.0, 10.0, 9.0))
+    assert not Ripple.candidates(JointExcitation("prismatic", 1.0, 9.0, 10.0, 9.0))
 
 
 def test_a_lag_holds_where_it_is_a_shift() -> None:
     """Td·dτ/dt of a sine against the sine Td later: within a twentieth, and never more than 0.3 of it."""
-    lag = Lag(band_hz=5.0).as_far_as_a_shift(1e-3)
+    lag = Lag(band_hz=5.0).widened_to_shift(1e-3)
     assert lag.band_hz == pytest.approx(0.3 / (2.0 * np.pi * 1e-3))
-    assert Lag(band_hz=5.0).as_far_as_a_shift(1.0).band_hz == 5.0
+    assert Lag(band_hz=5.0).widened_to_shift(1.0).band_hz == 5.0
     # Within the band, sin(ωt − ωT) − sin(ωt) has the amplitude 2 sin(ωT/2), and ωT says that.
     phase = 2.0 * np.pi * lag.band_hz * 1e-3
     assert abs(phase / (2.0 * np.sin(0.5 * phase)) - 1.0) < 0.05
@@ -160,7 +160,7 @@ def test_a_lag_holds_where_it_is_a_shift() -> None:
 
 def test_what_is_offered_takes_energy_and_saturates() -> None:
     """At ten times the speed a candidate asks for no more than 1.1 of what it asked for at the top speed."""
-    excited = Excited("revolute", top_speed=1.0, travel=2.0, cutoff_hz=10.0)
+    excited = JointExcitation("revolute", top_speed=1.0, travel=2.0, cutoff_hz=10.0)
     for _, cls in TERMS.items():
         for term in cls.candidates(excited):
             if not term.dissipative:
@@ -240,7 +240,7 @@ def test_stretches_of_a_long_log_have_the_rows_of_the_whole() -> None:
     truth = Model(ROBOT, bound, np.concatenate([ROBOT.inertial_parameters, np.ones(len(bound))]))
     log = Log(ROBOT.joint_names, t, q, dq=dq, tau=truth.torque(q, dq, ddq))
     study = Study.of(ROBOT, log, ("viscous", "coulomb"))
-    whole = in_step(next(iter(study.first_motions(0))))
+    whole = align_rows(next(iter(study.first_motions(0))))
     [some] = stretches([whole])
     asked, rows = min(ENOUGH_ROWS, whole.rows), sum(part.rows for _, part in some)
     assert whole.rows > ENOUGH_ROWS, "the log is too short for this test"

@@ -1,4 +1,4 @@
-"""The roads that every joint term must run through, and a two-link arm that has it."""
+"""Checks that every joint term must pass, and a two-link arm with the term."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATE = 500.0
 
 
 def values_of(bound: sy.Terms) -> np.ndarray:
-    """A value for every parameter, all of them possible and different; a tenth of the load, some ms of lag."""
+    """Different possible values for all parameters; a tenth of the load, some ms of lag."""
     units = {"1": 0.1, "s": 0.01, "s²": 1e-4}
     return np.linspace(0.4, 0.8, len(bound)) * [units.get(p.unit, 1.0) for p in bound.parameters]
 
@@ -36,7 +36,7 @@ def arm(*which: str | Term) -> Model:
 
 
 class Swings:
-    """Harmonics that come by all speeds from 0 to beyond 2 rad/s, slow ones often."""
+    """Harmonics that cover all speeds from 0 to beyond 2 rad/s, mostly slow ones."""
 
     def sample(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         w, a = np.array([0.7, 1.9, 4.3]), np.array([[0.9, -0.7], [0.35, 0.5], [-0.25, 0.2]])
@@ -45,12 +45,12 @@ class Swings:
 
 
 def loaded(term: Term) -> bool:
-    """Whether it goes by what the joint carries."""
+    """Whether the term depends on the load."""
     return any(isinstance(a, RigidLoad) for a in term.history)
 
 
 def log_of(model: Model, seconds: float = 20.0) -> Log:
-    """The arm on its swings, with the exact torque that takes."""
+    """The log of a motion of the arm with its exact torque."""
     t = np.arange(0.0, seconds, 1.0 / RATE)
     q, dq, ddq = Swings().sample(t)
     return Log(model.robot.joint_names, t, q, dq=dq, tau=model.torque(q, dq, ddq, 1.0 / RATE))
@@ -63,7 +63,7 @@ def comes_back_from_a_file(kind: str, folder: Path) -> None:
     again = load_model(urdf)
     assert again.terms.terms == model.terms.terms
     s = Swings().sample(np.linspace(0.0, 9.0, 50))
-    # What the file rounds is the frames of the links, not the terms.
+    # The file rounds the frames of the links, but not the terms.
     np.testing.assert_allclose(again.torque(*s), model.torque(*s), rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(Model.nominal(again.robot).torque(*s), model.torque(*s), rtol=0.0, atol=1e-12)
 
@@ -72,24 +72,24 @@ def is_the_same_in_c(kind: str, folder: Path) -> None:
     model = arm(kind)
     s = Swings().sample(np.linspace(0.0, 9.0, 20))
     theirs = Compiled(model, folder)("inverse_dynamics", (2,), *s)
-    # In C stops start relaxed; after two widths, which is after the first step here, nobody knows how they started.
-    begun = 1 if model.remembers else 0
-    np.testing.assert_allclose(theirs[begun:], model.torque(*s)[begun:], rtol=0.0, atol=1e-12)
+    # In C stops start relaxed; the start is forgotten after two widths, here after the first step.
+    first = 1 if model.has_memory else 0
+    np.testing.assert_allclose(theirs[first:], model.torque(*s)[first:], rtol=0.0, atol=1e-12)
 
 
-def is_known_to_stand(kind: str, folder: Path) -> None:
-    """Rows near standstill are left out where, and only where, a term's torque jumps there."""
+def excludes_standstill_if_it_jumps(kind: str, folder: Path) -> None:
+    """Rows near standstill are excluded if, and only if, a term's torque jumps there."""
     term = make_term(kind)
     slow = STILL["revolute"]
-    stops = any(isinstance(a, Stop) for a in term.history)  # a stop knows what it does at rest
+    stops = any(isinstance(a, Stop) for a in term.history)  # the force of a stop is defined at rest
     jump = 0.0 if stops else np.subtract(term.force(0.3, slow), term.force(0.3, -slow))
     robot = double_pendulum()
     seen = Stillness.of(Dynamics(robot, terms(robot, term)), KnownFriction.of(robot, {}), None, 0.0)
     assert len(seen.limits) == (2 if np.max(np.abs(jump)) > 0.2 else 0)
 
 
-def moves_as_its_formula_says(kind: str, folder: Path) -> None:
-    """A block that slides on a rail under the term, smoothed or truly dry, against SciPy on the formula itself."""
+def moves_by_its_formula(kind: str, folder: Path) -> None:
+    """A block that slides on a rail under the term, smoothed or with stiction, agrees with SciPy on the formula."""
     term, mass = make_term(kind), 2.0
     theta = np.linspace(0.4, 0.8, len(term.columns))
     carried = mass + (theta[0] if term.inertial else 0.0)
@@ -105,12 +105,12 @@ def moves_as_its_formula_says(kind: str, folder: Path) -> None:
     model = model_of(block(mass), term, values=tuple(theta))
     for friction in ("smooth", "stick"):
         made = simulate(model, np.array([3.0]), times=t, step=1e-3, q0=[0.2], dq0=[0.5], friction=friction)
-        # Its speed never comes near zero. Runge–Kutta steps over the knots of a table are good to 1e-7.
+        # The speed is never near zero. Runge–Kutta steps over the knots of a table are accurate to 1e-7.
         np.testing.assert_allclose(made.q[:, 0], truth.y[0], rtol=0.0, atol=1e-6)
 
 
 def holds_a_joint_at_rest(kind: str, folder: Path) -> None:
-    """A push of half the level at rest moves nothing, one of twice the level does; without a level everything does."""
+    """Half the level moves nothing at rest and twice the level does; without a level every force does."""
     term = make_term(kind)
     theta = np.linspace(0.4, 0.8, len(term.columns))
     level = float(np.dot(theta, term.force(0.0, 1e-9))) if term.dry and not loaded(term) else 0.0
@@ -134,10 +134,10 @@ def replays_its_own_log(kind: str, folder: Path) -> None:
 
 
 def is_checked(kind: str, folder: Path) -> None:
-    """A log with the term raises no alarm; one whose friction gives energy does, on both joints."""
+    """A log with the term raises no alarm; one whose friction adds energy does, on both joints."""
     model = arm(kind)
     found = check_log(model.robot, log_of(model), [kind])
-    # Without friction and noise, torques are just those of the description, and the check says so.
+    # Without friction and noise, torques equal those of the description, and the check reports this.
     assert not [e for e in found.entries if e.severity == "problem" and e.kind != "echo"]
     reversed_ = Model(model.robot, model.terms, model.theta * np.where(np.arange(len(model.theta)) < 20, 1.0, -1.0))
     seen = {e.joint for e in check_log(model.robot, log_of(reversed_), [kind]).of("sign")}
@@ -150,7 +150,7 @@ def is_identified(kind: str, folder: Path) -> None:
     found = sy.identify(model.robot, log_of(model), terms=[kind])
     q, dq, ddq = (x[::7] for x in Swings().sample(np.linspace(30.0, 60.0, 700)))
     truth = model.torque(q, dq, ddq)
-    # What is left is the filter's: steps of dry friction are a few of its samples wide.
+    # The remaining error is the filter's: steps of dry friction are a few of its samples wide.
     rms = np.sqrt(np.mean((found.model.torque(q, dq, ddq) - truth) ** 2, axis=0) / np.mean(truth**2, axis=0))
     assert np.all(rms < 0.01), rms
 
@@ -158,8 +158,8 @@ def is_identified(kind: str, folder: Path) -> None:
 ROADS = (
     comes_back_from_a_file,
     is_the_same_in_c,
-    is_known_to_stand,
-    moves_as_its_formula_says,
+    excludes_standstill_if_it_jumps,
+    moves_by_its_formula,
     holds_a_joint_at_rest,
     replays_its_own_log,
     is_checked,

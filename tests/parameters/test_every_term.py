@@ -1,4 +1,4 @@
-"""Every term of the registry does all that a term can do; so does one that another package brings."""
+"""Every registered term, and one of another package, passes all checks."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ POINTS = ("cogging", "Cogging"), ("saturating", "Saturating")
 
 @pytest.mark.parametrize("road", ROADS, ids=lambda road: road.__name__)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_term_runs_through(kind: str, road, tmp_path: Path) -> None:
+def test_every_term_passes_all_checks(kind: str, road, tmp_path: Path) -> None:
     road(kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_class_says_of_itself_is_what_its_formula_does(kind: str) -> None:
+def test_class_attributes_agree_with_the_formula(kind: str) -> None:
     term = make_term(kind)
     u, v = np.random.default_rng(0).uniform(-3.0, 3.0, (2, 200))
     columns = np.array([np.broadcast_to(c, u.shape) for c in term.force(u, v)])
     assert term.dissipative == (np.all(columns * v >= 0.0) and np.any(columns * v > 0.0))
-    # Free of error: what is no function of position or speed, only of direction.
+    # Exact columns depend only on direction, not on position or speed.
     same = np.ptp(np.abs(columns[:, v > 0.0]), axis=1) == 0.0
     assert term.exact == (bool(np.all(same)) and not term.inertial and not term.history)
     stored = term.potential(u)
@@ -45,7 +45,7 @@ def test_what_a_class_says_of_itself_is_what_its_formula_does(kind: str) -> None
 
 @pytest.fixture
 def other_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that announces two terms and a third that cannot be imported; afterwards nothing of it is left."""
+    """A package with two terms and a third that fails to import; it is removed afterwards."""
     named = [EntryPoint(name, f"{plugged_terms.__name__}:{cls}", TERMS.group) for name, cls in POINTS]
     broken = EntryPoint("broken", "no_such_package:Nothing", TERMS.group)
     monkeypatch.setattr(registry, "entry_points", lambda group: [*named, broken] if group == TERMS.group else [])
@@ -56,14 +56,12 @@ def other_package(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("road", ROADS, ids=lambda road: road.__name__)
 @pytest.mark.parametrize("kind", [name for name, _ in POINTS])
 @pytest.mark.filterwarnings("ignore::steelyard.ground.registry.PluginWarning")
-def test_a_term_of_another_package_runs_through_without_a_change_here(
-    kind: str, road, tmp_path: Path, other_package: None
-) -> None:
+def test_a_term_of_another_package_passes_all_checks(kind: str, road, tmp_path: Path, other_package: None) -> None:
     assert kind in TERMS
     road(kind, tmp_path)
 
 
-def test_a_broken_plug_in_is_told_in_one_sentence_and_stops_nothing(other_package: None) -> None:
+def test_a_broken_plug_in_causes_one_warning(other_package: None) -> None:
     with pytest.warns(registry.PluginWarning) as told:
         names = list(TERMS)
     assert [str(w.message) for w in told] == [
@@ -86,7 +84,7 @@ def test_the_decorator_makes_a_term(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("member", "why"), [(dict, "derives from"), (TERMS["coulomb"], "'coulomb' already")])
-def test_what_is_no_term_or_one_already_is_refused(member: type, why: str) -> None:
+def test_invalid_registrations_are_refused(member: type, why: str) -> None:
     with pytest.raises(registry.SteelyardError, match=why):
         TERMS.register("another")(member)
     assert "another" not in TERMS

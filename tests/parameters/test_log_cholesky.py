@@ -1,4 +1,4 @@
-"""Any ten numbers are a possible body, and back."""
+"""Log-Cholesky coordinates: any ten numbers are a possible body, and conversely."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_each_term_is_its_closed_form(u: float, v: float) -> None:
         "spring": [u],
         "counterbalance": [np.sin(u), np.cos(u)],
         "ripple": [np.sin(4 * u), np.cos(4 * u)],
-        # Those that remember: after a long motion at this speed, under unit load.
+        # Terms with memory: after a long motion at this speed, under unit load.
         "stop": [s],
         "stop-loaded": [s],
         "coulomb-loaded": [s],
@@ -85,7 +85,7 @@ def test_every_term_states_names_units_and_bounds() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(speeds)
-def test_coulomb_can_be_smoothed_or_cut_out(v: float) -> None:
+def test_coulomb_can_be_smoothed_or_have_a_dead_band(v: float) -> None:
     (smooth,) = Coulomb(smooth=0.1).force(0.0, v)
     assert smooth == pytest.approx(np.tanh(v / 0.1), abs=1e-15)
     (cut,) = Coulomb(dead_band=0.5).force(0.0, v)
@@ -96,7 +96,7 @@ def test_coulomb_can_be_smoothed_or_cut_out(v: float) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.floats(-3, 3))
-def test_conservative_terms_push_down_their_own_potential(u: float) -> None:
+def test_conservative_terms_are_gradients_of_their_potential(u: float) -> None:
     step = 1e-30
     for kind, cls in TERMS.items():
         term = cls()
@@ -142,7 +142,7 @@ def test_forward_dynamics_inverts_inverse_dynamics_with_terms() -> None:
         assert relative(model.acceleration(0.3 * s.q, s.dq, tau), s.ddq) < 1e-10  # cond(M) up to 1e4
 
 
-def test_a_term_of_ones_own() -> None:
+def test_a_custom_term() -> None:
     robot = builtin("rotradi")
     f3 = Column("F3", "N m s³/rad³", "N s³/m³", lower=0.0)
     cubic = Custom(name="cubic", parameters=(f3,), torque=lambda u, du: (du**3,))
@@ -196,8 +196,8 @@ def test_settings_are_kept_in_the_term() -> None:
     assert Offset().potential(2.0) == (2.0,)
 
 
-def test_a_motor_that_moves_two_joints_has_inertia_and_friction_of_its_own_by_default() -> None:
-    """Its torque goes by the sum of the joints' motions, which no term on a joint can say."""
+def test_a_motor_that_moves_two_joints_has_inertia_and_friction_by_default() -> None:
+    """Its torque depends on the sum of the joints' motions, unlike any term on a joint."""
     plain = builtin("szabo3r")
     coupled = replace(plain, transmission=Transmission(np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])))
     uncoupled = replace(plain, transmission=Transmission(np.diag([1.0, 2.0, -1.0])))
@@ -205,7 +205,7 @@ def test_a_motor_that_moves_two_joints_has_inertia_and_friction_of_its_own_by_de
     assert [p.name for p in identification_terms(uncoupled).parameters] == usual
     more = [p.name for p in identification_terms(coupled).parameters]
     assert more == [*usual, "Ia_motor2", "Fv_motor2", "Fc_motor2"]
-    # What is asked for by name is all that there is.
+    # Terms requested by name are complete.
     assert [p.name for p in identification_terms(coupled, DEFAULT_TERMS).parameters] == usual
 
     s = states(coupled, 40, seed=2)

@@ -11,7 +11,7 @@ from steelyard.payload.payload import cuboid
 from steelyard.payload.sensor import _integral_regressor, wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Place, rotation_from_rpy
+from steelyard.robot.spatial import LinkFrame, rotation_from_rpy
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
 
@@ -28,7 +28,7 @@ def smooth(robot: Robot, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 def test_against_newton_euler_of_pinocchio(name: str) -> None:
     robot = load_robot(public_robot_path(name)) if name == "tiago" else load_robot(name)
     host = len(robot.links) - 1
-    place = Place(host, rotation_from_rpy(0.3, -0.5, 1.1), np.array([0.05, -0.02, 0.1]))
+    place = LinkFrame(host, rotation_from_rpy(0.3, -0.5, 1.1), np.array([0.05, -0.02, 0.1]))
     # The wrench on the payload is the difference of the last joint's wrench with and without it.
     joint, pose = host + 1, pin.SE3(place.rotation, place.translation)
     bare, loaded = pinocchio_of(robot), pinocchio_of(robot)

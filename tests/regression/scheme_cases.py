@@ -1,4 +1,4 @@
-"""Motions without noise, known in closed form, of any robot with joint terms of every kind."""
+"""Noise-free motions in closed form, for any robot with joint terms of every kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def robot_of(name: str) -> Robot:
 
 
 class Case:
-    """A robot with friction that a smooth motion sees as smooth, springs, offsets and rotors, and random numbers."""
+    """A robot with smooth friction, springs, offsets and rotors, and random parameters."""
 
     def __init__(self, name: str) -> None:
         self.robot = robot_of(name)

@@ -1,6 +1,6 @@
-"""The cut-off that left-out blocks choose: low where columns are noise, the ceiling where they are not.
+"""The cut-off from left-out blocks: low if the columns have noise, otherwise the ceiling.
 
-Motion and torque are those of Pinocchio, not of our own engine.
+Motion and torque come from Pinocchio instead of our own physics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RATES = 2.0 * np.pi * np.array([0.13, 0.29, 0.41])
 
 @cache
 def arm() -> tuple[pin.Model, Robot]:
-    """A 3R arm whose links rise: a URDF of our own export would not be independent, so it is written out."""
+    """A 3R arm with inclined links, as explicit URDF, which is independent of our export."""
     links = "".join(
         f"""<link name="l{k}"><inertial><origin xyz="0.15 0.01 0"/><mass value="{4 - k}"/>
         <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.05" iyz="0" izz="0.05"/></inertial></link>"""
@@ -64,14 +64,14 @@ def choice(one: Log) -> BandChoice:
     return study.band
 
 
-def test_without_noise_in_the_columns_the_ceiling_stands() -> None:
+def test_without_noise_in_the_columns_the_ceiling_is_chosen() -> None:
     band = choice(log(1e-6))
     assert band.is_ceiling
     assert min(band.explained) > 0.5
 
 
 def test_noise_in_the_columns_lowers_the_cut_off() -> None:
-    """White noise of the position is accelerations that grow with the square of frequency."""
+    """White noise of the position becomes acceleration noise that grows with the square of frequency."""
     quiet, loud = choice(log(3e-4)), choice(log(5e-3))
     assert loud.cutoff_hz < quiet.cutoff_hz
     assert not loud.is_ceiling
@@ -80,7 +80,7 @@ def test_noise_in_the_columns_lowers_the_cut_off() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_chosen_cut_off_predicts_better_than_the_ceiling(seed: int) -> None:
-    """Judged by a log without noise in its positions, which took no part: diluted inertias cost more than blur."""
+    """On a hold-out log without noise in its positions, biased inertias cost more than a low cut-off."""
     fitted, clean = log(5e-3, seed), log(0.0, 100 + seed)
     robot = arm()[1]
     options = {"plain": True, "check": False, "score_cutoff_hz": 3.0}
@@ -92,7 +92,7 @@ def test_the_chosen_cut_off_predicts_better_than_the_ceiling(seed: int) -> None:
     assert errors[0] < 0.8 * errors[1]
 
 
-def test_the_choice_is_the_highest_without_harm_or_below_which_all_is_torque() -> None:
+def test_the_choice_is_the_highest_equivalent_candidate_or_torque_dominated_octave() -> None:
     for noise in (1e-4, 1e-3, 5e-3):
         band = choice(log(noise))
         errors = np.array(band.left_out_percent)
@@ -109,8 +109,8 @@ def test_a_stated_cut_off_is_kept() -> None:
     assert found.band is None
 
 
-def test_a_stated_cut_off_that_is_worse_is_named_with_one_that_helps() -> None:
-    """The curve says so, the page, result.json and the reasons of the verdict; the fit keeps to what was stated."""
+def test_a_worse_stated_cut_off_is_reported_with_a_better_one() -> None:
+    """The page, result.json and the reasons of the verdict report it; the fit uses the stated value."""
     from steelyard.identification.page import identification_report
     from steelyard.identification.run import result_json
 
@@ -131,7 +131,7 @@ def test_a_stated_cut_off_that_is_worse_is_named_with_one_that_helps() -> None:
     assert f"Give --cutoff {free.cutoff_hz:.3g}" in written["reason"]
     assert written["reason"] in found.verdict.reasons
     assert f"Give --cutoff {free.cutoff_hz:.3g}" in identification_report(found)
-    # What left-out blocks choose themselves needs no advice.
+    # The cut-off from left-out blocks needs no advice.
     kept = sy.identify(robot, noisy, plain=True, files=False, preparation=Preparation(cutoff_hz=free.cutoff_hz))
     assert kept.band is not None
     assert kept.band.advice is None
@@ -151,7 +151,7 @@ def test_the_choice_is_in_the_result_and_on_the_page() -> None:
 
 
 def test_short_pieces_leave_out_low_candidates() -> None:
-    """Below four samples per parameter no fit is tried."""
+    """Candidates with less than four samples per parameter are skipped."""
     one = log(1e-3)
     rows = slice(0, int(6.0 / PERIOD))
     short = Log(one.joints, one.t[rows], one.q[rows], tau=one.tau[rows])

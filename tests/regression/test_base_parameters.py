@@ -1,4 +1,4 @@
-"""Which combinations of parameters a robot's motion shows: numbers from the literature, Pinocchio, and properties."""
+"""Identifiable combinations of parameters: numbers from the literature, Pinocchio, and properties."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steelyard.robot.spatial import rotation_about
 
 METHODS = ("qr", "rref", "svd", "kernel")
 PANDA_ARM = [f"panda_joint{k}" for k in range(1, 8)]
-# Angles between row spaces come out of orthogonalisations of well-conditioned matrices.
+# Angles between row spaces are computed by orthogonalising well-conditioned matrices.
 SAME_SPACE = 1e-10
 
 
@@ -33,7 +33,7 @@ def robot_of(name: str) -> Robot:
 
 
 def largest_angle(a: np.ndarray, b: np.ndarray) -> float:
-    """The sine of the largest angle between the row spaces of two matrices with equally many rows."""
+    """The sine of the largest angle between the row spaces of two matrices with the same number of rows."""
     assert a.shape == b.shape
     if not len(a):
         return 0.0
@@ -41,8 +41,8 @@ def largest_angle(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.linalg.norm(qb - qa @ (qa.T @ qb), 2))
 
 
-def regroups(base: BaseParameters, seed: int = 7) -> float:
-    """How far W θ = W[:, independent] (matrix θ) is from true at states nobody has seen, relative to W."""
+def regrouping_error(base: BaseParameters, seed: int = 7) -> float:
+    """The error of W θ = W[:, independent] (matrix θ) at new states, relative to W."""
     s = states(base.robot, 20, seed)
     W = Dynamics(base.robot, base.terms).torque_regressor(0.3 * s.q, s.dq, s.ddq)[:, np.array(base.robot.torque_used)]
     error = W - base.regressor_columns(W) @ base.matrix
@@ -66,7 +66,7 @@ def test_links_alone(name: str, rank: int) -> None:
     assert base.condition < 100.0
 
 
-def test_friction_and_rotors_add_what_the_papers_say() -> None:
+def test_friction_and_rotors_add_the_parameters_of_the_papers() -> None:
     ns16 = load_robot("ns16")
     assert base_parameters(ns16, terms(ns16, "rotor")).rank == 40
     assert base_parameters(ns16, terms(ns16, "rotor", "coulomb", "viscous", "quadratic")).rank == 58
@@ -77,7 +77,7 @@ def test_friction_and_rotors_add_what_the_papers_say() -> None:
 
 
 def test_straight_links_of_prrrp_leave_seven() -> None:
-    """With nothing but m, mx and Izz per link the paper's eight numbers are one too many."""
+    """With only m, mx and Izz per link, one of the paper's eight numbers is redundant."""
     base = base_parameters(load_robot("prrrp"))
     straight = [k for k, p in enumerate(base.parameters) if p.name[:-1] in ("m", "mx", "Izz")]
     assert np.linalg.matrix_rank(base.matrix[:, straight], tol=1e-9) == 7
@@ -85,7 +85,7 @@ def test_straight_links_of_prrrp_leave_seven() -> None:
 
 @pytest.mark.parametrize("name", ["ur10", "panda", "kinova", "allegro", "anymal", "baxter", "talos"])
 def test_the_rank_is_that_of_pinocchios_regressor(name: str) -> None:
-    """A humanoid of 32 joints with its 320 columns included."""
+    """Includes a humanoid of 32 joints with 320 columns."""
     robot = load_robot(public_robot_path(name))
     base = base_parameters(robot)
     s = states(robot, 60)
@@ -111,7 +111,7 @@ def test_szabo_has_exactly_the_combinations_of_table_2() -> None:
         assert_allclose(row, expected, atol=1e-12)  # recognised coefficients are exact to rounding
 
 
-def test_szabo_parameters_that_stand_alone() -> None:
+def test_szabo_parameters_that_are_identifiable_alone() -> None:
     robot = load_robot("szabo3r")
     base = base_parameters(robot, nominal_terms(robot)[0])
     of = dict(zip((p.name for p in base.parameters), base.classes, strict=True))
@@ -123,7 +123,7 @@ def test_szabo_parameters_that_stand_alone() -> None:
 
 
 def test_classes_do_not_depend_on_the_order_of_columns() -> None:
-    """A parameter is alone iff its row of the null space is zero, whichever columns lead."""
+    """A parameter is alone iff its row of the null space is zero, whatever the leading columns."""
     robot = load_robot("ns16")
     natural, other = base_parameters(robot), base_parameters(robot, order=forms.SZABO_ORDER[::-1])
     assert natural.classes == other.classes
@@ -160,7 +160,7 @@ def test_methods_agree_on_built_in_robots(name: str) -> None:
     robot = load_robot(name)
     for bound in (None, nominal_terms(robot)[0] if robot.nominal_terms else terms(robot, "viscous", "offset")):
         first, *others = (base_parameters(robot, bound, method) for method in METHODS)
-        assert regroups(first) < 1e-10
+        assert regrouping_error(first) < 1e-10
         for other in others:
             assert other.independent == first.independent
             assert other.classes == first.classes
@@ -173,7 +173,7 @@ def test_methods_agree_on_random_trees(seed: int) -> None:
     robot = make_tree(seed, 2 + seed % 5, mimic=seed % 3 == 0, own_frames=seed % 4 == 1)
     bound = terms(robot, "viscous", "rotor") if seed % 2 else None
     first, *others = (base_parameters(robot, bound, method) for method in METHODS)
-    assert regroups(first) < 1e-9  # skew axes: no coefficient is snapped, errors are those of the elimination
+    assert regrouping_error(first) < 1e-9  # skew axes: no coefficient is snapped, errors are those of the elimination
     for other in others:
         assert other.rank == first.rank
         assert largest_angle(first.matrix, other.matrix) < SAME_SPACE
@@ -189,8 +189,8 @@ def test_the_answer_is_the_same_every_time() -> None:
 # ---------------------------------------------------------------- columns that must be sought together
 
 
-def test_a_rotor_joins_the_link_it_turns_with() -> None:
-    """The trap of looking at links alone: two of six rotors of a UR10 cannot be told from links."""
+def test_a_rotor_is_grouped_with_the_link_it_turns_with() -> None:
+    """Links alone would mislead: two of six rotors of a UR10 are identifiable only together with links."""
     robot = load_robot(public_robot_path("ur10"))
     base = base_parameters(robot, terms(robot, "rotor"))
     assert base.rank == 36 + 4
@@ -198,14 +198,14 @@ def test_a_rotor_joins_the_link_it_turns_with() -> None:
 
 
 def test_motor_side_columns_a_thousand_times_larger_change_nothing() -> None:
-    """Ball screws with ratios of 170: rotors on the shafts have columns of 3e4; those of posture stand alone."""
+    """Ball screws with ratios of 170: rotors on the shafts have columns of 3e4; posture-dependent ones are alone."""
     robot = load_robot("irp6-screws")
     base = base_parameters(robot, terms(robot, Rotor(on="motor")))
     assert base.rank == 15 + 2
     assert [base.classes[30 + k] for k in range(3)] == ["combined", "alone", "alone"]
 
 
-def test_friction_that_differs_at_low_speed_only_is_told_apart() -> None:
+def test_friction_that_differs_only_at_low_speed_is_identifiable() -> None:
     robot = load_robot("rotradi")
     column = Column("Ft", "N m", "N")
     smooth = Custom(name="smooth", parameters=(column,), torque=lambda u, du: (np.tanh(50.0 * du),))
@@ -238,16 +238,16 @@ def test_offsets_of_gravity_compensators_join_first_moments() -> None:
 # ---------------------------------------------------------------- rows, order, refusals
 
 
-def test_rows_of_unused_torques_do_not_count() -> None:
+def test_rows_of_unused_torques_are_ignored() -> None:
     robot = load_robot("arm7")
     wrist = base_parameters(robot.with_torque_used(["joint6", "joint7"]))
     assert wrist.rank < 43
     assert all(c == "none" for c in wrist.classes[:50])  # links 1 to 5 are carried, but not felt there
     only_first = base_parameters(robot.with_torque_used(["joint1"]))
-    assert regroups(only_first) < 1e-10
+    assert regrouping_error(only_first) < 1e-10
 
 
-def test_order_decides_who_leads() -> None:
+def test_order_decides_the_leading_parameter() -> None:
     robot = load_robot("ns16")
     natural = base_parameters(robot)
     assert natural.independent == tuple(sorted(natural.independent))
@@ -258,7 +258,7 @@ def test_order_decides_who_leads() -> None:
     for other in (named, backwards):
         assert largest_angle(natural.matrix, other.matrix) < SAME_SPACE
         assert_allclose(other.matrix[:, list(other.independent)], np.eye(36), atol=0)
-        assert regroups(other) < 1e-10
+        assert regrouping_error(other) < 1e-10
     with pytest.raises(UnknownNameError, match="Did you mean 'Izz6'"):
         base_parameters(robot, order=["Izz66"])
     with pytest.raises(StructureError, match="twice"):
@@ -278,10 +278,10 @@ def askew(angle: float) -> Robot:
     return Robot("askew", joints, links, gravity=np.array([0.0, -9.81, 0.0]))
 
 
-def test_nearly_parallel_axes_are_refused_and_can_be_mended() -> None:
+def test_nearly_parallel_axes_are_refused_and_can_be_snapped() -> None:
     assert base_parameters(askew(0.0)).rank == 6
     assert base_parameters(askew(0.3)).rank > 6
-    with pytest.raises(StructureError, match=r"joints 'b' are aligned but for .*snap=1e-4"):
+    with pytest.raises(StructureError, match=r"joints 'b' are aligned except for .*snap=1e-4"):
         base_parameters(askew(3e-6))
     mended = load_robot(askew(3e-6), snap=1e-4)
     assert base_parameters(mended).rank == 6
@@ -291,8 +291,8 @@ def test_nearly_parallel_axes_are_refused_and_can_be_mended() -> None:
         base_parameters(askew(0.0), tolerance=0.0)
 
 
-def test_values_are_what_the_motion_depends_on() -> None:
-    """Bodies that differ, but have the same base parameters, move alike."""
+def test_bodies_with_equal_base_parameters_move_alike() -> None:
+    """Different bodies with the same base parameters move alike."""
     robot = load_robot("arm7")
     base = base_parameters(robot)
     theta = robot.inertial_parameters
@@ -310,7 +310,7 @@ def test_values_are_what_the_motion_depends_on() -> None:
             base.regressor_columns(bad)
 
 
-def test_sixteen_parameters_say_the_same() -> None:
+def test_sixteen_parameters_give_the_same_values() -> None:
     """Written about the centres of mass, a base parameter has the same value."""
     robot = load_robot("irp6-wrist")
     base = base_parameters(robot, method="kernel")
@@ -335,6 +335,6 @@ def test_a_robot_without_visible_parameters_has_none() -> None:
     assert isinstance(base.terms, Terms)
 
 
-def test_an_offset_on_a_revolute_joint_stands_alone() -> None:
+def test_an_offset_on_a_revolute_joint_is_identifiable_alone() -> None:
     robot = load_robot("szabo3r")
     assert base_parameters(robot, terms(robot, Offset(where=("q2",)))).classes[-1] == "alone"

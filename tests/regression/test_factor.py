@@ -1,4 +1,4 @@
-"""The streamed triangular factor is the factor of the tall matrix, whatever the blocks, threads and order."""
+"""The streamed triangular factor equals that of the tall matrix, for any blocks, threads and order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steelyard.robot.library import builtin
 
 
 class Case:
-    """A robot, noisy data, and the tall matrix that the package itself never builds."""
+    """A robot, noisy data, and the tall matrix that the package never stores."""
 
     def __init__(self, name: str, samples: int) -> None:
         robot = builtin(name)
@@ -102,7 +102,7 @@ def test_all_columns_kept_allow_any_choice_of_columns_later(case: Case) -> None:
     assert relative(factor.solve(columns=case.base), chosen.solve()) < 1e-10
 
 
-def test_joints_whose_torque_is_useless_give_no_equation() -> None:
+def test_joints_with_unused_torque_give_no_equation() -> None:
     arm = builtin("arm7")
     used = [arm.joint_names[0], arm.joint_names[2]]
     rows = Rows(Dynamics(arm.with_torque_used(used)))

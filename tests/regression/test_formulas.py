@@ -1,4 +1,4 @@
-"""Coefficients of base parameters are recognised as what they stand for."""
+"""Coefficients of base parameters are recognised as formulas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUPERSCRIPT = {"²": "**2", "·": "*"}
 
 
 def coefficients(formula: str, base: BaseParameters) -> np.ndarray:
-    """The row of the matrix that a formula says."""
+    """The row of the matrix according to a formula."""
     for mark, operator in SUPERSCRIPT.items():
         formula = formula.replace(mark, operator)
     names = [p.name for p in base.parameters]
@@ -33,7 +33,7 @@ def coefficients(formula: str, base: BaseParameters) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", [*builtin_names(), "ur10", "panda", "kinova", "anymal", "baxter", "tree"])
-def test_formulas_say_what_the_matrix_holds(name: str) -> None:
+def test_formulas_agree_with_the_matrix(name: str) -> None:
     if name in builtin_names():
         robot = load_robot(name)
         bound = nominal_terms(robot)[0] if robot.nominal_terms else None
@@ -68,8 +68,8 @@ def test_a_formula_reads_as_in_a_textbook(name: str, formula: str) -> None:
     assert formula in base_parameters(robot).formulas
 
 
-def test_equal_lengths_are_told_apart() -> None:
-    """Both arms of szabo3r are 0.5 m long, and 0.5 might be a pure number: only a look at other lengths can tell."""
+def test_equal_lengths_are_distinguished() -> None:
+    """Both arms of szabo3r are 0.5 m long, and 0.5 might be a pure number: only other lengths can decide."""
     robot = load_robot("szabo3r")
     formulas = base_parameters(robot, order=forms.SZABO_ORDER).formulas
     assert "m2 + mx2/l2 - mx3/l3" in formulas

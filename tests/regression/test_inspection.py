@@ -1,4 +1,4 @@
-"""What an inspection tells: which bodies take part in a base parameter."""
+"""Bodies that contribute to a base parameter, as listed by an inspection."""
 
 from __future__ import annotations
 

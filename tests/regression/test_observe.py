@@ -1,4 +1,4 @@
-"""Filtered rows in chunks, against the whole regressor filtered by SciPy and then thinned out."""
+"""Rows filtered in chunks, against the whole regressor filtered by SciPy and then decimated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def motion_of(samples: int, settings: Preparation, cutoff_hz: float) -> tuple[Dy
 def test_rows_are_those_of_filtering_everything_at_the_full_rate(
     monkeypatch: pytest.MonkeyPatch, cutoff_hz: float, order: int, decimation: int | None, chunk: int
 ) -> None:
-    """Chunks are made small, so that there are borders; what lies beyond the filter's reach weighs less than 1e-9."""
+    """Small chunks create borders; samples beyond the filter's reach weigh less than 1e-9."""
     monkeypatch.setattr(room, "_CHUNK", chunk)
     monkeypatch.setattr(room, "_LONGEST_CHUNK", chunk)
     dynamics, motion = motion_of(6000, Preparation(order=order, decimation=decimation), cutoff_hz)

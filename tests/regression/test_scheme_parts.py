@@ -1,4 +1,4 @@
-"""The parts of the schemes: filters, windows, stillness, names, and what is said to wrong input."""
+"""The parts of the schemes: filters, windows, standstill, names, and errors for wrong input."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def test_the_papers_filters_are_those_printed() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 12), st.booleans(), st.lists(st.integers(1, 15), min_size=1, max_size=8))
-def test_windows_do_not_care_how_the_data_arrive(samples: int, every: int, growing: bool, cuts: list[int]) -> None:
-    """Chunk by chunk as well as by hand."""
+def test_windows_do_not_depend_on_chunks(samples: int, every: int, growing: bool, cuts: list[int]) -> None:
+    """In chunks, and by direct sums."""
     total = sum(cuts)
     x = np.random.default_rng(total).normal(size=(total, 2))
     window = _Window(samples, every, growing, 0.5)
@@ -95,7 +95,7 @@ def test_windows_do_not_care_how_the_data_arrive(samples: int, every: int, growi
 @pytest.mark.parametrize(
     "scheme", ["filtered-dynamic:order=2", "momentum", "energy", "filtered-power", "momentum:growing=yes"]
 )
-def test_chunks_leave_no_trace(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_do_not_depend_on_chunks(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     c = case("rotradi")
     log = c.log(0.004, 4.0)
     whole = c.rows(scheme, log)
@@ -108,8 +108,8 @@ def test_chunks_leave_no_trace(scheme: str, monkeypatch: pytest.MonkeyPatch) -> 
 # ---------------------------------------------------------------- standing still
 
 
-def test_what_holds_a_joint_still_is_left_out() -> None:
-    """The Rotradi as it truly sticks: friction while at rest is not Coulomb's, does no work, and is left out."""
+def test_static_friction_is_excluded() -> None:
+    """The Rotradi with true stiction: static friction is not Coulomb friction, does no work, and is excluded."""
     a = arm()
     log = played(a.truth, identification_torque(0), clock(1.5), friction="stick").log()
     motions = paper_motion(log)
@@ -125,8 +125,8 @@ def test_what_holds_a_joint_still_is_left_out() -> None:
     assert worst("energy:window=0.05") < 2e-3
 
 
-def test_a_drive_that_stands_still_counts_for_all_its_joints() -> None:
-    """Motor 3 of the IRp-6 rubs on q̇2 + q̇3: where these cancel, the equations of joints 2 and 3 are not trusted."""
+def test_a_drive_at_standstill_affects_all_its_joints() -> None:
+    """Motor 3 of the IRp-6 has friction on q̇2 + q̇3: if these cancel, the equations of joints 2 and 3 are invalid."""
     robot = robot_of("irp6")
     bound = terms(robot, Coulomb(on="drive"))
     still = Stillness.of(Dynamics(robot, bound), KnownFriction.of(robot, None), None, 0.0)
@@ -183,7 +183,7 @@ def test_a_cutoff_in_rad_s_is_still_understood() -> None:
 
 
 def test_help_and_documentation_know_every_scheme() -> None:
-    """What is written for readers is what the registry says."""
+    """Help and documentation agree with the registry."""
     assert scheme_table() in (Path(__file__).parents[2] / "docs/theory/schemes.md").read_text(encoding="utf-8")
     helped = CliRunner().invoke(app, ["identify", "--help"]).output
     assert "".join(scheme_names().split()) in "".join(helped.split())  # however lines are broken

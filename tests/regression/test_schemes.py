@@ -1,4 +1,4 @@
-"""Every scheme says the same about every robot: exactly, or to the order at which time is cut into samples."""
+"""All schemes agree for every robot: exactly, or to the order of the time discretisation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import make_scheme, paper_motion
 
-# Torques of these motions are no controller's: they run smoothly between the samples.
+# Torques of these motions are smooth between the samples, unlike a controller's.
 INTEGRAL = {
     "filtered-dynamic": "filtered-dynamic:cutoff=9.11,torque=trapezoid,still=0",
     "filtered-dynamic of order 3": "filtered-dynamic:cutoff=20,order=3,torque=trapezoid,still=0",
@@ -62,10 +62,10 @@ def test_parameters_come_back_to_second_order(name: str, label: str) -> None:
 
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("label", ["power", "energy, long", "energy, short", "filtered-power", "momentum, short"])
-def test_every_scheme_sees_all_base_parameters(name: str, label: str) -> None:
-    """Nothing is lost by adding up the joints: a force of one coordinate that does no work anywhere is no force.
+def test_every_scheme_identifies_all_base_parameters(name: str, label: str) -> None:
+    """Summing the joints loses nothing, since every force does work somewhere.
 
-    Offsets, springs and rotors show as energies, friction as loss. The motion is long enough for one scalar equation.
+    Offsets, springs and rotors appear as energies, friction as loss. The motion is long enough for one scalar equation.
     """
     c = case(name)
     A, _ = c.rows(INTEGRAL.get(label, label), c.log(0.02, 40.0))

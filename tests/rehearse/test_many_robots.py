@@ -15,7 +15,7 @@ import steelyard as sy
 from steelyard.cli import app
 from steelyard.dynamics.cuda import device
 from steelyard.dynamics.cuda.device import Device
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.errors import SteelyardError
 from steelyard.excitation import SearchSettings
 from steelyard.identification.identify import fit_rows, fit_study
@@ -86,7 +86,7 @@ def test_rows_and_fits_agree_with_the_cpu(plan, asked, tmp_path: Path) -> None:
 
 
 def test_rows_and_fits_of_a_gpu_agree_with_the_cpu(plan, asked, tmp_path: Path) -> None:
-    if not gpu_found():
+    if not has_gpu():
         pytest.skip("there is no GPU on this machine")
     rows_agree(plan, asked, device.gpu(), tmp_path)
 
@@ -121,7 +121,7 @@ def test_the_cpu_handles_robots_that_rounding_may_affect(plan, asked, alone, mon
 
 
 def test_without_a_gpu_the_error_is_clear(plan, tmp_path: Path) -> None:
-    if gpu_found():
+    if has_gpu():
         pytest.skip("there is a GPU on this machine")
     with pytest.raises(SteelyardError, match="GPU"):
         rehearse("szabo3r", plan.trajectory, gpu=True)

@@ -1,4 +1,4 @@
-"""Denavit–Hartenberg files: the frames are those of the textbook's 4×4 matrices, and formulas are understood."""
+"""Denavit–Hartenberg files: frames agree with the textbook's 4×4 matrices, and formulas are evaluated."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_robot_written_in_two_ways_is_the_same_robot(tmp_path: Path) -> None:
     assert_allclose(one.links[2].inertia, other.links[2].inertia)
 
 
-def test_everything_that_is_written_arrives() -> None:
+def test_every_entry_of_a_file_is_read() -> None:
     robot = robot_from_dh(parse_document(ARM_YAML, "arm.yaml"), "arm.yaml")
     assert robot.name == "arm"
     assert robot.joint_names == ("q1", "q2", "slide")
@@ -276,6 +276,6 @@ def test_the_variable_enters_affinely(formula: str, value: tuple[float, float]) 
         *("1/q", "(" * 150 + "1" + ")" * 150, "-" * 290 + "1" + "0" * 100, "\x00"),
     ],
 )
-def test_nothing_but_arithmetic_is_understood(formula: str) -> None:
+def test_only_arithmetic_is_accepted(formula: str) -> None:
     with pytest.raises(FormulaError):
         evaluate_expression(formula, {"l1": 0.3}, {"q"})

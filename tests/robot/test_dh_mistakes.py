@@ -1,4 +1,4 @@
-"""Denavit–Hartenberg files with mistakes: each is answered with the file, the place in it and what would mend it."""
+"""Denavit–Hartenberg files with mistakes: each error names the file, the place and the remedy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
     (arm(rows=[5]), ["row 1", "not a table"]),
     (arm(rows={"a": 1}), ["rows", "not a list"]),
     (second(dh=[0, 0, 0]), ["row 2 (elbow)", "dh", "wrong number of columns"]),
-    (second(dh=[0, 0, 0, 0]), ["row 2 (elbow)", "theta", "given twice"]),
+    (second(dh=[0, 0, 0, 0]), ["row 2 (elbow)", "theta", "stated twice"]),
     (second(aplha=0), ["row 2 (elbow)", "'aplha'", "'alpha'"]),
     (second(alpha=None), ["row 2 (elbow)", "'alpha' is missing", "alpha: 0"]),
     (second(a=float("nan")), ["row 2 (elbow)", "a:", "nan", "finite"]),
@@ -107,7 +107,7 @@ def test_mistakes_are_explained(data: dict[str, Any], words: list[str]) -> None:
 
 
 def test_the_side_of_a_term_is_no_option_of_it() -> None:
-    """Options may hold any key; where the term acts is stated beside them, and that counts."""
+    """Options may have any key, including `on`; the term's own `on` decides where it acts."""
     from steelyard.parameters.terms import nominal_terms
 
     robot = robot_from_dh(arm(terms=[{"kind": "viscous", "values": [1, 2], "options": {"on": "joint"}}]), "arm.yaml")

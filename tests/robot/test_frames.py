@@ -1,4 +1,4 @@
-"""Named frames of a description survive the folding of what does not move, and stand where Pinocchio puts them."""
+"""Named frames of a description remain when fixed joints are merged, with the poses of Pinocchio."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steelyard.errors import UnknownNameError
 from steelyard.robot import load_robot
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Place
+from steelyard.robot.spatial import LinkFrame
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the oracle (pip install 'steelyard[oracle]')")
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
@@ -32,7 +32,7 @@ URDF = """<robot name="two">
 </robot>"""
 
 
-def pose(robot: Robot, place: Place, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pose(robot: Robot, place: LinkFrame, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rotations, origins = link_poses(robot, q)
     above, foot = (rotations[place.host], origins[place.host]) if place.host >= 0 else (np.eye(3), np.zeros(3))
     return above @ place.rotation, foot + above @ place.translation
@@ -47,7 +47,7 @@ def urdf(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["base", "arm", "slide", "flange", "tool"])
 @pytest.mark.parametrize("locked", [False, True])
-def test_frames_stand_where_pinocchio_puts_them(urdf: Path, name: str, locked: bool) -> None:
+def test_frames_agree_with_pinocchio(urdf: Path, name: str, locked: bool) -> None:
     model = pin.buildModelFromUrdf(str(urdf))
     data = model.createData()
     q = np.array([0.4, 0.3])
@@ -59,7 +59,7 @@ def test_frames_stand_where_pinocchio_puts_them(urdf: Path, name: str, locked: b
     np.testing.assert_allclose(origin, expected.translation, atol=1e-12)
 
 
-def test_the_frame_of_no_name_is_the_last_links(urdf: Path) -> None:
+def test_the_default_frame_is_the_last_links(urdf: Path) -> None:
     robot = load_robot(urdf)
     assert robot.frame().host == 1
     with pytest.raises(UnknownNameError, match="frame 'tol'"):

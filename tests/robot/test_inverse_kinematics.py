@@ -1,4 +1,4 @@
-"""Inverse kinematics: postures that are found bring the tip to the pose, as Pinocchio sees it."""
+"""Inverse kinematics: postures bring the tip to the pose, as computed by Pinocchio."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_other_arms_are_solved_numerically(name):
 
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_closed_form_and_numerical_agree_on_what_is_near(seed):
+def test_closed_form_and_numerical_agree_on_the_nearest_posture(seed):
     robot = named("puma")
     solver = InverseKinematics.of(robot)
     q = np.random.default_rng(seed).uniform(-1.2, 1.2, 6)
@@ -136,7 +136,7 @@ def test_in_singular_postures_the_free_angles_stay_near(name):
     np.testing.assert_allclose(found, q, atol=1e-7)
 
 
-def test_full_turns_are_taken_as_the_neighbour_has_them():
+def test_full_turns_follow_the_reference_posture():
     robot = named("ns16")  # joints 4 and 6 turn twice
     solver = InverseKinematics.of(robot)
     q = np.array([0.3, 0.2, 0.4, 4.5, 0.6, -5.0])
@@ -187,7 +187,7 @@ def test_limits_are_respected_by_both_ways():
 
 @pytest.mark.parametrize("name", ["puma", "arm7"])
 def test_poses_out_of_reach_are_refused(name):
-    with pytest.raises(ReachError, match=r"cannot take the pose at \(5, 0, 0\)"):
+    with pytest.raises(ReachError, match=r"cannot reach the pose at \(5, 0, 0\)"):
         InverseKinematics.of(named(name)).solve(Pose(np.array([5.0, 0, 0]), np.eye(3)))
 
 
@@ -211,7 +211,7 @@ def test_five_axes_reach_places():
     np.testing.assert_allclose(solver.tip.pose(solver.solve(Pose(place))).position, place, atol=1e-9)
 
 
-def test_what_is_no_pose_is_refused():
+def test_invalid_poses_are_refused():
     with pytest.raises(ShapeError):
         Pose(np.zeros(2))
     with pytest.raises(ShapeError):

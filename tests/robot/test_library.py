@@ -1,4 +1,4 @@
-"""The built-in robots are those of the papers: their printed energies, inertia matrices and base parameters result."""
+"""The built-in robots reproduce their papers: printed energies, inertia matrices and base parameters."""
 
 from __future__ import annotations
 

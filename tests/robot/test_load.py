@@ -1,4 +1,4 @@
-"""One verb loads every robot, says what is wrong with a name, and mends only what it is told to mend."""
+"""`load_robot` loads every robot, explains wrong names, and changes only what its arguments ask for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Robot:
     return robot
 
 
-def test_the_kind_of_file_is_told_by_suffix_and_root(tmp_path: Path) -> None:
+def test_suffix_and_root_select_the_format(tmp_path: Path) -> None:
     assert load_robot(arm(tmp_path)).joint_names == ("j1", "j2")
     assert load_robot(str(arm(tmp_path, name="arm.xml"))).joint_names == ("j1", "j2")
     (tmp_path / "mujoco.xml").write_text(MJCF)
@@ -101,35 +101,37 @@ def test_wrong_changes_are_named(tmp_path: Path) -> None:
         load_robot(path, snap=1.0)
 
 
-def test_angles_with_few_digits_are_right_angles_unless_told_otherwise(tmp_path: Path) -> None:
+def test_angles_with_few_digits_become_right_angles_by_default(tmp_path: Path) -> None:
     """1.57079632679 is a right angle to 5e-12; 1.5708 is one to 4e-6; 1.571 misses it by 2e-4 and is meant."""
     exact = [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
     robot = load_robot(arm(tmp_path))
     assert robot.links[1].rotation.tolist() == exact
-    assert robot.snapped == {}
+    assert robot.snap_distances == {}
     coarse = load_robot(arm(tmp_path, "1.5708"))
     assert coarse.links[1].rotation.tolist() == exact
-    assert coarse.snapped == pytest.approx({"j2": 1.5708 - np.pi / 2}, rel=1e-6)  # cos x ≈ π/2 − x, to third order
+    assert coarse.snap_distances == pytest.approx(
+        {"j2": 1.5708 - np.pi / 2}, rel=1e-6
+    )  # cos x ≈ π/2 − x, to third order
     kept = load_robot(arm(tmp_path, "1.5708"), snap=0.0)
-    assert kept.snapped == {}
+    assert kept.snap_distances == {}
     assert [name for name, _ in nearly_aligned(kept)] == ["j2"]
     assert load_robot(kept, snap=1e-4).links[1].rotation.tolist() == exact
-    assert load_robot(arm(tmp_path, "1.571")).snapped == {}
+    assert load_robot(arm(tmp_path, "1.571")).snap_distances == {}
 
 
-def test_a_small_turn_is_no_rounding(tmp_path: Path) -> None:
+def test_a_small_rotation_is_kept(tmp_path: Path) -> None:
     """cos 0.01 = 1 − 5e-5, but sin 0.01 says that the joint is turned."""
     robot = load_robot(arm(tmp_path, "0.01"))
-    assert robot.snapped == {}
+    assert robot.snap_distances == {}
     assert robot.links[1].rotation[2, 1] == pytest.approx(np.sin(0.01), rel=1e-12)
 
 
-def test_a_small_product_of_larger_turns_is_no_rounding(tmp_path: Path) -> None:
+def test_a_small_product_of_larger_rotations_is_kept(tmp_path: Path) -> None:
     """π written as 3.14 in two angles leaves an entry of 2.5e-6, the product of two of 1.6e-3."""
     path = tmp_path / "turned.urdf"
     path.write_text(TEXT.replace("ROLL 0 0", "3.14 3.14 0"))
     robot, kept = load_robot(path), load_robot(path, snap=0.0)
-    assert robot.snapped == {}
+    assert robot.snap_distances == {}
     assert robot.links[1].rotation.tolist() == kept.links[1].rotation.tolist()
 
 
@@ -154,7 +156,7 @@ def test_poses_of_a_planar_arm(tmp_path: Path) -> None:
 
 
 def test_formats_of_other_packages(tmp_path, monkeypatch):
-    """A plug-in reads a format that shares its suffix with two others; a broken one is told and stops nothing."""
+    """A plug-in reads a format that shares its suffix with two others; a broken one is reported and stops nothing."""
     points = [
         EntryPoint("broken", "steelyard_that_is_not_there:FORMAT", "steelyard.robots"),
         EntryPoint("sdf", "format_of_another_package:SDF", "steelyard.robots"),
@@ -178,14 +180,14 @@ def test_formats_of_other_packages(tmp_path, monkeypatch):
         load_robot(tmp_path / "arm.step")
 
 
-def test_help_and_pages_tell_of_every_format():
+def test_help_and_pages_name_every_format():
     page = Path(__file__).parents[2] / "docs" / "guides" / "own-robot.md"
     texts = [RobotSource.__metadata__[0].help, page.read_text(encoding="utf-8")]
     for kind in ROBOT_FORMATS.values():
         assert all(any(suffix in text for suffix in kind.suffixes) for text in texts), kind.description
 
 
-def test_a_long_chain_says_once_what_takes_long(tmp_path: Path) -> None:
+def test_a_long_chain_warns_once_about_compile_time(tmp_path: Path) -> None:
     from steelyard.dynamics.engine import LONG_MOVED, Dynamics, LongChainWarning
 
     body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -203,7 +205,7 @@ def test_a_long_chain_says_once_what_takes_long(tmp_path: Path) -> None:
 
     assert LONG_MOVED <= 28 * 29 // 2
     robot = chain(28)
-    with pytest.warns(LongChainWarning, match=r"chain28\.urdf: the dynamics of 28 joints.*--joints"):
+    with pytest.warns(LongChainWarning, match=r"chain28\.urdf: computing the dynamics of 28 joints.*--joints"):
         Dynamics(robot)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

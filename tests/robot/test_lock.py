@@ -1,4 +1,4 @@
-"""A locked joint makes one body of two: Pinocchio's reduced models say the same, and energy is conserved."""
+"""A locked joint merges two bodies: reduced models agree with Pinocchio's, and energy is conserved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUNDING = 1e-13
 
 
 def random_robot(seed: int = 0, count: int = 5) -> Robot:
-    """A branching tree with all kinds of joints, a follower, and one link frame of its own."""
+    """A branching tree with all kinds of joints, a follower, and one separate link frame."""
     rng = np.random.default_rng(seed)
     links = []
     for k in range(count):
@@ -70,7 +70,7 @@ def total(robot: Robot, q: np.ndarray, members: set[int]) -> np.ndarray:
 
 @given(st.integers(0, 50), st.floats(-3, 3), st.floats(-3, 3))
 @settings(max_examples=25, deadline=None)
-def test_the_whole_robot_weighs_the_same_wherever_it_stands(seed: int, first: float, second: float) -> None:
+def test_locking_conserves_mass(seed: int, first: float, second: float) -> None:
     robot = random_robot(seed)
     small = lock_joints(robot, ["j3", "j0"], {"j1": first, "j2": second})
     assert small.joint_names == ("j3", "j0")
@@ -84,7 +84,7 @@ def test_the_whole_robot_weighs_the_same_wherever_it_stands(seed: int, first: fl
         np.testing.assert_allclose(ours, theirs[[0, 3, 4]], atol=ROUNDING)
 
 
-def test_what_is_welded_to_the_base_vanishes() -> None:
+def test_links_welded_to_the_base_vanish() -> None:
     robot = random_robot()
     small = lock_joints(robot, ["j3"], {"j0": 1.0})
     assert small.link_names == ("l3", "l4")  # l4 follows j3, and hangs on l1 which no longer moves
@@ -98,7 +98,7 @@ def test_followers_of_a_locked_joint_lock_with_it() -> None:
     assert small.link_names == ("l0", "l1")
     q = np.array([0.3, -0.4])
     full = np.array([0.3, -0.4, 0.0, 0.8])
-    # l4 hangs on l1 and stands at −0.5·0.8 + 0.3; both frames of l1 differ, so the merge must respect its own.
+    # l4 is attached to l1 at −0.5·0.8 + 0.3; both frames of l1 differ, so the merge must respect its own.
     np.testing.assert_allclose(total(small, q, {1}), total(robot, full, {1, 2, 3, 4}), atol=1e-11)
     assert np.array_equal(small.links[1].frame_rotation, robot.links[1].frame_rotation)
 
@@ -122,7 +122,7 @@ def test_reduced_models_agree_with_pinocchio(name: str) -> None:
     rng = np.random.default_rng(0)
     locked = {joint: float(rng.uniform(-1, 1)) for joint in robot.joint_names[1::2]}
     posture = pin.neutral(model)
-    # Pinocchio moves every tree joint on its own, followers too, so it is told where they stand.
+    # Pinocchio has independent followers, so they are positioned explicitly.
     for link in robot.links:
         leader = robot.joints[link.coordinate].name
         posture[model.joints[model.getJointId(link.joint)].idx_q] = link.ratio * locked.get(leader, 0.0) + link.offset
@@ -151,7 +151,7 @@ def driven(robot: Robot) -> Robot:
     )
 
 
-def test_drives_terms_and_trust_follow_the_joints_that_stay() -> None:
+def test_drives_terms_and_torque_used_follow_the_remaining_joints() -> None:
     robot = driven(random_robot())
     small = lock_joints(robot, ["j2", "j0"], {"j1": 0.25})
     assert small.transmission is not None
@@ -185,7 +185,7 @@ def test_mistakes_are_named() -> None:
         lock_joints(robot, ["j0", "j0"])
     with pytest.raises(RobotError, match="no joint is left"):
         lock_joints(robot, [])
-    with pytest.raises(RobotError, match="'j0' is both kept and locked"):
+    with pytest.raises(RobotError, match="'j0' is both moving and locked"):
         lock_joints(robot, ["j0"], {"j0": 1.0})
     with pytest.raises(RobotError, match="'j1' is locked at nan"):
         lock_joints(robot, ["j0"], {"j1": float("nan")})

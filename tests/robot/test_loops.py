@@ -1,4 +1,6 @@
-"""Closed loops of a gripper: locked, the robot is the tree that MuJoCo and Pinocchio know; else joints are named."""
+"""Closed loops of a gripper: once locked, the robot is the tree of MuJoCo and Pinocchio; otherwise the error names
+joints.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def test_a_loop_that_is_not_fully_locked_names_the_joints_to_lock(tmp_path: Path
     for source in (MJCF, mujoco.MjModel.from_xml_string(MJCF)):
         with pytest.raises(RobotError, match=r"closes a loop.*--lock driver=0 --lock coupler=0 --lock follower=0"):
             load_robot(source)
-        with pytest.raises(RobotError, match=r"lock its joints where they stand \(--lock coupler=0, or"):
+        with pytest.raises(RobotError, match=r"lock its joints at their positions \(--lock coupler=0, or"):
             load_robot(source, locked={"driver": 0.1, "follower": 0.2})
     (tmp_path / "arm.xml").write_text(MJCF)
     with pytest.raises(RobotError, match="line 8: <connect>"):

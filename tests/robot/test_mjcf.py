@@ -1,4 +1,4 @@
-"""MJCF means to us what it means to MuJoCo: the same frames, the same bodies, the same limits."""
+"""MJCF is read as by MuJoCo: the same frames, bodies and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.errors import RobotError
 from steelyard.robot import NominalTerm, Robot, link_poses, read_mjcf
 from steelyard.robot.spatial import move_parameters, parameters_from_com
 
-# MuJoCo keeps orientations as quaternions and inertias as principal axes, found by an iteration of its own
+# MuJoCo keeps orientations as quaternions and inertias as principal axes, from its own iteration
 # that stops at about 1e-12 relative.
 ROUNDING = 1e-9
 
@@ -196,7 +196,7 @@ def test_included_files_join_the_document(tmp_path: Path) -> None:
     assert compare(path).joint_names == ("ja", "jb")
 
 
-def test_what_has_no_name_gets_a_number(tmp_path: Path) -> None:
+def test_unnamed_elements_get_a_number(tmp_path: Path) -> None:
     robot = read_mjcf(write(tmp_path, document('<body><joint/><joint type="slide"/><geom size="1"/></body>')))
     assert robot.joint_names == ("joint1", "joint2")
     assert robot.link_names == ("joint1_body", "body1")
@@ -209,7 +209,7 @@ def test_a_chain_of_two_hundred_nested_bodies_is_read(tmp_path: Path) -> None:
     assert read_mjcf(write(tmp_path, document(nested(*(f"b{k}" for k in range(200)))))).dof == 200
 
 
-def test_inertia_is_unknown_where_the_file_is_told_not_to_compute_it(tmp_path: Path) -> None:
+def test_inertia_is_unknown_if_the_compiler_must_not_compute_it(tmp_path: Path) -> None:
     body = '<body><joint/><geom type="mesh" mesh="m"/></body>'
     assert read_mjcf(write(tmp_path, document(body, '<compiler inertiafromgeom="false"/>'))).links[0].inertia is None
 
@@ -259,7 +259,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=str)
-def test_a_broken_file_is_refused_with_the_place_and_the_cure(case: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_refused_with_place_and_remedy(case: str, tmp_path: Path) -> None:
     text, words = BROKEN[case]
     path = write(tmp_path, text)
     with pytest.raises(RobotError) as caught:
@@ -269,7 +269,7 @@ def test_a_broken_file_is_refused_with_the_place_and_the_cure(case: str, tmp_pat
     assert "\n" not in str(caught.value)
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_symbolic_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "inside").mkdir()
     write(tmp_path, "<mujocoinclude/>", "secret.xml")
     (tmp_path / "inside" / "part.xml").symlink_to(tmp_path / "secret.xml")

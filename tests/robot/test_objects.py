@@ -1,4 +1,4 @@
-"""Robots that Pinocchio, MuJoCo and robot_descriptions hold are the robots that these libraries say they are."""
+"""Robots from objects of Pinocchio and MuJoCo and from robot_descriptions agree with these libraries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.errors import RobotError, UnknownNameError
 from steelyard.robot.load import as_robot
 
 # Both sides compute the same sums in another order; MuJoCo also keeps orientations as quaternions and inertias as
-# principal axes, found by an iteration of its own.
+# principal axes from its own iteration.
 ROUNDING = {"pinocchio": 1e-11, "mujoco": 1e-8}
 
 URDF = """<?xml version="1.0" encoding="latin-1"?>
@@ -171,7 +171,7 @@ def test_a_random_tree_comes_back_from_mujoco(seed: int, tmp_path: Path) -> None
     assert relative(there, here) < ROUNDING["mujoco"]
 
 
-def test_mujoco_joints_that_follow_or_are_held_keep_doing_so() -> None:
+def test_mujoco_joints_keep_following_or_stay_locked() -> None:
     mujoco = pytest.importorskip("mujoco")
     text = MUJOCO.replace('<asset><mesh name="tetra"', '<equality><joint joint1="j3" joint2="j1" '
                           'polycoef="0.1 -2 0 0 0"/></equality><asset><mesh name="tetra"')  # fmt: skip
@@ -186,7 +186,7 @@ def test_mujoco_joints_that_follow_or_are_held_keep_doing_so() -> None:
     assert len(held.links) == 2
 
 
-def test_joints_that_no_log_can_hold_are_named() -> None:
+def test_unsupported_joints_are_named() -> None:
     pin, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
     for kind, word in ((pin.JointModelFreeFlyer(), "FreeFlyer"), (pin.JointModelSpherical(), "Spherical"),
                        (pin.JointModelHX(0.1), "HX")):  # fmt: skip
@@ -194,13 +194,13 @@ def test_joints_that_no_log_can_hold_are_named() -> None:
         model.addJoint(0, kind, pin.SE3.Identity(), "hip")
         with pytest.raises(RobotError, match=f"joint 'hip' is a JointModel{word}, but only joints that turn"):
             load_robot(model)
-    for kind, hint in (("free", "stand the robot on its base"), ("ball", "several hinges")):
+    for kind, hint in (("free", "fix the robot to its base"), ("ball", "several hinges")):
         text = f'<mujoco><worldbody><body><joint name="hip" type="{kind}"/><geom size="1"/></body></worldbody></mujoco>'
         with pytest.raises(RobotError, match=f"joint 'hip' is of type '{kind}'.*{hint}"):
             load_robot(mujoco.MjModel.from_xml_string(text))
 
 
-# ---------------------------------------------------------------- texts, names, and what is none of these
+# ---------------------------------------------------------------- texts, names, and other arguments
 
 
 def test_a_text_is_read_like_its_file(tmp_path: Path) -> None:
@@ -210,15 +210,15 @@ def test_a_text_is_read_like_its_file(tmp_path: Path) -> None:
         assert robot.joint_names == ("j1",)
         assert robot.joints[0].effort == 4.0
     assert as_robot(MUJOCO.replace('type="mesh" mesh="tetra"', 'size="0.1"')).name == "two arms"
-    with pytest.raises(RobotError, match="the text of the robot, line 1: <html> is not a robot's"):
+    with pytest.raises(RobotError, match="the text of the robot, line 1: <html> is not the root of a robot"):
         load_robot("<html/>")
     with pytest.raises(RobotError, match="well-formed"):
         load_robot("<robot")
 
 
 @pytest.mark.parametrize("given", [7, None, {"joints": 3}, np.eye(3)])
-def test_what_is_no_robot_is_said(given: Any) -> None:
-    with pytest.raises(RobotError, match=f"not as '{type(given).__name__}'"):
+def test_unsupported_objects_are_refused(given: Any) -> None:
+    with pytest.raises(RobotError, match=f"can be read from '{type(given).__name__}'"):
         as_robot(given)
 
 
@@ -226,7 +226,7 @@ def test_a_description_is_found_by_its_name_and_never_fetched(tmp_path: Path, mo
     pytest.importorskip("robot_descriptions")
     monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(tmp_path))
     before = set(sys.modules)
-    with pytest.raises(RobotError, match="'z1_description' of robot_descriptions is not on this machine; fetch"):
+    with pytest.raises(RobotError, match="'z1_description' of robot_descriptions is not on this machine; download"):
         load_robot("z1_description")
     folder = tmp_path / "unitree_ros" / "robots" / "z1_description" / "xacro"
     folder.mkdir(parents=True)
@@ -238,7 +238,7 @@ def test_a_description_is_found_by_its_name_and_never_fetched(tmp_path: Path, mo
             monkeypatch.delitem(sys.modules, name)
 
 
-def test_a_name_that_nobody_knows_gets_the_sentence_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name_gets_the_error_text_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         UnknownNameError, match=r"There is no file or built-in robot 'rotrady'\. Did you mean 'rotradi'"
     ):

@@ -1,4 +1,4 @@
-"""What a robot looks like: its file's bodies where they can be read, stand-ins where not, within a budget."""
+"""Shapes for the scene: the file's bodies if readable, otherwise simple shapes, within a limit of triangles."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from steelyard.errors import RobotError
 from steelyard.report.scene import Body, Ellipsoid
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin
-from steelyard.robot.meshes import fewer, mesh_path, read_mesh
-from steelyard.robot.shapes import described_shapes, named_meshes, scene_of, stand_ins
+from steelyard.robot.meshes import coarsen, mesh_path, read_mesh
+from steelyard.robot.shapes import described_shapes, named_meshes, scene_of, skeleton_shapes
 
 URDF = """<robot name="two">
 <link name="base"><visual><geometry><box size="0.2 0.2 0.1"/></geometry></visual></link>
@@ -44,7 +44,7 @@ def binary_stl(path: Path, corners: np.ndarray) -> None:
             file.write(struct.pack("<12fH", 0.0, 0.0, 1.0, *triangle.ravel(), 0))
 
 
-def test_bodies_of_a_urdf_stand_where_it_puts_them(tmp_path):
+def test_bodies_of_a_urdf_have_its_poses(tmp_path):
     corners = ball(20)
     binary_stl(tmp_path / "arm.stl", corners)
     (tmp_path / "two.urdf").write_text(URDF.format(mesh="arm.stl"))
@@ -76,7 +76,7 @@ def test_meshes_in_words_and_of_other_formats_are_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"solid nothing\nendsolid", bytes(84) + b"x", b"solid\nvertex a b c\n"])
-def test_a_broken_mesh_is_named_and_a_picture_goes_without_it(tmp_path, content):
+def test_a_broken_mesh_is_named_and_left_out_of_the_picture(tmp_path, content):
     (tmp_path / "arm.stl").write_bytes(content)
     with pytest.raises(RobotError, match=r"arm\.stl"):
         read_mesh(tmp_path / "arm.stl")
@@ -97,15 +97,15 @@ def test_packages_are_found_above_the_file(tmp_path):
 
 def test_a_coarser_ball_is_a_ball_within_its_budget():
     vertices, triangles = np.unique(ball(120).reshape(-1, 3), axis=0, return_inverse=True)
-    small, faces = fewer(vertices, triangles.reshape(-1, 3), 1000)
+    small, faces = coarsen(vertices, triangles.reshape(-1, 3), 1000)
     assert 300 < len(faces) <= 1000
     assert np.all(np.abs(np.linalg.norm(small[faces].reshape(-1, 3), axis=1) - 100.0) < 10.0)
     assert np.ptp(small, axis=0) == pytest.approx([200.0] * 3, rel=0.1)
 
 
-def test_stand_ins_reach_from_joint_to_joint():
+def test_skeleton_shapes_reach_from_joint_to_joint():
     robot = builtin("ns16")
-    shapes = stand_ins(robot)
+    shapes = skeleton_shapes(robot)
     assert sum(s.kind == "cylinder" for s in shapes) == robot.dof
     for k, link in enumerate(robot.links[1:], start=1):
         if np.linalg.norm(link.translation) > 0.2:
@@ -115,7 +115,7 @@ def test_stand_ins_reach_from_joint_to_joint():
             assert any(np.allclose(end, link.translation) for end in ends)
 
 
-def test_an_ellipsoid_has_the_inertia_that_it_stands_for():
+def test_an_ellipsoid_has_the_inertia_of_its_body():
     """A box of 12 kg and 0.2 m × 0.4 m × 0.6 m has m (b² + c²)/12; the ellipsoid m (b² + c²)/5 of its semi-axes."""
     edges, turn = np.array([0.2, 0.4, 0.6]), np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     made = Ellipsoid.of(12.0, np.zeros(3), turn @ np.diag(12.0 * edges**2 / 12.0) @ turn.T)
@@ -136,7 +136,7 @@ def test_a_scene_is_small_and_plain():
     assert [link["parent"] for link in made["links"]] == [-1, 0, 1, 2, 3, 4]
 
 
-def test_no_mesh_is_read_outside_the_folders_that_are_given(tmp_path):
+def test_no_mesh_outside_the_allowed_folders_is_read(tmp_path):
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -146,7 +146,7 @@ def test_no_mesh_is_read_outside_the_folders_that_are_given(tmp_path):
     (inside / "link.stl").symlink_to(outside / "arm.stl")
     for name in ("two.urdf", "link.urdf"):
         robot = load_robot(inside / name)
-        kinds = [{s.kind for s in described_shapes(robot, within=w)} for w in ((), (inside,), (inside, outside))]
+        kinds = [{s.kind for s in described_shapes(robot, folders=w)} for w in ((), (inside,), (inside, outside))]
         assert ["mesh" in found for found in kinds] == [False, False, True]
     assert named_meshes(inside / "two.urdf") == ["package://outside/arm.stl"]
 
@@ -166,7 +166,7 @@ def test_a_report_embeds_meshes_of_the_robot_s_own_folder_package_or_named_packa
     for name in (f"{outside}/arm.stl", f"file://{outside}/arm.stl", "package://outside/arm.stl"):
         assert not embeds(name), name
     assert embeds("package://outside/arm.stl", packages=[tmp_path])
-    assert not embeds("package://arm_description/meshes/arm.stl")  # a folder above that is no package
+    assert not embeds("package://arm_description/meshes/arm.stl")  # a parent folder without package.xml
     (package / "package.xml").write_text("<package/>")
     assert embeds("package://arm_description/meshes/arm.stl")
     assert not embeds("package://outside/arm.stl")

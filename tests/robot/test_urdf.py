@@ -1,4 +1,4 @@
-"""URDF means to us what it means to Pinocchio, and broken files are refused with their line and the cure."""
+"""URDF is read as by Pinocchio, and errors in broken files name the line and the remedy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def example(name: str) -> Path:
 
 
 def own_positions(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """The displacement of every tree joint: what a reader without mimic joints takes as its coordinates."""
+    """The displacement of every tree joint: the coordinates of a reader without mimic joints."""
     return np.array([link.ratio * q[link.coordinate] + link.offset for link in robot.links])
 
 
@@ -138,7 +138,7 @@ def test_axes_are_unit_vectors_and_limits_are_optional(tmp_path: Path) -> None:
     assert (robot.joints[1].upper, robot.joints[1].velocity, robot.joints[1].effort) == (np.inf, 2.0, 4.0)
 
 
-def test_inertia_is_unknown_only_where_nothing_is_said(tmp_path: Path) -> None:
+def test_inertia_is_unknown_only_if_nothing_states_it(tmp_path: Path) -> None:
     weld = joint("weld", "b", "tool", "fixed", '<origin xyz="0 0 2"/>')
     parts = [link("base"), link("a", ""), link("b", ""), link("tool"), joint("j1", "base", "a"), joint("j2", "a", "b")]
     robot = read_urdf(write(tmp_path, *parts, weld))
@@ -216,7 +216,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=str)
-def test_a_broken_file_is_refused_with_the_place_and_the_cure(case: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_refused_with_place_and_remedy(case: str, tmp_path: Path) -> None:
     text, words = BROKEN[case]
     path = write(tmp_path, text)
     with pytest.raises(RobotError) as caught:

@@ -26,7 +26,7 @@ def _link(k: int, kind: str, parent: int, axis: tuple, translation: tuple, inert
 
 
 def point(mass: float, x: float = 0.0, y: float = 0.0, z: float = 0.0, inertia: float = 0.0) -> np.ndarray:
-    """Ten parameters of a small ball (`inertia` about its centre) at a place in the joint frame."""
+    """Ten parameters of a small ball (`inertia` about its centre) at a point of the joint frame."""
     h = mass * np.array([x, y, z])
     return np.array(
         [

@@ -1,4 +1,4 @@
-"""Many robots at once move as each would alone."""
+"""Robots in a batch move as each would alone."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_each_robot_has_its_own_torques_and_start():
 
 @pytest.mark.parametrize("friction", ["smooth", "stick"])
 @pytest.mark.parametrize("method", ["rk4", "rk45"])
-def test_every_method_takes_a_batch(method, friction):
+def test_every_method_accepts_a_batch(method, friction):
     model = model_of(double_pendulum(), "coulomb", values=(0.5, 0.2))
     theta = _scattered(model, 3)
     options = {"duration": 0.1, "step": 1e-3, "q0": [0.5, 0.2], "method": method, "friction": friction}
@@ -90,7 +90,7 @@ def test_a_function_drives_every_robot_of_a_batch():
 
 @given(steps=st.integers(0, 23), hold=st.integers(1, 7), every=st.integers(1, 9))
 @settings(max_examples=40, deadline=None)
-def test_samples_and_torques_fall_where_the_schedule_says(steps, hold, every):
+def test_samples_and_torques_follow_the_schedule(steps, hold, every):
     model = model_of(block(mass=1.0))
     rows = -(-steps // hold)
     torque = np.arange(1.0, rows + 1.0)[:, None]
@@ -103,5 +103,5 @@ def test_samples_and_torques_fall_where_the_schedule_says(steps, hold, every):
         np.testing.assert_array_equal(full.tau[:, 0], torque[held, 0])
         np.testing.assert_array_equal(some.q, full.q[::every])
         np.testing.assert_array_equal(some.t, full.t[::every])
-        # A mass of 1 kg under held forces: speeds are the sums of the forces.
+        # A mass of 1 kg under piecewise constant forces: speeds are the sums of the forces.
         np.testing.assert_allclose(np.diff(full.dq[:, 0]), 0.01 * full.tau[:-1, 0], rtol=1e-9)

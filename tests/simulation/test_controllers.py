@@ -1,4 +1,4 @@
-"""Controllers do what their closed forms say, with torques held between control instants."""
+"""Controllers agree with their closed forms, with torques held between control instants."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_computed_torque_with_the_true_model_makes_the_error_linear():
         error = run.q - reference.sample(run.t)[0]
         worst.append(np.max(np.abs(error - first * decay[:, None])))
     assert worst[1] < 0.01 * np.max(np.abs(first))
-    # What is left comes from holding the torque: it is of first order in the period.
+    # The remaining error comes from holding the torque: it is of first order in the period.
     assert worst[0] / worst[1] == pytest.approx(2.0, abs=0.3)
 
 
@@ -84,7 +84,7 @@ def test_torques_saturate():
     np.testing.assert_allclose(run.q[-1], 0.5 * 2.0 * 0.5**2, rtol=1e-12)
 
 
-def test_a_python_function_is_asked_once_per_control_period():
+def test_a_python_function_is_called_once_per_control_period():
     model = model_of(double_pendulum())
     asked = []
 
@@ -110,7 +110,7 @@ def test_laws_run_on_plain_numbers_too():
     np.testing.assert_allclose(np.array(torque, dtype=float), model.torque(q, dq, ddq), rtol=1e-12)
 
 
-def test_effective_inertia_is_felt_with_the_other_joints_free():
+def test_effective_inertia_is_that_with_the_other_joints_free():
     model = model_of(double_pendulum((0.0, 0.0, 0.0)))
     for joint in range(2):
         tau = np.eye(2)[joint]
@@ -118,7 +118,7 @@ def test_effective_inertia_is_felt_with_the_other_joints_free():
         assert 1.0 / acceleration[joint] == pytest.approx(effective_inertia(model)[joint], rel=1e-12)
 
 
-def test_controllers_refuse_what_does_not_fit():
+def test_controllers_refuse_wrong_arguments():
     model = model_of(double_pendulum())
     with pytest.raises(ShapeError, match="gains for 1 joints"):
         simulate(model, PD([1.0], [1.0]), reference=[0.0, 0.0], duration=0.1)

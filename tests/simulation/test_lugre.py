@@ -49,7 +49,7 @@ def test_before_sliding_it_is_a_spring() -> None:
 
 
 def test_break_away_is_static_friction() -> None:
-    """A ramp slow against all modes breaks away within a few percent of Fs; long steps change nothing of it."""
+    """A ramp slower than all modes breaks away within a few percent of Fs, also with long steps."""
     found = []
     for step in (2e-3, 5e-4):
         t = np.arange(round(1.0 / step)) * step
@@ -63,20 +63,20 @@ def test_break_away_is_static_friction() -> None:
     assert abs(found[0] - found[1]) < 0.02 * 8.0
 
 
-def test_stiff_bristles_do_not_ring_a_whole_arm() -> None:
-    """Bristles a thousand times stiffer than explicit steps of 1 ms could bear, on six joints."""
+def test_stiff_bristles_do_not_oscillate_on_an_arm() -> None:
+    """Bristles a thousand times too stiff for explicit steps of 1 ms, on six joints."""
     arm = Model.nominal(load_robot("ns16"))
     stiff = LuGre(stiffness=[1e8] * 6, damping=1e3, viscous=1.0, coulomb=5.0, static=7.0, stribeck_speed=0.05)
     run = simulate_lugre(arm, stiff, arm.gravity_torque(np.zeros((1, 6)))[0], duration=0.3)
-    # Gravity is held by the motors, so that the arm stays where it is, to what the bristles give.
+    # The motors hold gravity, so that the arm stays in place up to the deflection of the bristles.
     assert np.max(np.abs(run.simulation.q)) < 1e-6
     played = simulate_lugre(arm, stiff, None, duration=0.3)
     assert np.all(np.isfinite(played.simulation.q))
     assert np.max(np.abs(played.simulation.q)) < 1.0
 
 
-def test_energy_only_goes_away() -> None:
-    """A joint that is let go stops; friction never returns more than the bristles hold."""
+def test_energy_only_decreases() -> None:
+    """A released joint stops; friction never returns more energy than the bristles store."""
     run = simulate_lugre(wheel(), BRISTLES, None, duration=0.6, dq0=[2.0])
     kinetic = 0.5 * J * run.simulation.dq[:, 0] ** 2
     stored = 0.5 * 2e4 * run.bristles[:, 0] ** 2
@@ -91,7 +91,7 @@ def test_output_error_finds_the_parameters() -> None:
     run = simulate_lugre(model, BRISTLES, tau[:-1], times=t, step=4e-3)
     start = LuGre(stiffness=2e4, damping=40.0, viscous=1.1, coulomb=6.0, static=8.0, stribeck_speed=0.05)
     found = refine_lugre(model, run.simulation.log(), start, ("coulomb", "viscous"), step=4e-3)
-    # Without noise the truth is found but for the optimiser's own tolerance.
+    # Without noise the result is the truth up to the optimiser's tolerance.
     assert found.rmse < 0.02 * found.start_rmse
     np.testing.assert_allclose(found.friction.coulomb, 5.0, rtol=0.02)
     np.testing.assert_allclose(found.friction.viscous, 0.8, rtol=0.05)

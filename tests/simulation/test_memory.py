@@ -1,4 +1,4 @@
-"""Friction that remembers, in simulations: closed forms, a plain loop of tiny steps, and energy."""
+"""Simulated friction with memory: closed forms, a plain loop of tiny steps, and energy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_beyond_it_a_stop_is_coulomb_friction() -> None:
 
 @pytest.mark.parametrize("width", [1e-5, 1e-4, 1e-2])
 def test_maxwell_slip_follows_a_plain_loop_of_tiny_steps(width: float) -> None:
-    """Three stops under a torque that turns round; stiffnesses from 200 to 2e5 N/m."""
+    """Three stops under an alternating torque; stiffnesses from 200 to 2e5 N/m."""
     levels, widths = np.array([0.8, 1.1, 0.6]), width * np.array([1.0, 3.0, 10.0])
     made = model_of(block(MASS), *(StopElement(width=w) for w in widths), Viscous(), values=(*levels, 0.5))
     t = np.arange(0.0, 0.4, 1e-3)
@@ -51,7 +51,7 @@ def test_maxwell_slip_follows_a_plain_loop_of_tiny_steps(width: float) -> None:
             v += h / MASS * (force - held - 0.5 * v)
             u += h * v
             stops = [min(max(s + rate * v, -1.0), 1.0) for (_, rate), s in zip(of_each, stops, strict=True)]
-    # The block goes some cm; steps of 0.25 ms cut what happens within a width of 10 µm short.
+    # The block moves some cm; steps of 0.25 ms do not resolve the motion within a width of 10 µm.
     np.testing.assert_allclose(run.q[:-1, 0], seen, rtol=0.0, atol=5e-5)
 
 
@@ -65,12 +65,12 @@ def test_friction_never_gives_energy(friction: str) -> None:
         made = simulate(model, None, duration=0.6, dq0=[speed], friction=friction, stops0=np.zeros(3))
         springs = 0.5 * np.array([2.0, 1.0, 1.0]) * widths * made.history[:, :3] ** 2
         energy = 0.5 * MASS * made.dq[:, 0] ** 2 + springs.sum(axis=1)
-        # What sticks truly has springs, too, of a nanometre.
+        # True stiction also has springs, of a nanometre.
         assert np.max(np.diff(energy)) < 1e-9
         assert energy[-1] < 0.5 * energy[0]
 
 
-def test_a_joint_stands_under_gravity_below_its_level_and_falls_above_it() -> None:
+def test_a_joint_rests_under_gravity_below_its_level_and_falls_above_it() -> None:
     robot = double_pendulum()
     for level, stands in ((40.0, True), (5.0, False)):
         bound = terms(robot, StopElement(width=1e-3), Viscous())
@@ -105,7 +105,7 @@ def test_the_torque_of_a_simulated_motion_is_the_one_that_made_it() -> None:
     np.testing.assert_allclose(torque[fast], made.tau[fast], rtol=0.0, atol=2e-3)
 
 
-def test_a_replay_finds_its_way_back() -> None:
+def test_a_replay_reproduces_the_motion() -> None:
     robot = double_pendulum()
     bound = terms(robot, Viscous(), StopElement(width=0.01), LoadedStop(width=0.03))
     model = Model(robot, bound, np.r_[robot.inertial_parameters, 0.5, 0.4, 2.0, 1.0, 0.05, 0.08])
@@ -126,7 +126,7 @@ def test_a_batch_is_its_robots_one_by_one() -> None:
         np.testing.assert_array_equal(both.q[k], one.q)
 
 
-def test_what_cannot_be_is_refused_in_a_sentence() -> None:
+def test_impossible_requests_are_refused_with_a_reason() -> None:
     with pytest.raises(SimulationError, match="no term of the model has a stop"):
         simulate(model_of(block(MASS), Viscous(), values=(1.0,)), None, duration=0.1, stops0=[0.0])
     with pytest.raises(SimulationError, match="PID"):

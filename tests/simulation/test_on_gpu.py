@@ -7,7 +7,7 @@ import pytest
 from gpu_here import HERE
 
 from steelyard.dynamics.cuda.device import Device, gpu
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError
 from steelyard.excitation.trajectories import Fourier, Trajectory
@@ -42,7 +42,7 @@ def test_robots_side_by_side_move_as_each_alone() -> None:
 
 
 def test_on_a_gpu() -> None:
-    if not gpu_found():
+    if not has_gpu():
         pytest.skip("there is no GPU on this machine")
     agreement(gpu())
 

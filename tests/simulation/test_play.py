@@ -1,4 +1,4 @@
-"""A motion played on a simulated robot: the torques are those of the motion, and the log is what its sensors see."""
+"""A motion played on a simulated robot: torques agree with inverse dynamics, and the log is that of the sensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.simulation.play import ENCODER
 
 @dataclass(frozen=True)
 class Swing:
-    """All joints swing by half a radian (metre) and stand still at both ends: 2 s of 0.25 (1 − cos)²-like motion."""
+    """All joints swing by half a radian (metre) and rest at both ends: 2 s of 0.25 (1 − cos)²-like motion."""
 
     joints: int
     duration: float = 2.0
@@ -37,7 +37,7 @@ ROBOT = sy.load_robot("szabo3r")
 TRUTH = Model(ROBOT, terms(ROBOT), Model.nominal(ROBOT).theta[: ROBOT.inertial_count])
 
 
-def test_a_robot_that_knows_itself_follows_with_the_torques_of_inverse_dynamics() -> None:
+def test_with_the_true_model_torques_are_those_of_inverse_dynamics() -> None:
     motion = Swing(ROBOT.dof)
     run = play(TRUTH, motion, 500.0)
     assert len(run.t) == 1001  # 2 s at 500 Hz, both ends
@@ -50,7 +50,7 @@ def test_a_robot_that_knows_itself_follows_with_the_torques_of_inverse_dynamics(
     assert np.max(np.abs(run.tau - wanted)[late]) < 0.01 * np.ptp(wanted)
 
 
-def test_a_controller_that_believes_in_another_robot_follows_worse() -> None:
+def test_a_controller_with_a_wrong_model_follows_worse() -> None:
     motion = Swing(ROBOT.dof)
     heavy = Model(ROBOT, TRUTH.terms, 1.5 * TRUTH.theta)
     off = [np.max(np.abs(play(TRUTH, motion, 500.0, believed=b).q - motion.sample(np.arange(1001) / 500.0)[0]))
@@ -58,7 +58,7 @@ def test_a_controller_that_believes_in_another_robot_follows_worse() -> None:
     assert off[1] > 10.0 * off[0]
 
 
-def test_periods_are_cut_until_the_friction_is_simulated_faithfully() -> None:
+def test_periods_are_divided_until_the_friction_is_accurate() -> None:
     rubbing = terms(ROBOT, Coulomb())
     model = Model(ROBOT, rubbing, np.concatenate([TRUTH.theta, np.full(len(rubbing.lower), 0.05)]))
     options = {"controller": PD.for_model(model, bandwidth_rad_s=20.0), "loops": 1, "smoothing": 0.1}
@@ -71,7 +71,7 @@ def test_periods_are_cut_until_the_friction_is_simulated_faithfully() -> None:
     assert np.max(np.abs(cut.q - exact.q)) < 1e-3 * np.ptp(exact.q)
 
 
-def test_sensors_round_positions_and_noise_has_the_size_asked_for() -> None:
+def test_sensors_round_positions_and_add_the_requested_noise() -> None:
     run = play(TRUTH, Swing(ROBOT.dof), 500.0)
     log = run.log(sensors=good_sensors([0.1, 0.2, 0.3], seed=1))
     steps = log.q / ENCODER

@@ -1,4 +1,4 @@
-"""Derivatives of closed loops against differences, and controllers that remember against a loop written by hand."""
+"""Derivatives of closed loops against finite differences, and controllers with states against an explicit loop."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_sensitivities_are_the_limit_of_differences(name: str) -> None:
         runs = getattr(sim, signal)
         differences = (runs[: len(chosen)] - runs[len(chosen) :]) / (2.0 * h)
         slopes = exact[signal][..., 2:]
-        # Central differences: rounding 1e-16 · |x|/h ~ 1e-10 and a cubic term of h² times the third derivative; a jump
-        # of the torque's slope at saturation is met by a step of the integrator now and then.
+        # Central differences: rounding 1e-16 · |x|/h ~ 1e-10 and a cubic term of h² times the third derivative. Some
+        # steps of the integrator contain the kink of the torque at saturation.
         scale = np.abs(differences).max(axis=(1, 2), keepdims=True)
         close = np.abs(slopes - differences) < 2e-4 * scale
         assert close.mean() > (0.97 if name == "saturated" else 0.9999), signal
@@ -84,7 +84,7 @@ def test_one_direction_and_many_agree() -> None:
     assert np.allclose(many[66], one[0], rtol=1e-9, atol=1e-12)
 
 
-def test_a_pid_is_what_a_loop_by_hand_makes_of_it() -> None:
+def test_a_pid_agrees_with_an_explicit_loop() -> None:
     """A sled of mass m, the torque held: exact parabolas between the instants, rectangles for the integral."""
     mass, h, kp, kd, ki = 2.0, 1e-2, 50.0, 12.0, 30.0
     model = model_of(block(mass))
@@ -113,7 +113,7 @@ def test_a_lag_of_one_period_is_a_delay_by_one() -> None:
     assert np.allclose(sim.q[:, 0], expected, atol=1e-10)
 
 
-def test_a_pid_holds_what_a_pd_lets_sag() -> None:
+def test_a_pid_removes_the_sag_of_a_pd() -> None:
     model = pendulum()
     posture = np.array([0.8, -0.5])
     pd, pid = (
@@ -124,11 +124,11 @@ def test_a_pid_holds_what_a_pd_lets_sag() -> None:
     assert np.abs(pid - posture).max() < 2e-3  # friction smoothed over 0.1 rad/s still creeps
 
 
-def test_what_a_pid_cannot_do_is_said() -> None:
+def test_unsupported_uses_of_a_pid_are_refused() -> None:
     model = pendulum()
     with pytest.raises(SimulationError, match="ki must not be negative"):
         PID(1.0, 1.0, ki=-1.0)
     with pytest.raises(SimulationError, match="lag"):
         PID(1.0, 1.0, lag=np.nan)
-    with pytest.raises(SimulationError, match="remembers"):
+    with pytest.raises(SimulationError, match="with states"):
         simulate(model, controllers(model)["pid"], duration=0.1, reference=np.zeros(2), friction="stick")

@@ -1,4 +1,4 @@
-"""Sensors round, shake and delay as their data sheets would say."""
+"""Sensors round, add noise and delay as specified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run():
     return simulate(model_of(double_pendulum()), rng.normal(size=(2000, 2)), duration=2.0, q0=[0.5, 0.2])
 
 
-def test_no_sensors_give_the_truth(run):
+def test_perfect_sensors_give_the_truth(run):
     log = run.log()
     for name in ("t", "q", "dq", "ddq", "tau"):
         np.testing.assert_array_equal(getattr(log, name), getattr(run, name))
@@ -65,7 +65,7 @@ def test_a_seed_repeats_and_another_does_not(run):
     np.testing.assert_array_equal(run.log(sensors=more).q, run.log(sensors=noisy).q)
 
 
-def test_robots_of_a_batch_have_noise_of_their_own():
+def test_robots_of_a_batch_have_independent_noise():
     model = model_of(double_pendulum())
     batch = simulate(model, duration=0.1, q0=[[0.5, 0.2]] * 2, sensors=Sensors(position_noise=1e-3))
     np.testing.assert_allclose(batch.q[0], batch.q[1], rtol=1e-12)
@@ -78,7 +78,7 @@ def test_delays_shift_the_signals(run):
     np.testing.assert_array_equal(log.q[0], run.q[0])
     np.testing.assert_array_equal(log.tau[3:], run.tau[:-3])
     np.testing.assert_allclose(log.dq[1:], 0.5 * (run.dq[1:] + run.dq[:-1]), atol=1e-12)
-    # Torque is held: half a sample late is a whole one late.
+    # Torque is piecewise constant: a delay of half a sample acts like a whole one.
     half = run.log(sensors=Sensors(torque_delay=0.0005))
     np.testing.assert_array_equal(half.tau[1:], run.tau[:-1])
 

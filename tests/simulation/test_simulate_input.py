@@ -1,4 +1,4 @@
-"""What cannot be simulated is refused in words; what goes wrong is found and marked."""
+"""Invalid input is refused with a reason; divergence is detected and marked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def model() -> Model:
         ({"duration": 1.0, "method": "euler"}, '"rk4" or "rk45"'),
         ({"duration": 1.0, "break_away": 0.5}, "at least 1"),
         ({"duration": 1.0, "smoothing": 0.0}, "smoothing must be a positive"),
-        ({"duration": 1.0, "reference": [0.0, 0.0]}, "is for controllers"),
+        ({"duration": 1.0, "reference": [0.0, 0.0]}, "needs a controller"),
     ],
 )
 def test_settings_are_checked(model, options, message):
@@ -52,7 +52,7 @@ def test_settings_are_checked(model, options, message):
         (np.zeros(3), {}, "expected"),
         (None, {"q0": np.zeros(3)}, r"q0 has shape \(3,\); expected \(2,\)"),
         (None, {"theta": np.zeros((2, 5))}, "theta has shape"),
-        (None, {"q0": np.zeros((3, 2)), "dq0": np.zeros((4, 2))}, "no single size: q0 3, dq0 4"),
+        (None, {"q0": np.zeros((3, 2)), "dq0": np.zeros((4, 2))}, "sizes differ: q0 3, dq0 4"),
     ],
 )
 def test_shapes_are_checked(model, drive, options, message):
@@ -75,7 +75,7 @@ def test_impossible_inertia_is_refused(model, friction):
         simulate(model, duration=0.1, theta=theta, friction=friction)
 
 
-def test_inertia_that_turns_impossible_on_the_way_is_named():
+def test_inertia_that_becomes_impossible_during_the_run_is_named():
     # The determinant of M is (I1 + m2 l²) I2 − (l h2 cos q2)²: with too large a first moment h2 it is positive only
     # while the pendulum is bent.
     model = model_of(double_pendulum((0.0, 0.0, 0.0)))
@@ -121,7 +121,7 @@ def test_a_drive_that_fails_is_named(model, friction):
         simulate(model, lambda t, q, dq: [np.nan if t > 0.0495 else 0.0, 0.0], duration=0.1, friction=friction)
 
 
-def test_steps_too_long_for_the_friction_are_warned_of():
+def test_steps_too_long_for_the_friction_cause_a_warning():
     model = model_of(block(mass=0.1), "coulomb", values=(10.0,))
     with pytest.warns(SimulationWarning, match=r"shorten them to .* \(--rate\)"):
         simulate(model, duration=0.01)
@@ -137,6 +137,6 @@ def test_times_give_samples_and_hold(model):
     np.testing.assert_allclose(run.q, same.q, rtol=1e-13)
 
 
-def test_there_is_no_such_robot(model):
+def test_an_unknown_robot_of_the_batch_is_refused(model):
     with pytest.raises(SimulationError, match="no robot 1; the batch has 1"):
         simulate(model, duration=0.01).log(1)

@@ -1,4 +1,4 @@
-"""Dry friction truly holds: bodies at rest stay there to the bit, and stop where the closed form says."""
+"""True stiction: bodies at rest stay there exactly, and stop at the time and place of the closed form."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_sliding_mass_stops_in_time_and_place(method, speed, friction):
     place = np.sign(speed) * mass * speed**2 / (2.0 * friction)
     after = run.t > stop + 1e-9
     assert after.any()
-    # Parabolas are integrated exactly; what is left is rounding and the location of the stop (1e-15 of a step).
+    # Parabolas are integrated exactly; the rest is rounding and the location of the stop (1e-15 of a step).
     np.testing.assert_allclose(run.q[after, 0], place, rtol=1e-7 if method == "rk45" else 1e-11)
     assert np.all(run.dq[after] == 0.0)
     assert np.all(run.q[after] == run.q[after][0])
@@ -62,13 +62,13 @@ def test_levels_differ_between_directions():
         assert bool(run.q[-1, 0] != 0.0) == moves
 
 
-def test_breaking_away_takes_more_than_sliding_on():
+def test_break_away_torque_exceeds_sliding_friction():
     model = model_of(block(mass=1.0), "coulomb", values=(2.0,))
     ramp = np.arange(100)[:, None] * 0.05  # N, one step each
     run = simulate(model, ramp, duration=1.0, step=0.01, friction="stick", break_away=1.5)
     moving = np.flatnonzero(run.ddq[:, 0] != 0.0)
     assert run.tau[moving[0] - 1, 0] <= 3.0 < run.tau[moving[0], 0]
-    # Once loose, sliding friction is 2 N at once.
+    # After break-away, sliding friction is 2 N immediately.
     assert run.ddq[moving[0], 0] == pytest.approx(run.tau[moving[0], 0] - 2.0, rel=1e-12)
 
 
@@ -137,7 +137,7 @@ def test_smooth_friction_converges_to_true_stick():
     assert distance[2] < 5e-3
 
 
-def test_coupled_sleds_decide_together():
+def test_modes_of_coupled_sleds_are_determined_together():
     # A motor on the lower sled pushes the upper one: its reaction less the friction between them acts on the lower.
     model = model_of(rails(), "coulomb", values=(3.0, 2.0))
     for push, lower, upper in ((1.9, False, False), (2.5, False, True), (4.9, False, True), (5.1, True, True)):
@@ -181,7 +181,7 @@ def test_friction_of_a_joint_and_of_its_drive_add_up():
     assert np.all(still.dq == 0.0)
     loose = simulate(model, [6.1, 0.0, 0.0], duration=0.01, friction="stick")
     assert loose.dq[-1, 0] > 0.0
-    # Six places on three joints; joint 3 is held by its own and by motor 3, which has q2 behind it.
+    # Six contacts on three joints; joint 3 is held by its own and by motor 3, which also moves with q2.
     shared = simulate(model, [0.0, 0.0, 5.9], duration=0.01, friction="stick")
     assert np.all(shared.dq == 0.0)
 
@@ -198,7 +198,7 @@ matrices = st.integers(1, 5).flatmap(
 
 @given(matrices)
 @settings(max_examples=200, deadline=None)
-def test_places_at_rest_find_the_one_consistent_answer(numbers):
+def test_contacts_at_rest_have_one_consistent_solution(numbers):
     flat, c, low, high = (np.array(x) for x in numbers)
     A = flat.reshape(len(c), len(c))
     W = A @ A.T + 0.1 * np.eye(len(c))
@@ -211,7 +211,7 @@ def test_places_at_rest_find_the_one_consistent_answer(numbers):
     np.testing.assert_allclose(_relax(W, c, -low, high), x, atol=1e-10)
 
 
-def test_a_stop_on_the_very_end_of_a_step_is_found():
+def test_a_stop_at_the_end_of_a_step_is_located():
     """Stops at t = 2 s, the end of a control period, where SciPy's root search fails by rounding."""
     speed = friction = 2.825926123860871
     model = model_of(block(mass=2.0), "coulomb", values=(friction,))

@@ -1,4 +1,4 @@
-"""Torques played open loop: the formula, the chance in it, and the limits."""
+"""Open-loop torques: the formula, random phases, and limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_papers_validation_torques() -> None:
 
 
 def test_phases_stay_in_their_ranges_and_amplitudes_in_the_limits() -> None:
-    """(31) at t = 0: −28 + 30 + 10 sin ran3 + 7.5 sin ran4 + 15 sin ran5, of which every term has its range."""
+    """(31) at t = 0: −28 + 30 + 10 sin ran3 + 7.5 sin ran4 + 15 sin ran5, where every term has its range."""
     first = np.array([identification_torque(seed).table(T[:1])[0, 1] for seed in range(200)])
     sine = lambda low, high: np.sin(np.deg2rad([low, high]))  # noqa: E731
     low, high = 2 + 10 * sine(-50, 0) + 7.5 * sine(40, 90) + 15 * sine(5, 35)
@@ -38,7 +38,7 @@ def test_phases_stay_in_their_ranges_and_amplitudes_in_the_limits() -> None:
     assert np.all(np.abs(identification_torque(3, "sample").table(T)) <= LIMITS)
 
 
-def test_chance_is_drawn_per_run_or_per_sample_and_repeats() -> None:
+def test_phases_are_drawn_per_run_or_per_sample_and_repeat() -> None:
     run, sample = (identification_torque(7, draw) for draw in ("run", "sample"))
     assert np.array_equal(run.table(T), identification_torque(7).table(T))
     assert not np.array_equal(run.table(T), identification_torque(8).table(T))

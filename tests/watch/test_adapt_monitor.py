@@ -13,7 +13,7 @@ from steelyard.export import as_model
 from steelyard.parameters import StopElement, terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
-from steelyard.simulation.work import WorkingLife
+from steelyard.simulation.working_life import WorkingLife
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.monitor import WatchSetup
 from steelyard.watch.monitors.adapt import AdaptMonitor

@@ -11,7 +11,7 @@ from simulated_work import approximate_model
 
 from steelyard.dynamics import Model
 from steelyard.robot.library import builtin
-from steelyard.simulation.work import Mishap, WorkingLife
+from steelyard.simulation.working_life import Mishap, WorkingLife
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.drives import friction_at
 from steelyard.watch.monitor import Monitor, WatchEvent, WatchSetup

@@ -17,7 +17,7 @@ from steelyard import read_log
 from steelyard.dynamics import Model
 from steelyard.identification.identify import identify
 from steelyard.robot.library import builtin
-from steelyard.simulation.work import Mishap, WorkingLife
+from steelyard.simulation.working_life import Mishap, WorkingLife
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.monitor import WatchEvent, WatchSetup
 from steelyard.watch.monitors.payload import PayloadMonitor

@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
-from steelyard.parameters.history import Stop
+from steelyard.parameters.hysteresis import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
 from steelyard.signals.between import TorqueBetween, interval_means

@@ -140,7 +140,7 @@ def validate(
             bound=_LOST,
         )  # fmt: skip
 
-    true = on_plant(FeedForward.beside(pull, plant))
+    true = on_plant(FeedForward.from_gains(pull, plant))
     if not true.ok:
         raise SimulationError("The plant does not follow the reference under its own feed-forward; choose other gains.")
     wanted = reference.sample(true.t)[0]
@@ -151,7 +151,7 @@ def validate(
     return Validation(
         Way.compared("torque prediction", "N m, N" if "," in length else "N m", true.tau, torque),
         _way("open loop", length, lambda: _open_loop(model, true, horizon, step)),
-        _way("feed-forward", length, lambda: _followed(on_plant(FeedForward.beside(pull, model)), wanted)),
+        _way("feed-forward", length, lambda: _followed(on_plant(FeedForward.from_gains(pull, model)), wanted)),
         _way("computed torque", length, lambda: _followed(on_plant(computed), wanted)),
         possibility(model),
     )

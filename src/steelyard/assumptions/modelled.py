@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.assumptions.placement import Placements
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
-from steelyard.regression.block_rows import thinned
+from steelyard.regression.block_rows import thin
 from steelyard.regression.observe import with_history
 from steelyard.signals.prepare import Motion
 
@@ -86,7 +86,7 @@ class ModelledMotion:
         return Samples(tuple(self._thinned(m) for m in self.motions))
 
     def _thinned(self, motion: Motion) -> Motion:
-        fewer = thinned(motion)
+        fewer = thin(motion)
         if motion.history is None:
             return with_history(self.model.dynamics, fewer, self.model)
         # What terms remember was found along all samples.

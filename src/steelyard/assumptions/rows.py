@@ -14,8 +14,8 @@ from steelyard.assumptions.table import columns_of, suspects_of
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Index, Mask
-from steelyard.regression.block_rows import in_step, labels, stretches, tables
-from steelyard.regression.delay import beside_reversals
+from steelyard.regression.block_rows import align_rows, labels, stretches, tables
+from steelyard.regression.delay import far_from_reversals
 from steelyard.regression.observe import standstill_rows, with_history
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
@@ -95,7 +95,7 @@ def ledger_rows(
     numbered = [(k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k) if m.long_enough]
     if change is not None:
         numbered = [(k, with_history(study.dynamics, change(m), study.carrier)) for k, m in numbered]
-    return _rows_of_motions(study, model, [(k, in_step(m)) for k, m in numbered if m.long_enough], enough)
+    return _rows_of_motions(study, model, [(k, align_rows(m)) for k, m in numbered if m.long_enough], enough)
 
 
 def _rows_of_motions(
@@ -111,7 +111,7 @@ def _rows_of_motions(
     folds = np.concatenate(labels(counts))
     blocks = folds * _PARTS + _within(folds)
     ends = {k: _span([m for n, m in numbered if n == k]) for k in {k for k, _ in numbered}}
-    traced = Rows.kept(study.dynamics, base.independent)
+    traced = Rows.cached(study.dynamics, base.independent)
     A: list[list[Array]] = [[] for _ in used]
     moving: list[Mask] = []
     stretched = [part for some in parts for _, part in some]
@@ -124,7 +124,7 @@ def _rows_of_motions(
             moving.append(free if still is None else ~still[at][part.keep])
     spans = [ends[k] for (k, _), some in zip(numbered, parts, strict=True) for _ in some]
     joined = columns_of(ModelledMotion(stretched, model, spans))
-    suspects, free = suspects_of(robot), np.concatenate(moving) & beside_reversals(stretched)
+    suspects, free = suspects_of(robot), np.concatenate(moving) & far_from_reversals(stretched)
     equations = []
     for e, joint in enumerate(used):
         own = joined[:, joint]

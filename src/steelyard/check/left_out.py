@@ -70,7 +70,7 @@ class LeftOutFits:
         self.bounded = nonnegative(base)
         if every_link:
             self.bounded = np.concatenate([np.zeros(self.robot.inertial_count, dtype=bool), base.terms.lower == 0.0])
-        self.traced = Rows.kept(base.structure.dynamics, self.columns)
+        self.traced = Rows.cached(base.structure.dynamics, self.columns)
         self.equations = self.traced.equations
         self.channels = self._as_logged() if channels is None else channels
         self.tables = self._tables(self.channels)

@@ -24,7 +24,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import Controller, Sensors, Simulation
 from steelyard.simulation.controllers import CONTROLLERS
-from steelyard.simulation.friction import smoothed
+from steelyard.simulation.friction import smooth_terms
 from steelyard.simulation.play import play
 
 # Of the limits; the loop overshoots a little.
@@ -106,7 +106,7 @@ class Truth:
             )
         fresh = replace(robot)  # without what was compiled for it, which cannot travel
         model = Model.nominal(fresh)
-        return cls(fresh, smoothed(model.terms, smoothing), model.theta)
+        return cls(fresh, smooth_terms(model.terms, smoothing), model.theta)
 
 
 class Bench:

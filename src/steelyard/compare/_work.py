@@ -23,7 +23,7 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
 from steelyard.ground.processes import one_thread
 from steelyard.simulation import Ending, simulate
-from steelyard.simulation.play import with_steps_that_hold
+from steelyard.simulation.play import refine_steps
 
 _RATE = 100.0  # Hz of the motions on which torques are compared
 _STEP = 1e-3  # s of the replays
@@ -95,7 +95,7 @@ class _Judge:
 
     def _replayed(self, model: Model) -> tuple[Array, NDArray[np.bool_]]:
         r = self._replays
-        made = with_steps_that_hold(
+        made = refine_steps(
             lambda parts: simulate(
                 model, r.torques, times=r.times, step=_STEP / parts, q0=r.q0, dq0=r.dq0, bound=100.0, throw=False,
                 threads=1,

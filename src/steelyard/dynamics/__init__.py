@@ -1,4 +1,4 @@
-"""The physics, written once over scalars, traced per robot, and run everywhere."""
+"""The physics, written once over scalars, traced per robot, and run on NumPy, machine code, JAX and GPUs."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Traced functions on JAX arrays: for automatic differentiation of what comes after, and for GPUs."""
+"""Traced functions on JAX arrays, for automatic differentiation and GPUs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from steelyard.dynamics.graph import evaluate_graph
 from steelyard.errors import SteelyardError
 from steelyard.ground.extras import import_extra
 
-# XLA's fusion on CPUs computes the whole chain anew for every output of a regressor (6–9× slower than without).
-# The option is one for debugging, so it is tried, not relied on.
+# XLA's fusion on CPUs recomputes the whole chain for every output of a regressor (6–9× slower than without). This is a
+# debugging option, so failure must be handled.
 _NO_FUSION = {"xla_disable_hlo_passes": "fusion"}
 
 
 def jax_function(function: Function) -> Callable[..., Any]:
-    """f(*inputs) on JAX arrays `(…, width)`, giving `(…, *shape)`; to be jitted, mapped and differentiated at will.
+    """Convert to f(*inputs) on JAX arrays `(…, width)` with result `(…, *shape)`, which JAX can compile, map and
+    differentiate.
 
-    Computes in the precision JAX is set to: switch on `jax_enable_x64` for doubles.
+    It computes in JAX's precision: switch on `jax_enable_x64` for doubles.
     """
     jnp = _jax().numpy
 
     def run(*arrays: Any) -> Any:
         if len(arrays) != len(function.inputs):
-            raise SteelyardError(f"{function.name} takes {', '.join(function.inputs)}; {len(arrays)} were given.")
+            raise SteelyardError(f"{function.name} takes {', '.join(function.inputs)}, but got {len(arrays)} arrays.")
         leading = jnp.broadcast_shapes(*(jnp.shape(a)[:-1] for a in arrays))
         columns = {
             name: [a[..., k] for k in range(width)]
@@ -41,14 +42,19 @@ def jax_function(function: Function) -> Callable[..., Any]:
 
 
 def jitted(function: Function, *examples: Any) -> Callable[..., Any]:
-    """The function compiled by XLA for arrays like `examples`; on CPUs without fusion where XLA allows it."""
+    """Compile a function by XLA, on CPUs without fusion if XLA allows it.
+
+    Args:
+        function: Traced function.
+        examples: Arrays with the shapes of the inputs.
+    """
     jax = _jax()
     run = jax_function(function)
     if jax.default_backend() == "cpu":
         try:
             compiled: Callable[..., Any] = jax.jit(run, compiler_options=_NO_FUSION).lower(*examples).compile()
             return compiled
-        except Exception as error:  # XLA knows many errors; the plain way below needs no option
+        except Exception as error:  # XLA raises many kinds of errors; fall back to compiling without the option
             if "xla_disable_hlo_passes" not in str(error):
                 raise
     plain: Callable[..., Any] = jax.jit(run).lower(*examples).compile()

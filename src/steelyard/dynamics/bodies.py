@@ -8,8 +8,8 @@ from steelyard.dynamics.kinematics import (
     Placement,
     Screw,
     constant,
+    motion_at,
     motions,
-    moved,
     own_placement,
     placements,
     screw_product,
@@ -29,14 +29,19 @@ def _tensor(p: Parameters) -> list[list[Scalar]]:
 
 
 def inverse_dynamics(robot: Robot, q: Vector, dq: Vector, ddq: Vector, theta: Parameters) -> list[Scalar]:
-    """Joint torques by recursive Newton–Euler (Luh, Walker & Paul 1980). `robot` moves at `q` (rad, m), `dq`, `ddq`;
-    `theta` holds ten parameters per link, each a scalar or a node."""
+    """Compute joint torques by recursive Newton–Euler (Luh, Walker & Paul 1980).
+
+    Args:
+        robot: Robot.
+        q, dq, ddq: Positions [rad, m], velocities and accelerations.
+        theta: Ten parameters per link, each a scalar or a node.
+    """
     places = placements(robot, q)
     forces: list[list[Scalar]] = []
     moments: list[list[Scalar]] = []
     for i, (link, joint_motion) in enumerate(zip(robot.links, motions(robot, places, dq, ddq), strict=True)):
         own = own_placement(link)
-        m = joint_motion if own is None else moved(own, joint_motion)
+        m = joint_motion if own is None else motion_at(own, joint_motion)
         p = theta[10 * i : 10 * i + 10]
         h, tensor = list(p[1:4]), _tensor(p)
         force = plus(times(p[0], m.pull), matvec(m.field, h))
@@ -59,13 +64,13 @@ def inverse_dynamics(robot: Robot, q: Vector, dq: Vector, ddq: Vector, theta: Pa
 
 
 def _wrench_outward(place: Placement, force: Vector, moment: Vector) -> tuple[list[Scalar], list[Scalar]]:
-    """A wrench at a frame's origin, at the origin of its parent."""
+    """Move a wrench from a frame's origin to the origin of its parent."""
     f = place.outward(force)
     return f, plus(place.outward(moment), cross(place.origin, f))
 
 
 def _moved_body(place: Placement, p: Parameters) -> list[Scalar]:
-    """The ten parameters of a body, seen from the parent frame (parallel axes)."""
+    """Express the ten parameters of a body in the parent frame (parallel axes)."""
     r, t = place.rotation, place.origin
     mass, h = p[0], place.outward(p[1:4])
     rotated = matmul(matmul(r, _tensor(p)), transposed(r))
@@ -80,7 +85,7 @@ def _moved_body(place: Placement, p: Parameters) -> list[Scalar]:
 
 
 def _joint_frame_body(robot: Robot, i: int, theta: Parameters) -> list[Scalar]:
-    """The ten parameters of link i in its joint frame."""
+    """Return the ten parameters of link i in its joint frame."""
     link, p = robot.links[i], list(theta[10 * i : 10 * i + 10])
     if not link.own_frame:
         return p
@@ -88,8 +93,13 @@ def _joint_frame_body(robot: Robot, i: int, theta: Parameters) -> list[Scalar]:
 
 
 def mass_matrix(robot: Robot, q: Vector, theta: Parameters) -> dict[tuple[int, int], Scalar]:
-    """The non-zero entries of M(q), both triangles, by composite rigid bodies (Walker & Orin 1982). `robot` stands at
-    `q` (rad, m); `theta` holds ten parameters per link."""
+    """Compute the nonzero entries of M(q), both triangles, by composite rigid bodies (Walker & Orin 1982).
+
+    Args:
+        robot: Robot.
+        q: Positions [rad, m].
+        theta: Ten parameters per link.
+    """
     places = placements(robot, q)
     composite = [_joint_frame_body(robot, i, theta) for i in range(len(robot.links))]
     for i in reversed(range(len(robot.links))):
@@ -120,11 +130,15 @@ def mass_matrix(robot: Robot, q: Vector, theta: Parameters) -> dict[tuple[int, i
 
 
 def momentum_and_remainder(robot: Robot, q: Vector, dq: Vector, theta: Parameters) -> tuple[list[Scalar], list[Scalar]]:
-    """Generalised momentum p = M q̇, and d with torque τ = ṗ + d: d = −∂T/∂q + ∂U/∂q.
+    """Compute the generalised momentum p = M q̇, and d with torque τ = ṗ + d: d = −∂T/∂q + ∂U/∂q.
 
-    One pass outward for velocities, one inward that adds up momenta and weights of all that a joint moves: p is the
-    momentum along the joint's screw S, −∂T/∂q that along S × V, with V the velocity of the link behind it. `robot`
-    moves at `q` (rad, m) and `dq`; `theta` holds ten parameters per link.
+    One pass outward computes velocities; one inward adds up momenta and weights of all that a joint moves: p is the
+    momentum along the joint's screw S, −∂T/∂q that along S × V, with V the velocity of the link behind it.
+
+    Args:
+        robot: Robot.
+        q, dq: Positions [rad, m] and velocities.
+        theta: Ten parameters per link.
     """
     places = placements(robot, q)
     speeds, ups = velocities(robot, places, dq), up_vectors(robot, places)
@@ -155,13 +169,21 @@ def _along(s: Screw, force: Vector, moment: Vector) -> Scalar:
 
 
 def elimination_order(robot: Robot) -> list[int]:
-    """Coordinates of `robot` from the leaves to the base: eliminated so, a tree's mass matrix fills in nowhere."""
+    """Return the coordinates of `robot` from the leaves to the base; in this order a tree's mass matrix has no
+    fill-in.
+    """
     deepest = {link.coordinate: i for i, link in enumerate(robot.links)}
     return sorted(range(robot.dof), key=lambda c: -deepest.get(c, -1))
 
 
 def solve_spd(matrix: Mapping[tuple[int, int], Scalar], right: Vector, order: Sequence[int]) -> list[Scalar]:
-    """x with M x = `right`, the `matrix` M positive definite and sparse, by L D Lᵀ in the `order` of elimination."""
+    """Solve M x = `right` by L D Lᵀ for a sparse positive definite M.
+
+    Args:
+        matrix: Nonzero entries of M.
+        right: Right side.
+        order: Order of elimination.
+    """
     n = len(order)
     position = {c: k for k, c in enumerate(order)}
     lower: dict[tuple[int, int], Scalar] = {}

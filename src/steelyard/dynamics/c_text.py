@@ -1,4 +1,4 @@
-"""A traced function as lines of C, which CUDA takes as well."""
+"""Write a traced function as lines of C, which CUDA accepts as well."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 def used_helpers(function: Function) -> set[str]:
-    """The helpers that the code of a `function` calls; others would be warned about as unused."""
+    """Return the helpers that a `function` calls; compilers warn about unused ones."""
     return set(function.operation_counts) & set(C_HELPERS)
 
 
 def body_lines(function: Function, result: str) -> list[str]:
-    """A `function` as one line per operation, then those that write every entry of the array `result`."""
+    """Write one line per operation, then those that fill the result.
+
+    Args:
+        function: Traced function.
+        result: Name of the array for the result.
+    """
     graph, operations = function.graph, function.graph.operations
     order = live(graph, function.outputs)
     lines, names = [], {}
@@ -47,7 +52,7 @@ def body_lines(function: Function, result: str) -> list[str]:
 
 
 def c_literal(value: float) -> str:
-    """The number `value` as C reads it back to the last bit."""
+    """Write the number `value` such that C reads it back exactly."""
     text = repr(value)
     if "." not in text and "e" not in text:
         text += ".0"
@@ -55,7 +60,12 @@ def c_literal(value: float) -> str:
 
 
 def c_expression(kind: str, args: list[str]) -> str:
-    """An operation of a graph, by its `kind`, of `args` that are expressions themselves."""
+    """Write an operation of a graph.
+
+    Args:
+        kind: Kind of the operation.
+        args: Expressions of its arguments.
+    """
     if kind == "neg":
         return f"-{args[0]}"
     if kind in _OPERATORS:

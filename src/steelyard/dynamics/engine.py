@@ -1,4 +1,4 @@
-"""`Dynamics`: all the physics of a robot with its joint terms, vectorised over samples, with exact derivatives."""
+"""`Dynamics`: the physics of a robot with its joint terms, vectorised over samples, with exact derivatives."""
 
 from __future__ import annotations
 
@@ -13,32 +13,37 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics import bodies, regressors
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, trace
-from steelyard.dynamics.loaded import less_loaded, with_rotors
+from steelyard.dynamics.load_friction import with_rotors, without_load_friction
 from steelyard.errors import RobotError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Vector
-from steelyard.parameters.history import RigidLoad
+from steelyard.parameters.hysteresis import RigidLoad
 from steelyard.parameters.inertial import inertial_parameters_of
 from steelyard.parameters.terms import Entries, Parameter, Terms
 from steelyard.robot.robot import Robot
 
-# Every joint's torque depends on every link behind it: a chain of 48 joints has so many such pairs, of which the base
+# Maximum number of pairs of a joint and a link that it moves. A chain of 48 joints has this many, and its base
 # parameters take five seconds. A humanoid with hands has half as many.
 MOST_MOVED = 1_200
-# From so many on (a chain of 28 joints) it takes seconds, which is said before they begin.
+# From this number of pairs on (a chain of 28 joints) tracing takes seconds and is announced.
 LONG_MOVED = 400
 
 
 class LongChainWarning(UserWarning):
-    """A robot whose dynamics take seconds to work out: names it, and what would be faster."""
+    """Tracing the dynamics of this robot takes seconds; the text names it and says how to be faster."""
 
 
 @lru_cache(maxsize=64)
 def announce_long_chain(name: str, joints: int) -> None:
-    """Say, once per robot, that its dynamics take seconds; `name` of the robot or its file, and how many `joints`."""
+    """Warn, once per robot, that tracing its dynamics takes seconds.
+
+    Args:
+        name: Name of the robot or its file.
+        joints: Number of joints.
+    """
     warnings.warn(
-        f"{name}: the dynamics of {joints} joints in long chains are worked out now, which takes some seconds, and "
-        "longer where machine code is compiled; fewer joints (--joints) are faster.",
+        f"{name}: computing the dynamics of {joints} joints in long chains takes some seconds, and longer if machine "
+        "code is compiled; select fewer joints (--joints) to be faster.",
         LongChainWarning,
         stacklevel=3,
     )
@@ -47,29 +52,38 @@ def announce_long_chain(name: str, joints: int) -> None:
 class Dynamics:
     """The physics of one robot with its joint terms.
 
-    Every method takes arrays `(samples, joints)` or single states `(joints,)`: `q` in rad (m on slides), its rates `dq`
-    and `ddq`, `tau` in N m (N). `theta` is the vector of `parameters`: ten per link, then the terms', in SI units. Work
-    of a few samples runs at once; more is compiled to machine code on first use and kept on disk for the next time.
-
-    A function has a `name`, that of its method, and `inputs`, the method's arguments. `derivative` is empty, or
-    "adjoint" or "tangent" with the inputs it is taken by. With terms that remember (`terms.history`), functions of
-    forces have one more input, `history`: the values of those signals, `(samples, signals)`. Where a method is not
-    given it, its samples are taken as consecutive ones of one motion, and what the robot carries is that of `theta`, or
-    of its description. Results go to `out` where it is given. `threads`: None takes
-    as many as the machine has.
+    Methods take arrays `(samples, joints)` or single states `(joints,)`. A few samples are interpreted; more are
+    compiled to machine code on first use, which is cached on disk. If terms have memory (`terms.history`), functions of
+    forces have one more input, `history`. Without it, samples are consecutive ones of one motion, and the load is that
+    of `theta`, or of the robot's description.
 
     Args:
-        robot: the tree of links.
-        terms: friction, rotors and the like; None: rigid bodies alone.
+        robot: Tree of links.
+        terms: Friction, rotors and the like; default: rigid bodies alone.
+        q: Positions [rad, m].
+        dq: Velocities [rad/s, m/s].
+        ddq: Accelerations [rad/s², m/s²].
+        tau: Joint torques [N m, N].
+        theta: Values of `parameters`: ten per link, then those of the terms [SI].
+        history: Values of the signals along the motion, `(samples, signals)`.
+        out: Array for the result.
+        threads: Number of threads; default: all processors.
+        name: Name of a function, which is that of its method.
+        inputs: Inputs of that function by name.
+        derivative: Empty, or "adjoint" or "tangent" with the inputs of the derivative.
+        cotangent: Array with the shape of the function's result.
+        tangents: Tangents by name of the input.
+        wrt: Name of an input.
+        signals: Inputs by name, as scalars.
+        period: Time between samples [s]; without it, rates are zero.
     """
 
     def __init__(self, robot: Robot, terms: Terms | None = None) -> None:
         moved = sum(len(robot.ancestors(k)) for k in range(len(robot.links)))
         if moved > MOST_MOVED:
             raise RobotError(
-                f"{robot.source or robot.name}: its chains of joints are too long to be worked out ({moved} pairs of "
-                f"a joint and a link that it moves; {MOST_MOVED} are the most); name fewer joints that move (--joints, "
-                "joints=[…])."
+                f"{robot.source or robot.name}: its chains of joints are too long ({moved} pairs of a joint and a link "
+                f"that it moves; the maximum is {MOST_MOVED}); select fewer joints (--joints, joints=[…])."
             )
         if moved >= LONG_MOVED:
             announce_long_chain(robot.source or robot.name, robot.dof)
@@ -77,15 +91,15 @@ class Dynamics:
         self.terms = terms if terms is not None else Terms(robot, ())
         self._functions: dict[tuple[str, ...], Function] = {}
         self._evaluators: dict[tuple[str, ...], Evaluator] = {}
-        self.kept: dict[object, Any] = {}  # what others have traced from it, which lives as long as it does
+        self.cache: dict[object, Any] = {}  # for other rooms: functions traced from this object
 
     def __reduce__(self) -> tuple[type[Dynamics], tuple[Robot, Terms]]:
-        """Machine code stays in its process; another one traces anew, and finds it on the disk."""
+        """Pickle without machine code; another process traces again and loads the code from disk."""
         return Dynamics, (self.robot, self.terms)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What each column of a regressor stands for."""
+        """The parameter of each column of a regressor."""
         return inertial_parameters_of(self.robot) + self.terms.parameters
 
     # ---------------------------------------------------------------- the physics
@@ -99,81 +113,75 @@ class Dynamics:
         threads: int | None = None,
         history: ArrayLike | None = None,
     ) -> Array:
-        """Y with τ = Y θ, `(samples, joints, parameters)`."""
-        given = self._with_history({"q": q, "dq": dq, "ddq": ddq}, history)
-        return self.evaluator("torque_regressor")(given, out, threads)
+        """Compute Y with τ = Y θ, `(samples, joints, parameters)`."""
+        inputs = self._with_history({"q": q, "dq": dq, "ddq": ddq}, history)
+        return self.evaluator("torque_regressor")(inputs, out, threads)
 
     def momentum_regressor(self, q: ArrayLike, dq: ArrayLike) -> Array:
-        """P with p = M q̇ = P θ, `(samples, joints, parameters)`."""
+        """Compute P with p = M q̇ = P θ, `(samples, joints, parameters)`."""
         return self.evaluator("momentum_regressor")({"q": q, "dq": dq})
 
     def remainder_regressor(self, q: ArrayLike, dq: ArrayLike, history: ArrayLike | None = None) -> Array:
-        """D with τ = d/dt(P θ) + D θ, `(samples, joints, parameters)`."""
+        """Compute D with τ = d/dt(P θ) + D θ, `(samples, joints, parameters)`."""
         return self.evaluator("remainder_regressor")(self._with_history({"q": q, "dq": dq}, history))
 
     def kinetic_energy_regressor(self, q: ArrayLike, dq: ArrayLike) -> Array:
-        """Kinetic energy per parameter, `(samples, parameters)`."""
+        """Compute kinetic energy per parameter, `(samples, parameters)`."""
         return self.evaluator("kinetic_energy_regressor")({"q": q, "dq": dq})
 
     def potential_energy_regressor(self, q: ArrayLike) -> Array:
-        """Potential energy per parameter, `(samples, parameters)`."""
+        """Compute potential energy per parameter, `(samples, parameters)`, at `q`."""
         return self.evaluator("potential_energy_regressor")({"q": q})
 
     def dissipation_regressor(self, q: ArrayLike, dq: ArrayLike, history: ArrayLike | None = None) -> Array:
-        """Power lost to friction per parameter, `(samples, parameters)`."""
+        """Compute power lost to friction per parameter, `(samples, parameters)`."""
         return self.evaluator("dissipation_regressor")(self._with_history({"q": q, "dq": dq}, history))
 
     def inverse_dynamics(
         self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None
     ) -> Array:
-        """Joint torques τ, `(samples, joints)`."""
-        given = self._with_history({"q": q, "dq": dq, "ddq": ddq, "theta": theta}, history)
-        return self.evaluator("inverse_dynamics")(given)
+        """Compute joint torques τ, `(samples, joints)`."""
+        inputs = self._with_history({"q": q, "dq": dq, "ddq": ddq, "theta": theta}, history)
+        return self.evaluator("inverse_dynamics")(inputs)
 
     def forward_dynamics(
         self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None
     ) -> Array:
-        """Joint accelerations q̈, `(samples, joints)`. Of `history` only stops count: what is carried is solved for."""
-        given = self._with_history({"q": q, "dq": dq, "tau": tau, "theta": theta}, history)
-        return self.evaluator("forward_dynamics")(given)
+        """Compute joint accelerations q̈, `(samples, joints)`; only stops of `history` are used, loads are solved
+        for.
+        """
+        inputs = self._with_history({"q": q, "dq": dq, "tau": tau, "theta": theta}, history)
+        return self.evaluator("forward_dynamics")(inputs)
 
     def mass_matrix(self, q: ArrayLike, theta: ArrayLike) -> Array:
-        """M(q), `(samples, joints, joints)`."""
+        """Compute M(q), `(samples, joints, joints)`."""
         return self.evaluator("mass_matrix")({"q": q, "theta": theta})
 
     def gravity_torque(self, q: ArrayLike, theta: ArrayLike) -> Array:
-        """The torque that holds the robot still (springs and offsets included, no friction), `(samples, joints)`."""
+        """Compute the static torque with springs and offsets, without friction, `(samples, joints)`."""
         return self.evaluator("gravity_torque")({"q": q, "theta": theta})
 
     def bias_torque(self, q: ArrayLike, dq: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None) -> Array:
-        """τ at zero acceleration: Coriolis, centrifugal, gravity and friction, `(samples, joints)`."""
+        """Compute τ at zero acceleration: Coriolis, centrifugal, gravity and friction, `(samples, joints)`."""
         return self.evaluator("bias_torque")(self._with_history({"q": q, "dq": dq, "theta": theta}, history))
 
     # ---------------------------------------------------------------- memory
 
     @cached_property
     def rigid(self) -> Dynamics:
-        """The same robot with its rotors and no other terms."""
+        """The same robot with its rotors but without other terms."""
         return Dynamics(self.robot, Terms(self.robot, tuple(t for t in self.terms.terms if t.inertial)))
 
     @cached_property
     def rigid_columns(self) -> NDArray[np.int64]:
-        """Which of the parameters `rigid` has."""
+        """Indices of the parameters of `rigid`."""
         kept = [True] * self.robot.inertial_count + self.terms.per_parameter(lambda term, _: term.inertial)
         return np.flatnonzero(kept)
 
     def history(
         self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, theta: ArrayLike | None = None, period: float | None = None
     ) -> Array:
-        """What terms that remember go by along one motion, `(samples, signals)`.
-
-        Args:
-            q: consecutive samples, `(samples, joints)`, or a single state, which is taken as the whole motion.
-            dq: their velocities.
-            ddq: their accelerations.
-            theta: whose links and rotors say what is carried; None: those of the robot's description, without rotors.
-            period: between samples, s; without it nothing is known of rates, which are taken as zero.
-        """
+        """Compute the signals along one motion that terms with memory need, `(samples, signals)`."""
         x, dx, ddx = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (q, dq, ddq)))
         if x.ndim > 2:
             parts = [self.history(*p, theta, period) for p in zip(x, dx, ddx, strict=True)]
@@ -189,23 +197,22 @@ class Dynamics:
         signals = self.terms.along(x, dx, period, rigid)
         return signals if np.ndim(q) == 2 or np.ndim(dq) == 2 or np.ndim(ddq) == 2 else signals[0]
 
-    def _with_history(self, given: dict[str, ArrayLike], history: ArrayLike | None) -> dict[str, ArrayLike]:
-        """The inputs of a function of forces, the signals along the motion among them if there are any."""
+    def _with_history(self, inputs: dict[str, ArrayLike], history: ArrayLike | None) -> dict[str, ArrayLike]:
+        """Add the signals along the motion, if any, to the inputs of a function of forces."""
         if not self.terms.history:
-            return given
+            return inputs
         if history is None:
-            q = given["q"]
+            q = inputs["q"]
             still = np.zeros_like(np.asarray(q, dtype=float))
-            history = self.history(q, given["dq"], given.get("ddq", still), given.get("theta"))
-        return {**given, "history": history}
+            history = self.history(q, inputs["dq"], inputs.get("ddq", still), inputs.get("theta"))
+        return {**inputs, "history": history}
 
     # ---------------------------------------------------------------- derivatives
 
     def adjoint(self, name: str, cotangent: ArrayLike, **inputs: ArrayLike) -> dict[str, Array]:
-        """Reverse mode: (∂f/∂x)ᵀ · cotangent for every input x of the function `name`.
+        """Compute (∂f/∂x)ᵀ · cotangent for every input x of a function, by reverse mode.
 
-        `cotangent` has the shape of the function's result. Exact, and about as dear as four evaluations,
-        whatever the number of inputs.
+        It is exact and costs about four evaluations, whatever the number of inputs.
         """
         function = self.function(name)
         shape = np.shape(cotangent)
@@ -220,7 +227,7 @@ class Dynamics:
         return dict(zip(function.inputs, np.split(joined, ends, axis=-1), strict=True))
 
     def tangent(self, name: str, tangents: Mapping[str, ArrayLike], **inputs: ArrayLike) -> Array:
-        """Forward mode: Σ (∂f/∂x) · `tangents`[x]; inputs without a tangent are held."""
+        """Compute Σ (∂f/∂x) · tangents[x] by forward mode; inputs without a tangent are constant."""
         function = self.function(name)
         for x in tangents:
             if x not in function.inputs:
@@ -229,7 +236,7 @@ class Dynamics:
         return self.evaluator(name, "tangent", *tangents)({**inputs, **moves})
 
     def jacobian(self, name: str, wrt: str, **inputs: ArrayLike) -> Array:
-        """∂f/∂x by the input x named `wrt`, `(samples, *shape of f, width of wrt)`, by forward mode."""
+        """Compute ∂f/∂x, `(samples, *shape of f, width of x)`, by forward mode."""
         width = self.function(name).inputs.get(wrt)
         if width is None:
             raise UnknownNameError(f"input of {name}", wrt, self.function(name).inputs)
@@ -239,7 +246,7 @@ class Dynamics:
     # ---------------------------------------------------------------- traced functions
 
     def function(self, name: str, *derivative: str) -> Function:
-        """The traced function, or its derivative: ("adjoint", inputs…) or ("tangent", inputs…)."""
+        """Return a traced function or its derivative."""
         key = (name, *derivative)
         if key not in self._functions:
             if derivative:
@@ -256,13 +263,13 @@ class Dynamics:
         return self._evaluators[key]
 
     def _trace(self, name: str) -> Function:
-        inputs, body, shape = self._known(name)
+        inputs, body, shape = self._definition(name)
         n, p = self.robot.dof, self.robot.inertial_count + len(self.terms)
         widths = {"q": n, "dq": n, "ddq": n, "tau": n, "theta": p, "history": len(self.terms.history)}
         return trace(name, {x: widths[x] for x in inputs.split()}, body, shape)
 
-    def _known(self, name: str) -> tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]:
-        """The inputs of a function, what it is over scalars, and the shape of its result."""
+    def _definition(self, name: str) -> tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]:
+        """Return the inputs of a function, its body over scalars, and the shape of its result."""
         n, p = self.robot.dof, self.robot.inertial_count + len(self.terms)
         past = " history" if self.terms.history else ""
         known: dict[str, tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]] = {
@@ -326,33 +333,33 @@ class Dynamics:
     ) -> dict[tuple[int, ...], Any]:
         return dict(_enumerate_keys(self.forward_over_scalars(q, dq, tau, theta, history)))
 
-    # ---------------------------------------------------------------- over scalars, for those who trace more
+    # ---------------------------------------------------------------- over scalars, for further tracing
 
     def over_scalars(self, name: str, signals: Mapping[str, Vector]) -> Mapping[Any, Any]:
-        """The non-zero entries of a function by index; `signals` holds its inputs by name, as scalars."""
-        inputs, body, _ = self._known(name)
+        """Compute the nonzero entries of a function by index, over scalars."""
+        inputs, body, _ = self._definition(name)
         return body(*(signals[x] for x in inputs.split()))
 
     def inverse_over_scalars(
         self, q: Vector, dq: Vector, ddq: Vector, theta: Vector, history: Vector | None = None
     ) -> list[Any]:
-        """Joint torques over scalars, terms included.
+        """Compute joint torques over scalars, terms included.
 
-        None for `history`, or for one of its signals, takes what a steady motion leads to.
+        If `history` or one of its signals is None, the value of a steady motion is used.
         """
         links = self.robot.inertial_count
         torque = bodies.inverse_dynamics(self.robot, q, dq, ddq, theta[:links])
-        given = [None] * len(self.terms.history) if history is None else list(history)
-        if any(signal is None for signal in given):
+        signals = [None] * len(self.terms.history) if history is None else list(history)
+        if any(signal is None for signal in signals):
             steady = self.terms.steady(q, dq, with_rotors(self, torque, q, dq, ddq, theta))
-            given = [b if a is None else a for a, b in zip(given, steady, strict=True)]
-        history = given
+            signals = [b if a is None else a for a, b in zip(signals, steady, strict=True)]
+        history = signals
         for (joint, k), value in self.terms.torque(q, dq, ddq, history).items():
             torque[joint] = torque[joint] + theta[links + k] * value
         return torque
 
     def mass_over_scalars(self, q: Vector, theta: Vector) -> Entries:
-        """The non-zero entries of the mass matrix over scalars, terms included."""
+        """Compute the nonzero entries of the mass matrix over scalars, terms included."""
         links = self.robot.inertial_count
         matrix = bodies.mass_matrix(self.robot, q, theta[:links])
         for key, value in self.terms.inertia(q, theta[links:]).items():
@@ -362,24 +369,25 @@ class Dynamics:
     def forward_over_scalars(
         self, q: Vector, dq: Vector, tau: Vector, theta: Vector, history: Vector | None = None
     ) -> list[Any]:
-        """Joint accelerations over scalars, terms included; None for `history` takes what a steady motion leads to.
+        """Compute joint accelerations over scalars, terms included; without `history`, signals are those of a steady
+        motion.
 
-        Friction that grows with what a joint carries is solved for, since that depends on the acceleration; torque that
-        is measured late is left out.
+        Friction under load is solved for, since it depends on the acceleration; a delay of the torque measurement is
+        ignored.
         """
         still = [0.0] * self.robot.dof
         if history is None:
             history = self.terms.steady(q, dq, still)
-        zero, _ = self.terms.unloaded(history)
+        zero, _ = self.terms.without_load(history)
         bias = self.inverse_over_scalars(q, dq, still, theta, zero)
         if any(isinstance(a, RigidLoad) for a, _ in self.terms.history):
-            tau = less_loaded(self, q, dq, tau, theta, zero)
+            tau = without_load_friction(self, q, dq, tau, theta, zero)
         right = [t - b for t, b in zip(tau, bias, strict=True)]
         return bodies.solve_spd(self.mass_over_scalars(q, theta), right, bodies.elimination_order(self.robot))
 
 
 def _row(entries: Entries) -> dict[tuple[int, ...], Any]:
-    """Entries of a single equation, by column."""
+    """Return entries of a single equation, by column."""
     return {(column,): value for (_, column), value in entries.items()}
 
 

@@ -1,4 +1,4 @@
-"""Run a traced function on arrays of samples: at once with NumPy, or by machine code made for it."""
+"""Run a traced function on arrays of samples: interpreted by NumPy, or as machine code."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.run import Batch, Compiled
 from steelyard.ground.arrays import Array
 
-# Interpreting a UR10's torque takes 2.5 ms a block of 512 samples; its machine code 10–40 ms from the disk, and some
-# 100 ms when it is made. Below this many blocks it is only in the way. Counted, not timed, so that runs repeat exactly.
+# Interpreting a UR10's torque takes 2.5 ms per block of 512 samples. Its machine code takes 10–40 ms to load and about
+# 100 ms to compile. Below this number of blocks interpretation is faster. Counting instead of timing keeps runs exact.
 _BLOCKS_BEFORE_COMPILING = 8
 _INTERPRETED_BLOCK = 512
 
 
 @contextmanager
 def compiled_at_once() -> Iterator[None]:
-    """Within, machine code is made before the first sample.
+    """Compile machine code before the first sample, within this context.
 
-    A process else interprets its first samples, which rounds differently, and what comes out would depend, in the last
-    digits, on what the process did before.
+    Otherwise a process interprets its first samples, which rounds differently, and the last digits of results would
+    depend on earlier work of the process.
     """
     global _BLOCKS_BEFORE_COMPILING
     kept, _BLOCKS_BEFORE_COMPILING = _BLOCKS_BEFORE_COMPILING, -1
@@ -36,7 +36,7 @@ def compiled_at_once() -> Iterator[None]:
 
 
 class Evaluator:
-    """One `function`, ready to run. Small work is interpreted; once it adds up, the function is compiled."""
+    """Runs one `function`. Small work is interpreted; once it adds up, the function is compiled."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -49,11 +49,11 @@ class Evaluator:
 
     @property
     def kernel(self) -> int:
-        """The address of the compiled kernel; compiles on first use."""
+        """Address of the compiled kernel; compiles on first use."""
         return self.machine.address
 
     def compile(self) -> None:
-        """Make machine code now, where it is known that much is to come."""
+        """Compile now, before work that is known to be large."""
         _ = self.kernel
 
     def _worth_compiling(self, samples: int) -> bool:
@@ -61,10 +61,12 @@ class Evaluator:
         return self._interpreted > _BLOCKS_BEFORE_COMPILING
 
     def __call__(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
-        """The dense result, `(samples…, *shape)`.
+        """Compute the dense result, `(samples…, *shape)`.
 
-        `values` holds each input by name, `(samples…, width)` or `(width,)` for all samples. `out` (in C order, and
-        zero where the result always is) is filled if given. `threads`: None takes as many as the machine has.
+        Args:
+            values: Each input by name, `(samples…, width)`, or `(width,)` for all samples.
+            out: Array to fill, in C order, with zeros at the structural zeros of the result.
+            threads: Number of threads; default: all processors.
         """
         batch = Batch(self.function, values)
         f = self.function
@@ -81,7 +83,7 @@ class Evaluator:
         f = self.function
         for start in range(0, batch.samples, _INTERPRETED_BLOCK):
             stop = min(start + _INTERPRETED_BLOCK, batch.samples)
-            with np.errstate(all="ignore"):  # as machine code: the caller sees inf and nan in the result
+            with np.errstate(all="ignore"):  # like machine code: inf and nan appear in the result
                 results = evaluate_graph(f.graph, f.outputs, batch.columns(f, start, stop))
             for place, value in zip(f.places, results, strict=True):
                 flat[start:stop, place] = value

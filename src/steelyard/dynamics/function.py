@@ -17,8 +17,8 @@ from steelyard.dynamics.graph import Graph, Node, count_operations, forward, rev
 class Function:
     """result = f(inputs), sample by sample.
 
-    `inputs` maps each input's name to its width. A sample's result has the given `shape`; of its entries only
-    `outputs` are not structurally zero, and output k belongs at flat position `places[k]`.
+    `inputs` maps each input's name to its width. A sample's result has the given `shape`; only its entries `outputs`
+    are not structurally zero, and output k belongs at flat position `places[k]`.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Function:
 
     @property
     def input_rows(self) -> dict[str, int]:
-        """The row at which each input starts when all are stacked."""
+        """First row of each input if all are stacked."""
         starts = np.cumsum([0, *self.inputs.values()])
         return dict(zip(self.inputs, (int(s) for s in starts), strict=False))
 
@@ -44,13 +44,13 @@ class Function:
 
     @property
     def cost(self) -> int:
-        """Arithmetic operations of one sample."""
+        """Number of arithmetic operations per sample."""
         return sum(n for kind, n in self.operation_counts.items() if kind not in ("in", "const"))
 
     def adjoint(self, wrt: Sequence[str] | None = None) -> Function:
-        """x̄ = (∂f/∂x)ᵀ f̄ for the inputs `wrt` (default: all), one after the other in one vector.
+        """Return x̄ = (∂f/∂x)ᵀ f̄ for the inputs `wrt` (default: all), one after the other in one vector.
 
-        Takes one more input, `cotangent`: f̄, as wide as the dense result.
+        It has one more input, `cotangent`: f̄, as wide as the dense result.
         """
         names = tuple(wrt or self.inputs)
         graph = self.graph
@@ -60,7 +60,7 @@ class Function:
         return dense(f"{self.name}_adjoint", graph, {**self.inputs, "cotangent": self.size}, flat)
 
     def tangent(self, wrt: Sequence[str] | None = None) -> Function:
-        """ḟ = (∂f/∂x) ẋ; takes one more input `tangent_x` for every input x of `wrt` (default: all)."""
+        """Return ḟ = (∂f/∂x) ẋ; it has one more input `tangent_x` for every input x of `wrt` (default: all)."""
         names = tuple(wrt or self.inputs)
         graph = self.graph
         moves = {(x, k): graph.input(f"tangent_{x}", k) for x in names for k in range(self.inputs[x])}
@@ -70,14 +70,21 @@ class Function:
 
 
 def dense(name: str, graph: Graph, inputs: Mapping[str, int], flat: Sequence[Any]) -> Function:
-    """The function `name` of `inputs` (name: width) over a `graph`: the vector `flat`, less entries that are zero."""
+    """Create a function with a vector as result; zeros in it become structural.
+
+    Args:
+        name: Name of the function.
+        graph: Graph of the operations.
+        inputs: Width of each input.
+        flat: Entries of the result.
+    """
     return _sparse(name, graph, inputs, flat, (len(flat),), range(len(flat)))
 
 
 def _sparse(
     name: str, graph: Graph, inputs: Mapping[str, int], values: Sequence[Any], shape: tuple[int, ...], places: Any
 ) -> Function:
-    """A function whose result is zero but for `values` at flat positions `places`."""
+    """Create a function with the nonzero entries `values` at flat positions `places`."""
     pairs = [(int(p), v) for p, v in zip(places, values, strict=True) if isinstance(v, Node) or v != 0.0]
     pairs.sort(key=lambda pair: pair[0])
     where = np.array([p for p, _ in pairs], dtype=np.int64)
@@ -101,8 +108,14 @@ class Trace:
 def trace(
     name: str, inputs: dict[str, int], body: Callable[..., Mapping[Any, Any]], shape: tuple[int, ...]
 ) -> Function:
-    """Trace `body`, which makes non-zero entries by index from a list of scalars per input, into a `Function`. `name`
-    is for messages, `inputs` holds the width of each input, `shape` is that of the dense result."""
+    """Trace a function.
+
+    Args:
+        name: Name of the function, for messages.
+        inputs: Width of each input.
+        body: Computes nonzero entries by index from a list of scalars per input.
+        shape: Shape of the dense result.
+    """
     tracer = Trace(inputs)
     entries = body(*tracer.all())
     places = [int(np.ravel_multi_index(key, shape)) for key in entries]

@@ -1,8 +1,8 @@
-"""A small graph of scalar operations: what physics becomes when it is traced.
+"""A small graph of scalar operations: the result of tracing physics.
 
-Every operation is stored once (common subexpressions vanish), constants are folded, and zeros and ones
-disappear, so that the graph of a robot holds only the arithmetic that this very robot needs. Derivatives of
-a graph, forward and reverse, are more nodes of the same graph.
+Every operation is stored once (common subexpressions vanish), constants are folded, and zeros and ones disappear, so
+that the graph of a robot holds only the arithmetic that this robot needs. Derivatives of a graph, forward and reverse,
+are more nodes of the same graph.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "atan": np.arctan,
     "abs": np.abs,
     "sign": np.sign,
-    # 1 where the argument is positive, 0 elsewhere: the derivative of minimum and maximum.
+    # 1 for positive arguments, else 0: the derivative of minimum and maximum.
     "step": lambda x: np.heaviside(x, 0.0),
 }
 BINARY: dict[str, Callable[..., Any]] = {
@@ -38,7 +38,12 @@ Operation = tuple[Any, ...]
 
 
 class Node:
-    """Scalar `index` of a `graph`. Arithmetic on nodes gives nodes, or plain numbers where the result is constant."""
+    """Scalar `index` of a `graph`. Arithmetic on nodes gives nodes, or plain numbers if the result is constant.
+
+    Args:
+        graph: Graph of the node.
+        index: Index of its operation.
+    """
 
     __slots__ = ("graph", "index")
 
@@ -102,7 +107,7 @@ class Node:
     __rmul__ = __mul__
 
     def _scaled(self, k: float) -> Any:
-        # Signs are pulled out of products, so that k·x and −k·x share one multiplication.
+        # Move signs out of products, so that k·x and −k·x share one multiplication.
         if k == 0.0:
             return 0.0
         if k < 0.0:
@@ -131,7 +136,7 @@ class Node:
         return result
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """Let NumPy's functions (np.sin, np.tanh, np.float64(2) * node, …) act on nodes."""
+        """Apply NumPy's functions (np.sin, np.tanh, np.float64(2) * node, …) to nodes."""
         if method != "__call__" or options:
             return NotImplemented
         if ufunc in _UFUNC_UNARY:
@@ -156,9 +161,15 @@ _UFUNC_BINARY: dict[Any, Callable[..., Any]] = {
 class Graph:
     """The operations, in an order in which each comes after its arguments.
 
-    An `operation` is its `name` and what it reads: the indices of others, the `value` of a constant, or the `position`
-    in the input of that name, which has `count` scalars. `unary` takes `x`, `binary` takes `a` and `b`: nodes or
-    numbers.
+    Args:
+        operation: Name of an operation and its arguments: indices of nodes, the value of a constant, or the position in
+            an input.
+        name: Name of an operation or of an input.
+        value: Value of a constant.
+        position: Position in the input.
+        count: Number of scalars of the input.
+        x: Node or number.
+        a, b: Nodes or numbers.
     """
 
     def __init__(self) -> None:
@@ -206,12 +217,17 @@ class Graph:
 
 
 def arguments(operation: Operation) -> tuple[int, ...]:
-    """The indices that an `operation` reads."""
+    """Return the indices that an `operation` reads."""
     return () if operation[0] in ("const", "in") else operation[1:]
 
 
 def live(graph: Graph, outputs: Iterable[Any]) -> list[int]:
-    """The indices of `graph` that the `outputs` need, arguments first."""
+    """Return the indices that some outputs need, arguments first.
+
+    Args:
+        graph: Graph.
+        outputs: Nodes or numbers.
+    """
     needed: set[int] = set()
     stack = [node.index for node in outputs if isinstance(node, Node)]
     while stack:
@@ -223,7 +239,12 @@ def live(graph: Graph, outputs: Iterable[Any]) -> list[int]:
 
 
 def count_operations(graph: Graph, outputs: Iterable[Any]) -> dict[str, int]:
-    """How many operations of each kind of `graph` the `outputs` need."""
+    """Count the operations of each kind that some outputs need.
+
+    Args:
+        graph: Graph.
+        outputs: Nodes or numbers.
+    """
     counts: dict[str, int] = {}
     for index in live(graph, outputs):
         kind = graph.operations[index][0]
@@ -232,7 +253,7 @@ def count_operations(graph: Graph, outputs: Iterable[Any]) -> dict[str, int]:
 
 
 def _local_derivatives(graph: Graph, index: int) -> list[tuple[int, Any]]:
-    """(argument, ∂node/∂argument) of one operation, the derivatives as nodes or numbers."""
+    """Return (argument, ∂node/∂argument) of one operation, the derivatives as nodes or numbers."""
     op = graph.operations[index]
     kind, args = op[0], [Node(graph, k) for k in arguments(op)]
     me = Node(graph, index)
@@ -258,12 +279,18 @@ def _local_derivatives(graph: Graph, index: int) -> list[tuple[int, Any]]:
         "atan": lambda: 1.0 / (1.0 + x * x),
         "abs": lambda: graph.unary("sign", x),
     }
-    # sign and step are flat almost everywhere; constants and inputs have no arguments.
+    # sign and step are flat almost everywhere; constants and inputs do not have arguments.
     return [(x.index, derivative[kind]())] if kind in derivative else []
 
 
 def reverse(graph: Graph, outputs: Sequence[Any], seeds: Sequence[Any]) -> dict[tuple[str, int], Any]:
-    """Adjoints of all inputs of `graph`, Σ_k `seeds`[k] · ∂`outputs`[k]/∂input, by reverse accumulation."""
+    """Compute adjoints of all inputs, Σ_k seeds[k] · ∂outputs[k]/∂input, by reverse accumulation.
+
+    Args:
+        graph: Graph.
+        outputs: Nodes or numbers.
+        seeds: Adjoint of each output.
+    """
     adjoint: dict[int, Any] = {}
     for output, seed in zip(outputs, seeds, strict=True):
         if isinstance(output, Node):
@@ -277,7 +304,13 @@ def reverse(graph: Graph, outputs: Sequence[Any], seeds: Sequence[Any]) -> dict[
 
 
 def forward(graph: Graph, outputs: Sequence[Any], tangents: Mapping[tuple[str, int], Any]) -> list[Any]:
-    """Tangents of the `outputs` of `graph`, Σ ∂output/∂input · `tangents`[input], by forward accumulation."""
+    """Compute tangents of outputs, Σ ∂output/∂input · tangents[input], by forward accumulation.
+
+    Args:
+        graph: Graph.
+        outputs: Nodes or numbers.
+        tangents: Tangent of each input scalar, by name and position.
+    """
     tangent: dict[int, Any] = {}
     for index in live(graph, outputs):
         op = graph.operations[index]
@@ -296,10 +329,15 @@ def forward(graph: Graph, outputs: Sequence[Any], tangents: Mapping[tuple[str, i
 def evaluate_graph(
     graph: Graph, outputs: Sequence[Any], inputs: Mapping[str, Sequence[Any]], library: Any = np
 ) -> list[Any]:
-    """The `outputs` of `graph` on arrays of samples (`inputs`: by name, then position), one array operation per node.
+    """Evaluate outputs on arrays of samples, one array operation per node, without a compiler.
 
-    Runs at once, without a compiler; `library` may be `jax.numpy`. Values are dropped after their last use,
-    so that a block of samples stays in the cache.
+    Values are freed after their last use, so that a block of samples stays in the cache.
+
+    Args:
+        graph: Graph.
+        outputs: Nodes or numbers.
+        inputs: Arrays by name of the input, then position.
+        library: NumPy, or `jax.numpy`.
     """
     order = live(graph, outputs)
     keep = {o.index for o in outputs if isinstance(o, Node)}

@@ -1,8 +1,8 @@
-"""How the links move, written once over scalars: the outward half of Newton–Euler, for any tree.
+"""Motion of the links, written once over scalars: the outward pass of Newton–Euler, for any tree.
 
 Velocities and accelerations of a link are those of its frame's origin, in its own coordinates; a joint's
-screw (`Screw`) is the velocity that a unit joint rate gives. Acceleration carries −g from the base on, so
-that weight needs no term of its own (Luh, Walker & Paul 1980).
+screw (`Screw`) is the velocity for a unit joint rate. Acceleration contains −g from the base on, so
+that weight needs no separate term (Luh, Walker & Paul 1980).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZERO = [0.0, 0.0, 0.0]
 
 
 class Screw(NamedTuple):
-    """A rigid velocity (or its cousin, a screw axis): of the origin, and of rotation."""
+    """A rigid velocity or a screw axis: of the origin, and of rotation."""
 
     linear: list[Scalar]
     angular: list[Scalar]
@@ -32,25 +32,25 @@ class Placement:
     origin: list[Scalar]
 
     def inward(self, x: Vector) -> list[Scalar]:
-        """A free vector `x` of the parent, in the child's coordinates."""
+        """Express a free vector `x` of the parent in the child's coordinates."""
         return matvec(transposed(self.rotation), x)
 
     def outward(self, x: Vector) -> list[Scalar]:
-        """A free vector `x` of the child, in the parent's coordinates."""
+        """Express a free vector `x` of the child in the parent's coordinates."""
         return matvec(self.rotation, x)
 
     def screw(self, s: Screw) -> Screw:
-        """A rigid velocity `s` known at the parent's origin, at the child's."""
+        """Move a rigid velocity `s` from the parent's origin to the child's."""
         return Screw(self.inward(plus(s.linear, cross(s.angular, self.origin))), self.inward(s.angular))
 
 
 def constant(matrix: Array) -> list[list[Scalar]]:
-    """A `matrix` of numbers as rows of scalars."""
+    """Convert a `matrix` of numbers to rows of scalars."""
     return [[float(x) for x in row] for row in matrix]
 
 
-def _turned(axis: Array, angle: Scalar) -> list[list[Scalar]]:
-    """Rodrigues' rotation over scalars; an axis along a coordinate leaves only sines, cosines and constants."""
+def _rotation(axis: Array, angle: Scalar) -> list[list[Scalar]]:
+    """Compute Rodrigues' rotation over scalars; axes along a coordinate give only sines, cosines and constants."""
     s, c = sin(angle), cos(angle)
     a = [float(x) for x in axis]
     skew = [[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]]
@@ -69,45 +69,56 @@ def _turned(axis: Array, angle: Scalar) -> list[list[Scalar]]:
 
 
 def _joint_placement(link: Link, position: Scalar) -> Placement:
-    """The moved joint frame of a link in its parent's joint frame, at a position of the tree joint."""
+    """Return the moved joint frame of a link in its parent's joint frame, at a position of the tree joint."""
     rotation = constant(link.rotation)
     origin = [float(x) for x in link.translation]
     if link.kind == "prismatic":
         along = [float(x) for x in link.rotation @ link.axis]
         return Placement(rotation, plus(origin, times(position, along)))
-    return Placement(matmul(rotation, _turned(link.axis, position)), origin)
+    return Placement(matmul(rotation, _rotation(link.axis, position)), origin)
 
 
 def own_placement(link: Link) -> Placement | None:
-    """The frame of the parameters of a `link` in its joint frame, or None where they are the same."""
+    """Return the frame of the parameters of a `link` in its joint frame; None if they are the same."""
     if not link.own_frame:
         return None
     return Placement(constant(link.frame_rotation), [float(x) for x in link.frame_translation])
 
 
 def unit_screw(link: Link) -> Screw:
-    """The velocity of the joint frame of a `link` for a unit rate of its tree joint."""
+    """Return the velocity of the joint frame of a `link` for a unit rate of its tree joint."""
     axis = [float(x) for x in link.axis]
     return Screw(list(_ZERO), axis) if link.kind == "revolute" else Screw(axis, list(_ZERO))
 
 
 def _tree_positions(robot: Robot, q: Vector) -> list[Scalar]:
-    """Positions of the tree joints: the coordinates, stretched and shifted where a joint mimics another."""
+    """Return positions of the tree joints: coordinates, scaled and shifted for mimic joints."""
     return [link.ratio * q[link.coordinate] + link.offset for link in robot.links]
 
 
 def _tree_rates(robot: Robot, rates: Vector) -> list[Scalar]:
-    """Velocities or accelerations of the tree joints."""
+    """Return velocities or accelerations of the tree joints."""
     return [link.ratio * rates[link.coordinate] for link in robot.links]
 
 
 def placements(robot: Robot, q: Vector) -> list[Placement]:
-    """Every link's joint frame in its parent's, `robot` standing at `q` (rad, m)."""
+    """Compute every link's joint frame in its parent's.
+
+    Args:
+        robot: Robot.
+        q: Positions [rad, m].
+    """
     return [_joint_placement(k, x) for k, x in zip(robot.links, _tree_positions(robot, q), strict=True)]
 
 
 def velocities(robot: Robot, places: list[Placement], dq: Vector) -> list[Screw]:
-    """The velocity of every joint frame, in that frame: `robot` at `places`, with joint rates `dq` (rad/s, m/s)."""
+    """Compute the velocity of every joint frame, in that frame.
+
+    Args:
+        robot: Robot.
+        places: Joint frames in their parents.
+        dq: Joint rates [rad/s, m/s].
+    """
     out: list[Screw] = []
     for link, place, rate in zip(robot.links, places, _tree_rates(robot, dq), strict=True):
         linear, angular = place.screw(out[link.parent]) if link.parent >= 0 else (list(_ZERO), list(_ZERO))
@@ -120,8 +131,13 @@ def velocities(robot: Robot, places: list[Placement], dq: Vector) -> list[Screw]
 class LinkMotion:
     """The motion of a frame as Newton–Euler needs it.
 
-    `spin` ω; `turn` ω̇; `pull` the acceleration of the origin less gravity; `field` U = [ω̇×] + [ω×][ω×], so that
-    a point p of the body is accelerated by pull + U p.
+    A point p of the body has the acceleration (minus gravity) pull + U p.
+
+    Attributes:
+        spin: ω [rad/s].
+        turn: ω̇ [rad/s²].
+        pull: Acceleration of the origin minus gravity [m/s²].
+        field: U = [ω̇×] + [ω×][ω×] [1/s²].
     """
 
     spin: list[Scalar]
@@ -131,7 +147,13 @@ class LinkMotion:
 
 
 def motion(spin: list[Scalar], turn: list[Scalar], pull: list[Scalar]) -> LinkMotion:
-    """Of a frame: angular velocity `spin` (rad/s) and acceleration `turn`, acceleration less gravity `pull` (m/s²)."""
+    """Create the motion of a frame.
+
+    Args:
+        spin: Angular velocity [rad/s].
+        turn: Angular acceleration [rad/s²].
+        pull: Acceleration minus gravity [m/s²].
+    """
     w, a = spin, turn
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
@@ -139,14 +161,25 @@ def motion(spin: list[Scalar], turn: list[Scalar], pull: list[Scalar]) -> LinkMo
     return LinkMotion(spin, turn, pull, field)
 
 
-def moved(place: Placement, m: LinkMotion) -> LinkMotion:
-    """The same rigid motion `m`, seen from a frame that is fixed to the body at `place`."""
+def motion_at(place: Placement, m: LinkMotion) -> LinkMotion:
+    """Express a rigid motion in another frame of the body.
+
+    Args:
+        place: The other frame.
+        m: The motion.
+    """
     pull = place.inward(plus(m.pull, matvec(m.field, place.origin)))
     return motion(place.inward(m.spin), place.inward(m.turn), pull)
 
 
 def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> list[LinkMotion]:
-    """The motion of every joint frame, gravity included: `robot` at `places`, with joint rates `dq` and `ddq`."""
+    """Compute the motion of every joint frame, gravity included.
+
+    Args:
+        robot: Robot.
+        places: Joint frames in their parents.
+        dq, ddq: Joint rates and accelerations.
+    """
     still = motion(list(_ZERO), list(_ZERO), [-float(g) for g in robot.gravity])
     out: list[LinkMotion] = []
     rates, changes = _tree_rates(robot, dq), _tree_rates(robot, ddq)
@@ -164,9 +197,14 @@ def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> l
     return out
 
 
-def ancestral(robot: Robot, places: list[Placement], own: list[Screw]) -> list[list[tuple[int, Screw]]]:
-    """For every link of `robot`, what its ancestors and itself carry, seen from the link's joint frame. `own`[k] is
-    what link k carries, in frame k; `places` are the joint frames, each in its parent's."""
+def ancestor_screws(robot: Robot, places: list[Placement], own: list[Screw]) -> list[list[tuple[int, Screw]]]:
+    """Express the screws of every link and its ancestors in the link's joint frame.
+
+    Args:
+        robot: Robot.
+        places: Joint frames in their parents.
+        own: Screw of link k in frame k.
+    """
     out: list[list[tuple[int, Screw]]] = []
     for index, (link, place) in enumerate(zip(robot.links, places, strict=True)):
         inherited = out[link.parent] if link.parent >= 0 else []
@@ -175,7 +213,12 @@ def ancestral(robot: Robot, places: list[Placement], own: list[Screw]) -> list[l
 
 
 def base_pose(robot: Robot, places: list[Placement]) -> list[tuple[list[list[Scalar]], list[Scalar]]]:
-    """Rotation and origin of every joint frame of `robot` in the base, from `places`, each in its parent's."""
+    """Compute rotation and origin of every joint frame in the base.
+
+    Args:
+        robot: Robot.
+        places: Joint frames in their parents.
+    """
     out: list[tuple[list[list[Scalar]], list[Scalar]]] = []
     for link, place in zip(robot.links, places, strict=True):
         if link.parent < 0:
@@ -187,12 +230,22 @@ def base_pose(robot: Robot, places: list[Placement]) -> list[tuple[list[list[Sca
 
 
 def screw_product(s: Screw, v: Screw) -> Screw:
-    """S × V of rigid velocities `s` and `v` at one origin."""
+    """Compute S × V of two rigid velocities at one origin.
+
+    Args:
+        s: Screw S.
+        v: Velocity V.
+    """
     return Screw(plus(cross(s.angular, v.linear), cross(s.linear, v.angular)), cross(s.angular, v.angular))
 
 
 def up_vectors(robot: Robot, places: list[Placement]) -> list[list[Scalar]]:
-    """−g in the coordinates of every joint frame of `robot`, at `places`, each in its parent's."""
+    """Compute −g in the coordinates of every joint frame.
+
+    Args:
+        robot: Robot.
+        places: Joint frames in their parents.
+    """
     base: list[Scalar] = [-float(g) for g in robot.gravity]
     out: list[list[Scalar]] = []
     for link, place in zip(robot.links, places, strict=True):

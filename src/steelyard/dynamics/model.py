@@ -1,4 +1,4 @@
-"""`Model`: a robot, its joint terms, and the numbers: a robot that can be predicted and simulated."""
+"""`Model`: a robot with its joint terms and parameter values, for prediction and simulation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,19 @@ from steelyard.robot.robot import Robot
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A robot with values `theta` for all its parameters: ten per link, then the terms', in SI units.
+    """A robot with values for all its parameters.
 
-    Motions are `(samples, joints)`: `q` in rad (m on slides), its rates `dq` and `ddq`, torques `tau` in N m (N).
+    Motions are arrays `(samples, joints)`.
+
+    Args:
+        robot: Robot.
+        terms: Joint terms.
+        theta: Values of all parameters: ten per link, then those of the terms [SI].
+        q: Positions [rad, m].
+        dq: Velocities [rad/s, m/s].
+        ddq: Accelerations [rad/s², m/s²].
+        tau: Torques [N m, N].
+        history: Signals along the motion, as in `Dynamics`.
     """
 
     robot: Robot
@@ -39,7 +49,7 @@ class Model:
 
     @classmethod
     def nominal(cls, robot: RobotLike) -> Model:
-        """The model that the description of `robot` (as `load_robot` takes it) states: inertias, friction, rotors."""
+        """Create the model stated by the description of `robot` (as in `load_robot`): inertias, friction, rotors."""
         robot = as_robot(robot)
         terms, values = nominal_terms(robot)
         return cls(robot, terms, np.concatenate([robot.inertial_parameters, values]))
@@ -50,43 +60,46 @@ class Model:
 
     @property
     def possible(self) -> bool:
-        """Whether it can exist: pseudo-inertias positive definite, terms within their bounds."""
+        """Whether it is physically possible: pseudo-inertias positive definite, terms within their bounds."""
         links = self.robot.inertial_count
         inside = bool(np.all(self.terms.lower - 1e-12 <= self.theta[links:]))
         return inside and bool(np.all(smallest_pseudo_eigenvalues(self.theta[:links]) > 0.0))
 
     @property
-    def remembers(self) -> bool:
-        """Whether any term depends on more than position and velocity at an instant."""
+    def has_memory(self) -> bool:
+        """Whether any term depends on signals along the motion."""
         return bool(self.terms.history)
 
     def torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, period: float | None = None) -> Array:
-        """Joint torques of a motion (inverse dynamics), `(samples, joints)`.
+        """Compute joint torques of a motion (inverse dynamics), `(samples, joints)`.
 
-        Rows of a model that `remembers` are consecutive samples of one motion. `period` (s) is the time between them,
-        which only terms that go by the rate of the torque need; without it they are left out.
+        Args:
+            q, dq, ddq: Positions [rad, m], velocities and accelerations; consecutive samples of one motion if
+                `has_memory`.
+            period: Time between samples [s], for terms that depend on the rate of the torque; without it they are
+                omitted.
         """
-        past = self.dynamics.history(q, dq, ddq, self.theta, period) if self.remembers else None
+        past = self.dynamics.history(q, dq, ddq, self.theta, period) if self.has_memory else None
         return self.dynamics.inverse_dynamics(q, dq, ddq, self.theta, past)
 
     def rigid_torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """The part of the torque that links and rotors ask for: what the joints carry, `(samples, joints)`."""
+        """Compute the torque of links and rotors: the load of the joints, `(samples, joints)`."""
         return self.dynamics.rigid.inverse_dynamics(q, dq, ddq, self.theta[self.dynamics.rigid_columns])
 
     def acceleration(self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, history: ArrayLike | None = None) -> Array:
-        """Joint accelerations under torques (forward dynamics), `(samples, joints)`; `history` as in `Dynamics`."""
+        """Compute joint accelerations (forward dynamics), `(samples, joints)`."""
         return self.dynamics.forward_dynamics(q, dq, tau, self.theta, history)
 
     def mass_matrix(self, q: ArrayLike) -> Array:
-        """M(q), `(samples, joints, joints)`."""
+        """Compute M(q), `(samples, joints, joints)`."""
         return self.dynamics.mass_matrix(q, self.theta)
 
     def gravity_torque(self, q: ArrayLike) -> Array:
-        """The torque that holds the robot still, `(samples, joints)`."""
+        """Compute the static torque at `q`, `(samples, joints)`."""
         return self.dynamics.gravity_torque(q, self.theta)
 
     def energy(self, q: ArrayLike, dq: ArrayLike) -> Array:
-        """Kinetic plus potential energy, `(samples,)`."""
+        """Compute kinetic plus potential energy, `(samples,)`."""
         kinetic = self.dynamics.kinetic_energy_regressor(q, dq) @ self.theta
         total: Array = kinetic + self.dynamics.potential_energy_regressor(q) @ self.theta
         return total

@@ -1,8 +1,7 @@
-"""`MomentumBalance`: momentum and what changes it, of one model, as a traced function with the model's numbers in it.
+"""`MomentumBalance`: momentum and its sources for one model, as a traced function with the model's numbers.
 
-ṗ + d = τ + τ_ext with p = M(q) q̇ and d = −∂T/∂q + gravity + friction and all other terms. Who watches a robot evaluates
-both at every sample, in Python and in C alike; so the numbers are constants of the function, and what they multiply by
-zero is gone.
+ṗ + d = τ + τ_ext with p = M(q) q̇ and d = −∂T/∂q + gravity + friction and all other terms. Monitoring evaluates both at
+every sample, in Python and in C; so the numbers are constants of the function, and products with zero vanish.
 """
 
 from __future__ import annotations
@@ -12,23 +11,23 @@ from dataclasses import dataclass
 
 from steelyard.dynamics import bodies
 from steelyard.dynamics.function import Function, trace
-from steelyard.dynamics.loaded import with_rotors
+from steelyard.dynamics.load_friction import with_rotors
 from steelyard.dynamics.model import Model
 from steelyard.ground.scalars import Scalar, Vector
-from steelyard.parameters.history import RigidLoad, Stop
+from steelyard.parameters.hysteresis import RigidLoad, Stop
 
 
 @dataclass(frozen=True, eq=False)
 class MomentumBalance:
-    """The balance of one model.
+    """The momentum balance of one model.
 
     Args:
-        function: p, then d (N m s, N m; on slides N s, N) of one state. Its inputs are `q`, `dq`; where friction goes
-            by what a joint carries, `ddq`; where friction remembers, `s`: the states of its stops.
-        positions: the coordinates that the stops follow, of `q`; None where there are none.
-        widths: of the stops, rad or m.
-        over_scalars: `function` over scalars, for those who trace more: of its inputs by name, a list.
-        positions_over_scalars: the same of `positions`: of q, a list.
+        function: Computes p, then d [N m s, N m; on slides N s, N] of one state. Its inputs are `q`, `dq`; for friction
+            under load, `ddq`; for friction with memory, `s`: the states of its stops.
+        positions: Computes the coordinates of the stops from `q`; None without stops.
+        widths: Widths of the stops [rad, m].
+        over_scalars: `function` over scalars: returns a list for its inputs by name.
+        positions_over_scalars: `positions` over scalars: returns a list for q.
     """
 
     function: Function
@@ -43,7 +42,7 @@ class MomentumBalance:
 
 
 def momentum_balance(model: Model) -> MomentumBalance:
-    """The balance of `model`. Torque that is measured late (term `lag`) is no part of the robot, and left out."""
+    """Create the balance of `model`, without a delay of the torque measurement (term `lag`)."""
     n, terms = model.robot.dof, model.terms
     theta = [float(x) for x in model.theta]
     history = terms.history
@@ -51,8 +50,8 @@ def momentum_balance(model: Model) -> MomentumBalance:
     loads = any(isinstance(a, RigidLoad) for a, _ in history)
     inputs = {"q": n, "dq": n} | ({"ddq": n} if loads else {}) | ({"s": len(stops)} if stops else {})
 
-    def both(given: Mapping[str, Vector]) -> list[Scalar]:
-        p, d = _over_scalars(model, theta, given, stops)
+    def both(inputs: Mapping[str, Vector]) -> list[Scalar]:
+        p, d = _over_scalars(model, theta, inputs, stops)
         return [*p, *d]
 
     def positions(q: Vector) -> list[Scalar]:
@@ -71,19 +70,19 @@ def momentum_balance(model: Model) -> MomentumBalance:
 
 
 def _over_scalars(
-    model: Model, theta: Sequence[float], given: Mapping[str, Vector], stops: Sequence[int]
+    model: Model, theta: Sequence[float], inputs: Mapping[str, Vector], stops: Sequence[int]
 ) -> tuple[list[Scalar], list[Scalar]]:
     dynamics, terms, links = model.dynamics, model.terms, model.robot.inertial_count
-    q, dq = given["q"], given["dq"]
+    q, dq = inputs["q"], inputs["dq"]
     p, d = bodies.momentum_and_remainder(model.robot, q, dq, theta[:links])
     signals: list[Scalar] = [0.0] * len(terms.history)
     if terms.history:
         rigid: list[Scalar] = [0.0] * model.robot.dof
-        if "ddq" in given:
-            bare = bodies.inverse_dynamics(model.robot, q, dq, given["ddq"], theta[:links])
-            rigid = with_rotors(dynamics, bare, q, dq, given["ddq"], theta)
+        if "ddq" in inputs:
+            bare = bodies.inverse_dynamics(model.robot, q, dq, inputs["ddq"], theta[:links])
+            rigid = with_rotors(dynamics, bare, q, dq, inputs["ddq"], theta)
         signals = terms.steady(q, dq, rigid)
-        for place, s in zip(stops, given.get("s", ()), strict=True):
+        for place, s in zip(stops, inputs.get("s", ()), strict=True):
             signals[place] = s
     for out, entries in ((p, terms.momentum(q, dq)), (d, terms.remainder(q, dq, signals))):
         for (joint, k), value in entries.items():

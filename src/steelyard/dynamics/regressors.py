@@ -16,10 +16,10 @@ from steelyard.dynamics.kinematics import (
     LinkMotion,
     Placement,
     Screw,
-    ancestral,
+    ancestor_screws,
     base_pose,
+    motion_at,
     motions,
-    moved,
     own_placement,
     placements,
     screw_product,
@@ -34,7 +34,7 @@ _Entries = dict[tuple[int, int], Scalar]
 
 
 def _force_columns(m: LinkMotion, s: Screw) -> list[Scalar]:
-    """What each parameter of a body in motion `m` asks of a joint with screw `s`: s · (force, moment)."""
+    """Compute the torque per parameter of a body in motion `m` on a joint with screw `s`: s · (force, moment)."""
     w, a, u = m.spin, m.turn, m.field
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
@@ -48,7 +48,7 @@ def _force_columns(m: LinkMotion, s: Screw) -> list[Scalar]:
 
 
 def _momentum_columns(v: Screw, s: Screw) -> list[Scalar]:
-    """What each parameter of a body with velocity `v` has of momentum along the screw `s`."""
+    """Compute the momentum per parameter of a body with velocity `v` along the screw `s`."""
     a, b = s.angular, v.angular
     first = plus(cross(s.linear, v.angular), cross(v.linear, s.angular))
     second = [
@@ -63,7 +63,7 @@ def _momentum_columns(v: Screw, s: Screw) -> list[Scalar]:
 
 
 def _weight_columns(up: Vector, s: Screw) -> list[Scalar]:
-    """What each parameter's weight asks of a joint with screw `s`; `up` is −g in the link's coordinates."""
+    """Compute the weight per parameter on a joint with screw `s`; `up` is −g in the link's coordinates."""
     return [dot(s.linear, up), *cross(up, s.angular)]
 
 
@@ -85,24 +85,34 @@ def _own_screw(own: Placement | None, s: Screw) -> Screw:
 
 
 def torque_regressor(robot: Robot, q: Vector, dq: Vector, ddq: Vector) -> _Entries:
-    """Y with τ = Y θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`, `ddq`."""
+    """Compute Y with τ = Y θ, by (joint, parameter).
+
+    Args:
+        robot: Robot.
+        q, dq, ddq: Positions [rad, m], velocities and accelerations.
+    """
     places = placements(robot, q)
     moves = motions(robot, places, dq, ddq)
-    units = ancestral(robot, places, [unit_screw(link) for link in robot.links])
+    units = ancestor_screws(robot, places, [unit_screw(link) for link in robot.links])
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
-        move = moves[i] if own is None else moved(own, moves[i])
+        move = moves[i] if own is None else motion_at(own, moves[i])
         for j, s in units[i]:
             _add_row(entries, robot, j, i, _force_columns(move, _own_screw(own, s)))
     return _nonzero(entries)
 
 
 def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
-    """P with M q̇ = P θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`."""
+    """Compute P with M q̇ = P θ, by (joint, parameter).
+
+    Args:
+        robot: Robot.
+        q, dq: Positions [rad, m] and velocities.
+    """
     places = placements(robot, q)
     speeds = velocities(robot, places, dq)
-    units = ancestral(robot, places, [unit_screw(link) for link in robot.links])
+    units = ancestor_screws(robot, places, [unit_screw(link) for link in robot.links])
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
@@ -113,17 +123,21 @@ def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
 
 
 def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
-    """D with τ = d/dt(P θ) + D θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`.
+    """Compute D with τ = d/dt(P θ) + D θ, by (joint, parameter).
 
-    −∂K/∂q_j is the momentum along S_j × V_j, ∂U/∂q_j the weight along S_j. Moving q_j turns all links behind it as one
-    body, which changes no energy of theirs, except that their velocities did not turn along: what is left is −h · (S_j
-    × V_j) for the momentum h of each link.
+    −∂K/∂q_j is the momentum along S_j × V_j, ∂U/∂q_j the weight along S_j. Moving q_j rotates all links behind it as
+    one body, which does not change their energy, except that their velocities are not rotated: −h · (S_j × V_j) remains
+    for the momentum h of each link.
+
+    Args:
+        robot: Robot.
+        q, dq: Positions [rad, m] and velocities.
     """
     places = placements(robot, q)
     speeds = velocities(robot, places, dq)
     unit = [unit_screw(link) for link in robot.links]
-    units = ancestral(robot, places, unit)
-    lags = ancestral(robot, places, [screw_product(s, v) for s, v in zip(unit, speeds, strict=True)])
+    units = ancestor_screws(robot, places, unit)
+    lags = ancestor_screws(robot, places, [screw_product(s, v) for s, v in zip(unit, speeds, strict=True)])
     ups = up_vectors(robot, places)
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
@@ -138,7 +152,12 @@ def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
 
 
 def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
-    """Kinetic energy per parameter, by (0, parameter): of `robot` at `q` (rad, m), `dq`."""
+    """Compute kinetic energy per parameter, by (0, parameter).
+
+    Args:
+        robot: Robot.
+        q, dq: Positions [rad, m] and velocities.
+    """
     speeds = velocities(robot, placements(robot, q), dq)
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
@@ -150,7 +169,12 @@ def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
 
 
 def potential_regressor(robot: Robot, q: Vector) -> _Entries:
-    """Potential energy per parameter, by (0, parameter): of `robot` at `q` (rad, m)."""
+    """Compute potential energy per parameter, by (0, parameter).
+
+    Args:
+        robot: Robot.
+        q: Positions [rad, m].
+    """
     entries: _Entries = {}
     up = [-float(g) for g in robot.gravity]
     for i, (rotation, origin) in enumerate(base_pose(robot, placements(robot, q))):

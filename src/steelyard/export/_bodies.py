@@ -11,7 +11,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.robot.robot import Carried, Joint, JointKind, Link, Robot
+from steelyard.robot.robot import Joint, JointKind, Link, MovingBody, Robot
 from steelyard.robot.spatial import inertia_matrix, move_parameters, parameters_from_com, rotation_about
 
 # Mass, centre and central tensor must give the ten parameters back this well, or the format would change the model.
@@ -43,7 +43,7 @@ class Following:
 
 
 @dataclass(frozen=True, eq=False)
-class Body(Carried):
+class Body(MovingBody):
     """A link whose joint moves by exactly its position, or follows another."""
 
     inertial: Inertial

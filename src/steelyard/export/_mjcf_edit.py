@@ -11,7 +11,7 @@ from steelyard.dynamics.model import Model
 from steelyard.export._bodies import Inertial, inertials_of
 from steelyard.export._xml_text import Document, comment, number, numbers, tag
 from steelyard.ground.xml import Element, parse_xml
-from steelyard.robot.mjcf import MjcfPlaces, mjcf_places, read_open_mjcf
+from steelyard.robot.mjcf import MjcfElements, mjcf_elements, read_mjcf_with_loops
 from steelyard.robot.robot import Robot
 
 # Joints of the file may differ from the model's by no more than this: the rounding of a robot that is read.
@@ -45,7 +45,7 @@ def edited_mjcf(
     if why_not:
         return b"", why_not
     document = Document(source)
-    places = mjcf_places(document.root)
+    places = mjcf_elements(document.root)
     inertials = inertials_of(model)
     for k, link in enumerate(model.robot.links):
         body = places.carriers[link.joint]
@@ -70,11 +70,11 @@ def _obstacle(model: Model, source: Path) -> str:
     root = parse_xml(source)
     if any(element.tag == "include" for element in root.walk()):
         return f"{source.name} includes other files, so that the robot is written anew."
-    whole, robot = read_open_mjcf(source), model.robot
+    whole, robot = read_mjcf_with_loops(source), model.robot
     if set(whole.joint_names) != set(robot.joint_names) or set(whole.link_names) != set(robot.link_names):
         return f"{source.name} has other joints than the model, so that the robot is written anew."
     theirs = {link.name: link for link in whole.links}
-    places = mjcf_places(root)
+    places = mjcf_elements(root)
     for link, inertial in zip(robot.links, inertials_of(model), strict=True):
         other = theirs[link.name]
         pairs = ((link.rotation, other.rotation), (link.translation, other.translation), (link.axis, other.axis))
@@ -100,7 +100,7 @@ def _inertial(document: Document, body: Element, inertial: Inertial, anchor: np.
 
 
 def _joint(
-    document: Document, places: MjcfPlaces, name: str, turns: bool, values: dict[str, float], settings: dict[str, str]
+    document: Document, places: MjcfElements, name: str, turns: bool, values: dict[str, float], settings: dict[str, str]
 ) -> None:
     """The numbers of a joint; written out also where they are zero, since its class may have others."""
     element = places.joints[name]

@@ -10,15 +10,15 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.parameters.coordinate import Coordinate
-from steelyard.parameters.term import LEFT_OUT, Simple, Term
+from steelyard.parameters.term import NOT_EXPRESSIBLE, SimpleTerm, Term
 from steelyard.robot.transmission import ConstantRatio
 
 # What a format may be able to say.
 DAMPING, FRICTION, ARMATURE, STIFFNESS, OFFSET = "damping", "friction", "armature", "stiffness", "offset"
 # Damping, friction and armature of a drive that moves several joints at once.
 COUPLED = "coupled"
-_COUPLED = Simple(less="couples several joints or depends on posture, so it is left out")
-_NEGATIVE = Simple(less="is negative, so it is left out")
+_COUPLED = SimpleTerm(omission="couples several joints or depends on posture, so it is left out")
+_NEGATIVE = SimpleTerm(omission="is negative, so it is left out")
 
 
 @dataclass(eq=False)
@@ -77,9 +77,9 @@ def simple_terms(model: Model, can: Collection[str]) -> SimpleTerms:
         if any(value < 0.0 for name, value in parts.items() if name != OFFSET):
             parts, said = {}, _NEGATIVE
         elif any(value and name not in can for name, value in parts.items()):
-            parts, said = {}, LEFT_OUT
-        if said.less:
-            missing.setdefault((f"{term.kind} on {term.on}", said.less), []).append(place.name)
+            parts, said = {}, NOT_EXPRESSIBLE
+        if said.omission:
+            missing.setdefault((f"{term.kind} on {term.on}", said.omission), []).append(place.name)
         joint = int(np.argmax(np.abs(place.weights)))
         for name, value in parts.items():
             sums[name][joint] += value

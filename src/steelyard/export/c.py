@@ -16,7 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, StructureError
 from steelyard.ground.files import write_whole
 from steelyard.ground.scalars import Vector
-from steelyard.parameters.history import Rate, Stop
+from steelyard.parameters.hysteresis import Rate, Stop
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
 

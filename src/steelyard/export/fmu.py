@@ -24,7 +24,7 @@ from steelyard.export._xml_text import tag
 from steelyard.export.c import model_to_c
 from steelyard.export.formats import MODEL_FORMATS, ModelFormat, c_name
 from steelyard.ground.files import write_whole
-from steelyard.parameters.history import Stop
+from steelyard.parameters.hysteresis import Stop
 
 # Unit names with their exponents of kg, m, s and rad, by kind of joint: position, velocity, acceleration, torque.
 _UNITS = {

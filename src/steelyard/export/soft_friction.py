@@ -18,8 +18,8 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, sign
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.parameters.history import RememberingTerm
-from steelyard.parameters.term import Along, Column, Simple, Term
+from steelyard.parameters.hysteresis import HistoryTerm
+from steelyard.parameters.term import Column, MotionSignal, SimpleTerm, Term
 from steelyard.parameters.terms import Terms
 
 # MuJoCo's own: solreffriction 0.02 s at critical damping, solimpfriction up to 0.95; b = 2/(0.95 · 0.02 s). Its steps
@@ -35,7 +35,7 @@ SHARP = {"solreffriction": "0.004 1", "solimpfriction": "0.99 0.99 0.001"}
 
 
 @dataclass(frozen=True)
-class _Direction(Along):
+class _Direction(MotionSignal):
     """The velocity `lead` seconds ahead over `smooth` (rad/s, m/s), cut off at ±1."""
 
     lead: float
@@ -55,14 +55,14 @@ class _Direction(Along):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoftCoulomb(RememberingTerm):
+class SoftCoulomb(HistoryTerm):
     """Dry friction Fc against the direction that the coordinate moves in `lead` seconds later; for fits alone."""
 
     lead: float = USUAL_LEAD
     smooth: float = SMOOTHING_SPEED["revolute"]
 
     @property
-    def history(self) -> tuple[Along, ...]:
+    def history(self) -> tuple[MotionSignal, ...]:
         return (_Direction(self.lead, self.smooth),)
 
     @property
@@ -72,8 +72,8 @@ class SoftCoulomb(RememberingTerm):
     def force_along(self, u: Scalar, du: Scalar, history: Sequence[Scalar]) -> Sequence[Scalar]:
         return (history[0],)
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(friction=values[0], smooth=self.smooth)
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(friction=values[0], smooth=self.smooth)
 
 
 def softened(term: Term) -> Term:

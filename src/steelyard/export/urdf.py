@@ -28,7 +28,7 @@ from steelyard.ground.files import write_whole
 from steelyard.ground.xml import Element, parse_xml
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.robot import Link, Robot
-from steelyard.robot.spatial import Place, rotation_from_rpy
+from steelyard.robot.spatial import LinkFrame, rotation_from_rpy
 from steelyard.robot.urdf import robot_from_urdf
 
 # Reading a robot sets entries of rotations this close to 0 and ±1 to just that (`load_robot`), no more than which
@@ -83,7 +83,7 @@ class _Editor:
             children.setdefault(_end(joint, "parent"), []).append(joint)
         (base,) = set(self.links) - {_end(joint, "child") for joint in self.joints.values()}
         names = self.model.robot.link_names
-        stack = [(base, Place())]
+        stack = [(base, LinkFrame())]
         while stack:
             name, place = stack.pop()
             for joint in children.get(name, []):
@@ -95,10 +95,10 @@ class _Editor:
                 else:
                     self._moving_joint(joint, wanted, place)
                     self._inertial(self.links[child], self.inertials[wanted.name])
-                    where = Place(names.index(wanted.name))
+                    where = LinkFrame(names.index(wanted.name))
                 stack.append((child, where))
 
-    def _fixed_joint(self, joint: Element, place: Place) -> Place:
+    def _fixed_joint(self, joint: Element, place: LinkFrame) -> LinkFrame:
         rotation, translation = _origin(joint)
         name = joint.attributes["name"]
         if name in self.fixed:
@@ -110,7 +110,7 @@ class _Editor:
                 self._set_origin(joint, rotation, translation)
         return place.at(rotation, translation)
 
-    def _moving_joint(self, joint: Element, wanted: Link, place: Place) -> None:
+    def _moving_joint(self, joint: Element, wanted: Link, place: LinkFrame) -> None:
         """Friction, and the placement where the file's differs: what is between the two links is kept."""
         rotation, translation = _origin(joint)
         found = place.at(rotation, translation)

@@ -160,7 +160,7 @@ class RobotTypeStudy:
                 "(--choose-again)."
             )
         # Compile now, not after many samples, so that results do not depend on the logs before, to the last bit.
-        Rows.kept(study.dynamics, study.base.independent).evaluator.compile()
+        Rows.cached(study.dynamics, study.base.independent).evaluator.compile()
         return replace(study, known_base=study.base)
 
     @property

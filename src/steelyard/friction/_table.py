@@ -17,8 +17,8 @@ from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.friction.coordinates import Coordinates, FrictionSide
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.arrays import Array
+from steelyard.parameters.actuators import Rotor
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
-from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
 from steelyard.regression.observe import observe

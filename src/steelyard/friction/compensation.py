@@ -18,7 +18,7 @@ from steelyard.ground.untrusted import read_json
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
 from steelyard.parameters.term import Term, make_term
 from steelyard.parameters.terms import DEFAULT_TERMS, coupled_drives, terms, terms_named
-from steelyard.regression.schemes.still import Curve, rubbing_at
+from steelyard.regression.schemes.still import Curve, friction_coordinate
 from steelyard.robot.robot import MOST_JOINTS, Robot
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def smoothed_curves(robot: Robot, friction: CurvesLike | None) -> dict[str, Smoo
     if friction is None:
         return {}
     curves: Mapping[str, Curve] = friction if isinstance(friction, Mapping) else friction.curves
-    kinds = {name: "revolute" if rubbing_at(robot, name).revolute else "prismatic" for name in curves}
+    kinds = {name: "revolute" if friction_coordinate(robot, name).revolute else "prismatic" for name in curves}
     return {name: SmoothedCurve(curve, SMOOTHING_SPEED[kinds[name]]) for name, curve in curves.items()}
 
 
@@ -157,7 +157,7 @@ def add_friction(model: Model, known: Mapping[str, SmoothedCurve]) -> Model:
     values: list[Array] = []
     for name, curve in known.items():
         speeds = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, _KNOTS), [_EXTRAPOLATION]]) * curve.fastest
-        on: Any = rubbing_at(model.robot, name).side
+        on: Any = friction_coordinate(model.robot, name).side
         tables.append(FrictionTable(on=on, where=(name,), speeds=tuple(speeds), smooth=curve.smooth))
         at = np.concatenate([[1e-9 * curve.fastest], speeds[1:]])
         # The negative side of a table is a magnitude, to be multiplied by the direction.

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate
-from steelyard.parameters.loads import Counterbalance
+from steelyard.parameters.actuators import Counterbalance
 from steelyard.parameters.terms import Terms
 from steelyard.study import Study
 

@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.identification._search_offers import ROUNDINGS
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.schemes import Dynamic
-from steelyard.regression.schemes.still import rubbing_at
+from steelyard.regression.schemes.still import friction_coordinate
 from steelyard.robot.robot import Robot
 from steelyard.signals.source import Source
 from steelyard.study import Study
@@ -44,7 +44,7 @@ def rounded_as_seen(study: Study, curves: Mapping[str, SmoothedCurve]) -> Mappin
         left = dict(zip((e.name for e in one.rows.equations), one.quick_fit()[1], strict=True))
         ways.append((tried, left))
     # What rubs on a drive is felt by every joint that it moves.
-    weights = {name: rubbing_at(study.robot, name).weights for name in curves}
+    weights = {name: friction_coordinate(study.robot, name).weights for name in curves}
 
     def felt(name: str, left: Mapping[str, float]) -> float:
         return sum(left.get(joint, 0.0) for joint, w in zip(study.robot.joint_names, weights[name], strict=True) if w)

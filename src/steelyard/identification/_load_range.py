@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
-from steelyard.parameters.history import LoadedTerm
+from steelyard.parameters.hysteresis import LoadedTerm
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.study import Study

@@ -22,11 +22,11 @@ from steelyard.identification._search_offers import ROUNDINGS, Offer, term_text
 from steelyard.identification._search_told import STAGE, tell_chosen, tell_step, tried, why
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm
-from steelyard.parameters.history import Lag, LoadedTerm
-from steelyard.parameters.term import TERMS, Excited, Term
+from steelyard.parameters.hysteresis import Lag, LoadedTerm
+from steelyard.parameters.term import TERMS, JointExcitation, Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.block_grams import BlockGrams, Fits, Index, Mask, Weighted
-from steelyard.regression.block_rows import in_step, labels, nonnegative, stretches, tables, thinned
+from steelyard.regression.block_rows import align_rows, labels, nonnegative, stretches, tables, thin
 from steelyard.regression.observe import standstill_rows
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
@@ -71,9 +71,9 @@ class Search:
         beginnings = ((k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k))
         long = [(k, m) for k, m in beginnings if m.long_enough]
         known = study.take_tables([m for _, m in long])
-        numbered = [(k, in_step(m)) for k, m in long]
+        numbered = [(k, align_rows(m)) for k, m in long]
         motions = [m for _, m in numbered]
-        rows = Rows.kept(study.dynamics, self.base.independent)
+        rows = Rows.cached(study.dynamics, self.base.independent)
         parts = stretches(motions)
         numbers = labels([(k, part.rows) for (k, _), some in zip(numbered, parts, strict=True) for _, part in some])
         self.usual_dry = self._usual_dry()
@@ -102,7 +102,7 @@ class Search:
 
     def _take_in(self, made: Sequence[Array], motion: Motion, moving: Mask | None, labels: Index) -> None:
         """The rows `made` of a motion, those in which each joint is `moving`."""
-        fewer = thinned(motion)
+        fewer = thin(motion)
         rigid = self.reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
         for e, table in enumerate(made):
             stays = slice(None) if moving is None else moving[:, self.used[e]]
@@ -126,11 +126,13 @@ class Search:
         name, kind = self.robot.joint_names[joint], self.robot.joints[joint].kind
         speed = float(np.quantile(np.abs(np.concatenate([m.dq[:, joint] for m in motions])), 0.95))
         low, high = (f([f(m.q[:, joint]) for m in motions]) for f in (np.min, np.max))
-        excited = Excited(kind, speed, float(high - low), self.study.cutoff_hz, self._longest_way(joint) / (high - low))
+        excited = JointExcitation(
+            kind, speed, float(high - low), self.study.cutoff_hz, self._longest_way(joint) / (high - low)
+        )
         terms: list[tuple[Term, bool]] = []
         if joint in self.usual_dry:
             usual = self.usual_dry[joint][0]
-            terms += [(other, True) for times in ROUNDINGS if (other := usual.rounded(kind, times)) != usual]
+            terms += [(other, True) for times in ROUNDINGS if (other := usual.with_rounding(kind, times)) != usual]
         terms += [(term, False) for _, cls in TERMS.items() for term in cls.candidates(excited)]
         out = []
         for term, instead in terms:
@@ -328,7 +330,7 @@ class Search:
         late = max((abs(float(x[o.columns[0]])) for o in chosen), default=0.0)
         for offers in self.offers:
             offers[:] = [
-                replace(o, term=o.term.as_far_as_a_shift(late)) if isinstance(o.term, Lag) else o for o in offers
+                replace(o, term=o.term.widened_to_shift(late)) if isinstance(o.term, Lag) else o for o in offers
             ]
 
     def _limit_loads(self) -> None:

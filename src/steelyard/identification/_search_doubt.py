@@ -10,9 +10,9 @@ import numpy as np
 from steelyard.estimation.linear.block_jackknife import jackknife
 from steelyard.ground.arrays import Array
 from steelyard.identification._doubt import Doubt
+from steelyard.parameters.actuators import Rotor
 from steelyard.parameters.friction import Viscous
-from steelyard.parameters.history import Lag
-from steelyard.parameters.loads import Rotor
+from steelyard.parameters.hysteresis import Lag
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.block_grams import Fits, Weighted

@@ -33,7 +33,7 @@ from steelyard.identification.score_page import (
 )
 from steelyard.identification.structure import StructureStep
 from steelyard.regression.band import BandChoice
-from steelyard.regression.inspection import snapped_sentence
+from steelyard.regression.inspection import right_angle_note
 from steelyard.report.elements import Html, TableCell, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import bold, say, table
@@ -155,7 +155,7 @@ def _how(found: Identification) -> Section:
         ("velocity", found.velocity + _late(found)),
         *([("torque between samples", found.between.text)] if found.between is not None else []),
         *([("delay of the torques", found.delay_sentence)] if found.delay_sentence else []),
-        *([("right angles", snapped_sentence(found.robot))] if found.robot.snapped else []),
+        *([("right angles", right_angle_note(found.robot))] if found.robot.snap_distances else []),
         *([("structure", found.structure.sentence)] if found.structure is not None else []),
         ("result", found.estimate.result.value),
         *(("note", note) for note in found.estimate.notes),

@@ -62,11 +62,11 @@ def friction_torque(found: Identification, q: Array, dq: Array, steady: bool = F
     rubs = [False] * found.robot.inertial_count + model.terms.per_parameter(lambda term, _: term.dissipative)
     theta = np.where(rubs, model.theta, 0.0)
     still, past = np.zeros_like(q), None
-    if model.remembers and steady:
+    if model.has_memory and steady:
         rigid = list(model.rigid_torque(q, dq, still).T)
         signals = model.terms.steady(list(q.T), list(dq.T), rigid)
         past = np.column_stack([np.broadcast_to(s, len(q)) for s in signals])
-    elif model.remembers:
+    elif model.has_memory:
         past = model.dynamics.history(q, dq, still, model.theta)
     return model.dynamics.inverse_dynamics(q, dq, still, theta, past)
 

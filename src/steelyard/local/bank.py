@@ -217,7 +217,7 @@ class Bank:
             rows = weights[:, k] > 0.0
             if rows.any():
                 # What remembers must see the whole motion.
-                chosen = np.ones_like(rows) if local.model.remembers else rows
+                chosen = np.ones_like(rows) if local.model.has_memory else rows
                 q, dq, ddq = (x[chosen] for x in motion)
                 torque[rows] += weights[rows, k, None] * local.model.torque(q, dq, ddq)[rows[chosen]]
         return torque

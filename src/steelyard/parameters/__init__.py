@@ -1,4 +1,4 @@
-"""What a parameter is: names, units and bounds of the ten per link and of the joint terms."""
+"""Parameters of a model: names, units and bounds of the ten per link and of the joint terms."""
 
 from steelyard.parameters.friction import (
     AsymmetricCoulomb,
@@ -11,26 +11,37 @@ from steelyard.parameters.friction import (
     StribeckAtan,
     Viscous,
 )
-from steelyard.parameters.history import (
+from steelyard.parameters.hysteresis import (
+    HistoryTerm,
     Lag,
     LoadedCoulomb,
     LoadedStop,
     LoadedTerm,
     Rate,
-    RememberingTerm,
     RigidLoad,
     Stop,
     StopElement,
 )
 from steelyard.parameters.inertial import INERTIAL_NAMES, inertial_parameters_of
-from steelyard.parameters.loads import Counterbalance, Custom, Offset, Ripple, Rotor, Spring
-from steelyard.parameters.term import TERMS, Along, Column, ShapeParameter, Simple, Term, describe_terms, make_term
+
+# The order of the imports is that of the registry.
+# isort: split
+from steelyard.parameters.actuators import Counterbalance, Custom, Offset, Ripple, Rotor, Spring
+from steelyard.parameters.term import (
+    TERMS,
+    Column,
+    MotionSignal,
+    ShapeParameter,
+    SimpleTerm,
+    Term,
+    describe_terms,
+    make_term,
+)
 from steelyard.parameters.terms import Parameter, Terms, identification_terms, nominal_terms, terms
 
 __all__ = [
     "INERTIAL_NAMES",
     "TERMS",
-    "Along",
     "AsymmetricCoulomb",
     "AsymmetricViscous",
     "Column",
@@ -39,20 +50,21 @@ __all__ = [
     "Custom",
     "DryTerm",
     "FrictionTable",
+    "HistoryTerm",
     "Lag",
     "LoadedCoulomb",
     "LoadedStop",
     "LoadedTerm",
+    "MotionSignal",
     "Offset",
     "Parameter",
     "Quadratic",
     "Rate",
-    "RememberingTerm",
     "RigidLoad",
     "Ripple",
     "Rotor",
     "ShapeParameter",
-    "Simple",
+    "SimpleTerm",
     "Spring",
     "Stop",
     "StopElement",

@@ -1,4 +1,4 @@
-"""`Coordinate`: what a joint term acts on: a joint, a drive or a motor of a robot."""
+"""`Coordinate`: a joint, a drive or a motor of a robot, on which a joint term acts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ from steelyard.robot.transmission import ConstantRatio
 
 
 class Coordinate:
-    """A scalar that a term acts on: u = F(a·q), with its rates and the way its torque reaches the joints.
+    """A scalar u = F(a·q) that a term acts on, with its rates and the mapping of its torque to the joints.
 
-    It is the joint, drive or motor (`side`) called `name`, number `index` of the `robot`'s. Its methods take joint
-    positions `q` (rad, m), velocities `dq` and accelerations `ddq`, one scalar (number, array, node) per joint.
+    Methods take one scalar (number, array, node) per joint.
+
+    Args:
+        robot: Robot with the coordinate.
+        side: "joint", "drive" or "motor".
+        name: Name of the joint or motor.
+        index: Its index.
+        q: Joint positions [rad, m].
+        dq: Joint velocities [rad/s, m/s].
+        ddq: Joint accelerations [rad/s², m/s²].
+        tau: Joint torques [N m, N].
     """
 
     def __init__(self, robot: Robot, side: str, name: str, index: int) -> None:
@@ -28,7 +37,7 @@ class Coordinate:
             if robot.transmission is None:
                 raise SteelyardError(
                     f"A term acts on '{side}', but robot '{robot.name}' has no transmission; let it act on joints "
-                    "(on=joint behind its name)."
+                    "(add on=joint to its name)."
                 )
             self.weights = [float(x) for x in robot.transmission.matrix[index]]
             self.ratio = robot.transmission.ratios[index] if side == "motor" else ConstantRatio()  # type: ignore[assignment]
@@ -38,27 +47,31 @@ class Coordinate:
         self.revolute = all(robot.joints[k].kind == "revolute" for k in moved)
 
     def position(self, q: Vector) -> Scalar:
+        """Compute u at joint positions `q` [rad, m]."""
         return self.ratio.value(self._drive(q))
 
     def velocity(self, q: Vector, dq: Vector) -> Scalar:
+        """Compute du/dt."""
         return self.slope(q) * self._drive(dq)
 
     def acceleration(self, q: Vector, dq: Vector, ddq: Vector) -> Scalar:
-        return self.slope(q) * self._drive(ddq) + self._bend(q, dq) * self._drive(dq)
+        """Compute d²u/dt²."""
+        return self.slope(q) * self._drive(ddq) + self._curvature(q, dq) * self._drive(dq)
 
     def slope(self, q: Vector) -> Scalar:
+        """Compute dF at joint positions `q` [rad, m]."""
         return self.ratio.slope(self._drive(q))
 
     def slope_rate(self, q: Vector, dq: Vector) -> Scalar:
-        """d/dt of the slope."""
-        return self._bend(q, dq)
+        """Compute the time derivative of the slope."""
+        return self._curvature(q, dq)
 
     def torque(self, q: Vector, tau: Vector) -> Scalar:
-        """The torque on the coordinate (N m, N) that stands for the torques `tau` of the joints."""
+        """Compute the torque on the coordinate [N m, N] that is equivalent to joint torques."""
         own = _sum(self._torque_weights, tau)
         return own / self.slope(q) if self.side == "motor" else own
 
-    def _bend(self, q: Vector, dq: Vector) -> Scalar:
+    def _curvature(self, q: Vector, dq: Vector) -> Scalar:
         return self.ratio.curvature(self._drive(q)) * self._drive(dq)
 
     def _drive(self, x: Vector) -> Scalar:
@@ -66,6 +79,6 @@ class Coordinate:
 
 
 def _sum(weights: Sequence[float], x: Vector) -> Scalar:
-    """Σ wₖ·xₖ over what moves the coordinate; mostly a single joint, whose samples are handed on as they are."""
+    """Compute Σ wₖ·xₖ; a single joint with weight 1 is returned unchanged."""
     parts = [x[k] if w == 1.0 else w * x[k] for k, w in enumerate(weights) if w != 0.0]
     return sum(parts[1:], parts[0]) if parts else 0.0

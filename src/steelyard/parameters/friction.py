@@ -1,7 +1,7 @@
 """Joint terms of friction.
 
-Dry friction is a `DryTerm`: it says what its parameters ask in a direction of motion, and whoever uses it says what
-the direction is near rest: a sign, a smoothed one, or (in a simulation with true sticking) whatever holds the joint.
+Dry friction is a `DryTerm`: it computes friction for a direction of motion. Its caller defines the direction near rest:
+a sign, a smoothed sign, or, in a simulation with true stiction, the value that holds the joint.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.scalars import Scalar, absolute, atan, exp, maximum, minimum, sign, tanh
-from steelyard.parameters.term import TERMS, Column, Excited, ShapeParameter, Simple, Term
+from steelyard.parameters.term import TERMS, Column, JointExcitation, ShapeParameter, SimpleTerm, Term
 
-# Below these speeds (rad/s, m/s) the direction of a filtered velocity is not known, and its sign would be that of
-# noise; dry friction by name is therefore rounded off there (0.01 rad/s is 0.6°/s).
+# Below these speeds [rad/s, m/s] the sign of a filtered velocity is that of noise. Dry friction requested by name is
+# therefore smoothed there (0.01 rad/s is 0.6°/s).
 SMOOTHING_SPEED = {"revolute": 0.01, "prismatic": 0.001}
-# Where friction may bend, as parts of the speed that a joint reached: a bend beyond it cannot be seen.
+# Candidates for the speed at which friction bends, relative to the top speed of the joint.
 BENDS = (0.03, 0.1, 0.3, 1.0)
 _BOTH_WAYS = "differs between the directions; the mean is written"
 
@@ -37,8 +37,8 @@ class Viscous(Term):
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         return (du,)
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(damping=values[0])
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(damping=values[0])
 
 
 @TERMS.register("viscous-asymmetric")
@@ -54,8 +54,8 @@ class AsymmetricViscous(Term):
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         return (maximum(du, 0.0), minimum(du, 0.0))
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(damping=0.5 * (values[0] + values[1]), less=_BOTH_WAYS)
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(damping=0.5 * (values[0] + values[1]), omission=_BOTH_WAYS)
 
 
 @TERMS.register("viscous-saturating")
@@ -63,8 +63,7 @@ class AsymmetricViscous(Term):
 class SaturatingViscous(Term):
     """Friction that grows with velocity up to a level: Fvs·sign(u̇)·(1 − exp(−abs(u̇)/speed)); `speed` in rad/s or m/s.
 
-    Lubricants thin with shear and with the heat of it. At speeds that nobody has seen it stays where it was, as a
-    polynomial would not.
+    Lubricants thin with shear and heat. Unlike a polynomial, this term is bounded beyond the identified speeds.
     """
 
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (ShapeParameter("speed"),)
@@ -73,7 +72,7 @@ class SaturatingViscous(Term):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.speed > 0.0:
-            raise SteelyardError(f"The speed of saturating friction is positive, not {self.speed:g}.")
+            raise SteelyardError(f"The speed of saturating friction must be positive, not {self.speed:g}.")
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -82,12 +81,12 @@ class SaturatingViscous(Term):
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         return (sign(du) * (1.0 - exp(absolute(du) * (-1.0 / self.speed))),)
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(damping=values[0] / self.speed, less="saturates; its slope at rest is written")
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(damping=values[0] / self.speed, omission="saturates; its slope at rest is written")
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        return [cls(speed=part * excited.top_speed) for part in BENDS]
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        return [cls(speed=part * excitation.top_speed) for part in BENDS]
 
 
 @TERMS.register("quadratic")
@@ -107,7 +106,7 @@ class Quadratic(Term):
 class DryTerm(Term):
     """Friction that jumps with the direction of motion.
 
-    `smooth` (rad/s or m/s) replaces the sign of the velocity by tanh(u̇/smooth); 0 takes the bare sign.
+    `smooth` (rad/s or m/s) replaces the sign of the velocity by tanh(u̇/smooth); 0 keeps the sign.
     """
 
     dry: ClassVar[bool] = True
@@ -116,28 +115,33 @@ class DryTerm(Term):
 
     @abstractmethod
     def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
-        """What each parameter asks.
+        """Compute the torque per unit of each parameter.
 
         Args:
-            direction: of the motion: 1, −1, or a number between them near rest.
-            speed: the size of the velocity, rad/s or m/s.
+            direction: Direction of motion: 1, −1, or a number between them near rest.
+            speed: Absolute velocity [rad/s, m/s].
         """
 
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         return self.along(self.direction(du), absolute(du))
 
     def direction(self, du: Scalar) -> Scalar:
-        """The sign of the velocity `du` (rad/s, m/s), smoothed on request."""
+        """Compute the sign of the velocity `du` [rad/s, m/s], smoothed on request."""
         return tanh(du * (1.0 / self.smooth)) if self.smooth > 0.0 else sign(du)
 
-    def rounded(self, joint_kind: str, times: float = 1.0) -> DryTerm:
-        """The term as identification takes it by name: smooth at `times` `SMOOTHING_SPEED` for `joint_kind`."""
+    def with_rounding(self, joint_kind: str, times: float = 1.0) -> DryTerm:
+        """Return the term with the default smoothing of identification.
+
+        Args:
+            joint_kind: "revolute" or "prismatic".
+            times: Factor on `SMOOTHING_SPEED`.
+        """
         return replace(self, smooth=times * SMOOTHING_SPEED[joint_kind])
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Coulomb(DryTerm):
-    """A constant level: known without error but at reversals, and with a dead band on request."""
+    """Constant friction, with an optional dead band; its columns are exact except at reversals."""
 
     exact: ClassVar[bool] = True
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
@@ -155,7 +159,7 @@ class _Coulomb(DryTerm):
 @TERMS.register("coulomb")
 @dataclass(frozen=True, kw_only=True)
 class Coulomb(_Coulomb):
-    """Dry friction: Fc·sign(u̇); `smooth=v` takes tanh(u̇/v) for the sign, `dead_band=v` zero below v.
+    """Dry friction: Fc·sign(u̇); `smooth=v` uses tanh(u̇/v) as the sign, `dead_band=v` zero below v.
 
     Both speeds are in rad/s or m/s.
     """
@@ -167,16 +171,16 @@ class Coulomb(_Coulomb):
     def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
         return (direction,)
 
-    def simple(self, values: Sequence[float]) -> Simple:
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
         sharp = not (self.smooth or self.dead_band)
-        less = "" if sharp else "is smoothed; plain dry friction is written"
-        return Simple(friction=values[0], smooth=self.smooth, less=less)
+        omission = "" if sharp else "is smoothed; plain dry friction is written"
+        return SimpleTerm(friction=values[0], smooth=self.smooth, omission=omission)
 
 
 @TERMS.register("coulomb-asymmetric")
 @dataclass(frozen=True, kw_only=True)
 class AsymmetricCoulomb(_Coulomb):
-    """Dry friction that differs between the directions: Fcp where u̇ > 0, −Fcn where u̇ < 0."""
+    """Dry friction that differs between the directions: Fcp if u̇ > 0, −Fcn if u̇ < 0."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -185,8 +189,8 @@ class AsymmetricCoulomb(_Coulomb):
     def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
         return (maximum(direction, 0.0), minimum(direction, 0.0))
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(friction=0.5 * (values[0] + values[1]), less=_BOTH_WAYS)
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(friction=0.5 * (values[0] + values[1]), omission=_BOTH_WAYS)
 
 
 @TERMS.register("stribeck")
@@ -194,8 +198,8 @@ class AsymmetricCoulomb(_Coulomb):
 class Stribeck(DryTerm):
     """The part of dry friction that fades with speed: Fst·sign(u̇)·exp(−(abs(u̇)/speed)^power), power 1 or 2.
 
-    Beside Coulomb and viscous terms it makes Tustin's curve, with break-away torque Fc + Fst at rest; `speed` (rad/s or
-    m/s) is where it has fallen to a third. `smooth` rounds the sign off as in the Coulomb term.
+    With Coulomb and viscous terms it forms Tustin's curve, with break-away torque Fc + Fst at rest. At `speed` (rad/s
+    or m/s) it has fallen to a third. `smooth` smooths the sign as in the Coulomb term.
     """
 
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
@@ -209,7 +213,7 @@ class Stribeck(DryTerm):
         super().__post_init__()
         if not self.speed > 0.0 or self.power not in (1.0, 2.0):
             raise SteelyardError(
-                f"The Stribeck term has a positive speed, not {self.speed:g}, and power 1 or 2, not {self.power:g}."
+                f"The Stribeck term needs a positive speed, not {self.speed:g}, and power 1 or 2, not {self.power:g}."
             )
 
     @property
@@ -222,10 +226,10 @@ class Stribeck(DryTerm):
         return (direction * exp(-1.0 * fading),)
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        """Friction that falls with speed, rounded off as usual near rest."""
-        usual = SMOOTHING_SPEED[excited.kind]
-        return [cls(speed=part * excited.top_speed, smooth=usual) for part in BENDS]
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        """Offer friction that falls with speed, smoothed as usual near rest."""
+        usual = SMOOTHING_SPEED[excitation.kind]
+        return [cls(speed=part * excitation.top_speed, smooth=usual) for part in BENDS]
 
 
 @TERMS.register("stribeck-atan")
@@ -256,9 +260,9 @@ class StribeckAtan(Term):
         k = 2.0 / np.pi
         return (k * atan(self.Kv * du), k * atan(self.delta * du), du)
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        less = "is a curve; its asymptote at high speed is written"
-        return Simple(friction=values[0] + values[1], damping=values[2], less=less)
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        omission = "is a curve; its asymptote at high speed is written"
+        return SimpleTerm(friction=values[0] + values[1], damping=values[2], omission=omission)
 
 
 @TERMS.register("friction-table")
@@ -266,8 +270,8 @@ class StribeckAtan(Term):
 class FrictionTable(DryTerm):
     """Friction of any shape: values at `speeds` (rad/s or m/s, rising from 0) in both directions, lines in between.
 
-    Beyond the last speed it stays constant. `smooth` rounds the jump at zero off as in the Coulomb term; `sides` "p" or
-    "n" leaves one direction out.
+    Beyond the last speed it stays constant. `smooth` smooths the jump at zero as in the Coulomb term; `sides` "p" or
+    "n" omits one direction.
     """
 
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (ShapeParameter("smooth"),)
@@ -277,10 +281,10 @@ class FrictionTable(DryTerm):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sides not in ("pn", "p", "n"):
-            raise SteelyardError(f"The sides of a friction table are 'pn', 'p' or 'n', not '{self.sides}'.")
+            raise SteelyardError(f"The sides of a friction table must be 'pn', 'p' or 'n', not '{self.sides}'.")
         object.__setattr__(self, "speeds", tuple(float(v) for v in self.speeds))
         if len(self.speeds) < 2 or self.speeds[0] != 0.0 or any(np.diff(self.speeds) <= 0.0):
-            raise SteelyardError(f"The speeds of a friction table rise from 0, but are {self.speeds}.")
+            raise SteelyardError(f"The speeds of a friction table must rise from 0, but are {self.speeds}.")
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -293,7 +297,7 @@ class FrictionTable(DryTerm):
         return [ways[side] * h for side in self.sides for h in hats]
 
     def _hat(self, k: int, v: Scalar) -> Scalar:
-        """1 at speed k, falling in a line to 0 at its neighbours."""
+        """Compute the hat function of speed k: 1 there, falling linearly to 0 at its neighbours."""
         knots = self.speeds
         rise = 1.0 if k == 0 else (v - knots[k - 1]) * (1.0 / (knots[k] - knots[k - 1]))
         fall = 1.0 if k == len(knots) - 1 else (knots[k + 1] - v) * (1.0 / (knots[k + 1] - knots[k]))

@@ -1,4 +1,4 @@
-"""Names and units of the ten inertial parameters of a link."""
+"""The ten inertial parameters of links: names, units, unconstrained coordinates, and the nearest possible body."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from steelyard.parameters.terms import Parameter
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import inertial_parameters, pseudo_inertia
 
-# Log-Cholesky coordinates: any numbers give a possible robot, and every possible robot has just one set of numbers.
+# Log-Cholesky coordinates: any values give a possible robot, and every possible robot has one set of values.
 #
 # The pseudo-inertia of a link is P = L Lᵀ with L a lower triangle whose diagonal is exp(d): ten free numbers, d₁ … d₄
 # and the six below the diagonal, row by row (Rucker & Wensing 2022, "Smooth parameterization of rigid-body inertia",
-# in its triangular form). Terms that must be positive (friction, rotors) are exponentials; all others stand as they
-# are.
+# in its triangular form). Terms that must be positive (friction, rotors) are exponentials; all others are unchanged.
 
 
 _BELOW = tuple((i, j) for i in range(4) for j in range(i))
-# Where a positive term is zero, its logarithm starts from this part of the largest of its kind.
+# The logarithm of a positive term with value zero starts from this fraction of the largest one of its kind.
 _SMALLEST = 1e-3
 
 
 def link_coordinates(parameters: Array) -> Array:
-    """Ten numbers of a possible link's ten `parameters`: logarithms of L's diagonal, then the entries below it."""
+    """Compute the coordinates of a possible link's ten `parameters`: logarithms of L's diagonal, then the entries below
+    it.
+    """
     try:
         L = np.linalg.cholesky(pseudo_inertia(parameters))
     except np.linalg.LinAlgError:
         raise SteelyardError(
-            "A link's pseudo-inertia is not positive definite: no body has such a mass and inertia; start from a "
-            "possible one, e.g. that of the physically consistent fit."
+            "A link's pseudo-inertia is not positive definite: no body has such a mass and inertia; start from "
+            "possible values, e.g. those of the physically consistent fit."
         ) from None
     return np.concatenate([np.log(np.diag(L)), [L[i, j] for i, j in _BELOW]])
 
 
 def link_parameters(x: Array) -> tuple[Array, Array]:
-    """The ten inertial parameters of the ten coordinates `x`, and their 10 × 10 derivative."""
+    """Compute the ten inertial parameters of the ten coordinates `x`, and their 10 × 10 derivative."""
     L = _triangle(x)
     columns = []
     for k in range(10):
@@ -53,7 +54,7 @@ def link_parameters(x: Array) -> tuple[Array, Array]:
 
 
 def _triangle(x: Array) -> Array:
-    """L of the ten coordinates."""
+    """Compute L from the ten coordinates."""
     L = np.diag(np.exp(x[:4]))
     for k, (i, j) in enumerate(_BELOW):
         L[i, j] = x[4 + k]
@@ -61,7 +62,7 @@ def _triangle(x: Array) -> Array:
 
 
 def _ten(P: Array) -> Array:
-    """m, h and I = tr(Σ) 1 − Σ of a pseudo-inertia [[Σ, h], [hᵀ, m]]; linear."""
+    """Compute m, h and I = tr(Σ) 1 − Σ of a pseudo-inertia [[Σ, h], [hᵀ, m]]; linear."""
     S = P[:3, :3]
     inertia = np.trace(S) * np.eye(3) - S
     order = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
@@ -77,11 +78,18 @@ class LogCholesky:
 
     @classmethod
     def of(cls, parameters: Sequence[Parameter], links: int) -> LogCholesky:
-        """For a robot of `links` links and all its `parameters`; terms with a lower bound of zero are positive."""
+        """Create the map; terms with a lower bound of zero are positive.
+
+        Args:
+            parameters: All parameters of the robot.
+            links: Number of links.
+        """
         return cls(links, tuple(p.lower == 0.0 for p in parameters[10 * links :]))
 
     def coordinates(self, theta: Array) -> Array:
-        """x of a possible `theta`; positive terms that are zero or less are set to a thousandth of the largest."""
+        """Compute x of a possible `theta`; positive terms that are zero or less start at a thousandth of the
+        largest.
+        """
         links = [link_coordinates(theta[10 * k : 10 * k + 10]) for k in range(self.links)]
         rest = theta[10 * self.links :].copy()
         chosen = np.array(self.positive, dtype=bool)
@@ -91,13 +99,13 @@ class LogCholesky:
         return np.concatenate([*links, rest]) if links else rest
 
     def values(self, x: Array) -> Array:
-        """θ of the coordinates `x`."""
+        """Compute θ from the coordinates `x`."""
         triangles = [_triangle(x[10 * k : 10 * k + 10]) for k in range(self.links)]
         rest = x[10 * self.links :]
         return np.concatenate([*(_ten(L @ L.T) for L in triangles), np.where(self.positive, np.exp(rest), rest)])
 
     def parameters(self, x: Array) -> tuple[Array, Array]:
-        """θ of the coordinates `x`, and its derivative ∂θ/∂x, square and block diagonal."""
+        """Compute θ from the coordinates `x`, and its derivative ∂θ/∂x, square and block diagonal."""
         theta, slope = x.copy(), np.eye(len(x))
         for k in range(self.links):
             part = slice(10 * k, 10 * k + 10)
@@ -108,25 +116,28 @@ class LogCholesky:
         return theta, slope
 
 
-# The body that can exist and comes nearest to ten estimated parameters.
+# The physically possible body nearest to ten estimated parameters.
 
 
-# How far inside what is possible the body stays, as a part of the size of its pseudo-inertia.
+# Distance of the body to the boundary of possible ones, relative to its pseudo-inertia.
 _MARGIN = 1e-6
 
 
 def parameters_of_pseudo_inertia(matrix: Array) -> Array:
-    """The ten parameters of a 4×4 pseudo-inertia `matrix`; the inverse of `pseudo_inertia`."""
+    """Compute the ten parameters of a 4×4 pseudo-inertia `matrix`; the inverse of `pseudo_inertia`."""
     sigma = np.asarray(matrix[:3, :3], dtype=float)
     return inertial_parameters(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
 
 
 def nearest_possible_body(parameters: Array, covariance: Array) -> tuple[Array, bool]:
-    """The possible body with the smallest (θ − θ̂)ᵀ C⁻¹ (θ − θ̂), and whether θ̂ itself was impossible.
+    """Minimise (θ − θ̂)ᵀ C⁻¹ (θ − θ̂) over possible bodies; also return whether θ̂ was impossible.
 
-    θ̂ are the ten `parameters` of a body, C their `covariance`.
     The pseudo-inertia is written as L Lᵀ plus a small multiple of the identity in the body's own scale, so that every
-    L is possible (Rucker & Wensing 2022 take logarithms of L's diagonal; without them the boundary is within reach).
+    L is possible (Rucker & Wensing 2022 use logarithms of L's diagonal; without them the boundary is reachable).
+
+    Args:
+        parameters: The estimate θ̂.
+        covariance: Its covariance C.
     """
     from scipy.optimize import least_squares
 
@@ -154,7 +165,7 @@ def nearest_possible_body(parameters: Array, covariance: Array) -> tuple[Array, 
 
 
 def _length(parameters: Array) -> float:
-    """A typical size of the body, m."""
+    """Return a typical size of the body [m]."""
     mass = max(abs(float(parameters[0])), 1e-9)
     reach = float(np.linalg.norm(parameters[1:4])) / mass
     gyration = float(np.sqrt(np.max(np.abs(parameters[[4, 6, 9]])) / mass))
@@ -172,7 +183,7 @@ _UNITS = ("kg", "kg m", "kg m", "kg m", *("kg m²",) * 6)
 
 
 def inertial_parameters_of(robot: Robot) -> tuple[Parameter, ...]:
-    """Ten parameters per link of `robot`, numbered as the links are: m1, mx1, …, Izz1, m2, …"""
+    """List ten parameters per link of `robot`, numbered as the links: m1, mx1, …, Izz1, m2, …"""
     return tuple(
         Parameter(f"{name}{i + 1}", unit, lower=0.0 if name in ("m", "Ixx", "Iyy", "Izz") else -np.inf)
         for i in range(len(robot.links))
@@ -181,6 +192,8 @@ def inertial_parameters_of(robot: Robot) -> tuple[Parameter, ...]:
 
 
 def smallest_pseudo_eigenvalues(parameters: Array) -> Array:
-    """The smallest eigenvalue of each link's pseudo-inertia, of ten `parameters` a link; possible iff positive."""
+    """Compute the smallest eigenvalue of each link's pseudo-inertia from ten `parameters` per link; possible iff
+    positive.
+    """
     blocks = np.asarray(parameters, dtype=float).reshape(-1, 10)
     return np.array([np.linalg.eigvalsh(pseudo_inertia(block))[0] for block in blocks])

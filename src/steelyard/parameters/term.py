@@ -1,7 +1,7 @@
-"""What a joint term is: friction, rotor inertia, springs and the like, as columns that are linear in parameters.
+"""`Term`: the base class of joint terms: friction, rotor inertia, springs and others, linear in their parameters.
 
-What a term can do stands on its class, and nowhere else; `TERMS` holds the classes by name. A new one is a file with a
-class under `@TERMS.register(name)`, here or in another package (entry points of the group `steelyard.terms`).
+A class holds everything about its term; `TERMS` holds the classes by name. A new term is a class under
+`@TERMS.register(name)`, here or in another package (entry points of the group `steelyard.terms`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Column:
 
 @dataclass(frozen=True)
 class ShapeParameter:
-    """An option of a term that its torque is not linear in, such as the speed at which Stribeck friction fades.
+    """An option in which the torque of a term is nonlinear, such as the speed of the Stribeck effect.
 
     Args:
-        option: the field of the term that holds it.
-        unit: its unit on a revolute coordinate.
-        linear_unit: its unit on a prismatic one.
+        option: Name of the term's field.
+        unit: Unit on a revolute coordinate.
+        linear_unit: Unit on a prismatic coordinate.
     """
 
     option: str
@@ -51,16 +51,16 @@ class ShapeParameter:
     linear_unit: str = "m/s"
 
     def at(self, speed: float) -> float:
-        """The value at which the torque bends at `speed` (rad/s or m/s): the speed, or one over it in s/rad."""
+        """Return the value for a bend at `speed` [rad/s, m/s]: the speed, or its inverse for a unit of s/rad."""
         return 1.0 / speed if self.unit == "s/rad" else speed
 
 
 @dataclass(frozen=True)
-class Simple:
-    """A term as the single numbers that URDF and MJCF know, on the term's own coordinate and in SI units.
+class SimpleTerm:
+    """A term as numbers of URDF and MJCF, on the term's own coordinate and in SI units.
 
-    `smooth` is the speed (rad/s, m/s) below which dry friction is rounded off; `rest` is where the stiffness is slack;
-    `offset` is a constant torque; `less` says in what way the numbers are less than the term ("": in none).
+    `smooth` is the speed [rad/s, m/s] below which dry friction is smoothed; `rest` is the rest position of the
+    stiffness; `offset` is a constant torque; `omission` describes what these numbers do not represent ("": nothing).
     """
 
     damping: float = 0.0
@@ -70,19 +70,19 @@ class Simple:
     rest: float = 0.0
     offset: float = 0.0
     smooth: float = 0.0
-    less: str = ""
+    omission: str = ""
 
 
 @dataclass(frozen=True)
-class Excited:
-    """How a joint moved in the logs that a structure is searched by: what it can tell apart, and what it cannot.
+class JointExcitation:
+    """Motion of a joint in the logs of a structure search, which limits the identifiable terms.
 
     Args:
-        kind: of the joint, "revolute" or "prismatic".
-        top_speed: the speed that it stays below for 95 % of the time, rad/s or m/s.
-        travel: between the ends of its motion, rad or m.
-        cutoff_hz: of the low-pass through which it is seen.
-        sweeps: how often it went through its travel in one log; 1 is once, from end to end.
+        kind: Kind of the joint, "revolute" or "prismatic".
+        top_speed: 95 % quantile of the speed [rad/s, m/s].
+        travel: Range of the motion [rad, m].
+        cutoff_hz: Cut-off of the low-pass filter [Hz].
+        sweeps: Largest number of passes through the travel in one log; 1 is once, from end to end.
     """
 
     kind: str
@@ -92,63 +92,73 @@ class Excited:
     sweeps: float = 0.0
 
     @property
-    def comes_back(self) -> bool:
-        """Whether it was everywhere at least three times: what goes by position can be told from what drifts."""
+    def repeats(self) -> bool:
+        """Whether the joint passed every position at least three times: position effects then differ from drift."""
         return self.sweeps >= 3.0
 
 
-class Along(ABC):
-    """A signal that a term follows along a motion: more than position and velocity at an instant tell.
+class MotionSignal(ABC):
+    """A signal along a motion that a term needs in addition to position and velocity.
 
     Two that compare equal on one coordinate are one signal.
     """
 
-    # Whether it is made from the torque of the rigid robot, not from positions alone.
+    # Whether it depends on the torque of the rigid robot.
     of_torque: ClassVar[bool] = False
 
     @abstractmethod
     def signal(self, u: Array, rigid: Array, period: float | None) -> Array:
-        """Its values at consecutive samples of one motion, `(samples,)`.
+        """Compute the values at consecutive samples of one motion, `(samples,)`.
 
         Args:
-            u: positions of the coordinate, rad or m.
-            rigid: the torque of links and rotors at the coordinate, N m or N; zeros unless it is `of_torque`.
-            period: between samples, s; None: not known.
+            u: Positions of the coordinate [rad, m].
+            rigid: Torque of links and rotors at the coordinate [N m, N]; zeros unless `of_torque`.
+            period: Time between samples [s]; None: unknown.
         """
 
     @abstractmethod
     def steady(self, du: Scalar, load: Scalar) -> Scalar:
-        """Its value after a long motion at the velocity `du` (rad/s, m/s) with a torque of size `load` (N m, N)."""
+        """Compute the value after a long steady motion.
+
+        Args:
+            du: Velocity [rad/s, m/s].
+            load: Absolute torque of links and rotors [N m, N].
+        """
 
     @abstractmethod
     def random(self, rng: np.random.Generator, count: int) -> Array:
-        """So many values, `count`, as motions may show them, drawn by `rng`."""
+        """Draw values as motions may produce them.
+
+        Args:
+            rng: Random generator.
+            count: Number of values.
+        """
 
 
-LEFT_OUT = Simple(less="cannot be expressed, so it is left out")
+NOT_EXPRESSIBLE = SimpleTerm(omission="cannot be expressed, so it is left out")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Term(ABC):
-    """A torque that one coordinate feels, linear in a few parameters, independent of the robot.
+    """A torque on one coordinate, linear in a few parameters, independent of the robot.
 
     The coordinate u is a joint's position (`on="joint"`), a drive's (`"drive"`: the output of a gear that may
     move several joints at once, u = A q) or a motor's (`"motor"`: u = F(A q), where the ratio may depend on
     posture). `where` restricts the term to some joints or motors by name.
     """
 
-    # The name under which the class is registered.
+    # Name in the registry.
     kind: ClassVar[str] = "custom"
-    # Jumps, or all but jumps, where the velocity changes its sign: at rest the torque is whatever holds the joint.
+    # The torque jumps, or almost jumps, at reversals; at rest it takes any value that holds the joint.
     dry: ClassVar[bool] = False
-    # Its columns carry no error: a constant is a constant, and the direction of a motion is known but at reversals.
+    # The columns have no error: a constant, or the direction of motion away from reversals.
     exact: ClassVar[bool] = False
-    # May be the sensor's and not the robot's, so that nothing else stands in for it.
+    # May belong to the sensor instead of the robot, so that no other term can replace it.
     bias: ClassVar[bool] = False
-    # A shape over the position, as which drift and links that are described wrongly may pass: a search asks more of it.
+    # A function of position. Drift and wrong link parameters can look like one, so a search demands more evidence.
     of_position: ClassVar[bool] = False
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = ()
-    # The option that identification chooses by the kind of the joint where a term is given by its name alone.
+    # Option with a default that depends on the kind of the joint, for terms requested by name alone.
     rounds: ClassVar[str] = ""
     on: Side = "joint"
     where: tuple[str, ...] | None = None
@@ -168,26 +178,43 @@ class Term(ABC):
 
     @abstractmethod
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
-        """What each parameter asks of the coordinate at position `u` (rad, m) and velocity `du`, acceleration apart."""
+        """Compute the torque per unit of each parameter, without inertia.
+
+        Args:
+            u: Position [rad, m].
+            du: Velocity [rad/s, m/s].
+        """
 
     @property
-    def history(self) -> tuple[Along, ...]:
-        """The signals along the motion that the force depends on beside position and velocity."""
+    def history(self) -> tuple[MotionSignal, ...]:
+        """Signals along the motion that the force depends on, besides position and velocity."""
         return ()
 
     def force_along(self, u: Scalar, du: Scalar, history: Sequence[Scalar]) -> Sequence[Scalar]:
-        """What each parameter asks at position `u` (rad, m), velocity `du` and the signals' values, `history`."""
+        """Compute the torque per unit of each parameter along a motion.
+
+        Args:
+            u: Position [rad, m].
+            du: Velocity [rad/s, m/s].
+            history: Values of the signals.
+        """
         return self.force(u, du)
 
-    def rounded(self, joint_kind: str, times: float = 1.0) -> Term:
-        """The term as identification takes it by name on joints of `joint_kind`; `times` scales its speeds."""
+    def with_rounding(self, joint_kind: str, times: float = 1.0) -> Term:
+        """Return the term with the default rounding of identification.
+
+        Args:
+            joint_kind: "revolute" or "prismatic".
+            times: Factor on the default.
+        """
         return self
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        """What a search for the structure may try of it on a joint that was `excited` so; by default nothing.
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        """Return variants of the term for a structure search on a joint with this `excitation`; by default none.
 
-        Offer what saturates, or what is bounded by what the logs have shown: another motion may be faster and larger.
+        Offer terms that saturate, or that are bounded within the range of the logs: another motion may be faster and
+        larger.
         """
         return ()
 
@@ -197,36 +224,41 @@ class Term(ABC):
         return False
 
     def potential(self, u: Scalar) -> Sequence[Scalar] | None:
-        """The energies at position `u` whose slopes `force` returns, or None for a term that dissipates."""
+        """Compute the energies at position `u` [rad, m] whose slopes are `force`; None for a dissipative term."""
         return None
 
     @property
     def dissipative(self) -> bool:
-        """Whether it takes energy out of the robot for good."""
+        """Whether the term removes energy from the robot."""
         return not self.inertial and self.potential(0.0) is None
 
     @property
     def name(self) -> str:
-        """What files and reports call the term."""
+        """Name of the term in files and reports."""
         return self.kind
 
     @property
     def options(self) -> dict[str, Any]:
-        """Its settings as a file holds them, beside the coordinates it acts on."""
+        """Settings for files, without the coordinates it acts on."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("on", "where")}
 
     def shaped(self, option: str, speed: float) -> Term:
-        """The term with the shape `option`, if it has that, at `speed` (rad/s or m/s)."""
+        """Return the term with a shape parameter set for a speed, if it has that option.
+
+        Args:
+            option: Name of the option.
+            speed: Speed of the bend [rad/s, m/s].
+        """
         changes: dict[str, Any] = {s.option: s.at(speed) for s in self.shape_parameters if s.option == option}
         return replace(self, **changes) if changes else self
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        """What URDF and MJCF can say of the term with these `values` of its parameters (SI); by default nothing."""
-        return LEFT_OUT
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        """Return the numbers of URDF and MJCF for parameter `values` (SI); by default nothing."""
+        return NOT_EXPRESSIBLE
 
 
 class _Terms(Registry[type[Term]]):
-    """The registry of terms, which also tells each class its name."""
+    """The registry of terms; it also sets the name of each class."""
 
     def register(self, name: str) -> Callable[[type[Term]], type[Term]]:  # type: ignore[override]
         enter = super().register(name)
@@ -247,10 +279,14 @@ TERMS = _Terms("term", ("steelyard.parameters",), group="steelyard.terms")
 
 
 def make_term(kind: str, /, **options: Any) -> Term:
-    """A term by its name `kind`; `options` are the fields of its class.
+    """Create a term by its name.
 
-    The annotations of the class are the schema of its options, wherever they come from: the command line, a sidecar, a
-    robot description, a bank.
+    The annotations of the class are the schema of its options, for the command line, sidecars, robot descriptions and
+    banks.
+
+    Args:
+        kind: Name of the term.
+        options: Fields of its class.
     """
     cls = TERMS[kind]
     known = {f.name for f in fields(cls)}
@@ -262,34 +298,34 @@ def make_term(kind: str, /, **options: Any) -> Term:
     try:
         return cls(**checked)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
-        raise SteelyardError(f"Term '{kind}': an option is not what it should be ({error}).") from None
+        raise SteelyardError(f"Term '{kind}': an option is invalid ({error}).") from None
 
 
 @cache
 def _option_hints(cls: type[Term]) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
-    except (NameError, TypeError):  # a plug-in whose annotations cannot be read: its own checks have to do
+    except (NameError, TypeError):  # a plug-in with unreadable annotations: rely on its own checks
         return {}
 
 
 def _checked_option(kind: str, name: str, value: Any, hint: Any) -> Any:
-    """The `value` of an option as its annotation `hint` asks for it, or an error that names term and option."""
+    """Convert the `value` of an option to its annotation `hint`; errors name term and option."""
     if name == "where" and isinstance(value, str):
         return (value,)
     place = Field(value, f"Term '{kind}', option '{shortened(name, 40)}'", error=SteelyardError)
     if hint is float:
         return place.number()  # null would mean NaN
     if name == "on":
-        return value  # the term itself says what it can act on
+        return value  # the term checks it
     try:
         return value if hint is None else convert(hint, place)
-    except TypeError:  # a plug-in's annotation that no file can hold
+    except TypeError:  # a plug-in's annotation without a file representation
         return value
 
 
 def parse_term(text: str) -> tuple[Term, dict[str, Any]]:
-    """The term that `text` writes, "coulomb@drive:smooth=0.02:where=motor1+motor2", and the options given there."""
+    """Parse `text`, e.g. "coulomb@drive:smooth=0.02:where=motor1+motor2", to a term and its explicit options."""
     head, _, tail = text.partition(":")
     kind, _, side = head.partition("@")
     options: dict[str, Any] = {"on": side} if side else {}
@@ -309,7 +345,7 @@ def parse_term(text: str) -> tuple[Term, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class TermDescription:
-    """A term of the registry in words: its name, what it is in one line, its parameters, and its own options."""
+    """Name, one-line summary, parameters and options of a term in the registry."""
 
     name: str
     summary: str
@@ -327,7 +363,7 @@ class TermDescription:
 
 
 def describe_terms() -> Iterator[TermDescription]:
-    """All terms there are, for help texts and tables."""
+    """Describe all registered terms, for help texts and tables."""
     for name, cls in TERMS.items():
         summary = (cls.__doc__ or "").strip().split("\n\n")[0]
         made = cls()

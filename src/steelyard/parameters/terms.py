@@ -1,4 +1,4 @@
-"""`Terms`: joint terms bound to a robot, with a name, a unit and bounds for every column; those to start from."""
+"""`Terms`: joint terms bound to a robot, with a name, a unit and bounds for every column; and the default terms."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute
 from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.parameters.history import RigidLoad
-from steelyard.parameters.term import Along, Term, make_term, parse_term
+from steelyard.parameters.hysteresis import RigidLoad
+from steelyard.parameters.term import MotionSignal, Term, make_term, parse_term
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
@@ -26,7 +26,7 @@ DEFAULT_TERMS = ("rotor", "viscous", "coulomb", "offset")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One number of the model: its name, its unit, and the bounds that physics sets."""
+    """One number of the model: its name, its unit, and its physical bounds."""
 
     name: str
     unit: str
@@ -38,9 +38,19 @@ class Parameter:
 class Terms:
     """The terms of a model, in order; columns run over terms, then coordinates, then the term's own parameters.
 
-    Columns are functions of joint positions `q` (rad, m), velocities `dq` and accelerations `ddq`, one scalar (number,
-    array, node) per joint; what is not zero is returned by (row, column). Terms that remember (`history` is not empty)
-    need one more, `history`: the values of the signals along the motion, as `along` gives them.
+    Functions over scalars take one scalar (number, array, node) per joint and return nonzero entries by (row, column).
+
+    Args:
+        robot: Robot.
+        terms: Terms.
+        q: Joint positions [rad, m].
+        dq: Joint velocities [rad/s, m/s].
+        ddq: Joint accelerations [rad/s², m/s²].
+        rigid: Joint torques of links and rotors [N m, N]; required if `needs_rigid`.
+        period: Time between samples [s]; without it, rates are zero.
+        theta: Parameters of the terms.
+        history: Signals along the motion, computed by `along`, for terms with memory.
+        rng, count: Random generator, and number of rows.
     """
 
     robot: Robot
@@ -48,7 +58,7 @@ class Terms:
 
     @cached_property
     def placed(self) -> tuple[tuple[Term, Coordinate], ...]:
-        """Each term with each coordinate it acts on."""
+        """Pairs of a term and a coordinate it acts on."""
         return tuple((term, c) for term in self.terms for c in _coordinates(self.robot, term))
 
     @cached_property
@@ -68,9 +78,9 @@ class Terms:
             raise SteelyardError(f"Two terms have a parameter '{twice[0]}'; state each term once per coordinate.")
         return tuple(out)
 
-    def per_parameter(self, say: Callable[[Term, Coordinate], _T]) -> list[_T]:
-        """What `say` tells of a term and the coordinate it acts on, once for each of their parameters."""
-        return [say(term, c) for term, c in self.placed for _ in term.columns]
+    def per_parameter(self, describe: Callable[[Term, Coordinate], _T]) -> list[_T]:
+        """List the results of `describe` for the term and coordinate of each parameter."""
+        return [describe(term, c) for term, c in self.placed for _ in term.columns]
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -90,37 +100,30 @@ class Terms:
     # ---------------------------------------------------------------- signals along a motion
 
     @cached_property
-    def history(self) -> tuple[tuple[Along, Coordinate], ...]:
-        """The signals along the motion that the terms depend on, each with its coordinate, without repeats."""
+    def history(self) -> tuple[tuple[MotionSignal, Coordinate], ...]:
+        """Signals along the motion that the terms depend on, each with its coordinate, without duplicates."""
         return tuple(self._signals.values())
 
     @cached_property
-    def _signals(self) -> dict[tuple[Along, str, int], tuple[Along, Coordinate]]:
+    def _signals(self) -> dict[tuple[MotionSignal, str, int], tuple[MotionSignal, Coordinate]]:
         return {(a, c.side, c.index): (a, c) for term, c in self.placed for a in term.history}
 
     @property
-    def history_key(self) -> tuple[tuple[Along, str, int], ...]:
-        """The signals of `history` with side and number of their coordinates: equal where `along` is."""
+    def history_key(self) -> tuple[tuple[MotionSignal, str, int], ...]:
+        """Key of the signals: terms with equal keys have equal signals."""
         return tuple(self._signals)
 
     @property
     def needs_rigid(self) -> bool:
-        """Whether any of the signals is made from the torque of the rigid robot."""
+        """Whether any of the signals depends on the torque of the rigid robot."""
         return any(a.of_torque for a, _ in self.history)
 
     def along(self, q: Array, dq: Array, period: float | None = None, rigid: Array | None = None) -> Array:
-        """The signals of `history` at consecutive samples of one motion, `(samples, signals)`.
-
-        Args:
-            q: joint positions, `(samples, joints)`, rad or m.
-            dq: joint velocities.
-            period: between samples, s; rates are zero where it is None.
-            rigid: joint torques of links and rotors, `(samples, joints)`; needed where `needs_rigid`.
-        """
+        """Compute the signals at consecutive samples of one motion, `(samples, signals)`."""
         if rigid is None and self.needs_rigid:
             raise SteelyardError(
-                f"The terms {', '.join(sorted({t.kind for t in self.terms if t.history}))} depend on what the robot "
-                "carries; hand over the torque of its links and rotors (rigid)."
+                f"The terms {', '.join(sorted({t.kind for t in self.terms if t.history}))} depend on the load; "
+                "pass the torque of links and rotors (rigid)."
             )
         postures, out = list(q.T), np.empty((len(q), len(self.history)))
         for k, (a, c) in enumerate(self.history):
@@ -129,26 +132,26 @@ class Terms:
             out[:, k] = a.signal(u, carried, period)
         return out
 
-    def refuse_history(self, who: str) -> None:
-        """Refuse terms that remember on behalf of `who` ("A stream", …), which does not follow them along a motion."""
+    def refuse_history(self, user: str) -> None:
+        """Raise an error if any term has memory; `user` ("A stream", …) is the method that does not support them."""
         kinds = sorted({f"'{term.kind}'" for term in self.terms if term.history})
         if kinds:
             raise SteelyardError(
-                f"{who} cannot follow terms that remember ({', '.join(kinds)}); leave them out there, or identify from "
-                "the whole log by an estimator of rows, such as wls."
+                f"{user} does not support terms with memory ({', '.join(kinds)}); omit them, or identify from the "
+                "whole log with a regression estimator such as wls."
             )
 
     def steady(self, q: Vector, dq: Vector, rigid: Vector) -> list[Scalar]:
-        """The signals over scalars after a long motion at `q` and `dq`, under the torques `rigid` of the links."""
+        """Compute the signals over scalars after a long steady motion."""
         return [a.steady(c.velocity(q, dq), absolute(c.torque(q, rigid))) for a, c in self.history]
 
     def random_history(self, rng: np.random.Generator, count: int) -> Array:
-        """Values of the signals as motions may show them, by `rng`: `count` rows, a column per signal."""
+        """Draw values of the signals, one row per sample."""
         made = [a.random(rng, count) for a, _ in self.history]
         return np.column_stack(made) if made else np.zeros((count, 0))
 
-    def unloaded(self, history: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        """The signals of `history` without any load, and with unit loads; rates are zero in both."""
+    def without_load(self, history: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the signals of `history` without load, and with unit loads; rates are zero in both."""
         zero = [0.0 if a.of_torque else s for (a, _), s in zip(self.history, history, strict=True)]
         unit = [1.0 if isinstance(a, RigidLoad) else s for (a, _), s in zip(self.history, zero, strict=True)]
         return zero, unit
@@ -156,16 +159,16 @@ class Terms:
     # ---------------------------------------------------------------- columns over scalars
 
     def torque(self, q: Vector, dq: Vector, ddq: Vector, history: Vector = ()) -> Entries:
-        """Joint torque per parameter: Jᵀ (ü of a rotor, the force of the others)."""
+        """Compute joint torque per parameter: Jᵀ (ü of a rotor, the force of the others)."""
         out: Entries = {}
         for first, term, c in self._walk():
             values = [c.acceleration(q, dq, ddq)] if term.inertial else self._forces(term, c, q, dq, history)
-            _pass_on(out, c, c.slope(q), values, first)
+            _add_to_joints(out, c, c.slope(q), values, first)
         return out
 
-    def loaded(self, q: Vector, dq: Vector, history: Vector) -> list[tuple[Coordinate, int, Scalar, RigidLoad]]:
-        """The force per unit of load of every parameter that the load multiplies, with coordinate, column and load."""
-        _, unit = self.unloaded(history)
+    def load_forces(self, q: Vector, dq: Vector, history: Vector) -> list[tuple[Coordinate, int, Scalar, RigidLoad]]:
+        """Compute the force per unit of load of every load-dependent parameter, with coordinate, column and load."""
+        _, unit = self.without_load(history)
         return [
             (c, first + k, value, load)
             for first, term, c in self._walk()
@@ -174,23 +177,25 @@ class Terms:
         ]
 
     def momentum(self, q: Vector, dq: Vector) -> Entries:
+        """Compute momentum per parameter."""
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
-                _pass_on(out, c, c.slope(q), [c.velocity(q, dq)], first)
+                _add_to_joints(out, c, c.slope(q), [c.velocity(q, dq)], first)
         return out
 
     def remainder(self, q: Vector, dq: Vector, history: Vector = ()) -> Entries:
-        """What is left of the torque when d/dt of the momentum is taken away."""
+        """Compute the torque per parameter minus the rate of its momentum."""
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
-                _pass_on(out, c, -c.slope_rate(q, dq), [c.velocity(q, dq)], first)
+                _add_to_joints(out, c, -c.slope_rate(q, dq), [c.velocity(q, dq)], first)
             else:
-                _pass_on(out, c, c.slope(q), self._forces(term, c, q, dq, history), first)
+                _add_to_joints(out, c, c.slope(q), self._forces(term, c, q, dq, history), first)
         return out
 
     def kinetic(self, q: Vector, dq: Vector) -> Entries:
+        """Compute kinetic energy per parameter."""
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
@@ -199,6 +204,7 @@ class Terms:
         return out
 
     def potential(self, q: Vector) -> Entries:
+        """Compute potential energy per parameter at positions `q` [rad, m]."""
         out: Entries = {}
         for first, term, c in self._walk():
             for k, value in enumerate(term.potential(c.position(q)) or ()):
@@ -206,7 +212,7 @@ class Terms:
         return out
 
     def dissipation(self, q: Vector, dq: Vector, history: Vector = ()) -> Entries:
-        """Power that each parameter takes out of what is counted as energy (the springs of stops are not)."""
+        """Compute the power that each parameter removes from the energy (which excludes the springs of stops)."""
         out: Entries = {}
         for first, term, c in self._walk():
             if not term.inertial and term.potential(0.0) is None:
@@ -216,7 +222,7 @@ class Terms:
         return out
 
     def inertia(self, q: Vector, theta: Vector) -> Entries:
-        """What the terms with parameters `theta` add to the mass matrix: Jᵀ Ia J."""
+        """Compute the contribution of the terms to the mass matrix: Jᵀ Ia J."""
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
@@ -243,23 +249,23 @@ class Terms:
 
 
 def _names(term: Term, c: Coordinate) -> list[str]:
-    """What the parameters of a term on a coordinate are called where no other term has the same."""
+    """Return the names of a term's parameters on a coordinate, if no other term has the same."""
     suffix = {"joint": f"{c.index + 1}", "drive": f"_{c.name}", "motor": f"_{c.name}_shaft"}[c.side]
     return [f"{column.symbol}{suffix}" for column in term.columns]
 
 
 def _difference(term: Term, owners: Sequence[Term]) -> str:
-    """The options by which a term differs from the others whose parameter has the same name, in brackets."""
+    """Return the options that distinguish a term from others with the same parameter name, in brackets."""
     if len(owners) < 2:
         return ""
     own = term.options
     differ = [k for k in own if any(other.options.get(k, own[k]) != own[k] for other in owners)]
-    said = [f"{k}={own[k]:g}" if isinstance(own[k], float) else f"{k}={own[k]}" for k in differ]
-    return f"[{', '.join(said)}]" if said else ""
+    texts = [f"{k}={own[k]:g}" if isinstance(own[k], float) else f"{k}={own[k]}" for k in differ]
+    return f"[{', '.join(texts)}]" if texts else ""
 
 
-def _pass_on(out: Entries, c: Coordinate, lever: Scalar, values: Sequence[Scalar], first: int) -> None:
-    """A torque on a coordinate reaches every joint that moves it."""
+def _add_to_joints(out: Entries, c: Coordinate, lever: Scalar, values: Sequence[Scalar], first: int) -> None:
+    """Add a torque on a coordinate to every joint that moves it."""
     for joint, weight in enumerate(c.weights):
         if weight != 0.0:
             for k, value in enumerate(values):
@@ -281,18 +287,22 @@ def _coordinates(robot: Robot, term: Term) -> list[Coordinate]:
 
 
 def terms(robot: RobotLike, *which: str | Term) -> Terms:
-    """Joint terms for a `robot`; `which` by name ("rotor", "viscous", "coulomb", …) or as objects.
+    """Bind joint terms to a robot.
 
     >>> terms(robot, "viscous", Coulomb(smooth=0.01), Rotor(on="drive"))  # doctest: +SKIP
+
+    Args:
+        robot: Robot.
+        which: Terms by name ("rotor", "viscous", "coulomb", …) or as objects.
     """
     made = tuple(make_term(w) if isinstance(w, str) else w for w in which)
     bound = Terms(as_robot(robot), made)
-    _ = bound.parameters  # names and coordinates are checked here, not at first use
+    _ = bound.parameters  # check names and coordinates now instead of at first use
     return bound
 
 
 def nominal_terms(robot: Robot) -> tuple[Terms, Array]:
-    """The terms that the description of `robot` states, and their values."""
+    """Return the terms in the description of `robot`, and their values."""
     made = Terms(robot, tuple(make_term(t.kind, **{**dict(t.options), "on": t.on}) for t in robot.nominal_terms))
     values: list[float] = []
     for term, given in zip(made.terms, robot.nominal_terms, strict=True):
@@ -311,45 +321,52 @@ TermsLike = str | Term | Sequence[str | Term] | Terms
 
 
 def as_terms(robot: Robot, which: TermsLike | None) -> Terms | None:
-    """The terms of `robot` that a caller means by `which`, as in `identification_terms`; None: none, links alone."""
+    """Return terms from an argument; None stays None: links alone.
+
+    Args:
+        robot: Robot.
+        which: Terms as in `identification_terms`.
+    """
     return None if which is None else identification_terms(robot, which)
 
 
-def _listed(which: Any) -> Sequence[str | Term]:
-    """One by one, as they were given: "viscous,coulomb" is two."""
+def _as_list(which: Any) -> Sequence[str | Term]:
+    """Split an argument into single terms: "viscous,coulomb" is two."""
     if isinstance(which, str):
         return [word.strip() for word in which.split(",") if word.strip()]
     listed = [which] if isinstance(which, Term) else list(which) if isinstance(which, Iterable) else [which]
     for item in listed:
         if not isinstance(item, str | Term):
             raise SteelyardError(
-                f'Joint terms are given by name, "viscous,coulomb" or ["viscous", Coulomb(…)], not as '
+                f'Joint terms must be names or terms, "viscous,coulomb" or ["viscous", Coulomb(…)], not '
                 f"'{type(item).__name__}'."
             )
     return listed
 
 
 def identification_terms(robot: Robot, which: TermsLike | None = None) -> Terms:
-    """The terms that an identification starts from; dry friction by name is rounded off at `SMOOTHING_SPEED`.
+    """Return the terms for an identification; dry friction by name is smoothed at `SMOOTHING_SPEED`.
 
     Args:
-        robot: whose joints they act on.
-        which: terms by name ("viscous,coulomb", or a list) or as objects; default: rotor, viscous, coulomb and offset,
+        robot: Robot.
+        which: Terms by name ("viscous,coulomb", or a list) or as objects; default: rotor, viscous, coulomb and offset,
             and rotor, viscous and coulomb of each motor that moves several joints at once. A name may carry a side and
-            options: "rotor@drive", "coulomb:smooth=0.02" ("coulomb:smooth=0" takes the bare sign),
+            options: "rotor@drive", "coulomb:smooth=0.02" ("coulomb:smooth=0" keeps the sign),
             "viscous@drive:where=motor6".
     """
     if isinstance(which, Terms):
         return which
     made: list[Term] = []
     usual: list[str | Term] = [*DEFAULT_TERMS, *coupled_drives(robot)]
-    for item in usual if which is None else _listed(which):
+    for item in usual if which is None else _as_list(which):
         made.extend(terms_named(robot, item) if isinstance(item, str) else [item])
     return terms(robot, *made)
 
 
 def coupled_drives(robot: Robot) -> list[Term]:
-    """What a motor of `robot` that moves several joints has of its own: it turns and rubs by the sum of motions."""
+    """Return terms for motors of `robot` that move several joints: their inertia and friction depend on the sum of
+    motions.
+    """
     if robot.transmission is None:
         return []
     coupled = np.count_nonzero(robot.transmission.matrix, axis=1) > 1
@@ -359,23 +376,23 @@ def coupled_drives(robot: Robot) -> list[Term]:
 
 
 def terms_named(robot: Robot, text: str, where: tuple[str, ...] | None = None) -> list[Term]:
-    """A term by name; one without a rounding (or width) of its own becomes one term per kind of joint.
+    """Create terms by name; without an explicit rounding or width there is one term per kind of joint.
 
     Args:
-        robot: whose joints it acts on.
-        text: as it is typed, "coulomb@drive:smooth=0.02".
-        where: the joints or motors that it acts on, whose names may hold what `text` could not; None: as `text` says.
+        robot: Robot.
+        text: Term with options, e.g. "coulomb@drive:smooth=0.02".
+        where: Joints or motors that it acts on, whose names may contain any characters; default: as in `text`.
     """
     term, given = parse_term(text)
     term = term if where is None else replace(term, where=where)
     if not term.rounds or term.rounds in given:
         return [term]
     if term.on != "joint":
-        return [term.rounded("revolute")]
+        return [term.with_rounding("revolute")]
     out: list[Term] = []
     for kind in SMOOTHING_SPEED:
         names = tuple(j.name for j in robot.joints if j.kind == kind and (term.where is None or j.name in term.where))
         if names:
             where = None if len(names) == robot.dof else names
-            out.append(replace(term.rounded(kind), where=where))
+            out.append(replace(term.with_rounding(kind), where=where))
     return out or [term]

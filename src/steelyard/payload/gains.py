@@ -22,7 +22,7 @@ from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Plan
 from steelyard.payload.identify import prepare_rows
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
-from steelyard.regression.unknowns import Part, Unknowns, substituted
+from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
@@ -104,7 +104,7 @@ def drive_gains(
         Part(p.data, p.columns, np.column_stack([p.matrix[:, :10] @ own, p.matrix[:, 10:]]), p.known) for p in parts
     ]
     unknowns = Unknowns(("the known load", *names[10:]))
-    fit = WeightedLeastSquares().free(substituted(joined, unknowns), unknowns)
+    fit = WeightedLeastSquares().free(substitute(joined, unknowns), unknowns)
     inflation = float(np.mean(fit.covariance.inflation))
     used = tuple(e.name for e in rows.data[0].equations)
     c, errors = _gauss_newton(fit.problem.blocks, fit.weights, fit.beta / fit.beta[0], len(used))

@@ -35,7 +35,7 @@ from steelyard.payload._plan import Friction, Plan
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.unknowns import Part, Unknowns, substituted
+from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import LogLike, LogsLike, as_logs, is_one_log
@@ -228,7 +228,7 @@ def prepare_rows(
 def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> PayloadResult:
     tell_progress("Payload", 0.8)
     parts, names = plan.parts(rows.data), plan.names
-    whole = LeastSquaresProblem.of(substituted(parts, Unknowns(names)), Unknowns(names))
+    whole = LeastSquaresProblem.of(substitute(parts, Unknowns(names)), Unknowns(names))
     identifiable = _identifiable(whole, 10 * plan.loads)
     used = [k for k in range(len(names)) if identifiable[k]]
     if not all(identifiable[10 * g] for g in range(plan.loads)):
@@ -237,7 +237,7 @@ def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> Payloa
         )
     unknowns = Unknowns(tuple(names[k] for k in used))
     reduced = [Part(p.data, p.columns, p.matrix[:, used], p.known) for p in parts]
-    fit = WeightedLeastSquares().free(substituted(reduced, unknowns), unknowns)
+    fit = WeightedLeastSquares().free(substitute(reduced, unknowns), unknowns)
     if plan.friction == "own":  # with common friction, real differences of friction would cause a mismatch
         _refuse_mismatch(reduced, fit.beta, rows, plan.arm is not None)
     estimate = fit.covariance

@@ -21,7 +21,7 @@ from steelyard.ground.numbers import with_error
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import (
-    Place,
+    LinkFrame,
     inertia_matrix,
     move_parameters,
     parameter_transfer,
@@ -199,7 +199,7 @@ class Payload(Displayed):
         return str(yaml.safe_dump(self.tool_data(), sort_keys=False))
 
 
-def frame_transfer(here: Place, there: Place) -> Array:
+def frame_transfer(here: LinkFrame, there: LinkFrame) -> Array:
     """Return the 10×10 matrix that converts inertial parameters between two frames of one link.
 
     Args:
@@ -210,14 +210,14 @@ def frame_transfer(here: Place, there: Place) -> Array:
     return parameter_transfer(rotation, there.rotation.T @ (here.translation - there.translation))
 
 
-def link_frame(link: Link, host: int) -> Place:
+def link_frame(link: Link, host: int) -> LinkFrame:
     """Return the frame in which a link has its inertial parameters.
 
     Args:
         link: Link.
         host: Index of the link.
     """
-    return Place(host, link.frame_rotation, link.frame_translation)
+    return LinkFrame(host, link.frame_rotation, link.frame_translation)
 
 
 def about_com(parameters: Array) -> Array:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from steelyard.ground.arrays import Array
 from steelyard.regression._lengths import Length
 
-# Dimensions of units, to know what kind of number a coefficient must be.
+# Dimensions of units, which determine the kind of formula of a coefficient.
 
 
 # Exponents of kilogram, metre, second.
@@ -37,7 +37,7 @@ _SYMBOL = re.compile(r"^([A-Za-z1]+)([²³]?)$")
 
 @cache
 def dimension(unit: str) -> Dimension | None:
-    """Dimension of a unit such as "kg m²" or "N m s/rad"; None if it is not understood."""
+    """Return the dimension of a `unit` such as "kg m²" or "N m s/rad"; None if it is not understood."""
     total = [0, 0, 0]
     for part, sign in zip(unit.split("/"), [1] + [-1] * unit.count("/"), strict=True):
         for symbol in part.split():
@@ -50,19 +50,24 @@ def dimension(unit: str) -> Dimension | None:
 
 
 def quotient(of: str, by: str) -> Dimension | None:
-    """Dimension of a coefficient that turns a parameter of unit `by` into one of unit `of`."""
+    """Return the dimension of a coefficient between two parameters.
+
+    Args:
+        of: Unit of the result.
+        by: Unit of the parameter that is multiplied.
+    """
     if of == by:
         return 0, 0, 0
     a, b = dimension(of), dimension(by)
     return None if a is None or b is None else (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
-# Coefficients come out of the elimination with errors of about 1e-12 (rounding times its condition).
+# The elimination computes coefficients with errors of about 1e-12 (rounding times its condition).
 MATCH = 1e-9
-# Sums of three products, and products with sums of three lengths, are only sought among so many lengths: beyond,
-# there are millions of them, and nobody would read them.
+# Maximum number of lengths for sums of three products and products with sums of three lengths: beyond, there are
+# millions of them, and they would be unreadable.
 _FEW = 8
-# Sums of two or three lengths are only sought among so many: an arm has fewer from base to hand.
+# Maximum number of lengths for sums of two or three lengths: an arm has fewer from base to hand.
 _SEVERAL = 16
 _LARGEST_DENOMINATOR = 12
 _LARGEST_NUMERATOR = 60
@@ -73,22 +78,22 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Expression:
-    """numerator / denominator as texts ("" for 1), and the value."""
+    """A numerator and a denominator as texts ("" for 1), and the value."""
 
     numerator: str
     denominator: str
     value: float
 
     def times(self, what: str) -> str:
-        """The expression times a parameter, or times a sum of parameters in brackets."""
+        """Write the expression times a parameter, or times a sum of parameters in brackets, `what`."""
         top = f"{self.numerator}·{what}" if self.numerator else what
         return f"{top}/{self.denominator}" if self.denominator else top
 
 
 class Recogniser:
-    """Formulas over some lengths.
+    """Finds formulas of some lengths.
 
-    Values are pairs: with the lengths as they are, and as they are changed. Both must match.
+    Values are pairs: with the original and with the changed lengths. Both must match.
     """
 
     def __init__(self, lengths: Sequence[Length]) -> None:
@@ -96,7 +101,12 @@ class Recogniser:
         self.lengths = np.array([[x.value, x.changed] for x in lengths]).reshape(-1, 2)
 
     def recognise(self, target: Array, degree: int) -> Expression | None:
-        """The simplest formula of dimension metre^degree for a pair of positive values."""
+        """Find the simplest formula of a dimension; None if there is none.
+
+        Args:
+            target: Pair of positive values.
+            degree: Exponent of the metre.
+        """
         if degree == 0:
             return _rational(target) or self._ratio(target)
         if degree not in (-2, -1, 1, 2) or not self.texts:
@@ -112,7 +122,7 @@ class Recogniser:
 
     @cached_property
     def _forms(self) -> tuple[Array, Array, Index]:
-        """Coefficients, values (the first positive) and number of lengths of each form, simplest first."""
+        """Return coefficients, values (the first positive) and number of lengths of each form, simplest first."""
         n = len(self.texts)
         rows = [np.eye(n)]
         if n <= _SEVERAL:
@@ -138,7 +148,7 @@ class Recogniser:
 
     @cached_property
     def _pairs(self) -> tuple[Index, Array]:
-        """Which forms are multiplied (n × 2), and the products: a·b, (a ± b)², a·(b ± c), (a ± b ± c)²."""
+        """Return pairs of forms (n × 2) and their products: a·b, (a ± b)², a·(b ± c), (a ± b ± c)²."""
         _, values, sizes = self._forms
         one, two, three = (np.flatnonzero(sizes == k) for k in (1, 2, 3))
         squares = np.column_stack([one, one])
@@ -152,7 +162,7 @@ class Recogniser:
 
     @cached_property
     def _addends(self) -> int:
-        """How many of the pairs may be part of a sum: products of two lengths, and squares of sums of two."""
+        """Return the number of pairs allowed in sums: products of two lengths, and squares of sums of two."""
         n = len(self.texts)
         return n * (n + 1) // 2 + int(np.sum(self._forms[2] == 2))
 
@@ -178,14 +188,14 @@ class Recogniser:
 
     @cached_property
     def _sums_of_two(self) -> tuple[Array, Index]:
-        """Values of p and 2·p, sorted, and where they were before."""
+        """Return sorted values of p and 2·p, and their original positions."""
         values = self._pairs[1][: self._addends]
         both = np.vstack([values, 2.0 * values])
         order = np.argsort(both[:, 0], kind="stable")
         return both[order], order
 
     def _sum_of_two(self, target: Array) -> Expression | None:
-        """p ± q, where p and q may be doubled."""
+        """Find p ± q, where p and q may be doubled."""
         table, order = self._sums_of_two
         for sign in (1.0, -1.0):
             hit = _partner(table, target - sign * table, MATCH * target)
@@ -195,7 +205,7 @@ class Recogniser:
 
     @cached_property
     def _sums_of_three(self) -> tuple[Array, Index]:
-        """Values of p ± q, sorted, and p, q and whether q is subtracted."""
+        """Return sorted values of p ± q, with p, q and whether q is subtracted."""
         values = self._pairs[1][: self._addends]
         first, second = np.triu_indices(len(values), 1)
         sums = np.vstack([values[first] + values[second], values[first] - values[second]])
@@ -204,7 +214,7 @@ class Recogniser:
         return sums[order], keys[order]
 
     def _sum_of_three(self, target: Array) -> Expression | None:
-        """p ± q ± r."""
+        """Find p ± q ± r."""
         if len(self.texts) > _FEW or self._addends < 3:
             return None
         table, keys = self._sums_of_three
@@ -217,7 +227,7 @@ class Recogniser:
         return None
 
     def _sum(self, addends: list[tuple[float, int]]) -> Expression:
-        """A sum in brackets: what is added first, each in the order of the candidates (from base to tip)."""
+        """Write a sum in brackets: first added, then subtracted terms, each from base to tip."""
         text, value = "", 0.0
         for sign, k in sorted(addends, key=lambda pair: (-pair[0], pair[1] % self._addends)):
             factor = 1.0 + k // self._addends
@@ -229,7 +239,7 @@ class Recogniser:
 
 
 def _multiple(values: Array, text_of: Callable[[int], str], target: Array) -> Expression | None:
-    """The first of the values, times a simple factor, that is the target."""
+    """Find the first value that equals the target up to a simple factor."""
     for factor, text in _FACTORS:
         k = _first(factor * values, target)
         if k is not None:
@@ -238,13 +248,13 @@ def _multiple(values: Array, text_of: Callable[[int], str], target: Array) -> Ex
 
 
 def _first(values: Array, target: Array) -> int | None:
-    """The first row of values that equals the target."""
+    """Return the first row of values that equals the target."""
     hits = np.flatnonzero((np.abs(values - target) <= MATCH * target).all(axis=1))
     return int(hits[0]) if hits.size else None
 
 
 def _partner(table: Array, targets: Array, allowed: Array) -> tuple[int, int] | None:
-    """The first of the targets that a row of the table (sorted by its first column) equals, and that row."""
+    """Return the first target that equals a row of the table (sorted by its first column), and that row."""
     places = np.searchsorted(table[:, 0], targets[:, 0])
     for shift in (-1, 0):
         near = np.clip(places + shift, 0, len(table) - 1)
@@ -261,7 +271,7 @@ def _reciprocal(e: Expression) -> Expression:
 
 
 def _rational(target: Array) -> Expression | None:
-    """A small fraction that does not depend on the lengths."""
+    """Find a small fraction that does not depend on the lengths."""
     value = float(target[0])
     if abs(target[1] - value) > MATCH * value:
         return None
@@ -273,6 +283,6 @@ def _rational(target: Array) -> Expression | None:
 
 
 def decimal(value: float) -> Expression:
-    """A number that is no formula of lengths: as few digits as give it exactly, but not more than eight."""
+    """Write a number `value` that is no formula, with as few digits as give it exactly, at most eight."""
     text = next((t for t in (f"{value:.{n}g}" for n in range(1, 8)) if abs(float(t) - value) <= MATCH * value), None)
     return Expression(text or f"{value:.8g}", "", value)

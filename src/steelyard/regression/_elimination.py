@@ -1,8 +1,8 @@
-"""Which columns are independent, and how the others depend on them: three ways to the same echelon form.
+"""Independent columns, and the dependence of the others on them: three algorithms for the same echelon form.
 
-All take a matrix `E` whose columns come in order of preference, and return the independent columns together with
-the reduced echelon form T: one row per independent column, identity there, E = E[:, independent] · T. What is less
-than `tolerance` is zero; without one it must be plain what is.
+All take a matrix `E` whose columns are in order of preference, and return the independent columns and the reduced
+echelon form T: one row per independent column, identity there, E = E[:, independent] · T. Values below `tolerance` are
+zero; without a tolerance they must be clearly zero or clearly not.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from steelyard.ground.arrays import Array, independent_columns
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.parameters.terms import Parameter
 
-# In which order columns are preferred: of a group of dependent columns, the first keeps its place.
+# Order of preference: the first of a group of dependent columns becomes independent.
 
 
 Order = Sequence[str] | Callable[[Parameter], Any] | None
 
 
-def preferred(parameters: Sequence[Parameter], links: int, order: Order = None) -> list[int]:
-    """The indices of the parameters, those to keep first.
+def preference_order(parameters: Sequence[Parameter], links: int, order: Order = None) -> list[int]:
+    """Sort the indices of the parameters by preference.
 
     Args:
-        parameters: ten per link, then those of the terms.
-        links: how many links there are.
+        parameters: Ten per link, then those of the terms.
+        links: Number of links.
         order: None for link by link in Pinocchio's order, then the terms; the ten names m … Izz in another order
-            to use within each link; names of parameters to put in front of all others; or a key to sort by.
+            within each link; names of parameters to put in front of all others; or a sort key.
     """
     natural = list(range(len(parameters)))
     if order is None:
@@ -52,9 +52,9 @@ def preferred(parameters: Sequence[Parameter], links: int, order: Order = None) 
     return first + [k for k in natural if k not in set(first)]
 
 
-# E has orthonormal rows, so a column's part outside the span of the columns before it is a number between 0 and 1.
-# Over seventy robots independent columns have 1e-4 or more. Dependent ones have 1e-11 or less, or, where the structure
-# itself leaves out something hidden, up to 1e-7.
+# E has orthonormal rows, so a column's distance to the span of the columns before it is a number between 0 and 1.
+# Over seventy robots independent columns have 1e-4 or more. Dependent ones have 1e-11 or less, or up to 1e-7 if the
+# structure omits something hidden.
 INDEPENDENT = 1e-5
 DEPENDENT = 1e-6
 
@@ -62,14 +62,14 @@ Echelon = tuple[list[int], Array]
 
 
 def by_qr(E: Array, tolerance: float | None = None) -> Echelon:
-    """Orthogonalise from left to right; a column that leaves nothing is dependent."""
-    independent = independent_columns(E, lambda _, size: counts(size, tolerance))
+    """Orthogonalise from left to right; a column without remainder is dependent."""
+    independent = independent_columns(E, lambda _, size: is_nonzero(size, tolerance))
     T: Array = np.linalg.solve(E[:, independent], E).astype(np.float64)
     return independent, T
 
 
 def by_rref(E: Array, tolerance: float | None = None) -> Echelon:
-    """Gauss–Jordan elimination. Szabó & Szádeczky-Kardoss 2021, section 3."""
+    """Eliminate by Gauss–Jordan (Szabó & Szádeczky-Kardoss 2021, section 3)."""
     T = E.copy()
     independent: list[int] = []
     for k in range(T.shape[1]):
@@ -77,7 +77,7 @@ def by_rref(E: Array, tolerance: float | None = None) -> Echelon:
         if row == T.shape[0]:
             break
         pivot = row + int(np.argmax(np.abs(T[row:, k])))
-        if not counts(abs(float(T[pivot, k])), tolerance):
+        if not is_nonzero(abs(float(T[pivot, k])), tolerance):
             continue
         T[[row, pivot]] = T[[pivot, row]]
         T[row] /= T[row, k]
@@ -88,23 +88,23 @@ def by_rref(E: Array, tolerance: float | None = None) -> Echelon:
 
 
 def by_svd(E: Array, tolerance: float | None = None) -> Echelon:
-    """From the null space: a column is dependent iff a null vector ends in it. After Gautier & Khalil 1990."""
+    """Use the null space: a column is dependent iff a null vector ends in it (after Gautier & Khalil 1990)."""
     return from_null_space(null_space(E, tolerance), E.shape[1])
 
 
 def null_space(E: Array, tolerance: float | None = None) -> Array:
-    """An orthonormal basis of the vectors with E x = 0, one per row."""
+    """Compute an orthonormal basis of the vectors with E x = 0, one per row."""
     _, s, v = np.linalg.svd(E)
-    rank = sum(counts(float(x), tolerance) for x in s)
+    rank = sum(is_nonzero(float(x), tolerance) for x in s)
     basis: Array = v[rank:]
     return basis
 
 
 def from_null_space(basis: Array, columns: int) -> Echelon:
-    """The echelon form that belongs to a null space.
+    """Compute the echelon form of a null space.
 
-    Reduced from the right, each null vector has a 1 in a column of its own, the last where it is not zero. That
-    column is minus the sum of the others, weighted by the vector.
+    Reduced from the right, each null vector has a 1 in a separate column, its last nonzero one. That column is minus
+    the sum of the others, weighted by the vector.
     """
     reversed_dependent, reduced = by_rref(basis[:, ::-1])
     dependent = [columns - 1 - k for k in reversed_dependent]
@@ -115,14 +115,16 @@ def from_null_space(basis: Array, columns: int) -> Echelon:
     return independent, T
 
 
-def counts(size: float, tolerance: float | None = None) -> bool:
-    """Whether a number differs from zero; without a tolerance, refuses to guess where that is not plain."""
+def is_nonzero(size: float, tolerance: float | None = None) -> bool:
+    """Return whether a number is nonzero; without a tolerance, raise an error for values that are not clearly one or
+    the other.
+    """
     if tolerance is not None:
         return size > tolerance
     if DEPENDENT < size < INDEPENDENT:
         raise StructureError(
-            f"It is not clear whether a column is independent: {size:.0e} of it is its own. Another order of the "
-            f"columns, a tolerance, or --snap 1e-4 (in Python: load_robot(…, snap=1e-4)) may help."
+            f"It is not clear whether a column is independent: a fraction of {size:.0e} is. Try another order of the "
+            f"columns, a tolerance, or --snap 1e-4 (in Python: load_robot(…, snap=1e-4))."
         )
     return size >= INDEPENDENT
 

@@ -15,35 +15,35 @@ _MEANING = {
 }
 
 
-def print_inspection(seen: Inspection, out: Console) -> None:
-    """Write all of it, the joints first and the remarks last."""
-    gravity = ", ".join(number(x) for x in seen.gravity)
-    say(out, bold(seen.robot), f": {len(seen.joints)} joints, {len(seen.links)} moving links")
-    say(out, f"gravity ({gravity}) m/s²" + (f", read from {seen.source}" if seen.source else ""))
+def print_inspection(inspection: Inspection, out: Console) -> None:
+    """Print all tables of `inspection`, joints first and notes last."""
+    gravity = ", ".join(number(x) for x in inspection.gravity)
+    say(out, bold(inspection.robot), f": {len(inspection.joints)} joints, {len(inspection.links)} moving links")
+    say(out, f"gravity ({gravity}) m/s²" + (f", read from {inspection.source}" if inspection.source else ""))
     out.print()
-    _joints(seen, out)
-    _links(seen, out)
-    if seen.transmission:
-        _transmission(seen, out)
-    _base(seen, out)
-    say(out, f"The torque regressor takes {seen.regressor_operations} operations per sample.")
-    for note in seen.notes:
+    _joints(inspection, out)
+    _links(inspection, out)
+    if inspection.transmission:
+        _transmission(inspection, out)
+    _base(inspection, out)
+    say(out, f"The torque regressor takes {inspection.regressor_operations} operations per sample.")
+    for note in inspection.notes:
         say(out, bold("Note:"), f" {note}")
 
 
-def _joints(seen: Inspection, out: Console) -> None:
+def _joints(inspection: Inspection, out: Console) -> None:
     columns = ["joint", "kind", "lower", "upper", "velocity", "effort", "torque"]
     rows = [
         [j.name, j.kind, *(number(x) for x in (j.lower, j.upper, j.velocity, j.effort)),
          "used" if j.torque_used else "not used"]
-        for j in seen.joints
+        for j in inspection.joints
     ]  # fmt: skip
     out.print(table("Joints (rad or m, N m or N)", columns, rows, right=("lower", "upper", "velocity", "effort")))
 
 
-def _links(seen: Inspection, out: Console) -> None:
+def _links(inspection: Inspection, out: Console) -> None:
     rows = []
-    for link in seen.links:
+    for link in inspection.links:
         com = "–" if link.center_of_mass is None else ", ".join(number(x, 3) for x in link.center_of_mass)
         possible = {True: "yes", False: "NO", None: "unknown"}[link.physically_possible]
         rows.append([link.name, link.parent or "base", number(link.mass), com, possible])
@@ -51,27 +51,31 @@ def _links(seen: Inspection, out: Console) -> None:
     out.print(table("Links", columns, rows, right=("mass [kg]",)))
 
 
-def _transmission(seen: Inspection, out: Console) -> None:
+def _transmission(inspection: Inspection, out: Console) -> None:
     rows = [
-        [t.motor, t.moves([j.name for j in seen.joints]), "by posture" if t.ratio is None else number(t.ratio, 6)]
-        for t in seen.transmission
+        [t.motor, t.moves([j.name for j in inspection.joints]), "by posture" if t.ratio is None else number(t.ratio, 6)]
+        for t in inspection.transmission
     ]
     out.print(table("Drives", ["motor", "moves", "ratio"], rows, right=("ratio",)))
 
 
-def _base(seen: Inspection, out: Console) -> None:
-    base = seen.base_parameters
+def _base(inspection: Inspection, out: Console) -> None:
+    base = inspection.base_parameters
     if base is None:
-        say(out, "Base parameters: not determined, see the note below.")
+        say(out, "Base parameters: not determined; see the note below.")
         return
     title = (
-        f"{base.count} base parameters" + (f" with {', '.join(seen.terms)}" if seen.terms else "") + " (identifiable)"
+        f"{base.count} base parameters"
+        + (f" with {', '.join(inspection.terms)}" if inspection.terms else "")
+        + " (identifiable)"
     )
     rows = [[str(k), p.formula, p.unit, number(p.nominal)] for k, p in enumerate(base.parameters, start=1)]
     out.print(table(title, ["#", "formula", "unit", "nominal"], rows, right=("#", "nominal")))
-    count = sum(len(names) for names in seen.identifiable.values())
-    summary = [[_MEANING[kind], str(len(names)), _few(names)] for kind, names in seen.identifiable.items() if names]
-    out.print(table(f"The {count} parameters can be identified", ["how", "count", "which"], summary, right=("count",)))
+    count = sum(len(names) for names in inspection.identifiable.values())
+    summary = [
+        [_MEANING[kind], str(len(names)), _few(names)] for kind, names in inspection.identifiable.items() if names
+    ]
+    out.print(table(f"Identifiability of the {count} parameters", ["how", "count", "which"], summary, right=("count",)))
     say(
         out,
         f"Rank by {base.method}: condition {number(base.condition_number, 3)} of the columns scaled to unit norm, "

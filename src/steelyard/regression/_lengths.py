@@ -1,7 +1,7 @@
-"""The lengths that a robot's placements are made of, and the same robot with all of them changed.
+"""The lengths in a robot's placements, and the same robot with all of them changed.
 
-A coefficient of a base parameter is recognised as a formula only if the formula stays true when the lengths change:
-0.25 may be l², l/2 or a pure number, and one look cannot tell.
+A coefficient of a base parameter is recognised as a formula only if the formula remains true when the lengths change:
+0.25 may be l², l/2 or a pure number, and one robot alone cannot decide.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 
-# Lengths closer than this (relative) are the same length written twice.
+# Lengths closer than this (relative) are equal.
 _SAME = 1e-9
-# Changes between 5 % and 35 %, no two alike: multiples of the golden ratio spread evenly and never repeat.
+# Changes between 5 % and 35 %, all different: multiples of the golden ratio spread evenly and never repeat.
 _GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 @dataclass(frozen=True)
 class Length:
-    """A distance (m) within some joint frames: its name or digits, its value, and its value in the changed robot."""
+    """A distance within some joint frames: its name or digits, its value [m], and its value in the changed robot
+    [m].
+    """
 
     text: str
     value: float
@@ -30,10 +32,10 @@ class Length:
 
 
 def lengths_of(robot: Robot) -> tuple[Length, ...]:
-    """The lengths in the placements of a robot, named where the robot names them.
+    """List the lengths in the placements of `robot`, with names if the robot defines them.
 
-    Equal components within one joint frame are one length. Where several names have one value, they go to the
-    distances of that value in order from base to tip, provided that there are as many of the one as of the other.
+    Equal components within one joint frame are one length. If several names have one value, they are assigned to the
+    distances of that value in order from base to tip, provided that their numbers agree.
     """
     places: dict[tuple[int, int, float], None] = {}
     for k, link in enumerate(robot.links):
@@ -66,7 +68,12 @@ def lengths_of(robot: Robot) -> tuple[Length, ...]:
 
 
 def with_changed_lengths(robot: Robot, lengths: tuple[Length, ...]) -> Robot:
-    """The same robot where every length has its changed value."""
+    """Return a copy of the robot in which every length has its changed value.
+
+    Args:
+        robot: Robot.
+        lengths: Lengths with their changed values.
+    """
 
     def moved(vector: Array, frame: int) -> Array:
         out = np.array(vector)
@@ -92,7 +99,7 @@ def _close(a: float, b: float) -> bool:
 
 
 def _canonical(places: dict[tuple[int, int, float], None], frame: int, axis: int, value: float) -> float:
-    """The value under which this place is known already, if it is."""
+    """Return the stored value for this place, if there is one."""
     for other_frame, other_axis, x in places:
         if (other_frame, other_axis) == (frame, axis) and _close(x, value):
             return x

@@ -1,4 +1,4 @@
-"""What a robot can show of its parameters: the row space of its regressor over all states."""
+"""Identifiable structure of a robot: the row space of its regressor over all states."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ from steelyard.robot.load import nearly_aligned
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import ConstantRatio
 
-# Random states that show everything a robot's structure can show.
+# Number of random states for the complete row space.
 
 
-# Speeds and accelerations (rad/s, rad/s²) whose effects are about as strong as gravity's on one metre: what is
-# much weaker than the rest would be lost in its rounding.
+# Speeds and accelerations [rad/s, rad/s²] with effects about as strong as gravity on one metre: much weaker effects
+# would be lost in rounding.
 _SPEED = 3.0
 _ACCELERATION = 10.0
-# Friction terms differ from each other at low speed only, so with terms a third of the states is slow: the decades
-# of speed (rad/s) that are covered.
+# Friction terms differ only at low speed, so with terms a third of the states is slow: decades of speed [rad/s].
 _SLOW_DECADES = (-3.0, 0.5)
-# Where a drive depends on posture but the joint has no limits, stay near its zero.
+# If a drive depends on posture but the joint has no limits, use this range around its zero [rad, m].
 _NEAR = np.pi / 4
 
 
 def random_states(robot: Robot, count: int, seed: int, slow: bool = False) -> tuple[Array, Array, Array]:
-    """Positions, velocities and accelerations `(count, joints)`, the same on every machine.
+    """Draw positions, velocities and accelerations `(count, joints)`, the same on every machine.
 
-    Joints turn all the way round, whatever their limits: structure is not a matter of reach. Only where a drive
-    depends on posture are the limits kept, because its formula may hold nowhere else.
+    Joints turn fully whatever their limits, since structure does not depend on reach. Limits apply only if a drive
+    depends on posture, because its formula may be invalid beyond.
+
+    Args:
+        robot: Robot.
+        count: Number of states.
+        seed: Seed.
+        slow: Include slow states.
     """
     rng = np.random.default_rng(seed)
     length = characteristic_length(robot)
@@ -48,7 +53,7 @@ def random_states(robot: Robot, count: int, seed: int, slow: bool = False) -> tu
 
 
 def characteristic_length(robot: Robot) -> float:
-    """The longest distance from one joint to the next (m); 1 where all axes meet."""
+    """Return the longest distance between successive joints of `robot` [m]; 1 if all axes meet."""
     longest = max(float(np.linalg.norm(link.translation)) for link in robot.links)
     return longest if longest > 0.0 else 1.0
 
@@ -64,7 +69,7 @@ def _range_of_motion(robot: Robot, length: float) -> tuple[Array, Array]:
 
 
 def _posture_dependent(robot: Robot) -> set[int]:
-    """The joints that a drive with a ratio other than a constant moves."""
+    """Return the joints moved by drives whose ratio is not constant."""
     if robot.transmission is None:
         return set()
     rows = [w for w, r in zip(robot.transmission.matrix, robot.transmission.ratios, strict=True)
@@ -73,12 +78,12 @@ def _posture_dependent(robot: Robot) -> set[int]:
 
 
 # Singular values of the scaled columns, relative to the largest. Over seventy robots, from a pendulum to a humanoid of
-# 101 joints, what is structure shows at 1e-3 or more and what is rounding at 1e-14 or less. In between lie robots
-# whose axes are aligned but for the digits somebody left out; below HIDDEN no measurement will ever tell.
+# 101 joints, structure is at 1e-3 or more and rounding at 1e-14 or less. In between are robots with axes that are
+# aligned except for missing digits; below HIDDEN no measurement can identify the combination.
 VISIBLE = 3e-5
 HIDDEN = 1e-8
-# A column weaker than a tenth of the strongest of its kind is not blown up to unit norm any further: a right angle
-# written as 1.5708 makes columns of 1e-6 that would look as important as the others.
+# Columns weaker than a tenth of the strongest of their kind are not scaled to unit norm: a right angle written as
+# 1.5708 creates columns of 1e-6 that would appear as important as the others.
 _WEAKEST = 0.1
 _STATES = 120
 _CHECKS = 24
@@ -89,8 +94,8 @@ _SEED, _CHECK_SEED = 20240229, 20240301
 class Structure:
     """The row space of a regressor.
 
-    `visible` has orthonormal rows: those of W/`scale`, over all states, span the same space. `singular_values`
-    are of the scaled columns, relative to the largest.
+    `visible` has orthonormal rows, which span the same space as those of W/`scale` over all states. `singular_values`
+    are those of the scaled columns, relative to the largest.
     """
 
     dynamics: Dynamics
@@ -104,12 +109,12 @@ class Structure:
 
     @property
     def condition(self) -> float:
-        """σ₁/σᵣ of all columns, scaled to unit norm: how evenly the structure shows, not how a motion excites it."""
+        """σ₁/σᵣ of all columns scaled to unit norm: a property of the structure, not of the excitation."""
         return float(1.0 / self.singular_values[self.rank - 1]) if self.rank else 1.0
 
     @property
     def gap(self) -> float:
-        """σᵣ/σᵣ₊₁: how clear the rank is; infinite if no column is dependent."""
+        """σᵣ/σᵣ₊₁: clarity of the rank; infinite if no column is dependent."""
         kept, rest = self.singular_values[: self.rank], self.singular_values[self.rank :]
         if not kept.size or not rest.size or rest[0] == 0.0:
             return float("inf")
@@ -117,14 +122,14 @@ class Structure:
 
 
 def find_structure(dynamics: Dynamics, tolerance: float | None = None) -> Structure:
-    """The row space of the torque regressor, from random states.
+    """Compute the row space of the torque regressor from random states.
 
     Args:
-        dynamics: of the robot with its terms; rows of joints whose torque is not used do not count.
-        tolerance: what shows less, relative to what shows most, does not count. By default the rank must be
-            plain: nothing may lie between `HIDDEN` and `VISIBLE`.
+        dynamics: Physics of the robot with its terms; rows of joints with unused torque are ignored.
+        tolerance: Threshold for singular values, relative to the largest. By default the rank must be clear: no
+            singular value may be between `HIDDEN` and `VISIBLE`.
     """
-    W = compressed(dynamics, _SEED, _STATES)
+    W = compress(dynamics, _SEED, _STATES)
     scale = _scale(dynamics, W)
     _, s, v = np.linalg.svd(W / scale, full_matrices=False)
     relative: Array = s / s[0] if s.size and s[0] > 0.0 else np.zeros_like(s)
@@ -135,27 +140,39 @@ def find_structure(dynamics: Dynamics, tolerance: float | None = None) -> Struct
 
 
 def fresh_rows(dynamics: Dynamics) -> Array:
-    """A regressor at other states than the structure was found from, with twice as many rows as columns or more."""
+    """Compute a regressor at states other than those of the structure, with at least twice as many rows as columns."""
     rows = max(1, sum(dynamics.robot.torque_used))
     return observation(dynamics, _CHECK_SEED, max(_CHECKS, -(-2 * len(dynamics.parameters) // rows)))
 
 
 def observation(dynamics: Dynamics, seed: int, count: int) -> Array:
-    """W: the torque regressor at random states, rows of used joints only."""
+    """Compute W: the torque regressor at random states, rows of used joints only.
+
+    Args:
+        dynamics: Physics of the robot.
+        seed: Seed of the states.
+        count: Number of states.
+    """
     robot = dynamics.robot
     states = random_states(robot, count, seed, slow=len(dynamics.terms) > 0)
     past = dynamics.terms.random_history(np.random.default_rng([seed, 1]), count)
     Y = dynamics.torque_regressor(*states, history=past)[:, np.array(robot.torque_used)]
     if not np.all(np.isfinite(Y)):
         raise StructureError(
-            f"{robot.name}: the regressor is not finite at some postures; give limits to the joints whose drives "
+            f"{robot.name}: the regressor is not finite at some postures; set limits for the joints whose drives "
             f"depend on posture."
         )
     return Y.reshape(-1, Y.shape[-1])
 
 
-def compressed(dynamics: Dynamics, seed: int, states: int) -> Array:
-    """The triangular factor of `observation`, made from blocks so that the tall matrix never exists."""
+def compress(dynamics: Dynamics, seed: int, states: int) -> Array:
+    """Compute the triangular factor of `observation` block by block, without storing the tall matrix.
+
+    Args:
+        dynamics: Physics of the robot.
+        seed: Seed of the states.
+        states: Number of states.
+    """
     columns = len(dynamics.parameters)
     rows = max(1, sum(dynamics.robot.torque_used))
     states = max(states, -(-4 * columns // rows))
@@ -168,7 +185,7 @@ def compressed(dynamics: Dynamics, seed: int, states: int) -> Array:
 
 
 def _scale(dynamics: Dynamics, W: Array) -> Array:
-    """Norms of the columns, but for links not less than `_WEAKEST` of the strongest of the same unit."""
+    """Return norms of the columns, for links at least `_WEAKEST` times the largest of the same unit."""
     norms: Array = np.linalg.norm(W, axis=0)
     units = np.array([p.unit for p in dynamics.parameters])
     rigid = np.arange(norms.size) < dynamics.robot.inertial_count
@@ -184,16 +201,16 @@ def _demand_gap(dynamics: Dynamics, relative: Array) -> None:
         return
     robot = dynamics.robot
     askew = nearly_aligned(robot) or nearly_aligned(robot, 1e-2)
-    cause = "give a tolerance that says what counts"
+    cause = "give a tolerance"
     if askew:
         names = ", ".join(f"'{name}'" for name, _ in askew[:3]) + (", …" if len(askew) > 3 else "")
         deviation = max(d for _, d in askew)
         snap = f"{max(1e-4, 10.0 ** np.ceil(np.log10(deviation))):.0e}".replace("e-0", "e-")
         cause = (
-            f"joints {names} are aligned but for {deviation:.1e}: if that is rounding, load the robot with --snap "
-            f"{snap} (in Python: snap={snap}), else give a tolerance that says what counts"
+            f"joints {names} are aligned except for {deviation:.1e}: if that is rounding, load the robot with --snap "
+            f"{snap} (in Python: snap={snap}), else give a tolerance"
         )
     raise StructureError(
-        f"{robot.name}: it is not clear which parameters can be told apart, because {unclear.size} combination(s) of "
-        f"them show at only {unclear.min():.0e} to {unclear.max():.0e} of the strongest; {cause}."
+        f"{robot.name}: it is not clear which parameters are identifiable, because {unclear.size} combination(s) of "
+        f"them have only {unclear.min():.0e} to {unclear.max():.0e} of the strongest effect; {cause}."
     )

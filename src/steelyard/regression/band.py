@@ -1,9 +1,9 @@
 """Choose the cut-off of the equations by left-out blocks of the identification logs.
 
-Rows are linear in the parameters, so that a low-pass on both sides of y = A θ commutes with the fit: Gram matrices of
-low-passed rows say what a fit at any cut-off would predict. Too high a cut-off lets the noise of the columns in, which
-dilutes the estimates; a judge that sees that noise itself prefers diluted estimates. So the judge looks only at the
-octaves in which the torque is predictable, and is the same for all candidates (docs/theory/preparation.md).
+Rows are linear in the parameters, so a low-pass on both sides of y = A θ commutes with the fit: Gram matrices of
+low-passed rows give the predictions of a fit at any cut-off. Too high a cut-off admits noise in the columns, which
+biases the estimates towards zero; a criterion with the same noise would prefer such estimates. So errors are judged
+only in the octaves with predictable torque, the same for all candidates (docs/theory/preparation.md).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.block_grams import BlockGrams, Fits, Index, Mask
-from steelyard.regression.block_rows import in_step, labels, nonnegative, stretches, tables
+from steelyard.regression.block_rows import align_rows, labels, nonnegative, stretches, tables
 from steelyard.regression.observe import standstill_rows
 from steelyard.regression.rows import Rows
 from steelyard.signals.filters import LowPass
 from steelyard.signals.prepare import Motion
 
-# Candidates, in multiples of the motion's band, below the ceiling that the rule of the motion gives: half octaves.
+# Candidates as multiples of the motion's band, below the ceiling from the motion: half octaves.
 _MULTIPLES = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
-# Of two candidates so close, one is enough.
+# Candidates closer than this ratio are merged.
 _CLOSE = 1.2
-# Left-out errors that differ by less than this part do no harm. Noise in the columns costs tens of per cent; from 2 to
-# 4 % the choices on thirteen robots are equally good.
+# Left-out errors that differ by less than this fraction are equivalent. Noise in the columns costs tens of per cent;
+# between 2 and 4 % the choices on thirteen robots are equally good.
 HARMLESS = 0.03
-# An octave of which a fit to everything below explains more than this part holds more torque than noise; it belongs to
-# the fit, whatever chance does to left-out errors.
+# An octave with a larger explained share contains more torque than noise, and belongs to the fit even if its left-out
+# errors are larger by chance.
 _MOSTLY_TORQUE = 0.5
-# Independent samples (2 f T of each equation) that a fit below a frequency f needs per parameter.
+# Independent samples (2 f T of each equation) per parameter that a fit below a frequency f needs.
 _SAMPLES_PER_PARAMETER = 4.0
 
 
@@ -52,7 +52,7 @@ class BandChoice:
             geometric mean over joints.
         explained: Share of the torque in the octave below each candidate that a fit to everything lower explains on
             left-out blocks (R², median over joints); not for the lowest.
-        advised_hz: Where the cut-off was stated, the one that left-out blocks choose [Hz]; None: it was not stated.
+        advised_hz: If the user stated the cut-off, the one chosen by left-out blocks [Hz]; else None.
     """
 
     cutoff_hz: float
@@ -65,12 +65,12 @@ class BandChoice:
 
     @property
     def stated(self) -> bool:
-        """Tell whether the user stated the cut-off."""
+        """Whether the user stated the cut-off."""
         return self.advised_hz is not None
 
     @property
     def harm_percent(self) -> float:
-        """By how much a stated cut-off is worse on left-out blocks than the advised one, percent of its error."""
+        """Increase of the left-out error from the advised to the stated cut-off, percent."""
         if self.advised_hz is None or self.advised_hz == self.cutoff_hz:
             return 0.0
         own, advised = (self._error(f) for f in (self.cutoff_hz, self.advised_hz))
@@ -78,13 +78,13 @@ class BandChoice:
 
     @property
     def advice(self) -> str | None:
-        """Say which cut-off would help where the stated one is clearly worse; None: it does no harm."""
+        """Recommend another cut-off if the stated one is clearly worse; otherwise None."""
         if self.advised_hz is None or self.harm_percent <= 100.0 * HARMLESS:
             return None
         own, advised = (f"{self._error(f):.3g} % at {f:.3g} Hz" for f in (self.cutoff_hz, self.advised_hz))
         return (
             f"The stated cut-off is worse than another: error on left-out blocks (below {self.judged_hz:.3g} Hz) "
-            f"{own}, {advised}. Give --cutoff {self.advised_hz:.3g}, or leave it out."
+            f"{own}, {advised}. Give --cutoff {self.advised_hz:.3g}, or omit the option."
         )
 
     def _error(self, frequency: float) -> float:
@@ -92,17 +92,19 @@ class BandChoice:
 
     @property
     def is_ceiling(self) -> bool:
-        """Tell whether the highest candidate was chosen."""
+        """Whether the highest candidate was chosen."""
         return self.cutoff_hz == self.candidates_hz[-1]
 
     @property
     def sentence(self) -> str:
         """Explain the choice in one sentence."""
         if self.stated:
-            own = f"Cut-off {self.cutoff_hz:.3g} Hz, as stated: left-out blocks show no better one."
+            own = f"Cut-off {self.cutoff_hz:.3g} Hz, as stated: left-out blocks find no better one."
             return self.advice or own
         if self.is_ceiling:
-            return f"Cut-off {self.cutoff_hz:.3g} Hz: left-out blocks show no harm up to the highest candidate."
+            return (
+                f"Cut-off {self.cutoff_hz:.3g} Hz: errors on left-out blocks do not grow up to the highest candidate."
+            )
         chosen = self.candidates_hz.index(self.cutoff_hz)
         own, above, top = (
             f"{self.left_out_percent[k]:.3g} % at {self.candidates_hz[k]:.3g} Hz" for k in (chosen, chosen + 1, -1)
@@ -135,7 +137,7 @@ class BandChoice:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A stretch of a motion: [A y] of every equation at its rows, where each joint moves, and the rows' period [s]."""
+    """A stretch of a motion: [A y] of every equation, moving rows of each joint, and the rows' period [s]."""
 
     log: int
     tables: list[Array]
@@ -153,9 +155,9 @@ class BandLevels:
     Args:
         dynamics: Physics of the robot with its usual terms.
         base: Base parameters of the same.
-        motions: Prepared motions at the highest cut-off that is allowed, each with the number of its log.
+        motions: Prepared motions at the highest allowed cut-off, each with the number of its log.
         motion_hz: Band of the motion [Hz].
-        stated_hz: A cut-off that is a candidate in any case [Hz]; None: there is none.
+        stated_hz: Additional candidate [Hz].
     """
 
     def __init__(
@@ -164,19 +166,19 @@ class BandLevels:
     ) -> None:  # fmt: skip
         self.base, self.motion_hz, self.motions = base, motion_hz, [m for _, m in motions]
         self.used = [int(j) for j in np.flatnonzero(base.robot.torque_used)]
-        self.rows = Rows.kept(dynamics, base.independent)
+        self.rows = Rows.cached(dynamics, base.independent)
         self.bounded = nonnegative(base)
         self.parts = list(self._parts(dynamics, motions))
         ceiling = min(m.filter.cutoff_hz for _, m in motions)
         lower = [c * motion_hz for c in _MULTIPLES if _CLOSE * c * motion_hz < ceiling]
         if stated_hz is not None and stated_hz < ceiling:
             lower = sorted([stated_hz, *(f for f in lower if max(f / stated_hz, stated_hz / f) >= _CLOSE)])
-        self.edges = [*(f for f in lower if self._seen(f)), ceiling]
+        self.edges = [*(f for f in lower if self._is_long_enough(f)), ceiling]
         with one_blas_thread():
             self._reduce()
 
     def _parts(self, dynamics: Dynamics, motions: Sequence[tuple[int, Motion]]) -> Sequence[_Part]:
-        whole = [in_step(m) for _, m in motions]
+        whole = [align_rows(m) for _, m in motions]
         out = []
         for (log, _), motion, some in zip(motions, whole, stretches(whole), strict=True):
             still = standstill_rows(dynamics, motion)
@@ -186,20 +188,25 @@ class BandLevels:
         return out
 
     def tables_of(self, base: BaseParameters, motions: Sequence[Motion]) -> list[list[Array]]:
-        """[A y] of the stretches, one after the other, if they are those of `motions` over the columns of `base`."""
+        """Return [A y] of the stretches in sequence if they match the arguments, else an empty list.
+
+        Args:
+            base: Base parameters of the columns.
+            motions: Prepared motions.
+        """
         same = base is self.base and [id(m) for m in motions] == [id(m) for m in self.motions]
         return [part.tables for part in self.parts] if same else []
 
-    def _seen(self, frequency: float) -> bool:
-        """Tell whether there is enough time to fit all parameters below a frequency [Hz]."""
+    def _is_long_enough(self, frequency: float) -> bool:
+        """Return whether the logs are long enough to fit all parameters below a frequency [Hz]."""
         whole = sum(p.seconds for p in self.parts)
         left = sum(max(p.seconds - 2.0 / frequency, 0.0) for p in self.parts)
         samples = 2.0 * frequency * left * len(self.used)
         return left >= 0.5 * whole and samples >= _SAMPLES_PER_PARAMETER * self.base.rank
 
     def _reduce(self) -> None:
-        """Go down from the ceiling, level by level: low-pass the rows, take the octave off, thin them out."""
-        # One period of the lowest frequency is left out at both ends of every stretch, at all levels alike.
+        """Descend from the ceiling, level by level: low-pass the rows, separate the octave, decimate them."""
+        # One period of the lowest frequency is omitted at both ends of every stretch, at all levels.
         margin = 1.0 / self.edges[0]
         trims = [int(np.ceil(margin / p.period)) if len(self.edges) > 1 else 0 for p in self.parts]
         kept = [k for k, p in enumerate(self.parts) if len(p.tables[0]) - 2 * trims[k] >= 4]
@@ -222,12 +229,12 @@ class BandLevels:
         return BlockGrams(self.rows.equations, self.base.independent, [0] * len(self.used), blocks, self.bounded)
 
     def _descend(self, table: Array, inner: Mask, block: Index, period: float) -> None:
-        """Take in the rows of a stretch, all equations side by side, for they go through the same filters.
+        """Add the rows of a stretch, all equations together because they share the filters.
 
         Args:
-            table: [A y] of the equations, one beside the other.
-            inner: Which rows of each equation count.
-            block: To which block each row belongs.
+            table: [A y] of the equations, side by side.
+            inner: Mask of used rows of each equation.
+            block: Block of each row.
             period: Time between rows [s].
         """
         borders = np.cumsum([0, *(e.width for e in self.rows.equations)]).tolist()
@@ -244,10 +251,10 @@ class BandLevels:
                 table, inner, block, period = low[::step], inner[::step], block[::step], step * period
 
     def choose(self, judged_hz: float | None = None) -> BandChoice:
-        """Choose the highest cut-off that does no harm on left-out blocks.
+        """Choose the highest cut-off without a larger error on left-out blocks.
 
         Args:
-            judged_hz: Judge below this frequency [Hz]; None: as far up as the torque is predictable.
+            judged_hz: Judge below this frequency [Hz]; default: as far as the torque is predictable.
         """
         with one_blas_thread():
             every = np.ones(self.base.rank, dtype=bool)
@@ -264,7 +271,7 @@ class BandLevels:
         return BandChoice(chosen, self.motion_hz, edges[judge], edges, tuple(errors), tuple(explained))
 
     def _explained(self, level: int, lower: Fits) -> float:
-        """R² of the torque in an octave, on left-out blocks, by the fit to everything below; median over joints."""
+        """Compute R² of the torque in an octave on left-out blocks, for the fit below it; median over joints."""
         octave = self.octave[level]
         torque = np.array([g[:, -1, -1].sum() for g in octave.grams])
         shares = 1.0 - octave.left_out(lower).sum(axis=0) / np.maximum(torque, 1e-300)

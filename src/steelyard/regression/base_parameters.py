@@ -1,4 +1,4 @@
-"""`base_parameters`: the combinations of parameters that a robot's motion can show, from its structure alone."""
+"""`base_parameters`: the identifiable combinations of parameters, from a robot's structure alone."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError, StructureError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen, one_blas_thread
 from steelyard.parameters.terms import Parameter, Terms, TermsLike, as_terms
-from steelyard.regression._elimination import DEPENDENT, METHODS, Order, from_null_space, null_space, preferred
+from steelyard.regression._elimination import DEPENDENT, METHODS, Order, from_null_space, null_space, preference_order
+from steelyard.regression._formulas import FormulaGroups, write_groups
 from steelyard.regression._structure import HIDDEN, Structure, find_structure, fresh_rows
-from steelyard.regression._written import Written, write_groups
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 EliminationMethod = Literal["qr", "rref", "svd", "kernel"]
 Identifiability = Literal["alone", "combined", "none"]
 
-# A dependent column is the sum of its parts to rounding; to this, where something hidden was left out (the singular
-# value HIDDEN, times what the elimination makes of it); with a tolerance of the user's own, to that.
+# Error of a dependent column as a sum of others if the structure omits something hidden (the singular value HIDDEN,
+# amplified by the elimination); a user's tolerance replaces it.
 _EXACT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Expanded:
-    """Base parameters written with sixteen parameters per link: those about the centre of mass.
+    """Base parameters in sixteen parameters per link, about the centre of mass.
 
     λ = m, mx, my, mz, the second moments mxx = m·x² … mzx = m·z·x of the centre of mass, and the tensor Jxx … Jzz
     about it. `matrix` @ λ are the base parameters.
@@ -42,7 +42,7 @@ class Expanded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sixteen per link, then the terms'."""
+        """Names: sixteen per link, then those of the terms."""
         return tuple(p.name for p in self.parameters)
 
 
@@ -50,9 +50,9 @@ class Expanded:
 class BaseParameters:
     """The combinations of parameters that the torques of a robot depend on.
 
-    With the parameters θ (ten per link, then the terms') and any regressor W of the robot,
-    W θ = W[:, `independent`] · β, where β = `matrix` @ θ are the base parameters. Nothing else about θ can be
-    found from the motion. `matrix` has one row per base parameter and one column per parameter.
+    With the parameters θ (ten per link, then those of the terms) and any regressor W of the robot,
+    W θ = W[:, `independent`] · β, where β = `matrix` @ θ are the base parameters. No other combination of θ is
+    identifiable from motion. `matrix` has one row per base parameter and one column per parameter.
     """
 
     robot: Robot
@@ -66,17 +66,17 @@ class BaseParameters:
 
     @property
     def rank(self) -> int:
-        """How many base parameters there are."""
+        """Number of base parameters."""
         return len(self.independent)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The leading parameter of each combination."""
+        """Leading parameter of each combination."""
         return tuple(self.parameters[k].name for k in self.independent)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The unit of each combination."""
+        """Unit of each combination."""
         return tuple(self.parameters[k].unit for k in self.independent)
 
     @property
@@ -86,19 +86,19 @@ class BaseParameters:
 
     @property
     def gap(self) -> float:
-        """σᵣ/σᵣ₊₁ of the same: the ratio between what shows least and what does not show."""
+        """σᵣ/σᵣ₊₁ of the same: the ratio of the weakest visible effect to rounding."""
         return self.structure.gap
 
     @cached_property
     def classes(self) -> tuple[Identifiability, ...]:
-        """For each parameter: identifiable "alone", "combined" with others, or not at all ("none")."""
+        """Identifiability of each parameter: "alone", "combined" with others, or "none"."""
         shown = np.any(self.matrix != 0.0, axis=0)
         alone = {k for k, row in zip(self.independent, self.matrix, strict=True) if np.count_nonzero(row) == 1}
         return tuple("none" if not shown[k] else "alone" if k in alone else "combined" for k in range(len(shown)))
 
     @cached_property
     def expanded(self) -> Expanded:
-        """The same with sixteen parameters per link, as in the kernel method."""
+        """The base parameters in sixteen parameters per link, as in the kernel method."""
         links = len(self.robot.links)
         parameters = sixteen_parameters(links, self.terms.parameters)
         A = ten_from_sixteen(links, len(self.terms))
@@ -109,17 +109,18 @@ class BaseParameters:
         return Expanded(parameters, frozen(written.matrix), written.formulas)
 
     def values(self, theta: ArrayLike) -> Array:
-        """β = `matrix` @ θ, for `theta`: one vector of parameters or several `(…, parameters)`."""
-        given = np.asarray(theta, dtype=float)
-        if given.shape[-1:] != (len(self.parameters),):
-            raise ShapeError(f"theta has shape {given.shape}; it needs {len(self.parameters)} parameters.")
-        out: Array = given @ self.matrix.T
+        """Compute β = `matrix` @ θ for one vector `theta` or several, `(…, parameters)`."""
+        array = np.asarray(theta, dtype=float)
+        if array.shape[-1:] != (len(self.parameters),):
+            raise ShapeError(f"theta has shape {array.shape}; it needs {len(self.parameters)} parameters.")
+        out: Array = array @ self.matrix.T
         return out
 
     @cached_property
     def least_values(self) -> Array:
-        """The least that base parameters made of joint terms alone can be, since friction brakes and rotors weigh; −∞
-        for those with links in them, whose bounds are of another kind."""
+        """Return lower bounds of base parameters that consist of joint terms alone; −∞ for those with link
+        parameters.
+        """
         links = self.robot.inertial_count
         low, high = (np.array([getattr(p, side) for p in self.parameters]) for side in ("lower", "upper"))
         out = np.full(self.rank, -np.inf)
@@ -130,16 +131,16 @@ class BaseParameters:
         return frozen(out)
 
     def impossible_signs(self, beta: ArrayLike) -> NDArray[np.bool_]:
-        """Which of the values `beta` of base parameters are friction or rotors of a sign that none has."""
-        given, least = np.asarray(beta, dtype=float), self.least_values
-        return np.asarray(given < least - 1e-9 * np.maximum(np.abs(least), 1e-3))
+        """Return which values `beta` of base parameters are friction or rotors with an impossible sign."""
+        array, least = np.asarray(beta, dtype=float), self.least_values
+        return np.asarray(array < least - 1e-9 * np.maximum(np.abs(least), 1e-3))
 
     def regressor_columns(self, regressor: ArrayLike) -> Array:
-        """The columns of `regressor`, any of this robot `(…, parameters)`, that belong to the base parameters."""
-        given = np.asarray(regressor, dtype=float)
-        if given.shape[-1:] != (len(self.parameters),):
-            raise ShapeError(f"the regressor has shape {given.shape}; it needs {len(self.parameters)} columns.")
-        return given[..., list(self.independent)]
+        """Select the columns of the base parameters from a `regressor` of this robot, `(…, parameters)`."""
+        array = np.asarray(regressor, dtype=float)
+        if array.shape[-1:] != (len(self.parameters),):
+            raise ShapeError(f"the regressor has shape {array.shape}; it needs {len(self.parameters)} columns.")
+        return array[..., list(self.independent)]
 
 
 def base_parameters(
@@ -149,20 +150,22 @@ def base_parameters(
     order: Order = None,
     tolerance: float | None = None,
 ) -> BaseParameters:
-    """The base parameters of a robot, with its joint terms if any are given.
+    """Compute the base parameters of a robot and its joint terms.
 
-    They come from the structure of the robot: the regressor at random states of fixed seeds. Rows of joints whose
-    torque is not used do not count.
+    They depend on the structure of the robot alone: the regressor at random states of fixed seeds. Rows of joints with
+    unused torque are ignored.
 
     Args:
-        robot: the robot.
-        terms: joint terms to be identified together with the links; None: links alone.
-        method: "qr", "rref", "svd" or "kernel"; they agree, and differ in how they get there.
-        order: which parameter of a dependent group keeps its place and gives the group its name: the first of the
-            order. Default: link by link in Pinocchio's order, then the terms. The ten names m … Izz in another
-            order apply within each link; names of parameters go in front of all others; a callable is a key.
-        tolerance: what shows less than this, relative to what shows most, does not count. By default the rank must
-            be plain, and `StructureError` says so where it is not.
+        robot: Robot.
+        terms: Joint terms to be identified together with the links; None: links alone.
+        method: "qr", "rref", "svd" or "kernel"; all give the same result by different algorithms.
+        order: Preferred order of the parameters: the first of a dependent group gives it its name. Default: link by
+            link in Pinocchio's order, then the terms. The ten names m … Izz in another order apply within each link;
+            names of parameters precede all others; a callable is a sort key.
+        tolerance: Threshold for singular values, relative to the largest. By default the rank must be clear.
+
+    Raises:
+        StructureError: If the rank is not clear.
     """
     if method not in get_args(EliminationMethod):
         raise UnknownNameError("method", method, get_args(EliminationMethod))
@@ -172,7 +175,7 @@ def base_parameters(
     dynamics = Dynamics(robot, as_terms(robot, terms))
     with one_blas_thread():
         structure = find_structure(dynamics, tolerance)
-        columns = preferred(dynamics.parameters, len(robot.links), order)
+        columns = preference_order(dynamics.parameters, len(robot.links), order)
         independent, echelon = _eliminate(structure, method, columns, tolerance)
         groups = _clean(echelon, independent, structure, tolerance)
         written = write_groups(dynamics, groups, independent, dynamics.parameters, 10)
@@ -192,7 +195,7 @@ def base_parameters(
 def _eliminate(
     structure: Structure, method: EliminationMethod, order: list[int], tolerance: float | None
 ) -> tuple[list[int], Array]:
-    """Independent columns in order of preference, and the echelon form over all columns, unscaled."""
+    """Return independent columns in order of preference, and the unscaled echelon form over all columns."""
     shown = np.linalg.norm(structure.visible, axis=0) > max(HIDDEN, tolerance or 0.0)
     E, scale = structure.visible * shown, structure.scale
     if method == "kernel":
@@ -205,22 +208,22 @@ def _eliminate(
         echelon = echelon * scale / scale[independent, None]
     if len(independent) != structure.rank:
         raise StructureError(
-            f"{structure.dynamics.robot.name}: {len(independent)} columns look independent, but the rank is "
+            f"{structure.dynamics.robot.name}: {len(independent)} columns seem independent, but the rank is "
             f"{structure.rank}; --snap 1e-4 (in Python: load_robot(…, snap=1e-4)) may help."
         )
     return independent, echelon
 
 
 def _clean(echelon: Array, independent: list[int], structure: Structure, tolerance: float | None) -> Array:
-    """Exact zeros and ones where there is nothing but rounding."""
+    """Replace rounding by exact zeros and ones."""
     weight = np.abs(echelon) * structure.scale[independent, None] / structure.scale
     out = np.where(weight > (tolerance or 0.1 * HIDDEN), echelon, 0.0)
     out[:, independent] = np.eye(len(independent))
     return out
 
 
-def _check(structure: Structure, independent: list[int], written: Written, tolerance: float | None) -> None:
-    """W θ = W[:, independent] · matrix θ, at states that the structure was not found from."""
+def _check(structure: Structure, independent: list[int], written: FormulaGroups, tolerance: float | None) -> None:
+    """Check W θ = W[:, independent] · matrix θ at states other than those of the structure."""
     W = fresh_rows(structure.dynamics)
     error = np.linalg.norm(W - W[:, independent] @ written.matrix, axis=0) / structure.scale
     allowed = _EXACT if tolerance is None else max(_EXACT, 1e3 * tolerance)
@@ -260,7 +263,12 @@ _PARALLEL_AXES = np.array(
 
 
 def ten_from_sixteen(links: int, terms: int) -> Array:
-    """The matrix A with θ = A λ: ten from sixteen parameters of each of `links`; those of `terms` stay as they are."""
+    """Compute the matrix A with θ = A λ from sixteen to ten parameters per link.
+
+    Args:
+        links: Number of links.
+        terms: Number of parameters of terms, which remain unchanged.
+    """
     one = np.zeros((10, 16))
     one[:4, :4] = np.eye(4)
     one[4:, 4:10] = _PARALLEL_AXES
@@ -272,8 +280,12 @@ def ten_from_sixteen(links: int, terms: int) -> Array:
 
 
 def sixteen_parameters(links: int, of_terms: Sequence[Parameter]) -> tuple[Parameter, ...]:
-    """Names and units of so many `links`: m1, mx1, …, mxx1 (m·x² of the centre of mass), …, Jxx1 (about it), …; then
-    those `of_terms`."""
+    """List the names and units m1, mx1, …, mxx1 (m·x² of the centre of mass), …, Jxx1 (about it), …
+
+    Args:
+        links: Number of links.
+        of_terms: Parameters of terms, which come last.
+    """
     of_links = tuple(
         Parameter(f"{name}{i + 1}", unit) for i in range(links) for name, unit in zip(SIXTEEN, _UNITS, strict=True)
     )
@@ -283,16 +295,16 @@ def sixteen_parameters(links: int, of_terms: Sequence[Parameter]) -> tuple[Param
 def by_kernel(
     visible: Array, links: int, order: Sequence[int], tolerance: float | None = None
 ) -> tuple[list[int], Array]:
-    """Independent columns and echelon form of the ten-parameter regressor, by recursion over the sixteen.
+    """Compute independent columns and echelon form of the ten-parameter regressor, by recursion over the sixteen.
 
-    From the last link to the first (terms before all), the kernel of the link's columns and of those still
-    standing behind it tells which parameters can be added to which; those that are added fall.
+    From the last link to the first (terms first), the kernel of the link's columns and of the remaining ones behind it
+    shows which parameters can be added to others; these are eliminated.
 
     Args:
-        visible: rows that span the row space of the regressor.
-        links: how many links there are; the columns after theirs belong to terms.
-        order: the preferred order of the columns. Of the sixteen, the π come last within their link.
-        tolerance: what is less is zero; None where that is plain.
+        visible: Rows that span the row space of the regressor.
+        links: Number of links; the columns after theirs belong to terms.
+        order: Preferred order of the columns. Of the sixteen, the π come last within their link.
+        tolerance: Threshold for zero; by default it must be clear.
     """
     terms = visible.shape[1] - 10 * links
     A = ten_from_sixteen(links, terms)
@@ -302,7 +314,7 @@ def by_kernel(
         0.0  # columns that cancel
     )
     wide = np.where(sizes > 0.0, wide / np.where(sizes > 0.0, sizes, 1.0), 0.0)
-    groups = np.eye(wide.shape[1])  # row k: the parameters that have been added to parameter k
+    groups = np.eye(wide.shape[1])  # row k: the parameters added to parameter k
     standing: list[int] = []
     for block in reversed(_blocks(links, order)):
         candidates = block + standing
@@ -318,7 +330,7 @@ def by_kernel(
 
 
 def _sixteenth(k: int, links: int) -> int:
-    """The column among the sixteen that equals column k among the ten."""
+    """Return the column of the sixteen that equals column k of the ten."""
     if k >= 10 * links:
         return 6 * links + k
     link, within = divmod(k, 10)
@@ -326,7 +338,7 @@ def _sixteenth(k: int, links: int) -> int:
 
 
 def _blocks(links: int, order: Sequence[int]) -> list[list[int]]:
-    """Runs of columns of one link, in order of preference; the π follow the last run of their link."""
+    """Return runs of columns of one link, in order of preference; the π follow the last run of their link."""
     blocks: list[list[int]] = []
     owner = -2
     last: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""Gram matrices of the rows, block of time by block of time: what a search for the structure does its sums with.
+"""Gram matrices of the rows by block of time, for a structure search.
 
-Columns are numbered through: first those that all equations share, then each equation's own candidates. A structure is
-the set of columns that a model has.
+Columns are numbered: first those that all equations share, then each equation's candidates. A structure is the set of
+columns of a model.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from steelyard.ground.arrays import Array
 from steelyard.regression.rows import Equation
 
-# Added to the scaled normal equations: columns that a block leaves without any support stay small, not wild.
+# Added to the scaled normal equations: columns without support in the remaining blocks stay small.
 _RIDGE = 1e-9
-# A candidate of which the others leave less than this part (of its square) is one of them in other words.
+# A candidate with a smaller remainder (relative, squared) outside the other columns is dependent.
 _NEW = 1e-5
 
 Index = NDArray[np.int64]
@@ -28,14 +28,14 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """The least squares of a structure, to all blocks and without each of them.
+    """Least squares of a structure for all blocks, and without each of them.
 
     Attributes:
-        x: `(fits, all columns)`, zero where the structure has none.
-        columns: those of the structure.
-        inverse: of their normal matrices, `(fits, columns, columns)`.
-        free: as `x` over `columns`, if there were no bounds.
-        free_inverse: as `inverse`, if there were no bounds.
+        x: `(fits, all columns)`, zero for columns outside the structure.
+        columns: Columns of the structure.
+        inverse: Inverse normal matrices, `(fits, columns, columns)`.
+        free: Like `x` over `columns`, without bounds.
+        free_inverse: Like `inverse`, without bounds.
     """
 
     x: Array
@@ -52,7 +52,7 @@ class Fits:
             free: Least squares without bounds, shape (fits, columns).
             inverse: Inverse of their normal matrices, shape (fits, columns, columns).
             columns: Columns of the structure.
-            bounded: Which of all columns' parameters cannot be negative.
+            bounded: Mask over all columns: parameters that cannot be negative.
         """
         x, kept = np.zeros((len(free), len(bounded))), inverse
         x[:, columns] = free
@@ -64,11 +64,11 @@ class Fits:
         return cls(x, columns, kept, free, inverse)
 
     def less(self, columns: Index, bounded: Mask) -> Fits:
-        """Compute the fits without some of their columns, out of these.
+        """Compute the fits without some of their columns from these fits.
 
         Args:
-            columns: Columns to leave out.
-            bounded: Which of all columns' parameters cannot be negative.
+            columns: Columns to remove.
+            bounded: Mask over all columns: parameters that cannot be negative.
         """
         goes = np.isin(self.columns, columns)
         stays = ~goes
@@ -79,14 +79,14 @@ class Fits:
 
 
 class BlockGrams:
-    """By equation and block: [A y]ᵀ[A y] over the shared columns, the equation's own candidates, and y.
+    """[A y]ᵀ[A y] by equation and block, over the shared columns, the equation's candidates, and y.
 
     Args:
-        equations: whose rows come in, over columns of the parameter vector.
-        shared: the columns of the parameter vector that are solved for.
-        own: how many candidates each equation has.
-        blocks: how many blocks there are.
-        bounded: which of all columns' parameters cannot be negative.
+        equations: Equations of the rows, over columns of the parameter vector.
+        shared: Columns of the parameter vector to solve for.
+        own: Number of candidates of each equation.
+        blocks: Number of blocks.
+        bounded: Mask over all columns: parameters that cannot be negative.
     """
 
     def __init__(
@@ -96,22 +96,22 @@ class BlockGrams:
         self._columns = [e.among(shared)[1] for e in equations]
         firsts = self.shared + np.concatenate([[0], np.cumsum(own)]).astype(int)
         self.size = int(firsts[-1])
-        # Of each equation: its own columns, and all of them, in the order of its Gram matrices.
+        # For each equation: its candidate columns, and all its columns, in the order of its Gram matrices.
         self.own = [np.arange(a, b) for a, b in pairwise(firsts.tolist())]
         self.every = [np.concatenate([np.arange(self.shared), o]) for o in self.own]
         self.grams = [np.zeros((blocks, len(e) + 1, len(e) + 1)) for e in self.every]
         self.rows, self.sums = np.zeros((2, blocks, len(self.every)))
 
     def add(self, equation: int, table: Array, candidates: Array, blocks: Index) -> None:
-        """Take in rows of an equation.
+        """Add rows of an equation.
 
         Args:
-            equation: its number.
+            equation: Its number.
             table: [A y] over the equation's columns.
-            candidates: the columns of its candidates beside them.
-            blocks: to which block each row belongs.
+            candidates: Columns of its candidates.
+            blocks: Block of each row.
         """
-        # Only the columns that the equation has are multiplied: those of joints beyond it are zero.
+        # Multiply only the equation's columns: those of joints beyond it are zero.
         own = len(self.own[equation])
         places = np.array([*self._columns[equation], *range(self.shared, self.shared + own + 1)])
         part = np.hstack([table[:, :-1], candidates, table[:, -1:]]) if own else table
@@ -128,24 +128,24 @@ class BlockGrams:
 
     @cached_property
     def deviations(self) -> Array:
-        """The standard deviation of every equation's right side; to be asked for when all rows are in."""
+        """Compute the standard deviation of every equation's right side, after all rows were added."""
         count = self.rows.sum(axis=0)
         squares = np.array([g[-1, -1] for g in self.totals])
         variance = squares / count - (self.sums.sum(axis=0) / count) ** 2
-        # Of a torque that never changes: weights of the inverse, and their squares, are still finite numbers.
+        # For a constant torque the inverse and its square remain finite.
         return np.asarray(np.sqrt(np.maximum(variance, 1e-60)))
 
     @cached_property
     def totals(self) -> list[Array]:
-        """The Gram matrix of every equation over all blocks; to be asked for when all rows are in."""
+        """Compute the Gram matrix of every equation over all blocks, after all rows were added."""
         return [g.sum(axis=0) for g in self.grams]
 
     def weighted(self, structure: Mask, near: Weighted | None = None) -> Weighted:
-        """Weight every equation by its own residuals in the fit of a structure to all blocks.
+        """Weight every equation by its residuals in the fit of a structure to all blocks.
 
         Args:
-            structure: Which columns the model has.
-            near: Sums of a similar structure, whose weights serve as a start.
+            structure: Mask of the columns of the model.
+            near: Sums of a similar structure, whose weights are the start.
         """
         count, weights = self.rows.sum(axis=0), 1.0 / self.deviations if near is None else near.weights
         for _ in range(4 if near is None else 2):
@@ -173,13 +173,13 @@ class BlockGrams:
 
 
 def _square(gram: Array, x: Array) -> Array:
-    """The squared errors of fits `x` `(…, columns, fits)` on the rows of Gram matrices."""
+    """Compute squared errors of fits `x` `(…, columns, fits)` on the rows of Gram matrices."""
     away = np.concatenate([-x, np.ones_like(x[..., :1, :])], axis=-2)
     return np.asarray(np.maximum(np.sum(away * (gram @ away), axis=-2), 0.0))
 
 
 class Weighted:
-    """Normal equations of all columns, of all blocks and without each.
+    """Weighted normal equations over all columns, of all blocks and without each.
 
     Args:
         grams: Gram matrices by equation and block.
@@ -191,22 +191,22 @@ class Weighted:
 
     @cached_property
     def _normals(self) -> Array:
-        """`(1 + blocks, …)`: of all blocks, and of all but one each."""
+        """Compute normal matrices `(1 + blocks, …)`: of all blocks, and of all but one each."""
         g = self.grams
         out = np.empty((1 + g.blocks, g.size + 1, g.size + 1))
-        out[0] = self._joined(g.totals)
+        out[0] = self._combine(g.totals)
         for b in range(g.blocks):
-            out[1 + b] = out[0] - self._joined([gram[b] for gram in g.grams])
+            out[1 + b] = out[0] - self._combine([gram[b] for gram in g.grams])
         return out
 
-    def _joined(self, grams: Sequence[Array]) -> Array:
-        if self.grams.size == self.grams.shared:  # nobody has candidates
+    def _combine(self, grams: Sequence[Array]) -> Array:
+        if self.grams.size == self.grams.shared:  # without candidates
             return np.asarray(np.tensordot(self.weights**2, np.array(grams), axes=1))
         out = np.zeros((self.grams.size + 1, self.grams.size + 1))
         first, last = slice(0, self.grams.shared), slice(self.grams.size, None)
         for own, gram, weight in zip(self.grams.own, grams, self.weights, strict=True):
             begin = int(own[0]) if len(own) else self.grams.size
-            # Slices, which are added in place, as lists of places are not.
+            # Slices, because in-place addition fails for index lists.
             places = ((first, first), (slice(begin, begin + len(own)), slice(first.stop, -1)), (last, slice(-1, None)))
             for to, rows in places:
                 for across, columns in places:
@@ -217,19 +217,19 @@ class Weighted:
         """Fit a structure to all blocks by least squares within the bounds.
 
         Args:
-            structure: Which columns the model has.
+            structure: Mask of the columns of the model.
         """
-        return self._solved(self._joined(self.grams.totals)[None], structure)
+        return self._solve(self._combine(self.grams.totals)[None], structure)
 
     def fit(self, structure: Mask) -> Fits:
         """Fit a structure to all blocks, and without each, by least squares within the bounds.
 
         Args:
-            structure: Which columns the model has.
+            structure: Mask of the columns of the model.
         """
-        return self._solved(self._normals, structure)
+        return self._solve(self._normals, structure)
 
-    def _solved(self, normals: Array, structure: Mask) -> Fits:
+    def _solve(self, normals: Array, structure: Mask) -> Fits:
         columns = np.flatnonzero(structure)
         inner = normals[:, columns[:, None], columns]
         each = np.arange(len(columns))
@@ -246,12 +246,12 @@ class Weighted:
         """Extend the fits by one more candidate of an equation, by Schur's complement.
 
         Args:
-            fits: Fits of the structure as it is.
-            equation: Number of the equation whose left-out errors are wanted.
-            offers: Columns of each candidate; NaN where they add nothing new.
+            fits: Fits of the present structure.
+            equation: Number of the equation whose left-out errors are computed.
+            offers: Columns of each candidate.
 
         Returns:
-            `(1 + blocks, all columns, offers)` and `(offers, blocks)`.
+            `(1 + blocks, all columns, offers)` and `(offers, blocks)`; NaN for dependent candidates.
         """
         out = np.full((len(fits.x), self.grams.size, len(offers)), np.nan)
         single = [k for k, o in enumerate(offers) if len(o) == 1]
@@ -264,17 +264,17 @@ class Weighted:
         return out, self.grams.left_out_of(equation, out).T
 
     def _with_one(self, fits: Fits, places: Index, more: Index, out: Array) -> None:
-        """Single columns, all at once, within the bounds.
+        """Extend by single columns, all at once, within the bounds.
 
-        As `_within_bounds` does it, but the inverse with one column more is that of the fit and a square of a vector,
-        of which only the columns that go are written out.
+        Like `_within_bounds`, but the extended inverse is that of the fit plus a rank-one matrix, of which only the
+        removed columns are computed.
         """
         n, bounded, normals = len(fits.columns), self.grams.bounded, self._normals
         side = normals[:, fits.columns[:, None], more]
         moved = fits.inverse @ side
         corner = normals[:, more, more]
         rest = corner - np.sum(side * moved, axis=1)
-        # From here on every pair of a fit and a column that is new to it is a column of its own: `fit`, `k`.
+        # From here on every pair of a fit and a column that is new to it is one column: `fit`, `k`.
         fit, k = np.nonzero(rest > _NEW * corner)
         before, moved, inner = fits.x[fit][:, fits.columns].T, moved[fit, :, k].T, 1.0 / rest[fit, k]
         given = (normals[fit, more[k], -1] - np.sum(side[fit, :, k].T * before, axis=0)) * inner
@@ -283,7 +283,7 @@ class Weighted:
         x = np.vstack([before - moved * given, given])
         mask = np.vstack([np.tile(bounded[fits.columns, None], len(fit)), bounded[more[k]]])
         gone: list[Array] = []
-        zero = np.zeros_like(mask)  # what is gone, which rounding must not bring back
+        zero = np.zeros_like(mask)  # removed columns, which rounding must not restore
         variance: Array | None = None
         while np.any(outside := mask & ~zero & (x < 0.0)):
             if variance is None:
@@ -308,7 +308,7 @@ class Weighted:
         out[fit, more[k], places[k]] = x[n]
 
     def _with_several(self, fits: Fits, f: int, places: Sequence[int], more: Index, out: Array) -> None:
-        """As many columns at once as `more` has, for every one of its rows; within the bounds one by one."""
+        """Extend by several columns at once, for every row of `more`; within the bounds one by one."""
         count, width = more.shape
         normal, own, inverse = self._normals[f], fits.x[f, fits.columns], fits.inverse[f]
         side = normal[np.ix_(fits.columns, more.ravel())]
@@ -334,9 +334,9 @@ class Weighted:
 
 
 def _within_bounds(x: Array, inverse: Array, bounded: Mask) -> tuple[Array, Array]:
-    """The fit `x` without what is negative and must not be, the worst first, and its normal matrix's inverse.
+    """Remove columns with forbidden negative values from the fit `x` and its inverse, the worst first.
 
-    Columns go one by one and do not come back, which is enough to compare structures.
+    Removed columns do not return, which suffices to compare structures.
     """
     while np.any(outside := bounded & (x < 0.0)):
         worst = np.flatnonzero(outside)[np.argmin(x[outside] / np.sqrt(np.maximum(np.diag(inverse)[outside], 1e-300)))]

@@ -1,4 +1,4 @@
-"""The rows of a study's first motions, cut into stretches and labelled by the block of time that is left out."""
+"""Rows of a study's first motions, divided into stretches and labelled by left-out block."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 
-# Blocks of time that are left out in turn; few enough that the others still excite everything.
+# Number of blocks of time that are left out in turn; few enough that the others excite all parameters.
 BLOCKS = 5
-# From this many logs on, whole logs are left out: what changes between logs is what a model meets next.
+# From this number of logs on, whole logs are left out, since a model must predict new logs.
 ENOUGH_LOGS = 3
-# Rows of an equation that are looked at; of longer logs, stretches all along them, two in each block that is left out.
-# The error over as many is known to one or two per cent, which is what a term must gain.
+# Rows of an equation that are used; from longer logs, evenly spaced stretches, two per left-out block. Their error is
+# accurate to one or two per cent, the gain required of a term.
 ENOUGH_ROWS = 10_000
 _STRETCHES = 10
-# Of a stretch, the part that precedes it, in which friction that remembers takes on its state.
+# Lead-in relative to a stretch, in which friction with memory reaches its state.
 _LEAD = 0.25
-# Samples of the motion from one row to the next, as far as candidates are computed from them.
+# Samples of the thinned motion between rows, from which candidates are computed.
 _THINNED = 4
 
 
 def nonnegative(base: BaseParameters) -> Mask:
-    """Mark the base parameters that cannot be negative: single parameters of terms with a lower bound of zero.
+    """Mark base parameters that cannot be negative: single parameters of terms with a lower bound of zero.
 
     Args:
         base: Base parameters of the robot with its terms.
@@ -45,19 +45,19 @@ def tables(dynamics: Dynamics, base: BaseParameters, rows: Rows, motion: Motion)
 
     Args:
         dynamics: Physics of the robot with its terms.
-        base: Base parameters whose columns are wanted.
+        base: Base parameters of the columns.
         rows: Traced equations over these columns.
-        motion: Prepared motion; rows of standstill stay in.
+        motion: Prepared motion; rows of standstill remain.
     """
     parts: list[list[Array]] = [[] for _ in rows.equations]
-    whole = replace(motion, fit_standing=True)  # rows of standstill are left out later, with their candidates
+    whole = replace(motion, fit_standing=True)  # rows of standstill are removed later, with their candidates
     for block in observe(dynamics, base, lambda: (whole,), rows=rows).source():
         parts[block.equation].append(np.column_stack([block.A, block.y]))
     return [np.concatenate(p) for p in parts]
 
 
-def in_step(motion: Motion) -> Motion:
-    """Space the rows such that four samples of `thinned` lie between two of them.
+def align_rows(motion: Motion) -> Motion:
+    """Space the rows such that four samples of `thin` lie between two of them.
 
     Args:
         motion: Prepared motion.
@@ -71,7 +71,7 @@ def stretches(motions: Sequence[Motion], enough: int = ENOUGH_ROWS) -> list[list
 
     Args:
         motions: Prepared motions.
-        enough: Rows that are looked at.
+        enough: Number of rows to use.
 
     Returns:
         For each motion, the samples of every stretch and the stretch as a motion.
@@ -91,7 +91,7 @@ def stretches(motions: Sequence[Motion], enough: int = ENOUGH_ROWS) -> list[list
 
 
 def _cut(motion: Motion, first: int, rows: int, before: int, after: int) -> tuple[slice, Motion]:
-    """Take `rows` rows from sample `first` on, with so many samples before and after them."""
+    """Take `rows` rows from sample `first` on, with `before` and `after` samples around them."""
     step = motion.keep.step
     end = first + (rows - 1) * step + 1
     inside = slice(max(first - before, 0), end + after)
@@ -100,14 +100,14 @@ def _cut(motion: Motion, first: int, rows: int, before: int, after: int) -> tupl
     return inside, replace(motion, **states, **given, keep=slice(first - inside.start, end - inside.start, step))
 
 
-def thinned(motion: Motion) -> Motion:
-    """Thin a motion out to as many samples as its candidate columns need; its rows are among them.
+def thin(motion: Motion) -> Motion:
+    """Reduce a motion to the samples that its candidate columns need; its rows are among them.
+
+    It was smoothed at twice the cut-off. Twenty samples per period of the cut-off represent it, and filtered functions
+    of it. (The torque is not smooth: its rows use all samples.)
 
     Args:
         motion: Prepared motion.
-
-    It was smoothed at twice the cut-off; twenty samples in a period of the cut-off hold it, and what is computed from
-    it and goes through the filter. (The torque is not smooth: its rows are made of all samples.)
     """
     start, stop, step = motion.keep.indices(len(motion.t))
     every = max(step // _THINNED, 1)
@@ -118,10 +118,10 @@ def thinned(motion: Motion) -> Motion:
 
 
 def labels(motions: Sequence[tuple[int, int]]) -> list[Index]:
-    """Number the block of each row, motion by motion.
+    """Number the left-out block of each row, motion by motion.
 
     Args:
-        motions: For each motion the number of its log and of its rows.
+        motions: Number of the log and number of rows of each motion.
     """
     logs = sorted({log for log, _ in motions})
     if len(logs) >= ENOUGH_LOGS:

@@ -1,4 +1,4 @@
-"""`RegressionData`: the rows y = A θ of a log, equation by equation, and what one pass over them leaves."""
+"""`RegressionData`: the rows y = A θ of a log by equation, and their `Reduction` in one pass."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
 from steelyard.regression.spectra import Spectra
 
-# A pass that reduces rows keeps them only if they are few (the check looks at them once more).
+# A pass that reduces rows also stores them if they are few (`check` uses them again).
 _FEW_BYTES = 50_000_000
-# Estimators that go through the rows again and again keep them up to this size; beyond it they are computed each time.
+# Iterative estimators store the rows up to this size; beyond it they recompute them in each pass.
 _KEPT_BYTES = 700_000_000
-# Rows of an equation that are reflected into its triangle at once: QR of a few rows costs as much as of many.
+# Rows of an equation per reflection into its triangle: QR of a few rows costs as much as of many.
 _AT_ONCE = 2048
-# The triangles of a log's stretches, from which its parts can be compared: so many at most, and half of them at least
-# where the log is long; the first ones of so few rows.
+# Triangles of a log's stretches, for comparing its parts: maximum number (long logs have at least half), and the number
+# of rows of the first ones.
 _STRETCHES = 16
 _SHORTEST = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive rows of one equation: y = A θ[columns] + noise, free of gaps in time.
+    """Consecutive rows of one equation: y = A θ[columns] + noise, without gaps in time.
 
-    Where rows were filtered and thinned, `unfiltered` is the Gram matrix of the same rows before the filter,
-    and `samples` says how many they were kept from. Around a `partial` block rows of a joint that stands were left
-    out, so that sums over it do not tell all errors of a model.
+    For filtered and decimated rows, `unfiltered` is the Gram matrix of the same rows before the filter, and `samples`
+    their original number. Rows of a joint at standstill are missing around a `partial` block, so sums over it do not
+    show all errors of a model.
     """
 
     equation: int
@@ -46,11 +46,11 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """What one pass over the rows leaves, and all that a linear fit, its error bars and its scores need.
+    """The result of one pass over the rows: everything for a linear fit, its error bars and its scores.
 
     `factor` holds a triangle per equation, `spectra` the Gram matrices of [A y] by frequency, `sums` Σy per equation.
-    `unfiltered` are Gram matrices of the same rows before any filter; empty where there are none. The rows were kept
-    from so many `samples`. `stretches` are the triangles of each equation after each stretch of the log, growing.
+    `unfiltered` are Gram matrices of the same rows before any filter, if available. The rows were selected from
+    `samples` samples. `stretches` are the growing triangles of each equation after each stretch of the log.
     """
 
     factor: Factor
@@ -61,7 +61,7 @@ class Reduction:
     stretches: tuple[tuple[Array, ...], ...] = ()
 
     def merge(self, *others: Reduction) -> Reduction:
-        """Of these rows and those of `others` together; the equations must be the same."""
+        """Combine with `others` of the same equations."""
         every = (self, *others)
         return Reduction(
             self.factor.merge(*(o.factor for o in others)),
@@ -74,10 +74,21 @@ class Reduction:
 class RegressionData:
     """Rows over `columns` of the parameter vector, one group per equation (joint).
 
-    `source()` starts a new pass over the blocks; memory holds one block at a time. `period` (s) is the time
-    between rows of an equation. `parts` are those of several logs, if it was joined from them. Of a long log the rows
-    of its `beginning`, so many of each equation, are kept by the pass that reduces them. Without `spectral` the spectra
-    that error bars need are not made: a fit alone is quicker.
+    Memory holds one block at a time.
+
+    Args:
+        equations: Equations, with their columns.
+        parameters: Length of the parameter vector.
+        source: Starts a new pass over the blocks.
+        period: Time between rows of an equation [s].
+        parts: Data of several logs, if joined from them.
+        beginning: Number of rows of each equation that the reducing pass of a long log stores.
+        spectral: Compute the spectra for error bars; without them a fit is faster.
+        names: Names of the equations.
+        columns: Columns of the parameter vector.
+        A, y: Rows of each equation.
+        blocks: Blocks of rows.
+        factor: Triangles.
     """
 
     equations: tuple[Equation, ...]
@@ -96,7 +107,7 @@ class RegressionData:
         cls, names: Sequence[str], columns: ArrayLike, A: Sequence[Array], y: Sequence[Array], parameters: int,
         period: float = 1.0,
     ) -> RegressionData:  # fmt: skip
-        """From one `A` and one `y` per equation, called `names`, all over the same `columns` of `parameters`."""
+        """Create data from one `A` and one `y` per equation."""
         shared = np.asarray(columns, dtype=np.int64)
         blocks = [
             Block(e, np.asarray(a, float), np.asarray(b, float)) for e, (a, b) in enumerate(zip(A, y, strict=True))
@@ -104,14 +115,14 @@ class RegressionData:
         return cls(tuple(Equation(n, shared) for n in names), parameters, lambda: blocks, period)
 
     def with_blocks(self, blocks: Sequence[Block], columns: ArrayLike) -> RegressionData:
-        """The same equations with other `blocks`, all over the same `columns`."""
+        """Return the same equations with other blocks over other columns."""
         shared = np.asarray(columns, dtype=np.int64)
         equations = tuple(replace(e, columns=shared) for e in self.equations)
         return RegressionData(equations, self.parameters, lambda: blocks, self.period)
 
     @classmethod
     def joined(cls, parts: Sequence[RegressionData]) -> RegressionData:
-        """The rows of several logs, each of which can still be asked by itself."""
+        """Join the data of several logs, given by `parts`, which remain accessible."""
         if len(parts) == 1:
             return parts[0]
         first = parts[0]
@@ -125,17 +136,17 @@ class RegressionData:
 
     @classmethod
     def from_factor(cls, factor: Factor, period: float = 1.0) -> RegressionData:
-        """Rows that are gone, but for their triangles `factor`: enough for a fit, not for its error bars."""
+        """Create data from triangles instead of rows: enough for a fit, but not for its error bars."""
         made = cls(factor.equations, factor.parameters, lambda: (), period)
         made._reduction.append(Reduction(factor, Spectra(factor.equations), np.zeros(len(factor.equations))))
         return made
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks. A first pass that fits into memory is kept for the next ones."""
+        """Iterate over all blocks; a first pass that fits into memory is stored."""
         return self._pass(_KEPT_BYTES)
 
     def _pass(self, most: int, first: bool = False) -> Iterator[Block]:
-        """All blocks, kept if they are not more than `most` bytes; else none are, or the `first` so many."""
+        """Iterate over all blocks; store them up to `most` bytes, else none or only the `first` ones."""
         if self._kept:
             yield from self._kept[0]
             return
@@ -154,11 +165,11 @@ class RegressionData:
             self._first[:] = kept
 
     def first_blocks(self) -> Sequence[Block]:
-        """Those of the beginning, or all if they are few; none before the rows have been reduced."""
+        """Return blocks of the beginning, or all if they are few; none before `reduction`."""
         return self._kept[0] if self._kept else self._first
 
     def reduction(self) -> Reduction:
-        """One pass over the rows, which are not kept unless they are few."""
+        """Reduce the rows in one pass; they are stored only if they are few."""
         if not self._reduction and self.parts:
             first, *others = (part.reduction() for part in self.parts)
             self._reduction.append(first.merge(*others))
@@ -189,7 +200,7 @@ class RegressionData:
         return self._reduction[0]
 
     def factor(self, weigh: Callable[[Block], Array] | None = None) -> Factor:
-        """The triangles of all rows; the function `weigh` of a block gives the square root of a weight for each row."""
+        """Compute the triangles of all rows; `weigh` returns square roots of the weights of a block's rows."""
         if weigh is None and self._reduction:
             return self._reduction[0].factor
         triangles = _Triangles(self.equations)
@@ -200,7 +211,7 @@ class RegressionData:
             return triangles.factor(self.parameters)
 
     def residuals(self, theta: ArrayLike) -> list[list[Array]]:
-        """y − A θ of every block, by equation; `theta` is the full vector of parameters."""
+        """Compute y − A θ of every block, by equation; `theta` is the full parameter vector."""
         full = np.asarray(theta, dtype=float)
         out: list[list[Array]] = [[] for _ in self.equations]
         for block in self.blocks():
@@ -209,7 +220,7 @@ class RegressionData:
 
 
 class _Triangles:
-    """Rows [A y] of several equations, reflected into a triangle each as they come."""
+    """Reflects rows [A y] of several equations into one triangle each."""
 
     def __init__(self, equations: tuple[Equation, ...]) -> None:
         self.equations = equations
@@ -218,7 +229,7 @@ class _Triangles:
         self._rows = [0] * len(equations)
         self._stretches: list[list[Array]] = [[] for _ in equations]
         self._stretch = [_SHORTEST] * len(equations)  # rows of each
-        self._since = [0] * len(equations)  # rows since the last one ended
+        self._since = [0] * len(equations)  # rows since the end of the last stretch
 
     def add(self, equation: int, rows: Array) -> None:
         self._rows[equation] += len(rows)
@@ -242,12 +253,12 @@ class _Triangles:
                 self._stretch[equation] *= 2
 
     def stretches(self) -> tuple[tuple[Array, ...], ...]:
-        """Of each equation: its triangle after each stretch of rows; a last one that is shorter is part of it."""
+        """Return each equation's triangle after each stretch of rows; a shorter last stretch is included."""
         return tuple((*done[:-1], last) for done, last in zip(self._stretches, self._triangles, strict=True))
 
     def factor(self, parameters: int) -> Factor:
         if not any(self._rows):
-            raise StructureError("There is no row to estimate from: every sample was cut away or masked.")
+            raise StructureError("No rows remain: every sample was trimmed or masked; lower the trim or the mask.")
         for equation, rows in enumerate(self._waiting):
             if rows:
                 self._reflect(equation)

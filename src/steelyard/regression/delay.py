@@ -1,12 +1,11 @@
-"""How late torques are: estimated together with the parameters, with error bars.
+"""Delay of torques, estimated together with the parameters, with error bars.
 
-A torque that is late by d is τ(t − d) ≈ Y θ − d·d(Y θ)/dt. The derivative of the fitted model is one more column per
-joint, and its coefficient is the delay. The motion is shifted by what was found and the fit repeated, so that long
-delays come out right, too. Errors come from the scatter of the scores from one stretch of the log to the next, which
-includes what a model lacks.
+A torque with delay d is τ(t − d) ≈ Y θ − d·d(Y θ)/dt. The derivative of the fitted model is one more column per
+joint, and its coefficient is the delay. The motion is shifted by the estimate and the fit repeated, so that long
+delays converge. Errors come from the scatter of the scores between stretches of the log, which includes model errors.
 
-Rows about the reversals of a joint are left out. Dry friction turns before or after the joint does (gears wind up,
-bristles bend), and a jump that is out of step by some milliseconds would pass for a delay of the whole torque.
+Rows near the reversals of a joint are excluded. Dry friction reverses before or after the joint does (gears wind up,
+bristles bend), and a jump that is early or late by some milliseconds would look like a delay of the whole torque.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.observe import observe, with_history
 from steelyard.signals.prepare import Motion
 
-# Rounds of the fit at most; each is off by less than the square of the one before.
+# Maximum number of iterations; the error is squared in each.
 _ROUNDS = 4
-# Stretches of the logs whose scores are compared.
+# Number of stretches of the logs whose scores are compared.
 _STRETCHES = 30
-# Samples and rows that are looked at: delays of a thousandth of a second are known to some percent by then.
+# Maximum number of samples and rows; they suffice for delays of a millisecond to some percent.
 _MOST_SAMPLES, _MOST_ROWS = 30_000, 3_000
-# s; after a step as short as this the slope has said it all.
+# Iterations end after a step shorter than this [s].
 _SHORT_STEP = 1e-4
-# s; a step beyond this is no longer what a slope can tell.
+# Longest step of the linearisation [s].
 _LONGEST_STEP = 0.02
-# One clock delays all joints alike; friction that remembers looks late as well, by another delay on each joint. A delay
-# is the clock's where zero lies so many standard deviations away: those of its error and between the joints together.
+# A clock delays all joints equally; friction with memory looks like a different delay on each joint. A delay belongs to
+# the clock if it differs from zero by this number of standard deviations, of its error and between joints combined.
 _DEVIATIONS = 3.0
-# Rows of a joint are left out within so many periods of the cut-off of a reversal: the filter has spread the jump of
-# friction over most of one. A joint that would lose more than the second part of its rows keeps them.
+# Rows within this number of periods of the cut-off around a reversal are excluded, since the filter spreads the jump of
+# friction. A joint that would lose more than the second number (a fraction) of its rows keeps all.
 _REVERSAL_PERIODS, _MOST_LOST = 1.0, 0.5
 
 
@@ -48,12 +47,12 @@ class DelayEstimate:
     """The delay of the torques behind the motion.
 
     Attributes:
-        delay_s: Of all joints together [s].
-        error_s: Its standard error [s]; wider where joints disagree.
+        delay_s: Common delay of all joints [s].
+        error_s: Its standard error [s]; larger if joints disagree.
         joints: Joints (from 0) of the equations.
         by_joint_s: Each joint's own delay [s].
         errors_s: Their standard errors [s].
-        spread_s: Standard deviation between the joints' own delays, beyond their errors [s]; one joint has none.
+        spread_s: Standard deviation between the joints' delays, beyond their errors [s]; 0 for one joint.
     """
 
     delay_s: float
@@ -70,7 +69,7 @@ class DelayEstimate:
         return f"{1e3 * abs(self.delay_s):.2f} ± {1e3 * self.error_s:.2f} ms {word} the motion"
 
     def to_json(self) -> dict[str, Any]:
-        """As `result.json` has it."""
+        """Convert to the form of `result.json`."""
         return {
             "delay_s": self.delay_s,
             "standard_error_s": self.error_s,
@@ -81,10 +80,10 @@ class DelayEstimate:
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether all joints have this delay, and it is not zero.
+        """Return whether all joints share a nonzero delay.
 
-        Of one joint nobody else tells: there a delay counts where the torque is early, which no friction and no drive
-        can do.
+        A single joint cannot be compared with others: there only an early torque counts, which neither friction nor a
+        drive can cause.
         """
         far = abs(self.delay_s) > _DEVIATIONS * float(np.hypot(self.error_s, self.spread_s))
         return far and (len(self.joints) > 1 or self.delay_s < 0.0)
@@ -93,13 +92,13 @@ class DelayEstimate:
 def estimate_delay(
     dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion], start_s: float = 0.0
 ) -> DelayEstimate | None:
-    """Estimate how far the torques lag behind the motion; None where the motion does not show it.
+    """Estimate the delay of the torques behind the motion; None if it is not identifiable.
 
     Args:
-        dynamics: The physics of the robot with its terms.
-        base: The base parameters that are fitted along.
+        dynamics: Physics of the robot with its terms.
+        base: Base parameters to fit at the same time.
         motions: Prepared motions.
-        start_s: A first guess [s].
+        start_s: First guess [s].
     """
     motions = _excerpt(motions)
     delay, found = start_s, None
@@ -116,7 +115,7 @@ def estimate_delay(
 
 
 def _excerpt(motions: Sequence[Motion]) -> list[Motion]:
-    """The first motions, of a long one its beginning."""
+    """Return the first motions, and the beginning of a long one."""
     out: list[Motion] = []
     left = min(_MOST_SAMPLES, _MOST_ROWS * max((m.keep.step or 1 for m in motions), default=1))
     for m in motions:
@@ -136,7 +135,7 @@ def _excerpt(motions: Sequence[Motion]) -> list[Motion]:
 
 
 def _fit(dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion]) -> DelayEstimate | None:
-    """One round: parameters and one delay per joint by weighted least squares."""
+    """Do one iteration: parameters and one delay per joint by weighted least squares."""
     if not motions:
         return None
     motions = [with_history(dynamics, m) for m in motions]
@@ -152,7 +151,7 @@ def _fit(dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion]) ->
     for e, (equation, part) in enumerate(zip(data.equations, parts, strict=True)):
         A[e][:, equation.among(base.independent)[1]] = np.vstack([a for a, _ in part])
     joints = tuple(dynamics.robot.joint_index(e.name) for e in data.equations)
-    used = beside_reversals(motions)[:, list(joints)].T
+    used = far_from_reversals(motions)[:, list(joints)].T
     A, y = A * used[:, :, None], y * used
     beta, weights = _weighted(A, y)
     theta = np.zeros(len(base.parameters))
@@ -161,8 +160,8 @@ def _fit(dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion]) ->
     return _delays(A, y - A @ beta, rates * used, weights, joints)
 
 
-def beside_reversals(motions: Sequence[Motion]) -> NDArray[np.bool_]:
-    """Mark the rows that are far from every reversal of a joint; a joint that would lose most of them keeps all.
+def far_from_reversals(motions: Sequence[Motion]) -> NDArray[np.bool_]:
+    """Mark the rows far from every reversal of a joint; a joint that would lose most of them keeps all.
 
     Args:
         motions: Prepared motions.
@@ -170,12 +169,12 @@ def beside_reversals(motions: Sequence[Motion]) -> NDArray[np.bool_]:
     Returns:
         Shape (rows of all motions, joints).
     """
-    far = np.vstack([_beside_reversals(m) for m in motions])
+    far = np.vstack([_far_from_reversals(m) for m in motions])
     return np.asarray(far | (np.mean(far, axis=0) < 1.0 - _MOST_LOST))
 
 
-def _beside_reversals(motion: Motion) -> NDArray[np.bool_]:
-    """Rows of a motion that are far from every reversal of the joint, `(rows, joints)`."""
+def _far_from_reversals(motion: Motion) -> NDArray[np.bool_]:
+    """Return a mask `(rows, joints)` of rows far from every reversal of the joint."""
     reach = int(np.ceil(_REVERSAL_PERIODS / (motion.filter.cutoff_hz * motion.filter.period)))
     turns = np.zeros((len(motion.t) + 1, motion.dq.shape[1]), dtype=np.int64)
     turns[2:] = np.cumsum(np.diff(np.sign(motion.dq), axis=0) != 0.0, axis=0)
@@ -185,7 +184,7 @@ def _beside_reversals(motion: Motion) -> NDArray[np.bool_]:
 
 
 def _weighted(A: Array, y: Array) -> tuple[Array, Array]:
-    """β of all equations, each weighted by what it leaves, and the weights."""
+    """Fit β to all equations weighted by their residuals; also return the weights."""
     grams, sides = A.transpose(0, 2, 1) @ A, np.einsum("erp,er->ep", A, y)
     size = np.mean(y**2, axis=1) + 1e-24
     weights, beta = 1.0 / np.sqrt(size), np.zeros(A.shape[2])
@@ -200,20 +199,20 @@ def _weighted(A: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _rates(dynamics: Dynamics, motion: Motion, theta: Array) -> Array:
-    """d(Y θ)/dt through the motion's filter, at its rows."""
+    """Compute d(Y θ)/dt through the motion's filter, at its rows."""
     torque = dynamics.inverse_dynamics(motion.q, motion.dq, motion.ddq, theta, motion.history)
     return motion.filter(np.gradient(torque, motion.filter.period, axis=0), motion.keep)
 
 
 def _delays(A: Array, rest: Array, rates: Array, weights: Array, joints: tuple[int, ...]) -> DelayEstimate | None:
-    """Delays that explain what is left, with the parameters fitted along.
+    """Estimate delays from residuals, with the parameters fitted at the same time.
 
     Args:
         A: Columns of the parameters, `(equations, rows, rank)`.
-        rest: What their fit leaves, `(equations, rows)`.
-        rates: Slopes of the fitted torques, beside it.
-        weights: Of the equations.
-        joints: Whose equations they are.
+        rest: Residuals of their fit, `(equations, rows)`.
+        rates: Time derivatives of the fitted torques, same shape.
+        weights: Weights of the equations.
+        joints: Joints of the equations.
     """
     count, rows, rank = A.shape
     Z = np.zeros((count, rows, rank + count))
@@ -235,13 +234,13 @@ def _delays(A: Array, rest: Array, rates: Array, weights: Array, joints: tuple[i
     scores = np.array([np.tensordot(left[:, a:b], Z[:, a:b], 2) for a, b in pairwise(edges)])
     spread = inverse @ (scores.T @ scores) @ inverse / np.outer(scale, scale)
     delays, variance = (x / scale)[rank:], np.diag(spread)[rank:]
-    told = variance > 0.0
-    if not told.any():
+    valid = variance > 0.0
+    if not valid.any():
         return None
-    share = np.where(told, 1.0 / np.where(told, variance, 1.0), 0.0)
+    share = np.where(valid, 1.0 / np.where(valid, variance, 1.0), 0.0)
     mean = float(share @ delays / share.sum())
-    # Joints that disagree widen the error of their mean.
-    freedom = int(told.sum()) - 1
+    # Disagreement between joints increases the error of their mean.
+    freedom = int(valid.sum()) - 1
     excess = float(share @ (delays - mean) ** 2) - freedom
     error = float(np.sqrt(max(1.0 + excess / max(freedom, 1), 1.0) / share.sum()))
     # DerSimonian & Laird (1986), eq. 8: the variance between them.

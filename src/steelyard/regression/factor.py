@@ -1,4 +1,4 @@
-"""`Factor`: the small triangular factor of [A y], which is all that linear estimation needs of a log."""
+"""`Factor`: the small triangular factor of [A y], which suffices for linear estimation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array, solve_triangle
 from steelyard.regression.rows import Equation
 
-# A scaled pivot says how much of a column the earlier ones leave. The normal equations know it to the square
-# root of rounding (1e-8); asking for 1e-6 leaves at least four digits. QR knows it to rounding.
+# A scaled pivot is the part of a column outside the span of earlier ones. The normal equations resolve it to the square
+# root of rounding (1e-8); a limit of 1e-6 leaves at least four digits. QR resolves it to rounding.
 _SMALLEST_PIVOT = {"qr": 1e-12, "normal": 1e-6}
 
 
@@ -21,10 +21,18 @@ _SMALLEST_PIVOT = {"qr": 1e-12, "normal": 1e-6}
 class Factor:
     """One upper triangle per equation: triangles[e]ᵀ triangles[e] = [A_e y_e]ᵀ [A_e y_e].
 
-    Triangles of several logs, machines or moments merge into one; weights per equation need no second pass
-    over the data. `rows` counts each equation's rows where they differ from `samples`. `method` says how the
-    triangles were made: "qr" (accurate) or "normal" (from the normal equations, which square the condition
-    number).
+    Triangles of several logs, machines or times can be merged; weights per equation need no second pass over the data.
+
+    Args:
+        equations: Equations.
+        triangles: Triangle of each.
+        samples: Number of samples.
+        parameters: Length of the parameter vector.
+        method: "qr" (accurate) or "normal" (from the normal equations, which square the condition number).
+        rows: Number of rows of each equation, if different from `samples`.
+        weights: Factor for each equation: 1/σ for weighted least squares.
+        columns: Columns of the parameter vector; default: all that appear.
+        theta: Parameters of these columns.
     """
 
     equations: tuple[Equation, ...]
@@ -40,11 +48,11 @@ class Factor:
 
     @property
     def columns(self) -> Array:
-        """The parameters that appear in any equation, in order."""
+        """Parameters that appear in any equation, in order."""
         return np.unique(np.concatenate([e.columns for e in self.equations]))
 
     def merge(self, *others: Factor) -> Factor:
-        """The factor of these and the `others`' data together; the equations must be the same."""
+        """Combine with `others` of the same equations."""
         triangles = list(self.triangles)
         samples, methods, rows = self.samples, {self.method}, np.array(self.rows)
         for other in others:
@@ -53,7 +61,7 @@ class Factor:
                 for a, b in zip(self.equations, other.equations, strict=True)
             )
             if not same:
-                raise StructureError("Factors of different robots, terms or columns cannot be merged.")
+                raise StructureError("Factors of different robots, terms or columns cannot be merged; use one study.")
             triangles = [triangle(np.vstack(pair)) for pair in zip(triangles, other.triangles, strict=True)]
             samples += other.samples
             rows = rows + np.array(other.rows)
@@ -62,18 +70,17 @@ class Factor:
         return Factor(self.equations, tuple(triangles), samples, self.parameters, method, tuple(rows.tolist()))
 
     def joined(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
-        """The triangle of all equations together, [A y] over `columns` (default: all that appear).
-
-        `weights` multiply the equations (1/σ of each joint for weighted least squares).
-        """
+        """Compute the triangle [A y] of all equations together."""
         wanted = self.columns.tolist() if columns is None else columns
         scale = np.ones(len(self.equations)) if weights is None else np.asarray(weights, dtype=float)
         if scale.shape != (len(self.equations),):
-            raise StructureError(f"{len(self.equations)} weights are needed, one per equation, not {scale.shape}.")
+            raise StructureError(f"Expected {len(self.equations)} weights, one per equation, not shape {scale.shape}.")
         return triangle(np.vstack([w * block for w, block in zip(scale, self.blocks(wanted), strict=True)]))
 
     def blocks(self, columns: Sequence[int]) -> list[Array]:
-        """For every equation its triangle over `columns` and the right side, [A_e y_e]; zero where it has none."""
+        """Return for every equation its triangle over `columns` and the right side, [A_e y_e]; missing columns are
+        zero.
+        """
         out = []
         for equation, r in zip(self.equations, self.triangles, strict=True):
             own, where = equation.among(columns)
@@ -83,13 +90,13 @@ class Factor:
         return out
 
     def solve(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
-        """Least squares over `columns` (None: all), which must be independent, with `weights` (1/σ) per equation."""
+        """Solve least squares over independent columns."""
         r = self.joined(weights, columns)
         self._check_digits(r)
         return solve_triangle(r[:-1, :-1], r[:-1, -1])
 
     def _check_digits(self, r: Array) -> None:
-        """Refuse to solve where columns are dependent, or too nearly so for how the factor was made."""
+        """Refuse columns that are dependent, or too nearly so for the method of the factor."""
         pivots = np.abs(np.diag(r)[:-1])
         lengths = np.linalg.norm(r[:, :-1], axis=0)
         worst = float(np.min(pivots / np.where(lengths > 0.0, lengths, np.inf), initial=1.0))
@@ -102,7 +109,7 @@ class Factor:
             )
 
     def residual_sums(self, theta: ArrayLike, columns: Sequence[int] | None = None) -> Array:
-        """Sum of squared residuals of every equation for parameters `theta` over `columns` (None: all)."""
+        """Sum the squared residuals of every equation."""
         wanted = self.columns if columns is None else np.asarray(columns, dtype=np.int64)
         full = np.zeros(self.parameters)
         full[wanted] = theta
@@ -111,7 +118,7 @@ class Factor:
 
 
 def triangle(matrix: Array) -> Array:
-    """The square upper triangle R of a QR factorisation of `matrix`; rows of zeros where it has too few."""
+    """Compute the square upper triangle R of a QR factorisation of `matrix`, padded with zero rows."""
     width = matrix.shape[1]
     r = np.asarray(np.linalg.qr(matrix, mode="r"))
     if len(r) < width:

@@ -1,4 +1,4 @@
-"""`inspect_robot`: what is known of a robot before it moves, and what its motion can show."""
+"""`inspect_robot`: the properties of a robot description and its identifiable parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class JointRow:
     """A joint; limits in rad or m, per second, and N m or N. An unknown limit is infinite."""
 
     why_null: ClassVar = dict.fromkeys(
-        ("lower", "upper", "velocity", "effort"), "The description gives no limit, or one that is infinite."
+        ("lower", "upper", "velocity", "effort"), "The description states no finite limit."
     )
     name: str
     kind: str
@@ -47,13 +47,13 @@ class JointRow:
 
 @dataclass(frozen=True)
 class LinkRow:
-    """A link: mass in kg, centre of mass in m; None where the description says nothing."""
+    """A link: mass [kg], centre of mass [m]; None if the description does not state it."""
 
     why_null: ClassVar = {
-        "parent": "The base carries it.",
-        "mass": "The description gives no inertia.",
-        "center_of_mass": "The description gives no inertia, or no mass.",
-        "physically_possible": "The description gives no inertia.",
+        "parent": "The parent is the base.",
+        "mass": "The description states no inertia.",
+        "center_of_mass": "The description states no inertia, or a mass of zero.",
+        "physically_possible": "The description states no inertia.",
     }
     name: str
     joint: str
@@ -73,7 +73,7 @@ class TransmissionRow:
     ratio: float | None
 
     def moves(self, joints: Sequence[str]) -> str:
-        """Its drive coordinate in words, as a sum over `joints`, by name."""
+        """Write its drive coordinate as a sum over `joints`, by name."""
         text = ""
         for weight, joint in zip(self.weights, joints, strict=True):
             if weight:
@@ -85,10 +85,13 @@ class TransmissionRow:
 
 @dataclass(frozen=True)
 class BaseRow:
-    """A base parameter; `nominal` is its value after the description, None if that is not known, and `links` are the
-    bodies that take part in it: those whose parameters are summed, or whose joints a term acts on."""
+    """A base parameter.
 
-    why_null: ClassVar = {"nominal": "The description does not give all of its parts."}
+    `nominal` is its value from the description, if known. `links` are the bodies in it: those whose parameters are
+    summed, or whose joints a term acts on.
+    """
+
+    why_null: ClassVar = {"nominal": "The description does not state all of its parts."}
     name: str
     formula: str
     unit: str
@@ -98,9 +101,9 @@ class BaseRow:
 
 @dataclass(frozen=True)
 class BaseSummary:
-    """The base parameters, and how clear their number is.
+    """The base parameters, and the clarity of their number.
 
-    `condition_number` is σ₁/σᵣ and `rank_gap` σᵣ/σᵣ₊₁ of all columns, scaled to unit norm, over random states.
+    `condition_number` is σ₁/σᵣ and `rank_gap` σᵣ/σᵣ₊₁ of all columns scaled to unit norm, over random states.
     """
 
     why_null: ClassVar = {"rank_gap": "It is infinite: every column is independent, or the others are exactly zero."}
@@ -113,9 +116,9 @@ class BaseSummary:
 
 @dataclass(frozen=True, repr=False)
 class Inspection(Outcome, Displayed):
-    """All that `steelyard inspect` tells of a robot."""
+    """The result of `steelyard inspect`."""
 
-    why_null: ClassVar = {"base_parameters": "Their number cannot be decided; the notes say why."}
+    why_null: ClassVar = {"base_parameters": "Their number is not clear; the notes give the reason."}
     robot: str
     source: str
     gravity: tuple[float, ...]
@@ -129,13 +132,13 @@ class Inspection(Outcome, Displayed):
     notes: tuple[str, ...] = field(default=())
 
     def glance(self) -> Glance:
-        what = f"{self.robot}: {len(self.joints)} joints, {len(self.links)} moving links"
+        size = f"{self.robot}: {len(self.joints)} joints, {len(self.links)} moving links"
         base = self.base_parameters
         if base is None:
-            return Glance("warning", f"{what}; the number of base parameters cannot be decided.", self.notes)
+            return Glance("warning", f"{size}; the number of base parameters is not clear.", self.notes)
         hidden = len(self.identifiable.get("none", ()))
-        never = f" {hidden} of the links' and terms' parameters move no torque at all." if hidden else ""
-        return Glance("note", f"{what}, {base.count} base parameters.{never}", self.notes)
+        never = f" {hidden} of the links' and terms' parameters do not affect any torque." if hidden else ""
+        return Glance("note", f"{size}, {base.count} base parameters.{never}", self.notes)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         def of(rows: Sequence[Any]) -> Callable[[], NamedColumns]:
@@ -157,7 +160,13 @@ class Inspection(Outcome, Displayed):
 def inspect_robot(
     robot: RobotLike, terms: TermsLike | None = None, method: EliminationMethod = "qr"
 ) -> Inspection:  # fmt: skip
-    """Look at `robot`: joints, links, drives, base parameters (by `method`, with `terms`), and what is remarkable."""
+    """Inspect a robot: joints, links, drives, base parameters, and notes.
+
+    Args:
+        robot: Robot.
+        terms: Joint terms for the base parameters; default: none.
+        method: Elimination method of `base_parameters`.
+    """
     robot = as_robot(robot)
     terms = as_terms(robot, terms)
     notes = list(_notes(robot))
@@ -213,7 +222,7 @@ def _summary(robot: Robot, base: BaseParameters) -> BaseSummary:
         stated = dict(zip((p.name for p in nominal_terms(robot)[0].parameters), nominal_terms(robot)[1], strict=True))
         of_terms = [stated.get(name, np.nan) for name in base.terms.names]
         theta = np.concatenate([robot.inertial_parameters, of_terms])
-        # A sum with an unknown part is unknown; 0 · unknown is 0.
+        # A sum with an unknown part is unknown, but 0 · unknown is 0.
         values = [float(row[row != 0.0] @ theta[row != 0.0]) for row in base.matrix]
         nominal = [value if math.isfinite(value) else None for value in values]
     takes_part = _links_of_parameters(robot, base)
@@ -226,8 +235,7 @@ def _summary(robot: Robot, base: BaseParameters) -> BaseSummary:
 
 
 def _links_of_parameters(robot: Robot, base: BaseParameters) -> NDArray[np.bool_]:
-    """Whether a parameter has to do with a link, `(parameters, links)`: it is one of its ten, or of a term that acts on
-    the joint that moves it."""
+    """Return a mask `(parameters, links)`: the parameter is one of the link's ten, or of a term on its joint."""
     own = np.repeat(np.eye(len(robot.links), dtype=bool), 10, axis=0)
     moved_by = np.array([link.coordinate for link in robot.links])
     acted_on = base.terms.per_parameter(lambda _, c: np.asarray(c.weights)[moved_by] != 0.0)
@@ -241,29 +249,29 @@ def _by_class(base: BaseParameters) -> dict[Identifiability, tuple[str, ...]]:
     }
 
 
-def snapped_sentence(robot: Robot) -> str:
+def right_angle_note(robot: Robot) -> str:
     """Name the joints whose nearly right angles were made exact.
 
     Args:
         robot: Robot with at least one such joint.
     """
-    off = max(robot.snapped.values())
+    off = max(robot.snap_distances.values())
     return (
-        f"Nearly right angles were made exact: {', '.join(robot.snapped)} (off by up to {off:.1e}). --snap 0 keeps the "
-        "description as it is."
+        f"Nearly right angles were made exact: {', '.join(robot.snap_distances)} (off by up to {off:.1e}). "
+        "--snap 0 keeps the description unchanged."
     )
 
 
 def _notes(robot: Robot) -> list[str]:
     out = []
-    if robot.snapped:
-        out.append(snapped_sentence(robot))
+    if robot.snap_distances:
+        out.append(right_angle_note(robot))
     askew = nearly_aligned(robot)
     if askew:
         names = ", ".join(name for name, _ in askew)
         out.append(
-            f"Nearly aligned, but for {max(d for _, d in askew):.1e}: {names}. If these angles were just written with "
-            f"few digits, --snap 1e-4 makes them exact, the formulas shorter and the code faster."
+            f"Not exactly aligned (off by {max(d for _, d in askew):.1e}): {names}. If these angles were only written "
+            f"with few digits, --snap 1e-4 makes them exact, the formulas shorter and the code faster."
         )
     impossible = [
         link.name
@@ -271,11 +279,11 @@ def _notes(robot: Robot) -> list[str]:
         if link.inertia is not None and smallest_pseudo_eigenvalues(link.inertia)[0] <= 0.0
     ]
     if impossible:
-        out.append(f"No body can have the inertia that the description gives for: {', '.join(impossible)}.")
+        out.append(f"The description states physically impossible inertias for: {', '.join(impossible)}.")
     unknown = [link.name for link in robot.links if link.inertia is None]
     if unknown:
-        out.append(f"The description gives no inertia for: {', '.join(unknown)}.")
+        out.append(f"The description states no inertia for: {', '.join(unknown)}.")
     unused = [j.name for j, used in zip(robot.joints, robot.torque_used, strict=True) if not used]
     if unused:
-        out.append(f"Torque not used, rows do not count: {', '.join(unused)}.")
+        out.append(f"Torque not used, rows ignored: {', '.join(unused)}.")
     return out

@@ -21,14 +21,14 @@ from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 
-# Samples whose rows are in memory at once: some 200 rows of 20,000 samples are 32 MB. Never more than the second.
+# Samples whose rows are in memory at once: 200 rows of 20,000 samples are 32 MB. The second number is the maximum.
 _CHUNK = 20_000
 _LONGEST_CHUNK = 100_000
-# Motions with fewer samples are left to the evaluator, which knows when machine code pays.
+# Motions with fewer samples are left to the evaluator, which decides when to compile.
 _FEW = 4_000
-# A joint that moves in fewer of a motion's rows than this part of them keeps those in which it stands.
+# A joint that moves in a smaller fraction of a motion's rows keeps its rows of standstill.
 _FEWEST_MOVING = 0.1
-# Dry friction over the residuals' standard deviation, as arms have it: 5 to 10 on the real logs that we know.
+# Typical ratio of dry friction to the residuals' standard deviation: 5 to 10 on known real logs.
 _FRICTION_TO_NOISE = 5.0
 
 
@@ -42,22 +42,27 @@ def observe(
     unfiltered: bool = False,
     beginning: int = 0,
 ) -> RegressionData:
-    """The rows of all motions over the columns of `base`; `motions` starts a pass over them, `dynamics` is the physics.
+    """Build the rows of all motions over base-parameter columns.
 
-    `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there. Without
-    either, rows of a joint that stands are left out where the motion says so.
+    Without `mask` and `reversals`, rows of a joint at standstill are excluded if the motion requires it. Regressor and
+    torque pass the motion's filter together (Gautier 1997: a parallel filter changes neither side alone), so that the
+    filter has the same effect on a jump of friction and on its column.
 
-    `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the
-    Gram matrices of the same rows before the filter, for long logs, whose chunks are then quick to transform, too;
-    `beginning` is how many of their rows are kept.
-
-    Regressor and torque go through the motion's filter together (Gautier 1997: a parallel filter changes neither
-    side alone), so that what the filter does to a jump of friction it does to the column that explains it.
+    Args:
+        dynamics: Physics of the robot with its terms.
+        base: Base parameters of the columns.
+        motions: Starts a pass over prepared motions.
+        mask: Exclude a joint's rows below this speed [rad/s, m/s].
+        rows: Traced equations, to avoid tracing again.
+        reversals: Instead of a mask, reduce weights below this speed [rad/s, m/s].
+        unfiltered: Also compute Gram matrices of the same rows before the filter, for long logs; chunks then have a
+            length with a fast transform.
+        beginning: Number of rows that are stored.
     """
     first = next(iter(motions()), None)
     if first is None:
-        raise StructureError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
-    rows = rows or Rows.kept(dynamics, base.independent)
+        raise StructureError("No piece of the log is long enough for the filter; lower the trim or raise the cut-off.")
+    rows = rows or Rows.cached(dynamics, base.independent)
     grams = _Unfiltered(rows) if unfiltered else None
     period = first.row_period
 
@@ -69,9 +74,9 @@ def observe(
 
 
 def _trust(speed: Array, uncertainty: float) -> Array:
-    """What a row at a reversal is multiplied with.
+    """Compute the factor for a row at a reversal.
 
-    With a velocity known to ± s the direction of dry friction has the mean e = tanh(|v|/s) and the variance 1 − e². A
+    For a velocity with error ± s the direction of dry friction has mean e = tanh(|v|/s) and variance 1 − e². A
     friction of Fc adds Fc²(1 − e²) to the variance σ² of a row.
     """
     doubt = 1.0 - np.tanh(speed / uncertainty) ** 2
@@ -79,12 +84,15 @@ def _trust(speed: Array, uncertainty: float) -> Array:
 
 
 def filtered_rows(table: MotionTable, even: bool = False) -> Iterator[tuple[slice, Array]]:
-    """Samples of a motion that are kept, and their rows of the `table` through the filter, in parts of bounded size;
-    `even`: of as many rows as are quick to transform."""
+    """Yield selected samples of a motion and their rows through the filter, in parts of bounded size.
+
+    Args:
+        table: Rows of the motion.
+        even: Use parts with a length that is fast to transform.
+    """
     motion = table.motion
     start, stop, step = motion.keep.indices(len(motion.t))
-    # Beside the rows that a chunk yields stand as many samples as the filter may still feel: not many, hence long
-    # chunks for slow filters.
+    # A chunk also needs the samples within the filter's reach; long chunks keep their share small for slow filters.
     kept = max(min(max(_CHUNK, 8 * motion.filter.reach), _LONGEST_CHUNK) // step, 1)
     size = (quick_length(kept) if even else kept) * step
     for first in range(start, stop, size):
@@ -109,8 +117,16 @@ def motion_blocks(
     reversals: float = 0.0,
     unfiltered: _Unfiltered | None = None,
 ) -> Iterator[Block]:
-    """Filtered `rows` of a `motion` as blocks: `parts` are what `filtered_rows` gives; `mask` and `reversals` are as
-    for `observe`, `unfiltered` adds up Gram matrices of the same rows before the filter."""
+    """Convert filtered rows of a motion to blocks.
+
+    Args:
+        rows: Traced equations.
+        motion: Prepared motion.
+        parts: Result of `filtered_rows`.
+        mask: As in `observe`.
+        reversals: As in `observe`.
+        unfiltered: Accumulates Gram matrices of the same rows before the filter.
+    """
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
     left_out = standstill_rows(rows.dynamics, motion) if mask == 0.0 and reversals == 0.0 else None
     for every, filtered in parts:
@@ -130,10 +146,14 @@ def motion_blocks(
 
 
 def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | None:
-    """Where, `(samples, joints)`, a joint's equation feels dry friction of something that stands, up to any limit.
+    """Return a mask `(samples, joints)` where static friction affects a joint's equation; its value is undetermined.
 
-    None where no row is to be left out: `motion` has no standstill, or its rows are fitted to. Dry friction is that of
-    the terms of `dynamics`. A joint that hardly moves in this motion keeps its rows: they alone tell its load.
+    None if no row is excluded: the motion has no standstill, or its rows are used in the fit. A joint that hardly moves
+    in this motion keeps its rows, since only they show its load.
+
+    Args:
+        dynamics: Physics whose terms have the dry friction.
+        motion: Prepared motion.
     """
     if motion.standing is None or not motion.leaves_out:
         return None
@@ -141,12 +161,12 @@ def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | N
     for term, coordinate in dynamics.terms.placed:
         if term.dry or (term.history and term.dissipative):
             own = np.array(coordinate.weights, dtype=float) != 0.0
-            out[:, own] |= _widened(np.all(motion.standing[:, own], axis=1), motion.filter.memory // 3)[:, None]
+            out[:, own] |= _widen(np.all(motion.standing[:, own], axis=1), motion.filter.memory // 3)[:, None]
     return np.asarray(out & (np.mean(~out[motion.keep], axis=0) >= _FEWEST_MOVING))
 
 
-def _widened(flags: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
-    """`flags` and so many `samples` on either side: what the filter carries over from a stand-still, as at an end."""
+def _widen(flags: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
+    """Extend `flags` by `samples` on either side, the reach of the filter."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     out = flags.copy()
     for a, b in zip(edges[::2], edges[1::2], strict=True):
@@ -155,20 +175,20 @@ def _widened(flags: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
 
 
 def _moving_rows(equation: int, part: Array, moving: NDArray[np.bool_]) -> Iterator[Block]:
-    """The rows of `part` that are `moving`, stretch by stretch: across a stand-still they do not follow one another."""
+    """Yield the `moving` rows of `part` by stretch, since rows across a standstill are not consecutive."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], moving, [False]]).astype(np.int8)))
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         yield Block(equation, part[a:b, :-1], part[a:b, -1], partial=True)
 
 
 class MotionTable:
-    """[A y] of all equations side by side, one row per sample, made part by part for the filter.
+    """[A y] of all equations side by side, one row per sample, computed in parts for the filter.
 
-    It shows a part of the motion and reaches beyond that by what the filter may still feel of its neighbours.
+    It presents a part of the motion and extends beyond it by the filter's reach.
 
     Args:
-        rows: the traced equations.
-        motion: whose rows they are.
+        rows: Traced equations.
+        motion: Motion of the rows.
     """
 
     def __init__(self, rows: Rows, motion: Motion) -> None:
@@ -177,22 +197,32 @@ class MotionTable:
         self.begin()
 
     def begin(self) -> None:
-        """What is worked out once."""
+        """Prepare the computation."""
         rows, motion = self.rows, self.motion
         self._scratch = np.empty(0)
         self._fill: Callable[[int, int, Array], None] | None = None
         if len(motion.t) > _FEW:
-            rows.evaluator.compile()  # the first part need not find out that there is more to come
+            rows.evaluator.compile()  # compile before the first part, since the work is large
             self._fill = rows.evaluator.machine.row_filler(Batch(rows.function, _inputs(rows, motion, slice(None))))
 
     def show(self, first: int, last: int) -> None:
-        """The samples from `first` to `last` are wanted next."""
+        """Select the samples of the next part.
+
+        Args:
+            first: First sample.
+            last: One past the last sample.
+        """
         reach = self.motion.filter.reach
         self.low, high = max(0, first - reach), min(len(self.motion.t), last + reach)
         self.samples = high - self.low
 
     def make(self, start: int, stop: int) -> Array:
-        """Rows `start` to `stop` of what is shown."""
+        """Compute rows of the selected part.
+
+        Args:
+            start: First row.
+            stop: One past the last row.
+        """
         width = len(self.rows.function.outputs)
         if len(self._scratch) < (stop - start) * width:
             self._scratch = on_cache_lines((stop - start) * width)
@@ -209,9 +239,12 @@ def _inputs(rows: Rows, motion: Motion, every: slice) -> dict[str, Array]:
 
 
 def with_history(dynamics: Dynamics, motion: Motion, reference: Model | None = None) -> Motion:
-    """The `motion` with the signals that the terms of `dynamics` follow along it, if any, and it has none yet.
+    """Add the signals that terms with memory need along a motion, if missing.
 
-    What joints carry is that of the `reference`'s links and rotors; None: of the robot's description.
+    Args:
+        dynamics: Physics with the terms.
+        motion: Prepared motion.
+        reference: Model whose links and rotors give the load; default: the robot's description.
     """
     terms = dynamics.terms
     if not terms.history or motion.history_key == terms.history_key:
@@ -225,10 +258,10 @@ def with_history(dynamics: Dynamics, motion: Motion, reference: Model | None = N
 
 
 class _Unfiltered:
-    """Gram matrices of [A y] at the rows that are kept, before any filter: what unfiltered torques are scored by."""
+    """Gram matrices of [A y] at the selected rows before any filter, for scores of unfiltered torques."""
 
     def __init__(self, rows: Rows) -> None:
-        self.rows = Rows.kept(rows.dynamics, sorted({int(c) for e in rows.equations for c in e.columns}), pad=TILE)
+        self.rows = Rows.cached(rows.dynamics, sorted({int(c) for e in rows.equations for c in e.columns}), pad=TILE)
 
     def grams(self, motion: Motion, every: slice) -> list[Array]:
         batch = Batch(self.rows.function, _inputs(self.rows, motion, every))

@@ -1,4 +1,4 @@
-"""`reduce_on_gpu`: the triangular factors of many logs at once, by the Gram kernel of a GPU."""
+"""`GpuReduction`: triangular factors of many logs at once, by the Gram kernel of a GPU."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from steelyard.regression.rows import Rows
 
 
 class GpuReduction:
-    """Reduces logs for one set of rows; what `reduce(…, method="normal")` does, on a GPU.
+    """Reduces logs for one set of rows, like `reduce(…, method="normal")`, on a GPU.
 
     Args:
-        rows: the traced equations.
+        rows: Traced equations.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -25,14 +25,14 @@ class GpuReduction:
         self.grams = GpuGrams(rows.function, [int(x) for x in rows.firsts], [e.width for e in rows.equations])
 
     def __call__(self, logs: Sequence[Mapping[str, Any]]) -> list[Factor]:
-        """The factor of each log.
+        """Compute the factor of each log.
 
         Args:
             logs: `q`, `dq`, `ddq` and `tau` of each, `(samples, joints)`.
         """
         counts = [len(log["tau"]) for log in logs]
         if not all(counts):
-            raise SteelyardError("There is no sample to reduce.")
+            raise SteelyardError("The logs contain no samples; give logs with data.")
         found = self.grams(logs)
         with one_blas_thread():
             triangles = [tuple(gram_root(gram) for gram in grams) for grams in found]

@@ -1,4 +1,4 @@
-"""Reduce samples to the triangular factor of [A y], block by block: the tall matrix never exists."""
+"""Reduce samples to the triangular factor of [A y] block by block, without storing the tall matrix."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def reduce(
     method: _Method = "qr",
     threads: int | None = None,
 ) -> Factor:
-    """The factor of the given samples. Memory beyond the inputs does not depend on their number.
+    """Compute the factor of samples. Memory beyond the inputs does not depend on their number.
 
     Args:
-        rows: the traced equations.
-        q, dq, ddq, tau: positions (rad, m), their rates, and torques (N m, N), `(samples, joints)` each.
-        method: "qr" is accurate whatever the conditioning. "normal" adds up one Gram matrix per equation, several times
-            faster; the factor then refuses to be solved where conditioning would cost too many digits.
-        threads: how many work at once; None: $STEELYARD_THREADS, or the cores there are.
+        rows: Traced equations.
+        q, dq, ddq, tau: Positions [rad, m], velocities, accelerations, and torques [N m, N], each `(samples, joints)`.
+        method: "qr" is accurate for any conditioning. "normal" sums one Gram matrix per equation and is several times
+            faster; its factor refuses to be solved if conditioning would cost too many digits.
+        threads: Number of threads; default: $STEELYARD_THREADS, or all cores.
     """
     batch = Batch(rows.function, {"q": q, "dq": dq, "ddq": ddq, "tau": tau})
     if batch.samples == 0:
-        raise SteelyardError("There is no sample to reduce.")
+        raise SteelyardError("The arrays contain no samples; give at least one.")
     if method == "qr":
         parts = in_threads(lambda a, b: _qr(rows, batch, a, b), batch.samples, threads)
         with one_blas_thread():
@@ -47,18 +47,25 @@ def reduce(
         with one_blas_thread():
             triangles = [gram_root(np.sum(same, axis=0)) for same in zip(*grams, strict=True)]
     else:
-        raise SteelyardError(f"There is no method '{method}'; choose 'qr' or 'normal'.")
+        raise SteelyardError(f"Unknown method '{method}'; choose 'qr' or 'normal'.")
     return Factor(rows.equations, tuple(triangles), batch.samples, rows.parameters, method)
 
 
 def _qr(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
-    """Triangles of the samples start…stop: every block is reflected into the triangle so far."""
+    """Compute triangles of the samples start…stop by reflecting block after block."""
     widths = np.array([e.width for e in rows.equations], dtype=np.int64)
     return rows.evaluator.machine.triangles(batch, start, stop, rows.firsts, widths)
 
 
 def gram_matrices(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
-    """Gram matrices [A y]ᵀ[A y] of `rows` at the samples `start` to `stop` of `batch`, one per equation."""
+    """Compute Gram matrices [A y]ᵀ[A y] of some samples, one per equation.
+
+    Args:
+        rows: Traced equations.
+        batch: Inputs.
+        start: First sample.
+        stop: One past the last sample.
+    """
     if rows.pad % TILE:
         raise SteelyardError(f"The normal equations need Rows(..., pad={TILE}).")
     grams = rows.evaluator.machine.grams(batch, start, stop, rows.firsts, rows.sizes)
@@ -66,10 +73,10 @@ def gram_matrices(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array
 
 
 def gram_root(gram: Array) -> Array:
-    """A triangle R with RᵀR = `gram`, by Cholesky with complete pivoting of the matrix scaled to a unit diagonal.
+    """Compute a triangle R with RᵀR = `gram`, by Cholesky with complete pivoting after scaling to a unit diagonal.
 
-    One joint's columns are often dependent although those of all joints together are not. Pivoting stops where
-    only rounding is left (Higham 2002, section 10.3), so that nothing is lost that was known.
+    One joint's columns are often dependent although those of all joints together are not. Pivoting stops at rounding
+    (Higham 2002, section 10.3), without loss of information.
     """
     from scipy.linalg.lapack import dpstrf
 

@@ -1,4 +1,4 @@
-"""The rows y = A θ that a sample contributes, one group per equation, as one traced function."""
+"""The rows y = A θ of a sample, one group per equation, as one traced function."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from steelyard.dynamics.graph import Graph
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """One scalar equation per sample (a joint's torque balance) and the parameters that appear in it."""
+    """One scalar equation per sample (a joint's torque balance) and the parameters in it."""
 
     name: str
     columns: NDArray[np.int64]
 
     @property
     def width(self) -> int:
-        """Columns of [A y]."""
+        """Number of columns of [A y]."""
         return len(self.columns) + 1
 
     def among(self, columns: Iterable[int]) -> tuple[list[int], list[int]]:
-        """Which of its columns are among `columns`, by place in the equation, and where they stand there."""
+        """Return its columns that are among `columns`, as positions in the equation and in `columns`."""
         own, where = _among(self, tuple(columns))
         return list(own), list(where)
 
 
-@lru_cache(4096)  # asked again and again of the same equations, for thousands of logs
+@lru_cache(4096)  # called repeatedly for the same equations, for thousands of logs
 def _among(equation: Equation, columns: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     place = {int(c): k for k, c in enumerate(columns)}
     own = tuple(k for k, c in enumerate(equation.columns) if int(c) in place)
@@ -42,11 +42,15 @@ def _among(equation: Equation, columns: tuple[int, ...]) -> tuple[tuple[int, ...
 
 
 class Rows:
-    """[A y] of the torque equation τ = Y θ, joint by joint, restricted to `columns` (default: all that ever appear).
+    """[A y] of the torque equation τ = Y θ, joint by joint.
 
-    Equations of joints whose torque is not used are left out. `function` computes from `dynamics`, per sample, the
-    entries of the first equation, its right side, then the second's, and so on; rows of each equation are padded with
-    zeros to a multiple of `pad`, which the Gram kernel's tiles want.
+    Equations of joints with unused torque are omitted. `function` computes the entries of the first equation and its
+    right side per sample, then those of the second, and so on.
+
+    Args:
+        dynamics: Physics of the robot with its terms.
+        columns: Columns of the parameter vector; default: all that appear.
+        pad: Pad each equation's rows with zeros to a multiple of this, for the tiles of the Gram kernel.
     """
 
     def __init__(self, dynamics: Dynamics, columns: Sequence[int] | None = None, pad: int = 1) -> None:
@@ -68,12 +72,12 @@ class Rows:
         self.function = self._function(regressor, [[entries[j][c] for c in sorted(entries[j])] for j in used], used)
 
     @classmethod
-    def kept(cls, dynamics: Dynamics, columns: Sequence[int], pad: int = 1) -> Rows:
-        """Those of `columns`, traced and compiled once for all logs that `dynamics` is asked about."""
+    def cached(cls, dynamics: Dynamics, columns: Sequence[int], pad: int = 1) -> Rows:
+        """Return rows that are traced and compiled once for `dynamics`."""
         key = Rows, tuple(map(int, columns)), pad
-        if key not in dynamics.kept:
-            dynamics.kept[key] = cls(dynamics, columns, pad)
-        return cast(Rows, dynamics.kept[key])
+        if key not in dynamics.cache:
+            dynamics.cache[key] = cls(dynamics, columns, pad)
+        return cast(Rows, dynamics.cache[key])
 
     def _function(self, regressor: Function, blocks: list[list[object]], used: list[int]) -> Function:
         graph: Graph = regressor.graph
@@ -91,15 +95,15 @@ class Rows:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Rows of each equation, padding included."""
+        """Number of rows of each equation, including padding."""
         return np.array([-(-e.width // self.pad) * self.pad for e in self.equations], dtype=np.int64)
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """Where each equation's rows begin."""
+        """First row of each equation."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
     @property
     def operations(self) -> int:
-        """Arithmetic of one sample's rows."""
+        """Number of arithmetic operations per sample."""
         return self.function.cost

@@ -1,9 +1,9 @@
-"""`BetweenChoice`: how the torque runs between samples, as a log shows it.
+"""`BetweenChoice`: the behaviour of the torque between samples, detected from a log.
 
-A held torque acts half a sample after its stamp, an averaged one belongs to half a sample before it. The delay of the
-torque behind the motion is known to some hundredths of a millisecond (`regression/delay.py`): it tells which of
-the three a log holds, as long as there is no other delay. A delay that is none of the three is taken
-off where all joints share it (`choose_cutoff`), or stated with `--delay`.
+A held torque acts half a sample after its time stamp on average, an averaged one half a sample before. The delay of the
+torque behind the motion is known to some hundredths of a millisecond (`regression/delay.py`), which identifies one of
+three behaviours if there is no other delay. Any other delay is removed if all joints share it (`choose_cutoff`), or
+stated with `--delay`.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from steelyard.regression.delay import DelayEstimate, estimate_delay
 from steelyard.signals.between import LAG_SAMPLES, TorqueBetween
 from steelyard.signals.prepare import Motion
 
-# Of a sample: how far a delay may be from one of the three by what clocks and drives add, one standard deviation.
+# Standard deviation of other delays, from clocks and drives, in samples.
 _OTHER_DELAYS = 0.05
-# A delay is none of the three beyond so many standard errors, and beyond this part of a sample; one whose error is
-# larger than that part does not tell them apart.
+# A delay matches none of the three beyond this number of standard errors and this fraction of a sample; a larger error
+# than this fraction does not distinguish them.
 _ERRORS, _FAR = 2.0, 0.1
-# The probability that a choice needs.
+# Probability required for a choice.
 _SURE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class BetweenChoice:
-    """How the torque runs between samples.
+    """The behaviour of the torque between samples.
 
     Attributes:
-        name: "held", "sampled", "averaged"; "auto" where the log does not tell.
-        sure: Probability of the choice among the three; 1 where it was stated.
+        name: "held", "sampled" or "averaged"; "auto" if the log does not show it.
+        sure: Probability of the choice among the three; 1 if stated.
         stated: Whether the user stated it.
-        delay: What the choice comes from; None: stated, or the motion does not show it.
+        delay: Delay that led to the choice; None: stated, or not identifiable from the motion.
     """
 
     name: TorqueBetween
@@ -53,11 +53,11 @@ class BetweenChoice:
             return "The log does not show how the torque runs between samples."
         lag = f"a delay of {1e3 * self.delay.delay_s:.3f} ± {1e3 * self.delay.error_s:.3f} ms"
         if self.name == "auto":
-            return f"The log does not show how the torque runs between samples: {lag} tells none of the three ways."
+            return f"The log does not show how the torque runs between samples: {lag} matches none of the three ways."
         return f"The torque is {self.name} between samples ({100 * self.sure:.0f} % sure, by {lag})."
 
     def to_json(self) -> dict[str, Any]:
-        """As `result.json` has it."""
+        """Convert to the form of `result.json`."""
         made: dict[str, Any] = {"name": self.name, "sure": self.sure, "stated": self.stated}
         if self.delay is not None:
             made |= {"delay_s": self.delay.delay_s, "delay_error_s": self.delay.error_s}
@@ -65,12 +65,12 @@ class BetweenChoice:
 
 
 def delay_of(base: BaseParameters, motions: tuple[Motion, ...], start_s: float = 0.0) -> DelayEstimate | None:
-    """Estimate the delay of the torques beside friction without memory, which could follow a late torque.
+    """Estimate the delay of the torques with friction without memory, which could otherwise imitate a delay.
 
     Args:
         base: Base parameters of the robot with its terms.
         motions: Prepared motions.
-        start_s: A first guess [s].
+        start_s: First guess [s].
     """
     if base.terms.history:
         plain = tuple(term for term in base.terms.terms if not term.history)
@@ -80,10 +80,10 @@ def delay_of(base: BaseParameters, motions: tuple[Motion, ...], start_s: float =
 
 
 def choose_between(delay: DelayEstimate | None, period: float) -> BetweenChoice:
-    """Choose the way of the torque between samples by its delay behind the motion.
+    """Choose the behaviour of the torque between samples from its delay behind the motion.
 
     Args:
-        delay: As `delay_of` estimates it from motions whose torque counts as sampled.
+        delay: Result of `delay_of` for motions whose torque is treated as sampled.
         period: Time between samples [s].
     """
     if delay is None:

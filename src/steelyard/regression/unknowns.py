@@ -1,4 +1,4 @@
-"""What a regression solves for: base parameters, or any other named unknowns in their place."""
+"""Unknowns of a regression: base parameters, or other named unknowns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.regression.rows import Equation
 
 
 class Columns(Protocol):
-    """Named columns of a data set that are solved for; base parameters are such."""
+    """Named columns of a data set to solve for, such as base parameters."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -26,7 +26,7 @@ class Columns(Protocol):
 
 @dataclass(frozen=True)
 class Unknowns:
-    """Columns with names of their own, numbered from 0."""
+    """Columns with their own names, numbered from 0."""
 
     names: tuple[str, ...]
 
@@ -41,7 +41,7 @@ class Unknowns:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A data set whose base parameters are β = `known` + `matrix` @ x, with x the unknowns of several data sets."""
+    """A data set with base parameters β = `known` + `matrix` @ x, with x the unknowns of several data sets."""
 
     data: RegressionData
     columns: Columns
@@ -49,8 +49,13 @@ class Part:
     known: Array
 
 
-def substituted(parts: Sequence[Part], unknowns: Unknowns) -> RegressionData:
-    """The rows of all `parts` over the `unknowns`; every part's equations stay its own, with a noise of their own."""
+def substitute(parts: Sequence[Part], unknowns: Unknowns) -> RegressionData:
+    """Express the rows of several data sets in common unknowns; each data set keeps its equations and their noise.
+
+    Args:
+        parts: Data sets.
+        unknowns: Common unknowns.
+    """
     equations: list[Equation] = []
     for number, part in enumerate(parts):
         for equation in part.data.equations:

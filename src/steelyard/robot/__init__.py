@@ -1,4 +1,4 @@
-"""What is known of a robot before it moves: its joints, links, drives and, where stated, its inertias."""
+"""Description of a robot: joints, links, drives and, where stated, inertias."""
 
 import lazy_loader
 

@@ -20,7 +20,7 @@ _MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")  # the order of the ten paramete
 
 @dataclass(frozen=True)
 class Row:
-    """A row in SI units, with the joint variable taken out: theta and d are constants."""
+    """A row in SI units without the joint variable: theta and d are constants."""
 
     joint: Joint
     link: str
@@ -34,20 +34,28 @@ class Row:
 
 
 def read_row(entry: Field, index: int, before: Sequence[Row], columns: Sequence[str], degrees: bool) -> Row:
-    """Row number `index`, written as a list of `columns` or as a table."""
+    """Read one row of the table.
+
+    Args:
+        entry: The row: a list of numbers or a table.
+        index: Number of the row, from 0.
+        before: Rows read so far.
+        columns: Order of the numbers in a list.
+        degrees: Whether angles are in degrees.
+    """
     name = f"q{index + 1}"
     if isinstance(entry.value, Mapping) and entry.value.get("joint") is not None:
         name = entry.inside(entry.value["joint"], "joint").text()
     entry = Field(entry.value, f"{entry.place} ({name})", entry.names)
     keys = {} if isinstance(entry.value, list | tuple) else entry.table((), _ROW_KEYS)
     numbers = _columns(entry, keys, columns)
-    _refuse_twice(entry, "joint", name, [row.joint.name for row in before])
+    _refuse_duplicate(entry, "joint", name, [row.joint.name for row in before])
 
     kind, sign, constants = _variable(entry, keys, numbers, name)
     angle = np.pi / 180.0 if degrees else 1.0
     joint = _joint(name, kind, keys.get("limits"), angle if kind == "revolute" else 1.0)
     link, inertia = _link(keys.get("link"), f"link{index + 1}")
-    _refuse_twice(entry, "link", link, [row.link for row in before])
+    _refuse_duplicate(entry, "link", link, [row.link for row in before])
     return Row(
         joint=joint,
         link=link,
@@ -61,15 +69,15 @@ def read_row(entry: Field, index: int, before: Sequence[Row], columns: Sequence[
     )
 
 
-def _refuse_twice(entry: Field, what: str, name: str, before: Sequence[str]) -> None:
+def _refuse_duplicate(entry: Field, kind: str, name: str, before: Sequence[str]) -> None:
     if name in before:
         entry.fail(
-            f"{what} '{name}' appears twice, first in row {before.index(name) + 1}; name every {what} differently."
+            f"{kind} '{name}' appears twice, first in row {before.index(name) + 1}; name every {kind} differently."
         )
 
 
 def _columns(entry: Field, keys: Mapping[str, Field], columns: Sequence[str]) -> dict[str, Field]:
-    """The four numbers as far as they are given: by a list that is the whole row, by the list `dh`, or by name."""
+    """Return the stated numbers of the row: from a list that is the whole row, from the list `dh`, or by name."""
     listed = keys.get("dh") if isinstance(entry.value, Mapping) else entry
     numbers: dict[str, Field] = {}
     if listed is not None:
@@ -80,7 +88,7 @@ def _columns(entry: Field, keys: Mapping[str, Field], columns: Sequence[str]) ->
         numbers = {column: listed.inside(value, column) for column, value in zip(columns, values, strict=True)}
     for column in COLUMNS:
         if column in keys and column in numbers:
-            keys[column].fail("is given twice, here and in 'dh'; keep one of the two.")
+            keys[column].fail("is stated twice, here and in 'dh'; keep one of the two.")
         if column in keys:
             numbers[column] = keys[column]
     return numbers
@@ -89,7 +97,7 @@ def _columns(entry: Field, keys: Mapping[str, Field], columns: Sequence[str]) ->
 def _variable(
     entry: Field, keys: Mapping[str, Field], numbers: Mapping[str, Field], name: str
 ) -> tuple[JointKind, float, dict[str, float]]:
-    """What moves in the row: the joint's kind, the sign of its variable, and the four constants."""
+    """Return the joint's kind, the sign of its variable, and the four constants."""
     variables = {"q", name}
     constants: dict[str, float] = {}
     slopes: dict[str, float] = {}
@@ -100,14 +108,14 @@ def _variable(
         if slope and abs(slope) != 1.0:
             number.fail(f"moves by {slope:g} per unit of the joint; write q or -q plus a constant.")
     if len(slopes) > 1:
-        entry.fail("both theta and d hold the joint's variable; a row moves in one of them only.")
+        entry.fail("both theta and d contain the joint's variable; use it in only one of them.")
 
     kind: JointKind = "prismatic" if "d" in slopes else "revolute"
     if "type" in keys:
         stated = keys["type"].choice(("revolute", "prismatic"))
         if slopes and stated != kind:
             keys["type"].fail(
-                f"is {stated}, but the joint's variable stands in {next(iter(slopes))}; mend one of the two."
+                f"is {stated}, but the joint's variable appears in {next(iter(slopes))}; correct one of the two."
             )
         kind = "prismatic" if stated == "prismatic" else "revolute"
     moved = "theta" if kind == "revolute" else "d"
@@ -118,7 +126,7 @@ def _variable(
     sign = slopes.get(moved, 1.0)
     if "sign" in keys:
         if slopes:
-            keys["sign"].fail(f"is said twice, here and in the formula of {moved}; keep one of the two.")
+            keys["sign"].fail(f"is stated twice, here and in the formula of {moved}; keep one of the two.")
         sign = keys["sign"].number()
         if abs(sign) != 1.0:
             keys["sign"].fail("must be 1 or -1.")
@@ -137,20 +145,20 @@ def _joint(name: str, kind: JointKind, limits: Field | None, unit: float) -> Joi
         return Joint(name, kind)
     if isinstance(limits.value, list | tuple):
         lower, upper = limits.vector(2)
-        given: dict[str, Field] = {}
+        stated: dict[str, Field] = {}
     else:
-        given = limits.table((), ("lower", "upper", "velocity", "effort"))
-        lower = given["lower"].number(infinite=True) if "lower" in given else -np.inf
-        upper = given["upper"].number(infinite=True) if "upper" in given else np.inf
+        stated = limits.table((), ("lower", "upper", "velocity", "effort"))
+        lower = stated["lower"].number(infinite=True) if "lower" in stated else -np.inf
+        upper = stated["upper"].number(infinite=True) if "upper" in stated else np.inf
     if lower >= upper:
         limits.fail(f"lower ({lower:g}) must be below upper ({upper:g}).")
-    velocity = given["velocity"].positive(infinite=True) if "velocity" in given else np.inf
-    effort = given["effort"].positive(infinite=True) if "effort" in given else np.inf
+    velocity = stated["velocity"].positive(infinite=True) if "velocity" in stated else np.inf
+    effort = stated["effort"].positive(infinite=True) if "effort" in stated else np.inf
     return Joint(name, kind, lower * unit, upper * unit, velocity * unit, effort)
 
 
 def _link(entry: Field | None, default: str) -> tuple[str, Array | None]:
-    """The link's name and its ten parameters in the link frame."""
+    """Read the link's name and its ten parameters in the link frame."""
     if entry is None:
         return default, None
     keys = entry.table((), _LINK_KEYS)
@@ -178,7 +186,7 @@ def _link(entry: Field | None, default: str) -> tuple[str, Array | None]:
 
 
 def _tensor(entry: Field) -> Array:
-    """A tensor of inertia, as a table of moments (products default to 0) or as a symmetric 3×3 matrix."""
+    """Read a tensor of inertia: a table of moments (products default to 0) or a symmetric 3×3 matrix."""
     if isinstance(entry.value, list | tuple):
         rows = entry.matrix(3)
         matrix = np.array(rows)

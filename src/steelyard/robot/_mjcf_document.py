@@ -1,4 +1,4 @@
-"""The document of an MJCF file before its bodies: included files, compiler settings, default classes."""
+"""The document of an MJCF file without its bodies: included files, compiler settings, default classes, inertias."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ from steelyard.robot.spatial import (
     skew,
 )
 
-# The inertia of an MJCF body: what its <inertial> states, or what its geoms weigh.
+# The inertia of an MJCF body comes from its <inertial> or from its geoms.
 
 
 WATER = 1000.0  # kg/m³, MuJoCo's default density
 
 
 def body_inertia(body: Element, geoms: Sequence[tuple[Element, Array, Array]], compiler: Compiler) -> Array | None:
-    """The ten parameters of a body in its own frame, None where the file says nothing.
+    """Compute the ten parameters of a body in its own frame; None if the file does not state them.
 
-    `geoms` come with the rotation and the origin, in the body, of the <frame> they are written in.
+    Args:
+        body: Element of the body.
+        geoms: Its geoms, with rotation and origin of their <frame> in the body [m].
+        compiler: Settings of the file.
     """
     inertial = body.find("inertial")
     if inertial is not None and (compiler.inertiafromgeom != "true" or not geoms):
-        return _bounded(_stated(inertial, compiler), compiler)
+        return _apply_bounds(_explicit_inertia(inertial, compiler), compiler)
     if compiler.inertiafromgeom == "false":
         return None
     low, high = compiler.inertia_groups
@@ -43,10 +46,10 @@ def body_inertia(body: Element, geoms: Sequence[tuple[Element, Array, Array]], c
             if weight is not None:
                 moved = move_parameters(weight, rotation, translation)
                 total = moved if total is None else total + moved
-    return None if total is None else _bounded(total, compiler)
+    return None if total is None else _apply_bounds(total, compiler)
 
 
-def _stated(inertial: Element, compiler: Compiler) -> Array:
+def _explicit_inertia(inertial: Element, compiler: Compiler) -> Array:
     mass = inertial.number("mass")
     if mass < 0.0:
         raise inertial.error(f"has a negative mass ({mass:g} kg); write the true mass, or 0.")
@@ -61,8 +64,8 @@ def _stated(inertial: Element, compiler: Compiler) -> Array:
     return parameters_from_com(mass, inertial.vector("pos", 3), tensor)
 
 
-def _bounded(parameters: Array, compiler: Compiler) -> Array:
-    """What the compiler's boundmass, boundinertia and balanceinertia make of a body; untouched without them."""
+def _apply_bounds(parameters: Array, compiler: Compiler) -> Array:
+    """Apply the compiler's boundmass, boundinertia and balanceinertia to a body."""
     if not (compiler.least_mass or compiler.least_inertia or compiler.balance):
         return parameters
     mass, com = max(parameters[0], compiler.least_mass), np.zeros(3)
@@ -77,7 +80,7 @@ def _bounded(parameters: Array, compiler: Compiler) -> Array:
 
 
 def _geom(geom: Element, compiler: Compiler) -> Array | None:
-    """The ten parameters of one geom in the frame it is written in; None for what has no mass."""
+    """Compute the ten parameters of one geom in its <frame>; None without mass."""
     kind = geom.attributes.get("type", "sphere")
     if kind in ("plane", "hfield") or geom.number("mass", 1.0) == 0.0:
         return None
@@ -85,12 +88,12 @@ def _geom(geom: Element, compiler: Compiler) -> Array | None:
         return None
     if kind not in ("sphere", "box", "capsule", "cylinder", "ellipsoid") or "mesh" in geom.attributes:
         raise geom.error(
-            f"is of type '{shorten(kind)}', whose inertia is not computed; state the <inertial> of its body, "
+            f"is of type '{shorten(kind)}', for which no inertia is computed; state the <inertial> of its body, "
             f'or write <compiler inertiafromgeom="false"/> to leave it unknown.'
         )
     if geom.attributes.get("shellinertia", "false") == "true":
-        raise geom.error("has the inertia of a shell, which is not computed; state the <inertial> of its body.")
-    size, rotation, centre = _placed(geom, kind, compiler)
+        raise geom.error("asks for the inertia of a shell, which is not computed; state the <inertial> of its body.")
+    size, rotation, centre = _placement(geom, kind, compiler)
     volume, moments = solid(kind, size)
     mass = geom.number("mass", geom.number("density", WATER) * volume)
     if mass < 0.0:
@@ -98,8 +101,8 @@ def _geom(geom: Element, compiler: Compiler) -> Array | None:
     return parameters_from_com(mass, centre, mass * rotation @ np.diag(moments) @ rotation.T)
 
 
-def _placed(geom: Element, kind: str, compiler: Compiler) -> tuple[list[float], Array, Array]:
-    """The sizes of a geom with its orientation and centre, also where `fromto` gives the ends instead."""
+def _placement(geom: Element, kind: str, compiler: Compiler) -> tuple[list[float], Array, Array]:
+    """Return the sizes, orientation and centre of a geom, also if `fromto` states its ends."""
     size = geom.numbers("size")
     ends = geom.vector("fromto", 6) if "fromto" in geom.attributes else None
     if ends is not None and kind == "sphere":
@@ -118,7 +121,12 @@ def _placed(geom: Element, kind: str, compiler: Compiler) -> tuple[list[float], 
 
 
 def solid(kind: str, size: Sequence[float]) -> tuple[float, Array]:
-    """Volume, and principal moments of one kilogram, of a solid with MuJoCo's sizes (radii and half lengths)."""
+    """Compute the volume [m³] and the principal moments per kilogram [m²] of a solid.
+
+    Args:
+        kind: MuJoCo's name of the shape.
+        size: MuJoCo's sizes: radii and half lengths [m].
+    """
     if kind == "sphere":
         kind, size = "ellipsoid", [size[0]] * 3
     if kind in ("box", "ellipsoid"):
@@ -139,7 +147,7 @@ def solid(kind: str, size: Sequence[float]) -> tuple[float, Array]:
 
 
 def expand_includes(root: Element) -> Element:
-    """The document with every <include> replaced by the elements of its file, which must lie in the same folder.
+    """Replace every <include> of the document `root` by the elements of its file, which must be in the same folder.
 
     As in MuJoCo, paths are relative to the folder of the main file, and a file can be included once.
     """
@@ -155,26 +163,26 @@ def _expand(element: Element, folder: Path, seen: set[Path], depth: int) -> Elem
         if child.tag != "include":
             children.append(_expand(child, folder, seen, depth + 1))
             continue
-        given = child.string("file")
+        name = child.string("file")
         try:
-            path = (folder / given).resolve()
+            path = (folder / name).resolve()
             there = path.is_file()
         except (OSError, ValueError):  # a name too long, or with a NUL
-            raise child.error(f"asks for '{shorten(given)}', which no file can be called; check the path.") from None
-        if PurePosixPath(given).is_absolute() or not path.is_relative_to(folder.resolve()):
-            raise child.error(f"asks for '{shorten(given)}', which lies outside the file's folder; move it inside.")
+            raise child.error(f"asks for '{shorten(name)}', which is no valid file name; check the path.") from None
+        if PurePosixPath(name).is_absolute() or not path.is_relative_to(folder.resolve()):
+            raise child.error(f"asks for '{shorten(name)}', which is outside the file's folder; move it inside.")
         if not there:
-            raise child.error(f"asks for '{shorten(given)}', which does not exist; check the path.")
+            raise child.error(f"asks for '{shorten(name)}', which does not exist; check the path.")
         if path in seen:
-            raise child.error(f"asks for '{shorten(given)}' a second time; include every file once.")
+            raise child.error(f"asks for '{shorten(name)}' a second time; include every file once.")
         seen.add(path)
-        children.extend(_expand(parse_xml(folder / given), folder, seen, depth + 1).children)
+        children.extend(_expand(parse_xml(folder / name), folder, seen, depth + 1).children)
     return replace(element, children=children)
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """The settings of <compiler> that change what the numbers of a file mean."""
+    """The settings of <compiler> that change the meaning of the numbers in a file."""
 
     degrees: bool = True
     eulerseq: str = "xyz"
@@ -186,23 +194,23 @@ class Compiler:
     balance: bool = False
 
     def angle(self, value: float) -> float:
-        """An angle of the file in radians."""
+        """Convert an angle `value` of the file to radians."""
         return float(np.deg2rad(value)) if self.degrees else value
 
     def rotation(self, element: Element) -> Array:
-        """The orientation of a body, geom, inertial or frame, in any of MuJoCo's five ways to write one."""
-        given = element.attributes
-        if "axisangle" in given:
+        """Read the orientation of a body, geom, inertial or frame `element` in any of MuJoCo's five notations."""
+        name = element.attributes
+        if "axisangle" in name:
             x, y, z, angle = element.vector("axisangle", 4)
             return rotation_about(_unit(element, "axisangle", [x, y, z]), self.angle(angle))
-        if "euler" in given:
+        if "euler" in name:
             return self._from_euler(element.vector("euler", 3))
-        if "xyaxes" in given:
+        if "xyaxes" in name:
             values = element.vector("xyaxes", 6)
             x = _unit(element, "xyaxes", values[:3])
             y = _unit(element, "xyaxes", values[3:] - (values[3:] @ x) * x)
             return np.column_stack([x, y, np.cross(x, y)])
-        if "zaxis" in given:
+        if "zaxis" in name:
             return rotation_from_z(_unit(element, "zaxis", element.vector("zaxis", 3)))
         quaternion = element.vector("quat", 4, (1.0, 0.0, 0.0, 0.0))
         if not np.any(quaternion):
@@ -210,7 +218,7 @@ class Compiler:
         return rotation_from_quaternion(*quaternion)
 
     def _from_euler(self, angles: Array) -> Array:
-        """Lower-case letters turn about the axes as they have moved, capitals about those of the parent."""
+        """Multiply rotations: lower-case letters turn about moved axes, capitals about those of the parent."""
         out = np.eye(3)
         for letter, angle in zip(self.eulerseq, angles, strict=True):
             turn = rotation_about(np.eye(3)["xyz".index(letter.lower())], self.angle(float(angle)))
@@ -219,10 +227,10 @@ class Compiler:
 
 
 def rotation_from_z(direction: Array) -> Array:
-    """The smallest rotation that takes z to the unit vector `direction`."""
+    """Compute the smallest rotation that turns z to the unit vector `direction`."""
     axis = np.cross([0.0, 0.0, 1.0], direction)
     sine, cosine = float(np.linalg.norm(axis)), float(direction[2])
-    if sine < 1e-10:  # parallel: nothing to turn, or half a turn about x, the axis MuJoCo takes
+    if sine < 1e-10:  # parallel: identity, or half a turn about x as in MuJoCo
         return np.diag([1.0, 1.0, 1.0]) if cosine > 0.0 else np.diag([1.0, -1.0, -1.0])
     k = skew(axis / sine)
     return np.eye(3) + sine * k + (1.0 - cosine) * k @ k
@@ -232,12 +240,12 @@ def _unit(element: Element, attribute: str, vector: Array | list[float]) -> Arra
     v = np.asarray(vector, dtype=float)
     length = float(np.linalg.norm(v))
     if length < 1e-9:
-        raise element.error(f"has a direction of zero length in '{attribute}'; write where it points.")
+        raise element.error(f"has a direction of zero length in '{attribute}'; write a nonzero vector.")
     return v / length
 
 
 def read_compiler(root: Element) -> Compiler:
-    """The settings of all <compiler> elements, later ones over earlier ones."""
+    """Read the settings of all <compiler> elements below `root`; later ones override earlier ones."""
     merged = Element("compiler", {}, root.file, root.line)
     for element in root.all("compiler"):
         merged = replace(element, attributes={**merged.attributes, **element.attributes})
@@ -245,7 +253,7 @@ def read_compiler(root: Element) -> Compiler:
     if merged.attributes.get("coordinate", "local") != "local":
         raise merged.error("has global coordinates, which MuJoCo itself has dropped; save the model with local ones.")
     if merged.number("settotalmass", -1.0) > 0.0:
-        raise merged.error("has settotalmass, which is not read; scale the masses in the file instead.")
+        raise merged.error("has settotalmass, which is not supported; scale the masses in the file instead.")
     sequence = merged.attributes.get("eulerseq", "xyz")
     if len(sequence) != 3 or any(letter not in "xyzXYZ" for letter in sequence):
         raise merged.error(f"has the eulerseq '{shorten(sequence)}'; write three letters out of xyzXYZ.")
@@ -263,7 +271,14 @@ def read_compiler(root: Element) -> Compiler:
 
 
 def choice(element: Element, attribute: str, default: str, allowed: tuple[str, ...]) -> str:
-    """An attribute that is one of a few words."""
+    """Read an attribute with a fixed set of values.
+
+    Args:
+        element: Element with the attribute.
+        attribute: Name of the attribute.
+        default: Value if the attribute is missing.
+        allowed: Possible values.
+    """
     value = element.attributes.get(attribute, default).strip()
     if value not in allowed:
         raise element.error(f"has {attribute}='{shorten(value)}'; write one of {', '.join(allowed)}.")
@@ -271,7 +286,7 @@ def choice(element: Element, attribute: str, default: str, allowed: tuple[str, .
 
 
 class Defaults:
-    """The default classes: what an element that says nothing takes over from its class."""
+    """The default classes of a document: attribute values that elements inherit."""
 
     def __init__(self, root: Element) -> None:
         self._classes: dict[str, dict[str, dict[str, str]]] = {"main": {}}
@@ -287,11 +302,16 @@ class Defaults:
         for child in element.all("default"):
             self._read(child, child.string("class"), own)
 
-    def applied(self, element: Element, childclass: str | None) -> Element:
-        """The element with what it leaves out filled in from its class, or from that of the body around it."""
+    def apply(self, element: Element, childclass: str | None) -> Element:
+        """Fill in missing attributes from the element's class.
+
+        Args:
+            element: Element to complete.
+            childclass: Class of the body around it, used if the element names none.
+        """
         name = element.attributes.get("class", childclass or "main")
         if name not in self._classes:
             known = ", ".join(sorted(self._classes))
-            raise element.error(f"is of class '{shorten(name)}', which no <default> defines; defined are: {known}.")
+            raise element.error(f"is of class '{shorten(name)}', which no <default> defines; use one of: {known}.")
         inherited = self._classes[name].get(element.tag, {})
         return replace(element, attributes={**inherited, **element.attributes})

@@ -1,4 +1,4 @@
-"""`Tree`: grows the links of a robot while whatever does not move is folded into the link that carries it."""
+"""`Tree`: builds the links of a robot and merges bodies that do not move into the link that carries them."""
 
 from __future__ import annotations
 
@@ -11,31 +11,39 @@ from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.robot.robot import MOST_JOINTS, Joint, Link, Loop, NominalTerm
-from steelyard.robot.spatial import Place, move_parameters
+from steelyard.robot.spatial import LinkFrame, move_parameters
 
 
 class Tree:
-    """The links so far, with the inertia that each has gathered from the bodies welded to it."""
+    """Links read so far, with the inertia collected from the bodies welded to each."""
 
     def __init__(self) -> None:
         self._links: list[Link] = []
-        self._gathered: list[Array | None] = []
+        self._collected: list[Array | None] = []
         self._unknown: set[int] = set()
-        self.frames: dict[str, Place] = {}
+        self.frames: dict[str, LinkFrame] = {}
 
-    def hang(self, place: Place, link: Link) -> Place:
-        """Hang a moving link at `place`, which becomes its placement; returns the place of its joint frame."""
+    def hang(self, place: LinkFrame, link: Link) -> LinkFrame:
+        """Attach a moving link and return its joint frame.
+
+        Args:
+            place: Frame of the joint in the parent link.
+            link: Link whose placement is replaced.
+        """
         if len(self._links) >= MOST_JOINTS:
-            raise RobotError(f"Joint '{link.joint}' is one more than the {MOST_JOINTS} that a robot may have.")
+            raise RobotError(f"Joint '{link.joint}' exceeds the maximum of {MOST_JOINTS} joints of a robot.")
         self._links.append(replace(link, parent=place.host, rotation=place.rotation, translation=place.translation))
-        self._gathered.append(None)
-        return Place(len(self._links) - 1)
+        self._collected.append(None)
+        return LinkFrame(len(self._links) - 1)
 
-    def weld(self, place: Place, parameters: ArrayLike | None) -> None:
-        """Weld a body whose own frame is `place` to the link that carries it; None: its inertia is unknown.
+    def weld(self, place: LinkFrame, parameters: ArrayLike | None) -> None:
+        """Add a body to the link that carries it; bodies welded to the base never move and are ignored.
 
-        What is welded to the base never moves and vanishes. One unknown body makes the whole link unknown:
-        a sum with a missing part would look like knowledge.
+        One unknown body makes the inertia of the whole link unknown: a sum with a missing part would look valid.
+
+        Args:
+            place: The body's own frame.
+            parameters: Ten parameters of the body; None if unknown.
         """
         if place.host < 0:
             return
@@ -43,30 +51,37 @@ class Tree:
             self._unknown.add(place.host)
             return
         moved = move_parameters(parameters, place.rotation, place.translation)
-        before = self._gathered[place.host]
-        self._gathered[place.host] = moved if before is None else before + moved
+        before = self._collected[place.host]
+        self._collected[place.host] = moved if before is None else before + moved
 
     def links(self) -> tuple[Link, ...]:
-        """The finished links. A link that has nothing of its own and nothing welded to it has unknown inertia."""
+        """Return the links. A link without its own inertia and without welded bodies has unknown inertia."""
         return tuple(
-            replace(link, inertia=None if index in self._unknown else _sum(link, gathered))
-            for index, (link, gathered) in enumerate(zip(self._links, self._gathered, strict=True))
+            replace(link, inertia=None if index in self._unknown else _sum(link, collected))
+            for index, (link, collected) in enumerate(zip(self._links, self._collected, strict=True))
         )
 
 
-def _sum(link: Link, gathered: Array | None) -> Array | None:
-    """A link's own inertia plus what was gathered in the joint frame, in the link's own frame."""
-    if gathered is None:
+def _sum(link: Link, collected: Array | None) -> Array | None:
+    """Sum a link's own inertia and the inertia collected in the joint frame, in the link's own frame."""
+    if collected is None:
         return link.inertia
     if link.own_frame:
         back = link.frame_rotation.T
-        gathered = move_parameters(gathered, back, -back @ link.frame_translation)
-    return gathered if link.inertia is None else link.inertia + gathered
+        collected = move_parameters(collected, back, -back @ link.frame_translation)
+    return collected if link.inertia is None else link.inertia + collected
 
 
 @dataclass(frozen=True)
 class Follower:
-    """A joint that moves by `ratio` times the motion of `leader` plus `offset`; `error` makes its messages."""
+    """A joint that moves by `ratio` times the motion of `leader` plus `offset`.
+
+    Attributes:
+        leader: Name of the other joint.
+        ratio: Motion per unit of the leader.
+        offset: Constant part of the position [rad, m].
+        error: Builds an error that names the place in the file.
+    """
 
     leader: str
     ratio: float
@@ -75,14 +90,14 @@ class Follower:
 
 
 def cut_cycles(followers: Mapping[str, Follower]) -> tuple[dict[str, Follower], list[Loop]]:
-    """Let joints that follow themselves in a circle move freely, and note each circle as a loop."""
+    """Free joints that follow themselves in a cycle, and return each cycle as a loop."""
     free, loops = dict(followers), []
     for name in followers:
         way, current = [name], name
         while current in free and free[current].leader not in way:
             current = free[current].leader
             way.append(current)
-        if current in free:  # its leader is on the way already
+        if current in free:  # its leader was visited already
             circle = way[way.index(free[current].leader) :]
             place = str(free[current].error("follows itself in a loop"))
             loops.append(Loop(place, tuple(circle)))
@@ -91,7 +106,14 @@ def cut_cycles(followers: Mapping[str, Follower]) -> tuple[dict[str, Follower], 
 
 
 def joints_between(links: Sequence[Link], joints: Sequence[Joint], a: int, b: int) -> tuple[str, ...]:
-    """The coordinates that move links `a` and `b` (by number; -1: the base) against each other."""
+    """Return the coordinates that move two links relative to each other.
+
+    Args:
+        links: Links of the tree.
+        joints: Coordinates of the robot.
+        a: Index of the first link; -1 is the base.
+        b: Index of the second link.
+    """
 
     def above(k: int) -> set[int]:
         out = set()
@@ -107,8 +129,13 @@ def joints_between(links: Sequence[Link], joints: Sequence[Joint], a: int, b: in
 def couple(
     links: Sequence[Link], joints: Sequence[Joint], followers: Mapping[str, Follower]
 ) -> tuple[tuple[Joint, ...], tuple[Link, ...]]:
-    """Give every link its coordinate. `joints` has one entry per link; followers end at the joint that leads them,
-    none of them in a circle (`cut_cycles`)."""
+    """Assign a coordinate to every link, and merge followers with the joint that leads them.
+
+    Args:
+        links: Links of the tree.
+        joints: One joint per link.
+        followers: Followers by joint name, without cycles (`cut_cycles`).
+    """
     index = {joint.name: k for k, joint in enumerate(joints)}
     free = [joint for joint in joints if joint.name not in followers]
     coordinate = {joint.name: k for k, joint in enumerate(free)}
@@ -119,25 +146,31 @@ def couple(
             follower = followers[current]
             if follower.leader not in index:
                 raise follower.error(
-                    f"follows joint '{follower.leader}', which does not move or does not exist; name one that moves."
+                    f"follows joint '{follower.leader}', which does not exist or does not move; name a moving joint."
                 )
             shift += ratio * follower.offset
             ratio *= follower.ratio
             current = follower.leader
             if not (abs(ratio) <= LARGEST_NUMBER and abs(shift) <= LARGEST_NUMBER):
-                raise follower.error("makes a joint move faster than anything can; write a smaller factor or offset.")
+                raise follower.error("makes a joint move impossibly fast; write a smaller factor or offset.")
         leader = links[index[current]]
         out.append(replace(link, coordinate=coordinate[current], ratio=ratio, offset=ratio * leader.offset + shift))
     return tuple(free), tuple(out)
 
 
-# How a value of a follower counts at the coordinate that leads it, by virtual work: dissipation and kinetic
-# energy go with the square of the ratio, a constant friction torque with its magnitude.
+# Power of the ratio that transfers a follower's value to its leading coordinate (virtual work): dissipation and
+# kinetic energy scale with the square of the ratio, a constant friction torque with its magnitude.
 _POWER = {"viscous": 2, "coulomb": 1, "rotor": 2}
 
 
 def joint_terms(links: Sequence[Link], dof: int, values: Mapping[str, Mapping[str, float]]) -> tuple[NominalTerm, ...]:
-    """The terms of `values[kind][joint]`, gathered by coordinate; a kind whose values are all zero is left out."""
+    """Collect joint terms by coordinate; a kind whose values are all zero is omitted.
+
+    Args:
+        links: Links of the robot.
+        dof: Number of coordinates.
+        values: `values[kind][joint]`.
+    """
     terms = []
     for kind, by_joint in values.items():
         sums = [0.0] * dof

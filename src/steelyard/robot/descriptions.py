@@ -1,6 +1,6 @@
-"""Robots by their name in `robot_descriptions`, the package that knows where hundreds of descriptions are kept.
+"""Find robots by name in the package `robot_descriptions`.
 
-Only what is on this machine already is read: the package itself would fetch the rest from the network, unasked.
+Only files on this machine are read; the package itself would download missing ones without asking.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from steelyard.errors import RobotError
 _PACKAGE = "robot_descriptions"
 
 
-def described(name: str) -> Path | None:
-    """The URDF or MJCF that `robot_descriptions` keeps under `name`; None where it knows no such robot.
+def description_path(name: str) -> Path | None:
+    """Return the URDF or MJCF of a robot in `robot_descriptions`; None if the package does not have it.
 
     Args:
-        name: as its module is called (panda_description, panda_mj_description), or its beginning (panda).
+        name: Module name (panda_description, panda_mj_description) or its beginning (panda).
     """
     if not name.isidentifier():
         return None
     if find_spec(_PACKAGE) is None:
         if name.endswith("_description"):
             raise RobotError(
-                f"'{name}' is a name of the package {_PACKAGE}, which is not installed; install it with "
+                f"'{name}' is a robot of the package {_PACKAGE}, which is not installed; install it with "
                 f"'pip install {_PACKAGE}', or give the path of a file."
             )
         return None
@@ -40,30 +40,30 @@ def described(name: str) -> Path | None:
 
 
 def _path(module: str) -> Path:
-    """Of a description whose files are here."""
+    """Return the path of a description whose files are on this machine."""
     full = f"{_PACKAGE}.{module}"
-    found = sys.modules.get(full) or _imported_offline(full, module)
+    description = sys.modules.get(full) or _import_offline(full, module)
     for kind in ("URDF_PATH", "MJCF_PATH"):
-        if path := vars(found).get(kind):
+        if path := vars(description).get(kind):
             return Path(path)
-    raise RobotError(f"{full} is neither URDF nor MJCF (xacro, perhaps); write it as URDF and give the path of that.")
+    raise RobotError(f"{full} is neither URDF nor MJCF (xacro, perhaps); convert it to URDF and give its path.")
 
 
-def _imported_offline(full: str, module: str) -> Any:
-    """The module of a description, imported while the package may fetch nothing."""
+def _import_offline(full: str, module: str) -> Any:
+    """Import the module of a description while the package's downloads are disabled."""
     cache: Any = importlib.import_module(f"{_PACKAGE}._cache")
 
-    def here(url: str, target_dir: str, commit: str | None = None) -> SimpleNamespace:
+    def local_folder(url: str, target_dir: str, commit: str | None = None) -> SimpleNamespace:
         if not os.path.isdir(target_dir):
             raise RobotError(
-                f"'{module}' of {_PACKAGE} is not on this machine; fetch it once with '{_PACKAGE} pull {module}' "
-                f"(or 'python -c \"import {full}\"'), which asks the network."
+                f"'{module}' of {_PACKAGE} is not on this machine; download it once with '{_PACKAGE} pull {module}' "
+                f"(or 'python -c \"import {full}\"')."
             )
         return SimpleNamespace(working_dir=target_dir)
 
-    fetches = cache.clone_to_directory
-    cache.clone_to_directory = here
+    download = cache.clone_to_directory
+    cache.clone_to_directory = local_folder
     try:
         return importlib.import_module(full)
     finally:
-        cache.clone_to_directory = fetches
+        cache.clone_to_directory = download

@@ -1,9 +1,9 @@
-"""Read robots written as Denavit–Hartenberg tables, in YAML or TOML. The format is described in docs/robot-files.md.
+"""Read robots from Denavit–Hartenberg tables in YAML or TOML (format: docs/robot-files.md).
 
 In both conventions a row is a screw along x (alpha, a) and a screw along z (theta, d), and the joint moves along
 z. Standard: T_i = Z(theta, d) X(alpha, a), the joint moves about z of frame i−1. Modified (Craig, Khalil):
 T_i = X(alpha, a) Z(theta, d), the joint moves about z of frame i. As Z(q + offset) = Z(q) Z(offset), offsets
-become constant placements and only ±q is left in the joint.
+become constant placements and only ±q remains in the joint.
 """
 
 from __future__ import annotations
@@ -27,19 +27,24 @@ from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transm
 
 
 def read_transmission(entry: Field, joint_names: Sequence[str]) -> Transmission:
-    """How the file's motors move its joints: the table `entry`, for `joint_names` in the order of the robot."""
+    """Read the coupling of motors and joints.
+
+    Args:
+        entry: The table `transmission` of the file.
+        joint_names: Joints in the order of the robot.
+    """
     keys = entry.table((), ("motors", "motor_from_joint", "joint_from_motor", "ratios"))
-    given = [key for key in ("motor_from_joint", "joint_from_motor") if key in keys]
-    if len(given) != 1:
+    matrix_keys = [key for key in ("motor_from_joint", "joint_from_motor") if key in keys]
+    if len(matrix_keys) != 1:
         entry.fail("needs one of motor_from_joint and joint_from_motor, a matrix by rows.")
-    matrix = keys[given[0]].matrix(len(joint_names))
+    matrix = keys[matrix_keys[0]].matrix(len(joint_names))
     motors = tuple(keys["motors"].texts()) if "motors" in keys else ()
     if len(set(motors)) < len(motors):
         keys["motors"].fail("a motor is named twice; name every motor differently.")
     ratios = tuple(_ratio(item) for item in keys["ratios"].items("ratio")) if "ratios" in keys else ()
     try:
-        if given == ["joint_from_motor"]:
-            # The inverse of a coupling of ones and minus ones is one again, but for the last bits.
+        if matrix_keys == ["joint_from_motor"]:
+            # The inverse of a coupling of ones and minus ones has such entries again, except for rounding.
             inverse = snap(Transmission.from_motor_to_joint(matrix).matrix, 1e-14)
             return Transmission(inverse, motors, ratios)
         return Transmission(np.array(matrix), motors, ratios)
@@ -48,7 +53,7 @@ def read_transmission(entry: Field, joint_names: Sequence[str]) -> Transmission:
 
 
 def _ratio(entry: Field) -> Ratio:
-    """A number, or a ball screw."""
+    """Read a constant ratio or a ball screw."""
     if not isinstance(entry.value, dict):
         ratio = entry.number()
         if ratio == 0.0:
@@ -58,7 +63,7 @@ def _ratio(entry: Field) -> Ratio:
     keys = screw.table(("pitch", "x1_squared", "x2_squared", "phase"))
     pitch = keys["pitch"].number()
     if pitch == 0.0:
-        keys["pitch"].fail("must not be 0 (it is negative where a growing motor angle shortens the screw).")
+        keys["pitch"].fail("must not be 0 (it is negative if a growing motor angle shortens the screw).")
     x1, x2 = keys["x1_squared"].positive(), keys["x2_squared"].positive()
     if x1 >= x2:
         screw.fail("x1_squared = 2ab must be below x2_squared = a² + b², the cranks being a and b.")
@@ -71,7 +76,7 @@ def _term(entry: Field, joint_names: Sequence[str], transmission: Transmission |
     keys = Field(entry.value, f"{entry.place} ({kind})", entry.names).table(tuple(keys))
     on = keys["on"].choice(("joint", "drive", "motor")) if "on" in keys else "joint"
     if on != "joint" and transmission is None:
-        keys["on"].fail(f"there is no {on} without a transmission; write on: joint, or state the transmission.")
+        keys["on"].fail(f"needs a transmission to refer to a {on}; write on: joint, or state the transmission.")
     count = len(joint_names) if on == "joint" or transmission is None else len(transmission.motors)
     values = keys["values"]
     nested = isinstance(values.value, list | tuple) and any(isinstance(v, list | tuple) for v in values.value)
@@ -87,7 +92,7 @@ def _term(entry: Field, joint_names: Sequence[str], transmission: Transmission |
 
 
 def _parameters(kind: str, options: dict[str, Any]) -> int | None:
-    """How many parameters a term has per coordinate, which its class knows; None for one that is not there."""
+    """Return the number of parameters of a term per coordinate; None for an unknown term."""
     from steelyard.parameters.term import TERMS, make_term
 
     return len(make_term(kind, **options).columns) if kind in TERMS else None
@@ -114,12 +119,17 @@ _LINK_FRAMES = {"standard": ("distal", "proximal", "joint"), "modified": ("joint
 
 
 def read_dh(path: Path) -> Robot:
-    """The robot of the `.yaml` or `.toml` file at `path`, with a Denavit–Hartenberg table."""
+    """Read the robot of a `.yaml` or `.toml` file at `path` with a Denavit–Hartenberg table."""
     return robot_from_dh(read_document(path), str(path))
 
 
 def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
-    """The robot that a file's plain `data` describe; `source` is the name of the file in errors."""
+    """Convert the data of a file to a robot.
+
+    Args:
+        data: Content of the file.
+        source: Name of the file for error messages.
+    """
     entries = Field(data, source).table(_REQUIRED, _OPTIONAL)
     lengths = _named_numbers(entries.get("lengths"), {})
     names = {**lengths, **_named_numbers(entries.get("constants"), lengths)}
@@ -130,8 +140,8 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
     joints = tuple(row.joint for row in rows)
     joint_names = [joint.name for joint in joints]
     for name in ("lengths", "constants"):
-        for twice in sorted(set(entries[name].value if name in entries else ()) & set(joint_names)):
-            entries[name].fail(f"'{twice}' is also the name of a joint; rename one of the two.")
+        for duplicate in sorted(set(entries[name].value if name in entries else ()) & set(joint_names)):
+            entries[name].fail(f"'{duplicate}' is also the name of a joint; rename one of the two.")
 
     transmission = read_transmission(entries["transmission"], joint_names) if "transmission" in entries else None
     used = _torque_used(entries["torque_used"], joint_names) if "torque_used" in entries else ()
@@ -151,7 +161,7 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
 
 
 def _named_numbers(entry: Field | None, before: Mapping[str, float]) -> dict[str, float]:
-    """Named constants; each may use those above it."""
+    """Read named constants; each may use earlier ones."""
     named: dict[str, float] = {}
     if entry is None:
         return named
@@ -161,9 +171,9 @@ def _named_numbers(entry: Field | None, before: Mapping[str, float]) -> dict[str
         if not isinstance(name, str) or not name.isidentifier():
             entry.fail(f"'{name}' cannot be used in a formula; name it with letters, digits and _ only.")
         if name in ("pi", "q"):
-            entry.fail(f"'{name}' has a meaning of its own in formulas; choose another name.")
+            entry.fail(f"'{name}' is reserved in formulas; choose another name.")
         if name in before:
-            entry.fail(f"'{name}' is named twice; keep one of the two.")
+            entry.fail(f"'{name}' is defined twice; keep one of the two.")
         named[name] = Field(value, f"{entry.place}: {name}", {**before, **named}).number()
     return named
 
@@ -183,7 +193,7 @@ def _read_rows(root: Field, entries: Mapping[str, Field]) -> list[Row]:
     for index, item in enumerate(entries["rows"].items("row", MOST_JOINTS)):
         rows.append(read_row(root.inside(item.value, f"row {index + 1}"), index, rows, columns, degrees))
     if not rows:
-        entries["rows"].fail("there is no row; a robot needs at least one.")
+        entries["rows"].fail("has no row; a robot needs at least one.")
     return rows
 
 
@@ -197,7 +207,7 @@ def _torque_used(entry: Field, joint_names: list[str]) -> tuple[bool, ...]:
 
 @dataclass(frozen=True)
 class _Placement:
-    """Where a frame stands in another: rotation and translation."""
+    """Pose of a frame in another one."""
 
     rotation: Array
     translation: Array
@@ -209,13 +219,13 @@ class _Placement:
         )
 
 
-_HERE = _Placement(np.eye(3), np.zeros(3))
+_IDENTITY = _Placement(np.eye(3), np.zeros(3))
 
 
 def _screw(axis: int, angle: float, length: float) -> _Placement:
-    """Turn about, and slide along, the axis x (0) or z (2)."""
+    """Compute a screw about the axis x (0) or z (2)."""
     direction = np.eye(3)[axis]
-    # Rodrigues' c + (1 - c) can miss 1 by a last bit, which would keep tracing from dropping it.
+    # Rodrigues' c + (1 - c) can miss 1 by one bit, and tracing drops only exact ones.
     return _Placement(snap(rotation_about(direction, angle), 1e-15), length * direction)
 
 
@@ -223,16 +233,16 @@ def _links(entries: Mapping[str, Field], rows: list[Row]) -> tuple[Link, ...]:
     convention = entries["convention"].choice(tuple(_LINK_FRAMES))
     frames = _LINK_FRAMES[convention]
     link_frame = entries["link_frame"].choice(frames) if "link_frame" in entries else frames[0]
-    base = _base(entries["base"], _in_degrees(entries)) if "base" in entries else _HERE
+    base = _base(entries["base"], _in_degrees(entries)) if "base" in entries else _IDENTITY
 
-    ends: list[_Placement] = []  # of frame i in the moved joint frame i
+    ends: list[_Placement] = []  # frame i in the moved joint frame i
     links: list[Link] = []
     for index, row in enumerate(rows):
         x, z = _screw(0, row.alpha, row.a), _screw(2, row.theta, row.d)
-        before, end = (_HERE, z @ x) if convention == "standard" else (x @ z, _HERE)
+        before, end = (_IDENTITY, z @ x) if convention == "standard" else (x @ z, _IDENTITY)
         placement = (base if row.parent < 0 else ends[row.parent]) @ before
         own = {
-            "joint": _HERE,
+            "joint": _IDENTITY,
             "distal": end,
             "proximal": _Placement(end.rotation, np.zeros(3)),
         }[link_frame]

@@ -1,4 +1,4 @@
-"""`RobotFormat`: a kind of file that describes a robot, and the registry of them."""
+"""`RobotFormat`: a robot file format, and the registry of all formats."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from steelyard.errors import RobotError
 from steelyard.ground.registry import Registry
 from steelyard.ground.xml import Element, parse_xml
-from steelyard.robot.lock import without_loops
+from steelyard.robot.lock import refuse_loops
 from steelyard.robot.robot import Robot
 
 
 @dataclass(frozen=True)
 class RobotFormat:
-    """A kind of file that describes a robot.
+    """A robot file format.
 
-    It is entered in `ROBOT_FORMATS` at the end of the file of its reader; other packages announce theirs as entry
-    points of the group `steelyard.robots`.
+    Each reader registers its format in `ROBOT_FORMATS` at the end of its file; other packages use entry points of the
+    group `steelyard.robots`.
 
     Args:
-        suffixes: of its files, in lower case, with the dot.
-        description: what it is, in a few words.
-        read: makes the robot of a file, closed chains left open (`Robot.loops`); what it cannot read is a `RobotError`
-            that begins with the path.
-        root: the name of the root element, by which formats in XML that share a suffix are told apart.
-        parse: makes the robot of a document in XML, for one that stands in no file.
+        suffixes: File suffixes in lower case, with the dot.
+        description: The format in a few words.
+        read: Reads a file without refusing closed chains (`Robot.loops`); raises a `RobotError` that begins with the
+            path.
+        root: Name of the XML root element, which distinguishes XML formats with the same suffix.
+        parse: Converts a parsed XML document that does not come from a file.
     """
 
     suffixes: tuple[str, ...]
@@ -42,14 +42,14 @@ ROBOT_FORMATS: Registry[RobotFormat] = Registry(
 
 
 def read_robot(path: Path, loops: bool = False) -> Robot:
-    """The robot of a file, by the format that its suffix and, where formats share that, its root element tell.
+    """Read a robot file; the suffix and, if several formats share it, the root element select the format.
 
     Args:
-        path: a file of any format in `ROBOT_FORMATS`.
-        loops: leave closed chains open, for who locks them; otherwise they are refused.
+        path: File of any format in `ROBOT_FORMATS`.
+        loops: Accept closed chains, which the caller must lock; otherwise they are refused.
     """
     robot = _format_of(path).read(path)
-    return robot if loops else without_loops(robot)
+    return robot if loops else refuse_loops(robot)
 
 
 def _format_of(path: Path) -> RobotFormat:
@@ -68,4 +68,4 @@ def _format_of(path: Path) -> RobotFormat:
         if kind.root == document.tag:
             return kind
     known = " or ".join(sorted(f"<{kind.root}> ({kind.description})" for kind in fitting))
-    raise document.error(f"is not a robot's; a {suffix} file begins with {known}.")
+    raise document.error(f"is not the root of a robot; a {suffix} file begins with {known}.")

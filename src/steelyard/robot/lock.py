@@ -1,4 +1,4 @@
-"""Lock joints of a robot: what they carry becomes part of the links below them."""
+"""Lock joints of a robot: bodies behind a locked joint become part of the link below it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,32 @@ from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Tree
 from steelyard.robot.robot import Loop, NominalTerm, Robot
-from steelyard.robot.spatial import Place, rotation_about
+from steelyard.robot.spatial import LinkFrame, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
 
 def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:
-    """`robot` with just the joints `names`, in that order; the others are locked at `locked` (rad or m, else 0).
+    """Return `robot` with only some joints; the others are locked.
 
-    Links keep the order of the tree. A locked link is folded into the link that carries it, which becomes
-    unknown (None) if the locked one is: a sum with a missing part would look like knowledge. Links that are
-    left without a moving joint towards the base vanish. Followers of a locked joint lock with it. Motors that
-    move only locked joints are dropped, together with their terms. Closed chains all of whose joints are locked are
-    part of the tree.
+    Links keep the order of the tree. A locked link is merged into the link that carries it; if its inertia is unknown,
+    so is the sum (None). Links without a moving joint towards the base vanish. Followers of a locked joint lock with
+    it. Motors that move only locked joints are dropped with their terms. A closed chain becomes part of the tree once
+    all its joints are locked.
+
+    Args:
+        robot: Robot.
+        names: Joints that move, in this order.
+        locked: Positions of locked joints [rad, m]; default 0.
     """
     cut = {name for loop in robot.loops for name in loop.cut}
-    kept = _kept(robot, names)
-    values = _values(robot, kept, {name: value for name, value in (locked or {}).items() if name not in cut})
-    coordinate = {old: new for new, old in enumerate(kept)}
+    moving = _moving_joints(robot, names)
+    values = _values(robot, moving, {name: value for name, value in (locked or {}).items() if name not in cut})
+    coordinate = {old: new for new, old in enumerate(moving)}
 
     tree = Tree()
-    places: list[Place] = []
+    places: list[LinkFrame] = []
     for link in robot.links:
-        above = places[link.parent] if link.parent >= 0 else Place()
+        above = places[link.parent] if link.parent >= 0 else LinkFrame()
         foot = above.at(link.rotation, link.translation)
         if link.coordinate in coordinate:
             place = tree.hang(foot, replace(link, coordinate=coordinate[link.coordinate]))
@@ -49,62 +53,68 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
         if link.coordinate not in coordinate:
             tree.frames[link.name] = place.at(link.frame_rotation, link.frame_translation)
     for name, frame in robot.frames.items():
-        host = places[frame.host] if frame.host >= 0 else Place()
+        host = places[frame.host] if frame.host >= 0 else LinkFrame()
         tree.frames[name] = host.at(frame.rotation, frame.translation)
 
-    transmission, motors = _transmission(robot, kept, values)
+    transmission, motors = _transmission(robot, moving, values)
     return replace(
         robot,
-        joints=tuple(robot.joints[k] for k in kept),
+        joints=tuple(robot.joints[k] for k in moving),
         links=tree.links(),
-        torque_used=tuple(robot.torque_used[k] for k in kept),
+        torque_used=tuple(robot.torque_used[k] for k in moving),
         transmission=transmission,
         frames=tree.frames,
         nominal_terms=tuple(
-            _term(robot, term, kept if term.on == "joint" or motors is None else motors) for term in robot.nominal_terms
+            _term(robot, term, moving if term.on == "joint" or motors is None else motors)
+            for term in robot.nominal_terms
         ),
-        loops=still_closed(robot.loops, [robot.joint_names[k] for k in kept]),
+        loops=unlocked_loops(robot.loops, [robot.joint_names[k] for k in moving]),
     )
 
 
-def still_closed(loops: Sequence[Loop], moving: Sequence[str]) -> tuple[Loop, ...]:
-    """The `loops` of which a joint is still `moving`, with the joints that are left to lock."""
-    left = [replace(loop, joints=tuple(name for name in loop.joints if name in moving)) for loop in loops]
-    return tuple(loop for loop in left if loop.joints)
+def unlocked_loops(loops: Sequence[Loop], moving: Sequence[str]) -> tuple[Loop, ...]:
+    """Return the loops with at least one moving joint, reduced to the joints still to be locked.
+
+    Args:
+        loops: Closed chains.
+        moving: Names of moving joints.
+    """
+    reduced = [replace(loop, joints=tuple(name for name in loop.joints if name in moving)) for loop in loops]
+    return tuple(loop for loop in reduced if loop.joints)
 
 
-def without_loops(robot: Robot) -> Robot:
-    """`robot`, if it is a tree.
+def refuse_loops(robot: Robot) -> Robot:
+    """Return `robot` if it is a tree.
 
     Raises:
-        RobotError: If a closed chain is not locked, with the joints to lock.
+        RobotError: If a closed chain is not locked; names the joints to lock.
     """
     if robot.loops:
         raise RobotError(robot.loops[0].sentence)
     return robot
 
 
-def _kept(robot: Robot, names: Sequence[str]) -> list[int]:
+def _moving_joints(robot: Robot, names: Sequence[str]) -> list[int]:
     names = [names] if isinstance(names, str) else list(names)
     if not names:
         raise RobotError(
             f"{robot.name}: no joint is left to move; name at least one of {', '.join(robot.joint_names)}."
         )
-    kept = [robot.joint_index(name) for name in names]
+    moving = [robot.joint_index(name) for name in names]
     for position, name in enumerate(names):
         if name in names[:position]:
             raise RobotError(f"{robot.name}: joint '{name}' is named twice; name each joint to keep once.")
-    return kept
+    return moving
 
 
-def _values(robot: Robot, kept: Sequence[int], locked: Mapping[str, float]) -> Array:
-    """Positions of all joints, 0 where nothing is said."""
+def _values(robot: Robot, moving: Sequence[int], locked: Mapping[str, float]) -> Array:
+    """Return positions of all joints, 0 by default."""
     values = np.zeros(robot.dof)
     for name, value in locked.items():
         index = robot.joint_index(name)
-        if index in kept:
+        if index in moving:
             raise RobotError(
-                f"{robot.name}: joint '{name}' is both kept and locked; take it out of one of the two lists."
+                f"{robot.name}: joint '{name}' is both moving and locked; take it out of one of the two lists."
             )
         if not np.isfinite(value):
             raise RobotError(f"{robot.name}: joint '{name}' is locked at {value}; give a finite position.")
@@ -112,22 +122,22 @@ def _values(robot: Robot, kept: Sequence[int], locked: Mapping[str, float]) -> A
     return values
 
 
-def _transmission(robot: Robot, kept: Sequence[int], values: Array) -> tuple[Transmission | None, list[int] | None]:
-    """What is left of the coupling, and the motors that are left (None: there is no coupling, motors are joints)."""
+def _transmission(robot: Robot, moving: Sequence[int], values: Array) -> tuple[Transmission | None, list[int] | None]:
+    """Reduce the coupling to moving joints; also return the remaining motors (None: no coupling, motors are joints)."""
     coupling = robot.transmission
     if coupling is None:
         return None, None
-    matrix = coupling.matrix[:, list(kept)]
+    matrix = coupling.matrix[:, list(moving)]
     motors = [int(k) for k in np.flatnonzero(np.any(matrix != 0.0, axis=1))]
     if not motors:
-        raise RobotError(f"{robot.name}: no motor moves any of the joints that are left; keep a driven joint too.")
+        raise RobotError(f"{robot.name}: no motor moves any of the remaining joints; keep at least one driven joint.")
     shifts = coupling.matrix @ values
-    ratios = tuple(_shifted(robot, coupling, k, float(shifts[k])) for k in motors)
+    ratios = tuple(_shifted_ratio(robot, coupling, k, float(shifts[k])) for k in motors)
     return Transmission(matrix[motors], tuple(coupling.motors[k] for k in motors), ratios), motors
 
 
-def _shifted(robot: Robot, coupling: Transmission, motor: int, shift: float) -> Ratio:
-    """The motor's ratio where the locked joints add a constant `shift` to its drive coordinate."""
+def _shifted_ratio(robot: Robot, coupling: Transmission, motor: int, shift: float) -> Ratio:
+    """Return the motor's ratio when locked joints add a constant `shift` to its drive coordinate."""
     ratio = coupling.ratios[motor]
     if shift == 0.0 or isinstance(ratio, ConstantRatio):  # a constant in the motor's angle changes no slope
         return ratio

@@ -1,9 +1,9 @@
 """Read a robot from MJCF, the XML of MuJoCo.
 
-Joints come in the order of the document, as in MuJoCo. Several joints in one body become a chain with
-massless links between them; bodies without joints are folded into the body that carries them. A link's
-frame has the orientation of its body and stands at the anchor of its joint. Springs, tendons, actuators and
-gravity compensation are not carried over; closed loops are left for who locks their joints. Meshes are never opened.
+Joints come in the order of the document, as in MuJoCo. Several joints in one body become a chain with massless links;
+bodies without joints are merged into the body that carries them. A link's frame has the orientation of its body and its
+origin at the anchor of its joint. Springs, tendons, actuators and gravity compensation are ignored. Meshes are not
+opened.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._mjcf_document import Defaults, body_inertia, choice, expand_includes, read_compiler
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.lock import lock_joints, still_closed, without_loops
+from steelyard.robot.lock import lock_joints, refuse_loops, unlocked_loops
 from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
-from steelyard.robot.spatial import Place
+from steelyard.robot.spatial import LinkFrame
 
 _ZERO = (0.0, 0.0, 0.0)
 _KINDS: dict[str, JointKind] = {"hinge": "revolute", "slide": "prismatic"}
@@ -30,23 +30,23 @@ MACROS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 
 
 def read_mjcf(path: Path | str) -> Robot:
-    """The robot of the MJCF file at `path`, standing on its worldbody; a closed loop is refused."""
-    return without_loops(read_open_mjcf(path))
+    """Read the robot of the MJCF file at `path`, fixed to its worldbody; refuse closed loops."""
+    return refuse_loops(read_mjcf_with_loops(path))
 
 
-def read_open_mjcf(path: Path | str) -> Robot:
-    """The robot of the MJCF file at `path` as a tree, its closed loops noted (`Robot.loops`)."""
+def read_mjcf_with_loops(path: Path | str) -> Robot:
+    """Read the robot of the MJCF file at `path` as a tree; closed loops are listed in `Robot.loops`."""
     return _robot_from_mjcf(parse_xml(path))
 
 
 def _robot_from_mjcf(root: Element) -> Robot:
-    """The robot of a parsed MJCF document."""
+    """Convert a parsed MJCF document to a robot."""
     if root.tag != "mujoco":
         raise root.error("is not the <mujoco> that an MJCF file starts with; give a URDF the suffix .urdf.")
     root = expand_includes(root)
     reader = _Reader(root)
     for world in root.all("worldbody"):
-        reader.contents(world, Place(), world.attributes.get("childclass"))
+        reader.contents(world, LinkFrame(), world.attributes.get("childclass"))
     if not reader.joints:
         raise root.error("has no joint that moves; add a hinge or slide joint to a body.")
     fixed = reader.equalities(root)
@@ -62,22 +62,22 @@ def _robot_from_mjcf(root: Element) -> Robot:
         nominal_terms=joint_terms(links, len(joints), reader.terms),
         frames=reader.tree.frames,
         source=root.file,
-        loops=still_closed(loops, [joint.name for joint in joints]),
+        loops=unlocked_loops(loops, [joint.name for joint in joints]),
     )
     return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
 
 
 @dataclass(frozen=True, eq=False)
-class MjcfPlaces:
-    """Where the parts of a robot stand in an MJCF document, for programs that write other numbers there.
+class MjcfElements:
+    """The elements of an MJCF document that describe a robot, for programs that change their numbers.
 
     Args:
-        bodies: the elements of bodies by name.
-        joints: the elements of joints by name.
-        anchors: where each joint is anchored in its body, m.
-        carriers: the body that each joint moves.
-        welded: bodies without joints.
-        degrees: whether the angles of the document are in degrees.
+        bodies: Elements of bodies by name.
+        joints: Elements of joints by name.
+        anchors: Anchor of each joint in its body [m].
+        carriers: Name of the body that each joint moves.
+        welded: Bodies without joints.
+        degrees: Whether the angles of the document are in degrees.
     """
 
     bodies: dict[str, Element]
@@ -88,12 +88,12 @@ class MjcfPlaces:
     degrees: bool
 
 
-def mjcf_places(root: Element) -> MjcfPlaces:
-    """The places of the robot in the document `root`, whose elements they are; included files are not looked into."""
+def mjcf_elements(root: Element) -> MjcfElements:
+    """Collect the elements of the robot in the document `root`; included files are skipped."""
     reader = _Reader(root)
     for world in root.all("worldbody"):
-        reader.contents(world, Place(), world.attributes.get("childclass"))
-    return reader.places
+        reader.contents(world, LinkFrame(), world.attributes.get("childclass"))
+    return reader.elements
 
 
 def _gravity(root: Element) -> Array:
@@ -106,7 +106,7 @@ def _gravity(root: Element) -> Array:
 
 
 class _Reader:
-    """Walks the bodies of a document and gathers joints, links and joint terms."""
+    """Walks the bodies of a document and collects joints, links and joint terms."""
 
     def __init__(self, root: Element) -> None:
         self.compiler, self.defaults = read_compiler(root), Defaults(root)
@@ -114,24 +114,24 @@ class _Reader:
         self.joints: list[Joint] = []
         self.references: dict[str, float] = {}
         self.followers: dict[str, Follower] = {}
-        # Closed loops: what closes them, and the links at both ends; joints that follow another by a curve.
+        # Closed loops: text and the links at both ends. Curves: joints that follow another one nonlinearly.
         self.closed: list[tuple[str, int, int]] = []
         self.curves: list[tuple[str, list[int]]] = []
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in FRICTION}
-        self.given = {element.attributes.get("name") for element in root.walk()}
+        self.all_names = {element.attributes.get("name") for element in root.walk()}
         self.names: dict[str, set[str]] = {"body": set(), "joint": set()}
         self.numbered = {"body": 0, "joint": 0}
-        self.places = MjcfPlaces({}, {}, {}, {}, [], self.compiler.degrees)
+        self.elements = MjcfElements({}, {}, {}, {}, [], self.compiler.degrees)
 
     # ------------------------------------------------------------ bodies
 
-    def contents(self, element: Element, place: Place, childclass: str | None) -> None:
-        """Everything inside a world, body or frame that stands at `place`."""
+    def contents(self, element: Element, place: LinkFrame, childclass: str | None) -> None:
+        """Read everything inside a world, body or frame at `place`."""
         for child in element.children:
             inner = child.attributes.get("childclass", childclass)
             if child.tag in MACROS:
                 raise child.error(
-                    "is a macro that is not expanded here; save the compiled model from MuJoCo and read that."
+                    "is a macro, which is not expanded here; save the compiled model from MuJoCo and read that."
                 )
             if child.tag == "body":
                 self._body(child, place.at(*self._pose(child)), inner)
@@ -140,36 +140,38 @@ class _Reader:
             elif child.tag == "site" and "name" in child.attributes:
                 self.tree.frames[child.attributes["name"]] = place.at(*self._pose(child))
 
-    def _body(self, body: Element, place: Place, childclass: str | None) -> None:
+    def _body(self, body: Element, place: LinkFrame, childclass: str | None) -> None:
         name = self._name(body)
-        self.places.bodies[name] = body
+        self.elements.bodies[name] = body
         joints, geoms = self._parts(body, np.eye(3), np.zeros(3), childclass)
-        for index, (written, joint, rotation, translation) in enumerate(joints):
+        for index, (original, joint, rotation, translation) in enumerate(joints):
             last = index == len(joints) - 1
-            place = self._joint(joint, rotation, translation, place, name if last else None)
-            self.places.joints[self.joints[-1].name] = written
-            self.places.carriers[self.joints[-1].name] = name
+            place = self._read_joint(joint, rotation, translation, place, name if last else None)
+            self.elements.joints[self.joints[-1].name] = original
+            self.elements.carriers[self.joints[-1].name] = name
         inertia = body_inertia(body, geoms, self.compiler)
         if inertia is not None:
             self.tree.weld(place, inertia)
         if not joints:
             self.tree.frames[name] = place
-            self.places.welded.append(body)
+            self.elements.welded.append(body)
         self.contents(body, place, childclass)
 
     def _parts(
         self, element: Element, rotation: Array, translation: Array, childclass: str | None
     ) -> tuple[list[tuple[Element, Element, Array, Array]], list[tuple[Element, Array, Array]]]:
-        """The joints of a body, as written and with their defaults, and its geoms, each with the pose of its frame."""
+        """Return a body's joints, original and with defaults, and its geoms, each with the pose of its frame."""
         joints: list[tuple[Element, Element, Array, Array]] = []
         geoms: list[tuple[Element, Array, Array]] = []
         for child in element.children:
             if child.tag == "freejoint":
-                raise child.error("lets the base float, which is not read; delete it to stand the robot on its base.")
+                raise child.error(
+                    "lets the base float, which is not supported; delete it to fix the robot to its base."
+                )
             if child.tag == "joint":
-                joints.append((child, self.defaults.applied(child, childclass), rotation, translation))
+                joints.append((child, self.defaults.apply(child, childclass), rotation, translation))
             elif child.tag == "geom":
-                geoms.append((self.defaults.applied(child, childclass), rotation, translation))
+                geoms.append((self.defaults.apply(child, childclass), rotation, translation))
             elif child.tag == "frame":
                 r, t = self._pose(child)
                 inner = child.attributes.get("childclass", childclass)
@@ -182,7 +184,7 @@ class _Reader:
         return self.compiler.rotation(element), element.vector("pos", 3, _ZERO)
 
     def _name(self, element: Element) -> str:
-        """The name of a body or joint; what has none gets the next number that no other name uses."""
+        """Return the name of a body or joint; unnamed elements get the next unused number."""
         taken = self.names[element.tag]
         name = element.attributes.get("name") or self._number(element.tag, taken)
         if name in taken:
@@ -193,18 +195,20 @@ class _Reader:
     def _number(self, tag: str, taken: set[str]) -> str:
         for k in itertools.count(max(self.numbered[tag], len(taken)) + 1):
             self.numbered[tag] = k
-            if (name := f"{tag}{k}") not in self.given and name not in taken:
+            if (name := f"{tag}{k}") not in self.all_names and name not in taken:
                 return name
         raise AssertionError  # counting never ends
 
     # ------------------------------------------------------------ joints
 
-    def _joint(self, joint: Element, rotation: Array, translation: Array, place: Place, body: str | None) -> Place:
-        """Hang one joint at its anchor; returns where the body's frame stands after it (`body` None: massless link)."""
+    def _read_joint(
+        self, joint: Element, rotation: Array, translation: Array, place: LinkFrame, body: str | None
+    ) -> LinkFrame:
+        """Attach one joint at its anchor and return the body's frame behind it (`body` None: massless link)."""
         kind = joint.attributes.get("type", "hinge")
         if kind not in _KINDS:
-            hint = "delete it to stand the robot on its base" if kind == "free" else "write it as several hinges"
-            raise joint.error(f"is of type '{shorten(kind)}', but only hinge and slide are read; {hint}.")
+            hint = "delete it to fix the robot to its base" if kind == "free" else "write it as several hinges"
+            raise joint.error(f"is of type '{shorten(kind)}', but only hinge and slide are supported; {hint}.")
         name = self._name(joint)
         axis = joint.vector("axis", 3, (0.0, 0.0, 1.0))
         length = float(np.linalg.norm(axis))
@@ -225,14 +229,14 @@ class _Reader:
             inertia=None if body else np.zeros(10),
         )
         self.references[name] = reference
-        self.places.anchors[name] = anchor
+        self.elements.anchors[name] = anchor
         self.joints.append(self._limits(joint, name))
         for term, attribute in FRICTION.items():
             self.terms[term][name] = self._coefficient(joint, attribute)
         return self.tree.hang(place.at(np.eye(3), anchor), link).at(np.eye(3), -anchor)
 
     def _position(self, joint: Element, value: float) -> float:
-        """A position of a joint in rad or m."""
+        """Convert a position of a joint to rad or m."""
         return value if joint.attributes.get("type") == "slide" else self.compiler.angle(value)
 
     def _limits(self, joint: Element, name: str) -> Joint:
@@ -255,36 +259,38 @@ class _Reader:
         return Joint(name, kind, lower, upper, effort=effort)
 
     def _coefficient(self, joint: Element, attribute: str) -> float:
-        """A joint's coefficient; newer MuJoCo takes polynomials for damping, which are more than a coefficient."""
+        """Return a joint's coefficient; refuse the polynomials that newer MuJoCo accepts for damping."""
         if attribute not in joint.attributes:
             return 0.0
         first, *higher = joint.numbers(attribute)
         if any(higher):
-            raise joint.error(f"has a polynomial in '{attribute}', which is not read; write its first coefficient.")
+            raise joint.error(
+                f"has a polynomial in '{attribute}', which is not supported; write its first coefficient."
+            )
         return first
 
     # ------------------------------------------------------------ equality constraints
 
     def equalities(self, root: Element) -> dict[str, float]:
-        """Note the joints that follow others; returns those that are held, with their positions."""
+        """Collect joints that follow others, and return the locked joints with their positions."""
         fixed: dict[str, float] = {}
         for section in root.all("equality"):
-            for written in section.children:
-                element = self.defaults.applied(replace(written, tag="equality"), None)
+            for child in section.children:
+                element = self.defaults.apply(replace(child, tag="equality"), None)
                 if choice(element, "active", "true", ("true", "false")) == "false":
                     continue
-                if written.tag in ("connect", "weld"):
-                    own = replace(element, tag=written.tag)
-                    place = str(written.error("closes a loop"))
-                    self.closed.append((place, self._host(own, "1"), self._host(own, "2")))
-                elif written.tag != "joint":
-                    raise written.error("closes a loop or couples tendons, which is not read; remove it.")
+                if child.tag in ("connect", "weld"):
+                    constraint = replace(element, tag=child.tag)
+                    place = str(child.error("closes a loop"))
+                    self.closed.append((place, self._host(constraint, "1"), self._host(constraint, "2")))
+                elif child.tag != "joint":
+                    raise child.error("closes a loop or couples tendons, which is not supported; remove it.")
                 else:
                     self._equality(replace(element, tag="joint"), fixed)
         return fixed
 
     def _host(self, element: Element, end: str) -> int:
-        """The link that carries one end of a constraint, "1" or "2"; -1 for the world."""
+        """Return the link at one end of a constraint, "1" or "2"; -1 for the world."""
         kind = "site" if f"site{end}" in element.attributes else "body"
         if kind == "body" and end == "2" and "body2" not in element.attributes:
             return -1
@@ -295,25 +301,27 @@ class _Reader:
         if kind == "body" and name in moving:
             return moving[name]
         if name not in self.tree.frames:
-            raise element.error(f"holds {kind} '{shorten(name)}', which does not exist; name one that does.")
+            raise element.error(f"names {kind} '{shorten(name)}', which does not exist; name an existing one.")
         return self.tree.frames[name].host
 
     def _equality(self, element: Element, fixed: dict[str, float]) -> None:
-        given = element.numbers("polycoef") if "polycoef" in element.attributes else [0.0, 1.0]
-        constant, slope, *higher = [*given, 0.0, 0.0][: max(2, len(given))]
+        coefficients = element.numbers("polycoef") if "polycoef" in element.attributes else [0.0, 1.0]
+        constant, slope, *higher = [*coefficients, 0.0, 0.0][: max(2, len(coefficients))]
         name = element.string("joint1")
-        if len(given) > 5 or any(higher):
+        if len(coefficients) > 5 or any(higher):
             order = [joint.name for joint in self.joints]
             both = [name, element.attributes.get("joint2", "")]
             if any(one not in order for one in both):
-                raise element.error("has a polycoef of higher order; only a straight line (two coefficients) is read.")
+                raise element.error(
+                    "has a polycoef of higher order; only a straight line (two coefficients) is supported."
+                )
             place = str(element.error("has a polycoef of higher order, not a straight line"))
             self.curves.append((place, [order.index(one) for one in both]))
             return
         if name not in self.references:
-            raise element.error(f"holds joint '{shorten(name)}', which does not exist; name a hinge or slide joint.")
+            raise element.error(f"names joint '{shorten(name)}', which does not exist; name a hinge or slide joint.")
         if name in self.followers or name in fixed:
-            raise element.error(f"holds joint '{name}', which another constraint holds already; keep one of the two.")
+            raise element.error(f"constrains joint '{name}' a second time; keep one of the two constraints.")
         if "joint2" not in element.attributes:
             fixed[name] = self.references[name] + constant
             return
@@ -321,5 +329,5 @@ class _Reader:
 
 
 ROBOT_FORMATS.register("mjcf")(
-    RobotFormat((".xml",), "MJCF, the XML of MuJoCo", read_open_mjcf, "mujoco", _robot_from_mjcf)
+    RobotFormat((".xml",), "MJCF, the XML of MuJoCo", read_mjcf_with_loops, "mujoco", _robot_from_mjcf)
 )

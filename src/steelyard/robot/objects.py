@@ -1,8 +1,8 @@
-"""Robots that other libraries hold: `pinocchio.Model`, `mujoco.MjModel` and `mujoco.MjSpec` become a `Robot`.
+"""Convert models of other libraries to a `Robot`: `pinocchio.Model`, `mujoco.MjModel` and `mujoco.MjSpec`.
 
-Nothing is imported here that the caller's object did not bring along: what it is, is told by the module of its class.
-Joints, placements, bodies, limits, gravity, armature, damping and dry friction are taken as they stand; springs,
-tendons and actuators are left behind, as when a file is read.
+The module of the object's class identifies the library, so nothing is imported that the caller did not import. Joints,
+placements, bodies, limits, gravity, armature, damping and dry friction are read; springs, tendons and actuators are
+ignored, as in files.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
-from steelyard.robot.lock import lock_joints, still_closed
+from steelyard.robot.lock import lock_joints, unlocked_loops
 from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
-from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_quaternion
+from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_quaternion
 
 _TERMS = ("viscous", "coulomb", "rotor")
 
 
-def robot_from_object(given: Any) -> Robot | None:
-    """The robot of a model of another library; None if `given` is none of theirs."""
-    library = type(given).__module__.partition(".")[0]
-    kind = type(given).__name__
+def robot_from_object(model: Any) -> Robot | None:
+    """Convert `model`, an object of another library; None if it is of no supported class."""
+    library = type(model).__module__.partition(".")[0]
+    kind = type(model).__name__
     if library == "mujoco" and kind == "MjSpec":
-        given, kind = given.copy().compile(), "MjModel"
+        model, kind = model.copy().compile(), "MjModel"
     if library == "mujoco" and kind == "MjModel":
-        return _Gathered(given.names[: given.names.index(b"\0")].decode() or "robot").of_mujoco(given)
+        return _RobotBuilder(model.names[: model.names.index(b"\0")].decode() or "robot").of_mujoco(model)
     if library == "pinocchio" and kind == "Model":
-        return _Gathered(given.name or "robot").of_pinocchio(given)
+        return _RobotBuilder(model.name or "robot").of_pinocchio(model)
     return None
 
 
-class _Gathered:
-    """What is known of a robot while its joints are gone through."""
+class _RobotBuilder:
+    """Collects the parts of a robot while its joints are read."""
 
     def __init__(self, name: str) -> None:
         self.name, self.tree = name, Tree()
         self.joints: list[Joint] = []
         self.followers: dict[str, Follower] = {}
-        # Closed loops: what closes them, and the links at both ends.
+        # Closed loops: text and the links at both ends.
         self.closed: list[tuple[str, int, int]] = []
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in _TERMS}
 
@@ -57,12 +57,12 @@ class _Gathered:
             raise RobotError(f"{self.name}: no joint moves; a robot needs at least one revolute or prismatic joint.")
         followers, loops = cut_cycles(self.followers)
         joints, links = couple(self.tree.links(), self.joints, followers)
-        loops += [Loop(f"{self.name}: {what}", joints_between(links, joints, a, b)) for what, a, b in self.closed]
+        loops += [Loop(f"{self.name}: {text}", joints_between(links, joints, a, b)) for text, a, b in self.closed]
         robot = Robot(
             self.name, joints, links, gravity,
             nominal_terms=joint_terms(links, len(joints), self.terms),
             frames={n: p for n, p in self.tree.frames.items() if n not in {link.name for link in links}},
-            loops=still_closed(loops, [joint.name for joint in joints]),
+            loops=unlocked_loops(loops, [joint.name for joint in joints]),
         )  # fmt: skip
         return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
 
@@ -76,14 +76,14 @@ class _Gathered:
         leaders = dict(zip(getattr(model, "mimicking_joints", ()), getattr(model, "mimicked_joints", ()), strict=True))
         bodies = _body_names(model)
         known = any(inertia.mass or np.any(inertia.inertia) for inertia in model.inertias)
-        places = {0: Place()}
+        places = {0: LinkFrame()}
         for k in range(1, model.njoints):
             name, joint = str(model.names[k]), model.joints[k]
             kind, axis = self._screw(name, joint, np.ravel(data.joints[k].S))
             if k in leaders:
                 follows = joint.extract()
                 if not follows.scaling:
-                    raise self.error(name, "follows another by nothing (scaling 0); fix it instead.")
+                    raise self.error(name, "follows another joint with scaling 0; fix it instead.")
                 axis = axis * np.sign(follows.scaling)  # the library's own axis has the sign of the scaling
                 follower = str(model.names[leaders[k]]), float(follows.scaling), float(follows.offset)
                 self.followers[name] = Follower(*follower, self.errors_of(name))
@@ -103,12 +103,12 @@ class _Gathered:
         return self.robot(np.array(model.gravity.linear), {})
 
     def _screw(self, name: str, joint: Any, s: Array) -> tuple[JointKind, Array]:
-        """What a joint does, and the unit vector along which, from the library's own column for it."""
+        """Return the kind of a joint and its axis, from the library's Jacobian column."""
         turns = np.any(s[3:]) if s.shape == (6,) else False
         if s.shape != (6,) or (turns and np.any(s[:3])) or not np.any(s):
             raise self.error(
                 name,
-                f"is a {joint.shortname()}, but only joints that turn about one axis or slide along it are read; "
+                f"is a {joint.shortname()}, but only joints that turn about one axis or slide along it are supported; "
                 "build the model without a root joint, or from several such joints.",
             )
         part = s[3:] if turns else s[:3]
@@ -120,7 +120,7 @@ class _Gathered:
         import mujoco
 
         names = [model.joint(k).name or f"joint{k + 1}" for k in range(model.njnt)]
-        places = [Place()]
+        places = [LinkFrame()]
         for body in range(1, model.nbody):
             rotation = rotation_from_quaternion(*model.body_quat[body])
             place = places[model.body_parentid[body]].at(rotation, model.body_pos[body])
@@ -143,20 +143,20 @@ class _Gathered:
         weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
         return self.robot(np.zeros(3) if weightless else np.array(model.opt.gravity), fixed)
 
-    def _mujoco_joint(self, mujoco: Any, model: Any, k: int, name: str, link: str, place: Place) -> Place:
-        """Hang one joint at its anchor; returns where the body's frame stands after it."""
+    def _mujoco_joint(self, mujoco: Any, model: Any, k: int, name: str, link: str, place: LinkFrame) -> LinkFrame:
+        """Attach one joint at its anchor and return the body's frame behind it."""
         kinds: dict[int, JointKind] = {
             int(mujoco.mjtJoint.mjJNT_HINGE): "revolute", int(mujoco.mjtJoint.mjJNT_SLIDE): "prismatic"
         }  # fmt: skip
         code = int(model.jnt_type[k])
         if code not in kinds:
             free = code == int(mujoco.mjtJoint.mjJNT_FREE)
-            hint = "delete it to stand the robot on its base" if free else "write it as several hinges"
-            what = "free" if free else "ball"
-            raise self.error(name, f"is of type '{what}', but only hinge and slide are read; {hint}.")
+            hint = "delete it to fix the robot to its base" if free else "write it as several hinges"
+            kind = "free" if free else "ball"
+            raise self.error(name, f"is of type '{kind}', but only hinge and slide are supported; {hint}.")
         at = int(model.jnt_dofadr[k])
         if hasattr(model, "dof_dampingpoly") and np.any(model.dof_dampingpoly[at]):
-            raise self.error(name, "has a polynomial for damping, which is not read; keep its first coefficient.")
+            raise self.error(name, "has a polynomial for damping, which is not supported; keep its first coefficient.")
         lower, upper = model.jnt_range[k] if model.jnt_limited[k] else (-np.inf, np.inf)
         effort = float(np.max(np.abs(model.jnt_actfrcrange[k]))) if model.jnt_actfrclimited[k] else np.inf
         self.joints.append(Joint(name, kinds[code], float(lower), float(upper), effort=effort))
@@ -164,13 +164,13 @@ class _Gathered:
             self.terms[term][name] = float(values[at])
         foot, reference = model.jnt_pos[k], float(model.qpos0[model.jnt_qposadr[k]])
         axis = np.array(model.jnt_axis[k])
-        made = Link(
+        moving_link = Link(
             link, name, kinds[code], -1, np.eye(3), np.zeros(3), axis, 0, offset=-reference, inertia=np.zeros(10)
         )  # fmt: skip
-        return self.tree.hang(place.at(np.eye(3), foot), made).at(np.eye(3), -foot)
+        return self.tree.hang(place.at(np.eye(3), foot), moving_link).at(np.eye(3), -foot)
 
-    def _equalities(self, mujoco: Any, model: Any, names: list[str], places: list[Place]) -> dict[str, float]:
-        """Note the joints that follow others; returns those that are held, with their positions."""
+    def _equalities(self, mujoco: Any, model: Any, names: list[str], places: list[LinkFrame]) -> dict[str, float]:
+        """Collect joints that follow others, and return the locked joints with their positions."""
         fixed: dict[str, float] = {}
         for k in range(model.neq):
             if not model.eq_active0[k]:
@@ -179,25 +179,27 @@ class _Gathered:
                 ends = [int(model.eq_obj1id[k]), int(model.eq_obj2id[k])]
                 if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
                     ends = [int(model.site_bodyid[end]) for end in ends]
-                named = f"equality '{model.eq(k).name or k + 1}' closes a loop"
-                self.closed.append((named, places[ends[0]].host, places[ends[1]].host))
+                text = f"equality '{model.eq(k).name or k + 1}' closes a loop"
+                self.closed.append((text, places[ends[0]].host, places[ends[1]].host))
                 continue
             if int(model.eq_type[k]) != int(mujoco.mjtEq.mjEQ_JOINT):
                 raise RobotError(f"{self.name}: an equality closes a loop or couples tendons; remove it.")
-            held, leader = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+            follower_joint, leader = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
             constant, slope, *higher = model.eq_data[k][:5]
             if any(higher) and leader >= 0:
-                raise self.error(names[held], "follows another by a curve; only a straight line is read.")
+                raise self.error(
+                    names[follower_joint], "follows another by a curve; only a straight line is supported."
+                )
             if leader < 0:
-                fixed[names[held]] = float(model.qpos0[model.jnt_qposadr[held]] + constant)
+                fixed[names[follower_joint]] = float(model.qpos0[model.jnt_qposadr[follower_joint]] + constant)
             else:
-                follower = Follower(names[leader], float(slope), float(constant), self.errors_of(names[held]))
-                self.followers[names[held]] = follower
+                follower = Follower(names[leader], float(slope), float(constant), self.errors_of(names[follower_joint]))
+                self.followers[names[follower_joint]] = follower
         return fixed
 
 
 def _body_names(model: Any) -> dict[int, str]:
-    """The body that stands in each joint's own frame, by the number of the joint."""
+    """Return the body in each joint's own frame, by index of the joint."""
     out: dict[int, str] = {}
     for frame in model.frames:
         if str(frame.type).endswith("BODY") and frame.placement.isIdentity():
@@ -210,7 +212,7 @@ def _parent(frame: Any) -> int:
 
 
 def _limits(model: Any, joint: Any, name: str, kind: JointKind) -> Joint:
-    """A joint with its limits; one whose angle is kept as cosine and sine has none of its position."""
+    """Read a joint with its limits; a position stored as cosine and sine has no limits."""
     at, rate = joint.idx_q, joint.idx_v
     lower, upper = (
         (float(model.lowerPositionLimit[at]), float(model.upperPositionLimit[at]))

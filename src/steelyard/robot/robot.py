@@ -1,4 +1,4 @@
-"""`Robot`: what is known of a robot before it moves: an immutable tree of joints and links."""
+"""`Robot`: an immutable tree of joints and links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import RobotError, UnknownNameError, unfit_for_a_name
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.robot.spatial import Place
+from steelyard.robot.spatial import LinkFrame
 from steelyard.robot.transmission import Transmission
 
 if TYPE_CHECKING:
@@ -24,18 +24,24 @@ JointKind = Literal["revolute", "prismatic"]
 
 # A humanoid with both hands has fewer than a hundred.
 MOST_JOINTS = 256
-# Limits (rad, m, per second, N m, N) from here on are none: files that must state one, ours too, write such numbers.
+# A limit (rad, m, per second, N m, N) of this size or more means "no limit": files that must state one write such
+# numbers.
 UNLIMITED = 1e9
-# m/s²; the Sun has 274.
+# [m/s²]; on the Sun it is 274.
 _STRONGEST_GRAVITY = 1e4
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A coordinate that moves on its own: one channel of a log, one row of every regressor.
+    """An independent coordinate: one channel of a log, one row of every regressor.
 
-    Limits are in rad or m, per second, and in N m or N; an unknown limit is infinite, and so is one
-    of `UNLIMITED` or more.
+    Attributes:
+        name: Name in files, logs and messages.
+        kind: "revolute" or "prismatic".
+        lower: Lower position limit [rad, m]; infinite if unknown or at least `UNLIMITED` (all limits).
+        upper: Upper position limit [rad, m].
+        velocity: Speed limit [rad/s, m/s].
+        effort: Torque or force limit [N m, N].
     """
 
     name: str
@@ -60,11 +66,17 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class MovingBody:
     """A moving body and the tree joint that carries it.
 
-    The joint frame stands at (`rotation`, `translation`) in the joint frame of link `parent` (−1: the base) and then
-    turns about, or slides along, `axis`.
+    Attributes:
+        name: Name of the body.
+        joint: Name of the joint.
+        kind: "revolute" or "prismatic".
+        parent: Index of the parent link; -1 is the base.
+        rotation: Rotation of the joint frame in the parent's joint frame, before the joint moves.
+        translation: Origin of the joint frame in the parent's joint frame [m].
+        axis: Unit vector of the joint axis in the joint frame.
     """
 
     name: str
@@ -77,12 +89,17 @@ class Carried:
 
 
 @dataclass(frozen=True, eq=False)
-class Link(Carried):
-    """A moving body whose joint moves by `ratio`·q[`coordinate`] + `offset`; a ratio other than 1 is a mimic joint.
+class Link(MovingBody):
+    """A moving body whose joint moves by `ratio`·q[`coordinate`] + `offset`; a mimic joint has a ratio other than 1.
 
-    The ten `inertia` parameters (None: unknown) are expressed in the link's own frame,
-    which stands at (`frame_rotation`, `frame_translation`) in the moved joint frame: identity but for
-    Denavit–Hartenberg tables whose link frames sit elsewhere.
+    Attributes:
+        coordinate: Index of the robot's joint that moves this link.
+        ratio: Motion of this joint per unit of the coordinate.
+        offset: Constant part of this joint's position [rad, m].
+        inertia: Ten inertial parameters in the link's own frame; None if unknown.
+        frame_rotation: Rotation of the link's own frame in the moved joint frame (identity, except in
+            Denavit–Hartenberg tables with other link frames).
+        frame_translation: Origin of the link's own frame in the moved joint frame [m].
     """
 
     coordinate: int
@@ -100,16 +117,19 @@ class Link(Carried):
 
     @property
     def own_frame(self) -> bool:
-        """Whether the parameters live in a frame of their own rather than in the joint frame."""
+        """Whether the link's own frame differs from its joint frame."""
         return bool(np.any(self.frame_rotation != np.eye(3)) or np.any(self.frame_translation != 0.0))
 
 
 @dataclass(frozen=True)
 class NominalTerm:
-    """A joint term (friction, rotor inertia, …) whose values the description states, as plain data.
+    """A joint term (friction, rotor inertia, …) with values from the description, as plain data.
 
-    `values[k]` holds the term's k-th parameter for every coordinate it acts on; `options` are keyword
-    arguments of the term, `on` says which coordinates: "joint", "drive" or "motor".
+    Attributes:
+        kind: Name of the term.
+        values: `values[k]` is the term's k-th parameter for every coordinate it acts on.
+        on: Coordinates it acts on: "joint", "drive" or "motor".
+        options: Keyword arguments of the term.
     """
 
     kind: str
@@ -120,12 +140,12 @@ class NominalTerm:
 
 @dataclass(frozen=True)
 class Loop:
-    """A closed chain in a description, which a tree cannot hold; it is gone once all its joints are locked.
+    """A closed chain, which a tree cannot represent; it disappears once all its joints are locked.
 
     Attributes:
-        place: Where it stands, and what it does: the beginning of a message.
+        place: File, element and problem: the beginning of a message.
         joints: Coordinates that must be locked.
-        cut: Joints that close it; the tree does not have them, and they may be locked by name like the others.
+        cut: Joints that close the chain. They are not in the tree but may be locked by name like the others.
     """
 
     place: str
@@ -134,11 +154,11 @@ class Loop:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, and which joints to lock."""
+        """Error text: the problem and the joints to lock."""
         options = " ".join(f"--lock {name}=0" for name in self.joints)
         return (
-            f"{self.place}, which a tree of joints cannot hold; lock its joints where they stand ({options}, or leave "
-            "them out of --joints), or remove it."
+            f"{self.place}, which a tree of joints cannot represent; lock its joints at their positions ({options}, or "
+            "leave them out of --joints), or remove it."
         )
 
 
@@ -146,13 +166,19 @@ class Loop:
 class Robot:
     """An immutable tree of revolute and prismatic joints.
 
-    `joints` are the coordinates, in the order of every array's last axis; `links` are the moving bodies,
-    parents before children, in the order of the parameter blocks. `torque_used` tells the joints whose
-    torque can be trusted: the others move, but their rows count nowhere. `lengths` are named constants that
-    formulas of base parameters may use. `frames` are the named frames of the description that do not move on their
-    own: flanges, tool points, sensors. `snapped` names the joints whose nearly right angles were made exact when the
-    description was read, with how far each was off. `loops` are closed chains that are still to be locked; what
-    `load_robot` returns has none.
+    Attributes:
+        name: Name of the robot.
+        joints: Coordinates, in the order of the last axis of every array.
+        links: Moving bodies, parents before children, in the order of the parameter blocks.
+        gravity: Gravity in the base frame [m/s²].
+        transmission: Coupling of motors and joints; None if each motor moves one joint.
+        torque_used: Whether each joint's torque is trusted; rows of the other joints are ignored.
+        lengths: Named constants for formulas of base parameters [m].
+        nominal_terms: Joint terms with values from the description.
+        frames: Named frames fixed to links or to the base: flanges, tool points, sensors.
+        source: Path of the file.
+        snap_distances: Joints whose nearly right angles were made exact on reading, with the size of the correction.
+        loops: Closed chains that still have to be locked; `load_robot` returns robots without any.
     """
 
     name: str
@@ -163,9 +189,9 @@ class Robot:
     torque_used: tuple[bool, ...] = ()
     lengths: Mapping[str, float] = field(default_factory=dict)
     nominal_terms: tuple[NominalTerm, ...] = ()
-    frames: Mapping[str, Place] = field(default_factory=dict)
+    frames: Mapping[str, LinkFrame] = field(default_factory=dict)
     source: str = ""
-    snapped: Mapping[str, float] = field(default_factory=dict)
+    snap_distances: Mapping[str, float] = field(default_factory=dict)
     loops: tuple[Loop, ...] = ()
 
     def __post_init__(self) -> None:
@@ -183,15 +209,15 @@ class Robot:
         if not self.joints:
             raise RobotError(f"{where}no joint moves; a robot needs at least one revolute or prismatic joint.")
         if max(len(self.joints), len(self.links)) > MOST_JOINTS:
-            raise RobotError(f"{where}{len(self.joints)} joints are more than the {MOST_JOINTS} that a robot may have.")
+            raise RobotError(f"{where}{len(self.joints)} joints exceed the maximum of {MOST_JOINTS}.")
         for kind, name in self._names():
             wrong = unfit_for_a_name(name)
             if wrong:
                 raise RobotError(f"{where}{kind} {name!r:.60} {wrong}; rename it.")
         names = [joint.name for joint in self.joints]
         if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
-            raise RobotError(f"{where}joint '{twice}' appears twice; give every joint its own name.")
+            duplicate = next(n for n in names if names.count(n) > 1)
+            raise RobotError(f"{where}joint '{duplicate}' appears twice; give every joint its own name.")
         for index, link in enumerate(self.links):
             if not -1 <= link.parent < index:
                 raise RobotError(f"{where}link '{link.name}' comes before its parent; list parents first.")
@@ -224,11 +250,11 @@ class Robot:
             "joint": (link.ratio, link.offset),
             "inertia": () if link.inertia is None else link.inertia,
         }
-        for what, values in numbers.items():
+        for name, values in numbers.items():
             if not np.all(np.abs(values) <= LARGEST_NUMBER):
-                raise RobotError(f"{where}its {what} is not finite or beyond {LARGEST_NUMBER:g}; write it in SI units.")
+                raise RobotError(f"{where}its {name} is not finite or beyond {LARGEST_NUMBER:g}; write it in SI units.")
 
-    # ---------------------------------------------------------------- what there is
+    # ---------------------------------------------------------------- properties
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -243,28 +269,28 @@ class Robot:
         return len(self.joints)
 
     def joint_index(self, name: str) -> int:
-        """The number, from 0, of the joint called `name`."""
+        """Return the index, from 0, of the joint called `name`."""
         try:
             return self.joint_names.index(name)
         except ValueError:
             raise UnknownNameError("joint", name, self.joint_names) from None
 
-    def moving_frame(self, name: str = "") -> Place:
-        """The frame called `name`, as `frame` gives it, if it moves: one that stands on the base is refused."""
-        place = self.frame(name)
-        if place.host < 0:
-            raise RobotError(f"Frame '{name}' stands on the base, which does not move; name one on a moving link.")
-        return place
+    def moving_frame(self, name: str = "") -> LinkFrame:
+        """Return the frame called `name` if it moves; refuse frames fixed to the base."""
+        frame = self.frame(name)
+        if frame.host < 0:
+            raise RobotError(f"Frame '{name}' is fixed to the base, which does not move; name one on a moving link.")
+        return frame
 
-    def frame(self, name: str = "") -> Place:
-        """The frame called `name`: a named one, or that of a link; none given: the last link's."""
+    def frame(self, name: str = "") -> LinkFrame:
+        """Return the frame, or the link's own frame, called `name`; default: that of the last link."""
         if name in self.frames:
             return self.frames[name]
         if name and name not in self.link_names:
             raise UnknownNameError("frame", name, (*self.link_names, *self.frames))
         host = self.link_names.index(name) if name else len(self.links) - 1
         link = self.links[host]
-        return Place(host, link.frame_rotation, link.frame_translation)
+        return LinkFrame(host, link.frame_rotation, link.frame_translation)
 
     @property
     def has_inertia(self) -> bool:
@@ -273,19 +299,19 @@ class Robot:
 
     @property
     def inertial_count(self) -> int:
-        """How many parameters its links have, ten each; those of joint terms come after them."""
+        """Number of inertial parameters: ten per link. Parameters of joint terms come after them."""
         return 10 * len(self.links)
 
     @property
     def inertial_parameters(self) -> Array:
-        """The nominal parameters, ten per link, in the order of the regressors' columns."""
+        """Nominal parameters, ten per link, in the order of the regressors' columns."""
         missing = [link.name for link in self.links if link.inertia is None]
         if missing:
             raise RobotError(f"{self.name}: no inertia is given for link '{missing[0]}'; state it or identify it.")
         return np.concatenate([link.inertia for link in self.links if link.inertia is not None])
 
     def ancestors(self, link: int) -> list[int]:
-        """The links from the base up to and including `link`."""
+        """Return the links from the base up to and including `link`."""
         chain: list[int] = []
         while link >= 0:
             chain.append(link)
@@ -294,7 +320,7 @@ class Robot:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of what the motion depends on (not of names or inertias): the key of compiled code."""
+        """A hash of everything that determines the motion (no names, no inertias): the key of compiled code."""
         digest = hashlib.sha256()
         for link in self.links:
             numbers = [link.rotation, link.translation, link.axis, link.frame_rotation, link.frame_translation]
@@ -306,44 +332,52 @@ class Robot:
             digest.update(self.transmission.fingerprint.encode())
         return digest.hexdigest()
 
-    # ---------------------------------------------------------------- other robots like this one
+    # ---------------------------------------------------------------- modified copies
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
-        """The same robot mounted so that `gravity` (m/s², three numbers) points elsewhere in its base frame."""
+        """Return a copy with `gravity` [m/s²] in its base frame."""
         return replace(self, gravity=frozen(gravity))
 
     def with_inertial_parameters(self, parameters: ArrayLike) -> Robot:
-        """The same robot with other nominal `parameters`, ten per link (kg, kg m, kg m²)."""
+        """Return a copy with other nominal `parameters`, ten per link [kg, kg m, kg m²]."""
         blocks = np.asarray(parameters, dtype=float).reshape(len(self.links), 10)
         return replace(self, links=tuple(replace(k, inertia=b) for k, b in zip(self.links, blocks, strict=True)))
 
     def with_torque_used(self, names: Sequence[str]) -> Robot:
-        """The same robot where only the torques of the joints `names` can be trusted; the others still move."""
+        """Return a copy that trusts only the torques of the joints `names`; the others still move."""
         used = {self.joint_index(name) for name in names}
         return replace(self, torque_used=tuple(i in used for i in range(self.dof)))
 
     def with_joints(self, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:
-        """The robot with just the joints `names`, in this order; the others stand at `locked` (rad, m; else 0)."""
+        """Return a copy with only some of the joints; the others are locked.
+
+        Args:
+            names: Joints that move, in this order.
+            locked: Positions of locked joints [rad, m]; default 0.
+        """
         from steelyard.robot.lock import lock_joints
 
         return lock_joints(self, names, locked or {})
 
-    # ---------------------------------------------------------------- its physics (traced in `dynamics/`)
+    # ---------------------------------------------------------------- physics (traced in `dynamics/`)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the physics, which knows the robot and is made anew where it is asked for."""
+        """Return the state without the physics, which refers to the robot and is rebuilt on first use."""
         return {name: value for name, value in vars(self).items() if name != "dynamics"}
 
     @cached_property
     def dynamics(self) -> Dynamics:
-        """The rigid-body physics of this robot: regressors, inverse and forward dynamics, derivatives."""
+        """Rigid-body physics of this robot: regressors, inverse and forward dynamics, derivatives."""
         from steelyard.dynamics.engine import Dynamics
 
         return Dynamics(self)
 
     def torque_regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Y with τ = Y θ: `(samples, joints, 10·links)`, or without the first axis for a single state.
+        """Compute Y with τ = Y θ, shape `(samples, joints, 10·links)`; without the first axis for a single state.
 
-        Positions `q` (rad, m), velocities `dq` and accelerations `ddq` are `(samples, joints)`, or `(joints,)`.
+        Args:
+            q: Positions [rad, m], shape `(samples, joints)` or `(joints,)`.
+            dq: Velocities [rad/s, m/s], same shape.
+            ddq: Accelerations [rad/s², m/s²], same shape.
         """
         return self.dynamics.torque_regressor(q, dq, ddq)

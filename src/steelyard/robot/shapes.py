@@ -1,4 +1,4 @@
-"""What a robot looks like: the bodies of its URDF, meshes among them, or stand-ins along its kinematics."""
+"""The appearance of a robot: bodies and meshes of its URDF, or simple shapes along its kinematics."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml
 from steelyard.report.scene import Ellipsoid, Scene, Shape
 from steelyard.robot.kinematics.poses import link_poses
-from steelyard.robot.meshes import FOLDERS_ABOVE, MOST_TRIANGLES, fewer, mesh_path, read_mesh
+from steelyard.robot.meshes import FOLDERS_ABOVE, MOST_TRIANGLES, coarsen, mesh_path, read_mesh
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Place, pseudo_inertia, rotation_from_rpy
+from steelyard.robot.spatial import LinkFrame, pseudo_inertia, rotation_from_rpy
 
-# Radius of a stand-in, as a part of the robot's reach; joints stand out a little.
+# Radius of a simple shape relative to the robot's reach, and of joints relative to that.
 _THIN, _JOINT = 0.045, 1.35
 
 
@@ -24,23 +24,23 @@ def scene_of(
     robot: Robot,
     motions: Sequence[tuple[str, Array, Array]] = (),
     packages: Sequence[str | Path] = (),
-    most: int = MOST_TRIANGLES,
-    within: Sequence[Path] = (),
+    max_triangles: int = MOST_TRIANGLES,
+    folders: Sequence[Path] = (),
 ) -> Scene:
-    """A `robot` to be drawn, with what moves it.
+    """Build the 3-D scene of a robot and its motions.
 
     Args:
-        robot: the robot; where its source is a URDF, with the bodies that it names.
-        motions: name, times (s) and positions `(samples, joints)` of each motion that can be played.
-        packages: folders in which `package://` meshes are looked for, before those above the robot's file.
-        most: triangles of all meshes together; larger ones are made coarser.
-        within: folders outside of which no mesh is read; default: the folder of the robot's file, the ROS package (with
-            its package.xml) that this file lies in, and `packages`.
+        robot: Robot; its bodies come from its source if that is a URDF.
+        motions: Name, times [s] and positions `(samples, joints)` of each motion that can be played.
+        packages: Folders to search for `package://` meshes before those above the robot's file.
+        max_triangles: Limit for all meshes together; larger meshes are coarsened.
+        folders: Only meshes inside these folders are read; default: the folder of the robot's file, the ROS package
+            (with package.xml) around it, and `packages`.
     """
-    shapes = described_shapes(robot, packages, most, within) or stand_ins(robot)
+    shapes = described_shapes(robot, packages, max_triangles, folders) or skeleton_shapes(robot)
     rest = np.concatenate([q for _, _, q in motions])[:1] if motions else np.zeros((1, robot.dof))
-    looked = np.concatenate([rest, *(q[:: max(1, len(q) // 50)] for _, _, q in motions)])
-    origins = np.concatenate([np.zeros((1, 3)), link_poses(robot, looked)[1].reshape(-1, 3)])
+    sampled = np.concatenate([rest, *(q[:: max(1, len(q) // 50)] for _, _, q in motions)])
+    origins = np.concatenate([np.zeros((1, 3)), link_poses(robot, sampled)[1].reshape(-1, 3)])
     low, high = origins.min(axis=0), origins.max(axis=0)
     links = tuple(
         {
@@ -62,17 +62,17 @@ def scene_of(
 
 
 def _reach(robot: Robot) -> float:
-    """About how far it gets, m: all offsets between joints, one after the other."""
+    """Estimate the reach [m] as the sum of all offsets between joints."""
     return sum(float(np.linalg.norm(link.translation)) for link in robot.links)
 
 
 def inertia_ellipsoid(parameters: Array | None, rotation: Array, translation: Array) -> Ellipsoid | None:
-    """The ellipsoid of a body, in the joint frame of the link that it belongs to; None where there is no mass.
+    """Compute the inertia ellipsoid of a body in the joint frame of its link; None without mass.
 
     Args:
-        parameters: its ten parameters about its own frame; None where they are not known.
-        rotation: how its own frame stands in the joint frame.
-        translation: where, m.
+        parameters: Ten parameters about the body's own frame; None if unknown.
+        rotation: Rotation of the body's frame in the joint frame.
+        translation: Origin of the body's frame in the joint frame [m].
     """
     if parameters is None:
         return None
@@ -85,14 +85,14 @@ def inertia_ellipsoid(parameters: Array | None, rotation: Array, translation: Ar
     return Ellipsoid.of(mass, R @ centre + translation, R @ about @ R.T)
 
 
-def stand_ins(robot: Robot) -> list[Shape]:
-    """Capsules from joint to joint of a `robot`, and a short cylinder about every axis that turns."""
+def skeleton_shapes(robot: Robot) -> list[Shape]:
+    """Build capsules between the joints of a `robot` and a short cylinder on every revolute axis."""
     radius = _THIN * max(_reach(robot), 1e-3)
     ends: dict[int, list[Array]] = {k: [] for k in range(-1, len(robot.links))}
     for link in robot.links:
         ends[link.parent].append(np.asarray(link.translation))
     for k in range(len(robot.links)):
-        # What carries no other link ends at the farthest frame on it, or a little ahead of its joint.
+        # A last link ends at its farthest frame, or a little ahead of its joint.
         if not ends[k]:
             tips = [p.translation for p in robot.frames.values() if p.host == k]
             farthest = max(tips, key=lambda x: float(np.linalg.norm(x)), default=np.zeros(3))
@@ -100,7 +100,7 @@ def stand_ins(robot: Robot) -> list[Shape]:
                 farthest if np.linalg.norm(farthest) > radius else 2.0 * radius * np.asarray(robot.links[k].axis)
             ]
     out = [
-        Shape(k, "capsule", _along(end), size=(radius, float(np.linalg.norm(end))))
+        Shape(k, "capsule", _rotation_to(end), size=(radius, float(np.linalg.norm(end))))
         for k, some in ends.items()
         for end in some
         if np.linalg.norm(end) > 0.2 * radius
@@ -108,20 +108,20 @@ def stand_ins(robot: Robot) -> list[Shape]:
     for k, link in enumerate(robot.links):
         kind = "cylinder" if link.kind == "revolute" else "box"
         size = (_JOINT * radius, 3.0 * radius) if kind == "cylinder" else (2.6 * radius,) * 3
-        out.append(Shape(k, kind, _along(np.asarray(link.axis)), size=size))  # type: ignore[arg-type]
+        out.append(Shape(k, kind, _rotation_to(np.asarray(link.axis)), size=size))  # type: ignore[arg-type]
     return out
 
 
-def _along(way: Array) -> Array:
-    """A rotation whose third column points along `way`."""
-    z = way / np.linalg.norm(way)
+def _rotation_to(direction: Array) -> Array:
+    """Compute a rotation whose third column points along `direction`."""
+    z = direction / np.linalg.norm(direction)
     x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
 
 
 def named_meshes(urdf: Path) -> list[str]:
-    """The meshes that a `urdf` names, each once, as it names them; none where it is no URDF."""
+    """List the mesh file names in a `urdf`, without duplicates; empty if the file is no URDF."""
     try:
         root = parse_xml(urdf)
     except SteelyardError:
@@ -132,10 +132,16 @@ def named_meshes(urdf: Path) -> list[str]:
 
 
 def described_shapes(
-    robot: Robot, packages: Sequence[str | Path] = (), most: int = MOST_TRIANGLES, within: Sequence[Path] = ()
+    robot: Robot, packages: Sequence[str | Path] = (), max_triangles: int = MOST_TRIANGLES, folders: Sequence[Path] = ()
 ) -> list[Shape]:
-    """The bodies that the URDF of a `robot` names, for the eye or else for collisions; none where no moving link has
-    one that can be read. `packages`, `most` and `within` as in `scene_of`."""
+    """Read the bodies in a robot's URDF, visual or else collision; empty if no moving link has a readable one.
+
+    Args:
+        robot: Robot with the path of its URDF as source.
+        packages: As in `scene_of`.
+        max_triangles: As in `scene_of`.
+        folders: As in `scene_of`.
+    """
     path = Path(robot.source)
     if path.suffix.lower() != ".urdf" or not path.is_file():
         return []
@@ -143,8 +149,8 @@ def described_shapes(
         root = parse_xml(path)
     except SteelyardError:
         return []
-    # A description may come from a stranger, and a page with its meshes may be passed on.
-    within = within or [*own_folders(path), *map(Path, packages)]
+    # The description may be untrusted, and a page with its meshes may be shared.
+    folders = folders or [*own_folders(path), *map(Path, packages)]
     shapes: list[Shape] = []
     for link in root.all("link"):
         name = link.attributes.get("name", "")
@@ -152,35 +158,31 @@ def described_shapes(
         if place is None:
             continue
         for kind in ("visual", "collision"):
-            found = [s for s in (_shape(e, place, path, packages, within) for e in link.all(kind)) if s is not None]
+            found = [s for s in (_shape(e, place, path, packages, folders) for e in link.all(kind)) if s is not None]
             if found:
                 shapes += found
                 break
-    return _within(shapes, most) if any(s.link >= 0 for s in shapes) else []
+    return _limit_triangles(shapes, max_triangles) if any(s.link >= 0 for s in shapes) else []
 
 
 def own_folders(path: Path) -> list[Path]:
-    """Return the folder of a robot's file, and the ROS package that the file lies in, if it lies in one.
-
-    Args:
-        path: of the robot's file.
-    """
+    """Return the folder of a robot's file at `path`, and the ROS package that contains it, if any."""
     above = list(path.resolve().parents)[:FOLDERS_ABOVE]
     return [path.parent, *[folder for folder in above if (folder / "package.xml").is_file()][:1]]
 
 
-def _place(robot: Robot, name: str, root: Element) -> Place | None:
-    """Where a link of the file stands; None where the robot does not know it."""
+def _place(robot: Robot, name: str, root: Element) -> LinkFrame | None:
+    """Return the frame of a link of the file; None if the robot does not have it."""
     if name in robot.frames or name in robot.link_names:
         return robot.frame(name)
     children = {e.attributes.get("link") for joint in root.all("joint") for e in joint.all("child")}
-    return Place() if name not in children else None
+    return LinkFrame() if name not in children else None
 
 
 def _shape(
-    element: Element, place: Place, path: Path, packages: Sequence[str | Path], within: Sequence[Path]
+    element: Element, place: LinkFrame, path: Path, packages: Sequence[str | Path], folders: Sequence[Path]
 ) -> Shape | None:
-    """One <visual> or <collision>; None where it cannot be read."""
+    """Read one <visual> or <collision>; None if it is not readable."""
     origin, geometry = element.find("origin"), element.find("geometry")
     inside = geometry.children[0] if geometry is not None and geometry.children else None
     if inside is None:
@@ -197,7 +199,7 @@ def _shape(
         if inside.tag == "mesh":
             scale = inside.vector("scale", 3, (1.0, 1.0, 1.0))
             file = mesh_path(inside.string("filename"), path, packages)
-            if file is None or not any(file.resolve().is_relative_to(f.resolve()) for f in within):
+            if file is None or not any(file.resolve().is_relative_to(f.resolve()) for f in folders):
                 return None
             vertices, triangles = read_mesh(file)
             return Shape(place.host, "mesh", rotation, translation, vertices=vertices * scale, triangles=triangles)
@@ -209,19 +211,19 @@ def _shape(
         if inside.tag == "sphere":
             return Shape(place.host, "sphere", rotation, translation, (inside.number("radius"),))
     except SteelyardError:
-        return None  # a picture is not worth an error
+        return None  # a missing picture is not an error
     return None
 
 
-def _within(shapes: list[Shape], most: int) -> list[Shape]:
-    """Meshes with at most so many triangles together; each has a part by what it has, and a few at least."""
+def _limit_triangles(shapes: list[Shape], max_triangles: int) -> list[Shape]:
+    """Coarsen meshes to a common limit of triangles, in proportion to their size."""
     counts = [len(s.triangles) for s in shapes]
     total = max(sum(counts), 1)
     out = []
     for shape, count in zip(shapes, counts, strict=True):
-        if shape.kind == "mesh" and total > most:
-            part = max(200, int(most * count / total))
-            vertices, triangles = fewer(shape.vertices, shape.triangles, part)
+        if shape.kind == "mesh" and total > max_triangles:
+            part = max(200, int(max_triangles * count / total))
+            vertices, triangles = coarsen(shape.vertices, shape.triangles, part)
             shape = Shape(shape.link, "mesh", shape.rotation, shape.translation, (), vertices, triangles)
         if shape.kind != "mesh" or len(shape.triangles):
             out.append(shape)

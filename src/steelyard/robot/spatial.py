@@ -1,8 +1,7 @@
-"""Rotations, frames fixed to links (`Place`), and inertial parameters seen from another frame, in plain NumPy.
+"""Rotations, frames fixed to links (`LinkFrame`), and changes of frame of inertial parameters, in plain NumPy.
 
 Inertial parameters are always the ten numbers m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz (Pinocchio's
-order): mass, first moment, and the tensor of inertia about the frame's origin with the sign convention
-Ixy = -∫ x y dm.
+order): mass, first moment, and the tensor of inertia about the frame's origin with Ixy = -∫ x y dm.
 """
 
 from __future__ import annotations
@@ -16,13 +15,18 @@ from steelyard.ground.arrays import Array
 
 
 def skew(v: ArrayLike) -> Array:
-    """The matrix [v×] of a vector `v` of three, with [v×] x = v × x."""
+    """Compute the matrix [v×] of a three-vector `v`, with [v×] x = v × x."""
     x, y, z = np.asarray(v, dtype=float)
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def rotation_about(axis: ArrayLike, angle: float) -> Array:
-    """Rotation by `angle` (rad) about the unit vector `axis`; exact zeros and ones at multiples of a right angle."""
+    """Compute a rotation; it has exact zeros and ones at multiples of a right angle.
+
+    Args:
+        axis: Unit vector.
+        angle: Angle [rad].
+    """
     a = np.asarray(axis, dtype=float)
     s, c = np.sin(angle), np.cos(angle)
     quarter = angle / (np.pi / 2)
@@ -33,7 +37,12 @@ def rotation_about(axis: ArrayLike, angle: float) -> Array:
 
 
 def rotations_about(axis: ArrayLike, angles: Array) -> Array:
-    """Rotations `(…, 3, 3)` by any batch of `angles` (rad) about one unit vector `axis`."""
+    """Compute rotations about one axis, shape `(…, 3, 3)`.
+
+    Args:
+        axis: Unit vector.
+        angles: Angles [rad], any shape.
+    """
     a = np.asarray(axis, dtype=float)
     s, c = np.sin(angles)[..., None, None], np.cos(angles)[..., None, None]
     rotations: Array = c * np.eye(3) + s * skew(a) + (1.0 - c) * np.outer(a, a)
@@ -41,19 +50,32 @@ def rotations_about(axis: ArrayLike, angles: Array) -> Array:
 
 
 def rotations_from_rpy(rpy: Array) -> Array:
-    """Rotations `(…, 3, 3)` of fixed-axis roll, pitch, yaw, `rpy` (…, 3; rad)."""
+    """Compute rotations `(…, 3, 3)` from fixed-axis roll, pitch, yaw, `rpy` (…, 3) [rad]."""
     x, y, z = np.eye(3)
     return rotations_about(z, rpy[..., 2]) @ rotations_about(y, rpy[..., 1]) @ rotations_about(x, rpy[..., 0])
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Array:
-    """URDF's fixed-axis `roll`, `pitch`, `yaw` (rad): Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Compute the rotation Rz(yaw) Ry(pitch) Rx(roll) of URDF's fixed-axis angles.
+
+    Args:
+        roll: Angle about x [rad].
+        pitch: Angle about y [rad].
+        yaw: Angle about z [rad].
+    """
     x, y, z = np.eye(3)
     return rotation_about(z, yaw) @ rotation_about(y, pitch) @ rotation_about(x, roll)
 
 
 def rotation_from_quaternion(w: float, x: float, y: float, z: float) -> Array:
-    """Rotation of a (not necessarily unit) quaternion in MuJoCo's order `w`, `x`, `y`, `z`."""
+    """Compute the rotation of a quaternion in MuJoCo's order; it need not have unit length.
+
+    Args:
+        w: Scalar part.
+        x: First component of the vector part.
+        y: Second component.
+        z: Third component.
+    """
     q = np.array([w, x, y, z], dtype=float)
     w, x, y, z = q / np.linalg.norm(q)
     v = np.array([x, y, z])
@@ -62,7 +84,12 @@ def rotation_from_quaternion(w: float, x: float, y: float, z: float) -> Array:
 
 
 def snap(matrix: ArrayLike, tolerance: float) -> Array:
-    """`matrix` with entries within `tolerance` of 0 and ±1 set to exactly that, so that tracing can drop them."""
+    """Set entries close to 0 and ±1 to exactly these values, so that tracing can drop them.
+
+    Args:
+        matrix: Array of any shape.
+        tolerance: Largest change of an entry.
+    """
     out = np.array(matrix, dtype=float)
     for exact in (0.0, 1.0, -1.0):
         out[np.abs(out - exact) <= tolerance] = exact
@@ -70,13 +97,19 @@ def snap(matrix: ArrayLike, tolerance: float) -> Array:
 
 
 def inertia_matrix(parameters: ArrayLike) -> Array:
-    """The symmetric 3×3 tensor (kg m²) of a body's ten `parameters`."""
+    """Return the symmetric 3×3 tensor [kg m²] of a body's ten `parameters`."""
     p = np.asarray(parameters, dtype=float)
     return np.array([[p[4], p[5], p[7]], [p[5], p[6], p[8]], [p[7], p[8], p[9]]])
 
 
 def inertial_parameters(mass: float, first_moment: ArrayLike, inertia: ArrayLike) -> Array:
-    """The ten parameters from `mass` (kg), `first_moment` (kg m) and `inertia` (kg m²) about the frame's origin."""
+    """Combine mass properties about the frame's origin into the ten parameters.
+
+    Args:
+        mass: Mass [kg].
+        first_moment: Mass times centre of mass [kg m].
+        inertia: Tensor about the frame's origin [kg m²].
+    """
     i = np.asarray(inertia, dtype=float)
     return np.concatenate(
         [[mass], np.asarray(first_moment, float), [i[0, 0], i[0, 1], i[1, 1], i[0, 2], i[1, 2], i[2, 2]]]
@@ -84,13 +117,25 @@ def inertial_parameters(mass: float, first_moment: ArrayLike, inertia: ArrayLike
 
 
 def parameters_from_com(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Array:
-    """The ten parameters from `mass` (kg), centre of mass `com` (m) and the tensor `inertia_com` (kg m²) about that."""
+    """Compute the ten parameters from mass properties about the centre of mass.
+
+    Args:
+        mass: Mass [kg].
+        com: Centre of mass [m].
+        inertia_com: Tensor about the centre of mass [kg m²].
+    """
     c = skew(com)
     return inertial_parameters(mass, mass * np.asarray(com, float), np.asarray(inertia_com, float) - mass * c @ c)
 
 
 def move_parameters(parameters: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """The ten `parameters` seen from a frame in which the body's own stands at `rotation` (3×3), `translation` (m)."""
+    """Express the ten parameters of a body in another frame.
+
+    Args:
+        parameters: The ten parameters in the body's own frame.
+        rotation: Rotation of the body's frame in the other frame, 3×3.
+        translation: Origin of the body's frame in the other frame [m].
+    """
     p = np.asarray(parameters, dtype=float)
     r, t = np.asarray(rotation, float), np.asarray(translation, float)
     mass, h = p[0], r @ p[1:4]
@@ -100,15 +145,20 @@ def move_parameters(parameters: ArrayLike, rotation: ArrayLike, translation: Arr
 
 
 def parameter_transfer(rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """The 10×10 matrix of `move_parameters` by `rotation` and `translation` (m), which is linear in the parameters."""
+    """Compute the 10×10 matrix of `move_parameters`, which is linear in the parameters.
+
+    Args:
+        rotation: Rotation of the body's frame in the other frame, 3×3.
+        translation: Origin of the body's frame in the other frame [m].
+    """
     return np.column_stack([move_parameters(unit, rotation, translation) for unit in np.eye(10)])
 
 
 def pseudo_inertia(parameters: ArrayLike) -> Array:
-    """The 4×4 pseudo-inertia [[Σ, h], [hᵀ, m]], Σ = ½ tr(I) 1 − I, of ten `parameters`; positive definite iff possible.
+    """Compute the 4×4 pseudo-inertia [[Σ, h], [hᵀ, m]], Σ = ½ tr(I) 1 − I, of ten `parameters`.
 
-    Wensing, Kim & Slotine 2018, "Linear matrix inequalities for physically consistent inertial parameter
-    identification", eq. 8.
+    It is positive definite exactly for physically possible bodies. Wensing, Kim & Slotine 2018, "Linear matrix
+    inequalities for physically consistent inertial parameter identification", eq. 8.
     """
     p = np.asarray(parameters, dtype=float)
     i = inertia_matrix(p)
@@ -120,24 +170,29 @@ def pseudo_inertia(parameters: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """A frame fixed to link `host` (−1: the base), at (`rotation`, `translation`) in that link's joint frame."""
+class LinkFrame:
+    """A frame fixed to link `host` (-1: the base), with its rotation and origin [m] in that link's joint frame."""
 
     host: int = -1
     rotation: Array = field(default_factory=lambda: np.eye(3))
     translation: Array = field(default_factory=lambda: np.zeros(3))
 
-    def at(self, rotation: ArrayLike, translation: ArrayLike) -> Place:
-        """The frame that stands at `rotation` (3×3) and `translation` (m) in this one."""
+    def at(self, rotation: ArrayLike, translation: ArrayLike) -> LinkFrame:
+        """Return the frame with the given pose in this one.
+
+        Args:
+            rotation: Rotation in this frame, 3×3.
+            translation: Origin in this frame [m].
+        """
         r, t = np.asarray(rotation, dtype=float), np.asarray(translation, dtype=float)
-        return Place(self.host, self.rotation @ r, self.translation + self.rotation @ t)
+        return LinkFrame(self.host, self.rotation @ r, self.translation + self.rotation @ t)
 
 
 def rpy_of(rotation: Array) -> Array:
-    """Roll, pitch and yaw (rad) of a `rotation`, as URDF has them: R = Rz(yaw) Ry(pitch) Rx(roll).
+    """Compute URDF's roll, pitch and yaw [rad] of a `rotation`: R = Rz(yaw) Ry(pitch) Rx(roll).
 
-    The roll is taken from what is left after the yaw is undone, so that the three together are exact also where
-    the pitch is a right angle and roll and yaw turn about the same axis.
+    The roll is computed after undoing the yaw. The three angles together are then exact even at a pitch of a right
+    angle, where roll and yaw turn about the same axis.
     """
     r = rotation
     yaw = np.arctan2(r[1, 0], r[0, 0])
@@ -148,8 +203,11 @@ def rpy_of(rotation: Array) -> Array:
 
 
 def quaternion_of(rotation: Array) -> Array:
-    """The unit quaternion w, x, y, z of a `rotation`, with w ≥ 0, as the eigenvector of Bar-Itzhack 2000, "New method
-    for extracting the quaternion from a rotation matrix", which is exact for every angle."""
+    """Compute the unit quaternion w, x, y, z of a `rotation`, with w ≥ 0.
+
+    Eigenvector of Bar-Itzhack 2000, "New method for extracting the quaternion from a rotation matrix"; exact for every
+    angle.
+    """
     r = rotation
     k = np.array(
         [

@@ -1,4 +1,4 @@
-"""How motors move joints: coupled gears, parallelograms, tendons and ball screws."""
+"""Transmissions between motors and joints: coupled gears, parallelograms, tendons and ball screws."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from steelyard.ground.scalars import Scalar, cos, sin, sqrt
 
 
 class Ratio(Protocol):
-    """The angle of a motor as a function F(`u`) of the drive coordinate (rad, m) it moves.
+    """The angle F(`u`) of a motor as a function of its drive coordinate [rad, m], with `slope` dF/du and `curvature`
+    d²F/du².
 
-    `slope` is dF/du and `curvature` d²F/du², both written over the scalars of `steelyard.ground.scalars`, so that
-    they can be traced and differentiated. `value` is F.
+    All three take scalars of `steelyard.ground.scalars`, so that they can be traced and differentiated.
     """
 
     def value(self, u: Scalar) -> Scalar: ...
@@ -45,11 +45,17 @@ class ConstantRatio:
 
 @dataclass(frozen=True)
 class BallScrew:
-    """A motor with a ball screw that closes a triangle of two cranks a and b; the ratio depends on posture, `u` (rad).
+    """A motor with a ball screw that closes a triangle of two cranks a and b; the ratio depends on the posture `u`
+    [rad].
 
-    The screw's length is s(u) = √(x2² − x1² sin(phase − u)) with x1² = 2ab and x2² = a² + b², and the motor
-    turns by F = 2π s / pitch. Kozłowski & Dutkiewicz 1996, section 5.1 (IRp-6, joints 2 and 3).
-    Lengths in metres, phase in radians.
+    The screw's length is s(u) = √(x2² − x1² sin(phase − u)) and the motor turns by F = 2π s / pitch.
+    Kozłowski & Dutkiewicz 1996, section 5.1 (IRp-6, joints 2 and 3).
+
+    Attributes:
+        pitch: Pitch of the screw [m].
+        x1_squared: x1² = 2ab [m²].
+        x2_squared: x2² = a² + b² [m²].
+        phase: Angle of the triangle at u = 0 [rad].
     """
 
     pitch: float
@@ -77,10 +83,13 @@ class BallScrew:
 class Transmission:
     """The coupling between motors and joints.
 
-    Drive coordinates are u = `matrix` · q (one row per motor; the output side of the gears), so that
-    du = `matrix` · dq and joint torques are τ = `matrix`ᵀ · (drive torques). Motor k turns by F_k(u_k), where
-    `ratios[k]` is a constant gear unless the drive depends on posture. More motors than joints (tendons) are
-    allowed; fewer leave joints passive.
+    Drive coordinates are u = `matrix` · q, on the output side of the gears, so du = `matrix` · dq and joint torques are
+    τ = `matrix`ᵀ · (drive torques). More motors than joints (tendons) are allowed; fewer leave joints passive.
+
+    Attributes:
+        matrix: One row per motor, one column per joint.
+        motors: Names of the motors; numbered by default.
+        ratios: Gear of each motor: motor k turns by F_k(u_k).
     """
 
     matrix: Array
@@ -107,7 +116,12 @@ class Transmission:
 
     @classmethod
     def from_motor_to_joint(cls, matrix: ArrayLike, motors: Sequence[str] = ()) -> Transmission:
-        """From the invertible `matrix` C, q = C u, from drive (`motors`, by default numbered) to joint coordinates."""
+        """Build a transmission from the inverse coupling, q = C u.
+
+        Args:
+            matrix: Invertible matrix C from drive to joint coordinates.
+            motors: Names of the motors; numbered by default.
+        """
         c = np.asarray(matrix, dtype=float)
         if c.ndim != 2 or c.shape[0] != c.shape[1] or abs(np.linalg.det(c)) < 1e-12:
             raise RobotError(
@@ -126,21 +140,23 @@ class Transmission:
         return digest.hexdigest()
 
     def drive(self, q: ArrayLike) -> Array:
-        """Drive coordinates (or velocities, or accelerations) of joint ones `q`; the last axis runs over joints."""
+        """Convert joint to drive coordinates (or velocities, or accelerations); the last axis of `q` runs over
+        joints.
+        """
         return np.asarray(q, dtype=float) @ self.matrix.T
 
     def joint(self, u: ArrayLike) -> Array:
-        """Joint coordinates of drive ones `u`; least squares where there are more motors than joints."""
+        """Convert drive coordinates `u` to joint coordinates; least squares if there are more motors than joints."""
         joints: Array = np.asarray(u, dtype=float) @ np.linalg.pinv(self.matrix).T
         return joints
 
     def joint_torque(self, drive_torque: ArrayLike) -> Array:
-        """Joint torques of `drive_torque` (N m, N; after the gears): τ = matrixᵀ τ_drive."""
+        """Convert `drive_torque` [N m, N], after the gears, to joint torques: τ = matrixᵀ τ_drive."""
         torque: Array = np.asarray(drive_torque, dtype=float) @ self.matrix
         return torque
 
     def slopes(self, q: ArrayLike) -> Array:
-        """dF_k/du_k of every motor at joint positions `q` (rad, m)."""
+        """Compute dF_k/du_k of every motor at joint positions `q` [rad, m]."""
         u = self.drive(q)
         return np.stack(
             [np.broadcast_to(np.asarray(r.slope(u[..., k]), float), u.shape[:-1]) for k, r in enumerate(self.ratios)],

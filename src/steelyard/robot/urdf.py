@@ -1,7 +1,7 @@
 """Read a robot from URDF, the XML of ROS.
 
-Joints come depth first from the root, siblings by joint name (fixed ones included): Pinocchio's order. Fixed
-joints are folded away, joints with <mimic> follow their leader. Meshes are never opened.
+Joints come depth first from the root, siblings by joint name (fixed ones included): Pinocchio's order. Fixed joints
+are merged into their parent, joints with <mimic> follow their leader. Meshes are not opened.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.lock import still_closed, without_loops
+from steelyard.robot.lock import refuse_loops, unlocked_loops
 from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
-from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_rpy
+from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_rpy
 
 MOVING: dict[str, JointKind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
 
 
 def read_urdf(path: Path | str) -> Robot:
-    """The robot of the URDF file at `path`, standing on its root link; links that are welded to the root vanish.
+    """Read the robot of the URDF file at `path`, fixed to its root link; refuse closed loops.
 
-    A moving link without any <inertial>, and with none welded to it, has unknown inertia (None). A closed loop is
-    refused.
+    Links welded to the root are dropped. A moving link has unknown inertia (None) if neither it nor a link welded to it
+    has an <inertial>.
     """
-    return without_loops(read_open_urdf(path))
+    return refuse_loops(read_urdf_with_loops(path))
 
 
-def read_open_urdf(path: Path | str) -> Robot:
-    """The robot of the URDF file at `path` as a tree, its closed loops noted (`Robot.loops`)."""
+def read_urdf_with_loops(path: Path | str) -> Robot:
+    """Read the robot of the URDF file at `path` as a tree; closed loops are listed in `Robot.loops`."""
     if Path(path).suffix.lower() == ".xacro":
         raise RobotError(f"{path}: this is a xacro file; run `xacro {Path(path).name} > robot.urdf` and read that.")
     return robot_from_urdf(parse_xml(path))
 
 
 def robot_from_urdf(root: Element) -> Robot:
-    """The robot of a parsed URDF document, whose first element is `root`; its closed loops are noted."""
+    """Convert a parsed URDF document `root` to a robot; closed loops are listed in `Robot.loops`."""
     _check_document(root)
     links, joints = _by_name(root, "link"), _by_name(root, "joint")
     parents = _parent_joints(links, joints)
@@ -60,7 +60,7 @@ def robot_from_urdf(root: Element) -> Robot:
     followers: dict[str, Follower] = {}
     friction: dict[str, dict[str, float]] = {"viscous": {}, "coulomb": {}}
     visited = set()
-    stack = [(base, Place())]
+    stack = [(base, LinkFrame())]
     while stack:
         name, place = stack.pop()
         visited.add(name)
@@ -95,12 +95,12 @@ def robot_from_urdf(root: Element) -> Robot:
         nominal_terms=joint_terms(final, len(coordinates), friction),
         frames=_fixed_frames(tree, final),
         source=root.file,
-        loops=still_closed(loops, [joint.name for joint in coordinates]),
+        loops=unlocked_loops(loops, [joint.name for joint in coordinates]),
     )
 
 
-def _fixed_frames(tree: Tree, links: Sequence[Link]) -> dict[str, Place]:
-    """The links that were folded away; they remain as frames."""
+def _fixed_frames(tree: Tree, links: Sequence[Link]) -> dict[str, LinkFrame]:
+    """Return the links that were merged into others; they remain as frames."""
     moving = {link.name for link in links}
     return {name: place for name, place in tree.frames.items() if name not in moving}
 
@@ -112,18 +112,18 @@ def _check_document(root: Element) -> None:
     if root.tag == "mujoco":
         raise root.error("opens a MuJoCo file, not a URDF; give it the suffix .xml.")
     if root.tag != "robot":
-        raise root.error("is not the <robot> that a URDF starts with; convert the file to URDF or MJCF.")
+        raise root.error("is not the <robot> element of a URDF; convert the file to URDF or MJCF.")
     for element in root.walk():
         if element.tag.startswith("xacro:") or any("${" in v or "$(" in v for v in element.attributes.values()):
-            raise element.error("is xacro that was not expanded; run `xacro` on the file first and read its output.")
+            raise element.error("is unexpanded xacro; run `xacro` on the file first and read its output.")
         if element.tag in ("mesh", "texture") and "filename" in element.attributes:
             _check_filename(element)
 
 
 def _check_filename(element: Element) -> None:
-    """Refuse a path that climbs out of its package, or out of the folder of the URDF: others will open it."""
-    given = element.attributes["filename"]
-    scheme, separator, path = given.replace("\\", "/").rpartition("://")
+    """Refuse a path outside its package or the folder of the URDF, since other programs will open it."""
+    filename = element.attributes["filename"]
+    scheme, separator, path = filename.replace("\\", "/").rpartition("://")
     if separator:
         path = unquote(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -138,8 +138,8 @@ def _check_filename(element: Element) -> None:
         climbs = posixpath.normpath(path).startswith("..")
     if climbs:
         raise element.error(
-            f"has the filename '{shorten(given)}', which climbs out of its folder; "
-            f"move the file beside the URDF or write it as package://name/path."
+            f"has the filename '{shorten(filename)}', which climbs out of its folder; "
+            f"move the file next to the URDF or write it as package://name/path."
         )
 
 
@@ -161,15 +161,16 @@ def _end(joint: Element, tag: str) -> str:
 
 
 def _parent_joints(links: dict[str, Element], joints: dict[str, Element]) -> dict[str, list[Element]]:
-    """The joints above every link but the root; more than one where a loop is closed."""
+    """Return the joints above every link but the root; more than one if the link closes a loop."""
     out: dict[str, list[Element]] = {}
     for joint in joints.values():
         kind = joint.string("type")
         if kind not in MOVING and kind != "fixed":
             hint = (
-                "make it fixed to stand the robot on its base" if kind == "floating" else "use one or several of those"
+                "make it fixed, so that the base stands still" if kind == "floating" else "use one or several of those"
             )
-            raise joint.error(f"is of type '{shorten(kind)}', but only {', '.join(MOVING)} and fixed are read; {hint}.")
+            known = ", ".join(MOVING)
+            raise joint.error(f"is of type '{shorten(kind)}', but only {known} and fixed are supported; {hint}.")
         for tag in ("parent", "child"):
             if _end(joint, tag) not in links:
                 raise joint.error(f"has the {tag} link '{shorten(_end(joint, tag))}', which does not exist; define it.")
@@ -178,8 +179,9 @@ def _parent_joints(links: dict[str, Element], joints: dict[str, Element]) -> dic
 
 
 def _tree_joints(base: str, parents: dict[str, list[Element]]) -> tuple[dict[str, Element], list[Element]]:
-    """The joint by which a walk from the root comes to each link first, and the joints that close loops: each is one
-    more of a link that has its own."""
+    """Return the joint by which a walk from the root first reaches each link, and the other joints, which close
+    loops.
+    """
     below: dict[str, list[Element]] = {}
     for joint in (joint for some in parents.values() for joint in some):
         below.setdefault(_end(joint, "parent"), []).append(joint)
@@ -191,7 +193,7 @@ def _tree_joints(base: str, parents: dict[str, list[Element]]) -> tuple[dict[str
             if child != base and child not in chosen:
                 chosen[child] = joint
                 walk.append(child)
-    chosen = {child: chosen.get(child, some[-1]) for child, some in parents.items()}  # what is apart is refused later
+    chosen = {child: chosen.get(child, some[-1]) for child, some in parents.items()}  # unreached links: refused later
     return chosen, [joint for child, some in parents.items() for joint in some if joint is not chosen[child]]
 
 
@@ -201,10 +203,10 @@ def _root_link(root: Element, links: dict[str, Element], parent_joint: dict[str,
     roots = [name for name in links if name not in parent_joint]
     if not roots:
         raise root.error(
-            "has no root link, since every link has a parent: its joints form a loop; cut it at one joint."
+            "has no root link because every link has a parent: the joints form a loop; cut it at one joint."
         )
     if len(roots) > 1:
-        raise links[roots[1]].error(f"is a second root beside link '{roots[0]}'; connect the two with a joint.")
+        raise links[roots[1]].error(f"is a second root next to link '{roots[0]}'; connect the two with a joint.")
     return roots[0]
 
 
@@ -220,7 +222,7 @@ def _origin(element: Element) -> tuple[Array, Array]:
 
 
 def _inertia(link: Element) -> Array | None:
-    """The ten parameters of a link in its own frame."""
+    """Read the ten parameters of a link in its own frame."""
     inertial = link.find("inertial")
     if inertial is None:
         return None
@@ -245,13 +247,13 @@ def _link(joint: Element, name: str) -> Link:
     axis = np.array([1.0, 0.0, 0.0]) if element is None else element.vector("xyz", 3, (1.0, 0.0, 0.0))
     length = float(np.linalg.norm(axis))
     if element is not None and length < 1e-9:
-        raise element.error("is zero; write the direction the joint turns about or slides along.")
+        raise element.error("is zero; write the direction of the joint axis.")
     kind = MOVING[joint.attributes["type"]]
     return Link(name, joint.attributes["name"], kind, -1, np.eye(3), np.zeros(3), axis / length, coordinate=0)
 
 
 def _coordinate(joint: Element) -> Joint:
-    """The joint with its limits; what is not stated is unlimited, and so is the position of a continuous joint."""
+    """Read a joint with its limits; missing limits are infinite, as are positions of a continuous joint."""
     name, kind = joint.attributes["name"], MOVING[joint.attributes["type"]]
     limit = joint.find("limit")
     if limit is None:
@@ -262,7 +264,7 @@ def _coordinate(joint: Element) -> Joint:
             raise limit.error(f"has a negative {key} ({value:g}); write its magnitude.")
     if joint.attributes["type"] == "continuous":
         return Joint(name, kind, velocity=velocity, effort=effort)
-    # URDF's default for a missing bound is 0, but a joint with neither bound is one whose range is unknown.
+    # URDF's default for a missing bound is 0; without both bounds the range is unknown.
     missing = not {"lower", "upper"} & set(limit.attributes)
     lower = limit.number("lower", -np.inf if missing else 0.0, infinite=True)
     upper = limit.number("upper", np.inf if missing else 0.0, infinite=True)
@@ -287,5 +289,5 @@ def _note_friction(joint: Element, friction: dict[str, dict[str, float]]) -> Non
 
 
 ROBOT_FORMATS.register("urdf")(
-    RobotFormat((".urdf", ".xacro", ".xml"), "URDF, the XML of ROS", read_open_urdf, "robot", robot_from_urdf)
+    RobotFormat((".urdf", ".xacro", ".xml"), "URDF, the XML of ROS", read_urdf_with_loops, "robot", robot_from_urdf)
 )

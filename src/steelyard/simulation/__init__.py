@@ -1,4 +1,4 @@
-"""Simulated robots: plants with friction, controllers, sensors, and the logs they give."""
+"""Simulated robots: plants with friction, controllers and sensors, and their logs."""
 
 import lazy_loader
 

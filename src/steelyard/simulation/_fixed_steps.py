@@ -1,4 +1,4 @@
-"""Simulate by machine code in fixed steps: blocks of robots at once, blocks in threads."""
+"""Simulate in fixed steps with machine code: blocks of robots at once, blocks in threads."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from steelyard.ground.arrays import Array
 from steelyard.simulation.command import Command, Schedule
 from steelyard.simulation.plant import Plant
 
-# Below this many robot-steps per thread, starting threads costs more than they save (about 1 ms of work).
+# Robot-steps per thread (about 1 ms of work) below which starting threads costs more time than it saves.
 _STEPS_PER_THREAD = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationProblem:
-    """Everything that a run needs, checked.
+    """All inputs of a run, validated.
 
-    First states `q0`, `dq0` (rad, rad/s; m, m/s) and lumped parameters `theta` are `(robots, …)`.
+    First states `q0` [rad, m], `dq0` [rad/s, m/s] and lumped parameters `theta` have shape `(robots, …)`.
     """
 
     plant: Plant
@@ -39,7 +39,7 @@ class SimulationProblem:
 
 
 def _block(problem: SimulationProblem, results: dict[str, Array], table: Array, first: int, count: int) -> Stepper:
-    """Some robots, first … first + count − 1, ready to be stepped."""
+    """Prepare a stepper for robots first … first + count − 1."""
     plant, command, schedule = problem.plant, problem.command, problem.schedule
     n, part = plant.robot.dof, slice(first, first + count)
     settings = plant.row_count + table.shape[-1]
@@ -55,11 +55,16 @@ def _block(problem: SimulationProblem, results: dict[str, Array], table: Array, 
 
 
 def run_fixed_steps(problem: SimulationProblem, threads: int | None) -> dict[str, Array]:
-    """Fixed steps of Runge–Kutta 4 with smooth friction, by machine code."""
+    """Run fixed steps of Runge–Kutta 4 with smooth friction in machine code.
+
+    Args:
+        problem: Inputs of the run.
+        threads: Number of threads; default: all processors.
+    """
     results = problem.results()
     end = problem.schedule.steps + 1
     if problem.command.function is not None:
-        _ask_and_run(problem, results)
+        _run_torque_function(problem, results)
         return results
 
     def work(first: int, count: int) -> None:
@@ -69,8 +74,8 @@ def run_fixed_steps(problem: SimulationProblem, threads: int | None) -> dict[str
     return results
 
 
-def _ask_and_run(problem: SimulationProblem, results: dict[str, Array]) -> None:
-    """A function is asked for torques at every control instant; machine code runs in between."""
+def _run_torque_function(problem: SimulationProblem, results: dict[str, Array]) -> None:
+    """Call the torque function at every control instant and run machine code in between."""
     schedule, robots = problem.schedule, problem.robots
     table = np.zeros((robots, 1, problem.plant.robot.dof))
     n, firsts = problem.plant.robot.dof, range(0, robots, MOST)
@@ -81,7 +86,7 @@ def _ask_and_run(problem: SimulationProblem, results: dict[str, Array]) -> None:
             part = slice(first, min(first + MOST, robots))
             q[part], dq[part] = (block.state[k : k + n, : part.stop - first].T for k in (0, n))
         for robot in range(robots):
-            table[robot, 0] = problem.command.ask(float(t), q[robot], dq[robot])
+            table[robot, 0] = problem.command.call_function(float(t), q[robot], dq[robot])
         begin = instant * schedule.hold
         for block in blocks:
             block.run(begin, min(begin + schedule.hold, schedule.steps + 1))

@@ -1,4 +1,4 @@
-"""Simulate with SciPy's adaptive Runge–Kutta 5(4), started anew only where the torque jumps."""
+"""Simulate with SciPy's adaptive Runge–Kutta 5(4), restarted only when the torque jumps."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from steelyard.simulation._fixed_steps import SimulationProblem
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Relative and absolute error per step that the adaptive method may make."""
+    """Relative and absolute error per step of the adaptive method."""
 
     rtol: float
     atol: float
 
 
 def run_rk45(problem: SimulationProblem, tolerances: Tolerances, bound: float) -> dict[str, Array]:
-    """Smooth friction, one robot after the other."""
+    """Run robots with smooth friction one after the other.
+
+    Args:
+        problem: Inputs of the run.
+        tolerances: Error per step.
+        bound: A run diverges beyond ± this position [rad, m].
+    """
     results = problem.results()
     for robot in range(problem.robots):
         for name in results:
@@ -43,7 +49,7 @@ def _run_one(
     while instant < schedule.instants:
         begin = float(instants[instant])
         tau = command.torque(robot, instant, begin, x[:n], x[n:])
-        # Without feedback the same torque may stand in many rows: one run covers them all.
+        # Without feedback, one integration covers successive rows with equal torque.
         following = instant + 1
         while not feedback and following < schedule.instants:
             if not np.array_equal(command.torque(robot, following, 0.0, x[:n], x[n:]), tau):
@@ -74,7 +80,7 @@ def _integrate(
     tolerances: Tolerances,
     bound: float,
 ) -> list[Array]:
-    """States at the times and, last, at the span's end; fewer where the motion leaves the bound."""
+    """Return the states at the times and, last, at the span's end; fewer if the motion leaves the bound."""
     from scipy.integrate import solve_ivp
 
     n = len(tau)
@@ -82,15 +88,15 @@ def _integrate(
     def rates(_: float, x: Array) -> Array:
         return np.concatenate([x[n:], accelerate(x[:n], x[n:], tau)])
 
-    def lost(_: float, x: Array) -> float:
+    def out_of_bound(_: float, x: Array) -> float:
         return bound - float(np.max(np.abs(x[:n])))
 
-    lost.terminal = True  # type: ignore[attr-defined]
+    out_of_bound.terminal = True  # type: ignore[attr-defined]
     if span[1] <= span[0]:
         return [x] * (len(times) + 1)
     at_end = len(times) > 0 and times[-1] >= span[1]
     wanted = times if at_end else np.append(times, span[1])
     with np.errstate(all="ignore"):
-        run = solve_ivp(rates, span, x, t_eval=wanted, rtol=tolerances.rtol, atol=tolerances.atol, events=lost)
+        run = solve_ivp(rates, span, x, t_eval=wanted, rtol=tolerances.rtol, atol=tolerances.atol, events=out_of_bound)
     states = list(run.y.T) if run.status >= 0 and len(run.t) else []
     return [*states, states[-1]] if at_end and len(states) == len(times) else states

@@ -1,4 +1,4 @@
-"""Simulate with true stiction: steps are split at the instants where a place stops or breaks away."""
+"""Simulate with true stiction: steps are split at the instants where a contact stops or breaks away."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from steelyard.simulation._rk45 import Tolerances
 from steelyard.simulation._stick import Modes, Sticking
 
 _Flags = NDArray[np.bool_]
-# More events than this in one step is chatter around an equilibrium: the rest of the step is made without any.
+# More events than this in one step are chatter around an equilibrium: the rest of the step ignores events.
 _EVENTS_PER_STEP = 40
-# A place this slow (relative to the speed it could gain in a step) when another one stops has stopped, too.
+# A contact slower than this (relative to the speed it could gain in a step) stops together with another one.
 _AT_REST = 1e-12
 
 
 @dataclass
 class _Motion:
-    """State and modes of one robot on its way."""
+    """State and modes of one robot during the run."""
 
     physics: Sticking
     q: Array
@@ -32,9 +32,9 @@ class _Motion:
     tau: Array
 
     @property
-    def frozen(self) -> bool:
-        """Nothing can move until the torque changes."""
-        return not self.modes.any() and self.physics.still(self.modes).Z.shape[1] == 0
+    def is_frozen(self) -> bool:
+        """Whether nothing can move until the torque changes."""
+        return not self.modes.any() and self.physics.rest_motions(self.modes).Z.shape[1] == 0
 
     def acceleration(self) -> Array:
         return self.physics.rates(self.q, self.dq, self.tau, self.modes)
@@ -46,12 +46,12 @@ class _Motion:
         self.modes = self.physics.decide(self.q, self.dq, self.tau, self.modes)
 
     def move_to(self, q: Array, dq: Array) -> None:
-        self.q, self.dq = q, self._held(dq)
+        self.q, self.dq = q, self._project_to_rest(dq)
 
     def turn(self, ended: _Flags, step: float, at_once: bool) -> _Flags:
-        """Go through an event: who stopped is at rest exactly, and all at rest decide. Returns whom to leave alone.
+        """Process an event: stop contacts exactly and determine all modes at rest. Returns contacts to ignore.
 
-        A place that stops at the very moment it started (`at_once`) cannot leave: it stays for this step.
+        A contact that stops at the instant it started (`at_once`) sticks for the rest of the step.
         """
         guards = self.guards(self.q, self.dq)
         ending = ended & (guards <= np.min(guards[ended]))
@@ -59,15 +59,15 @@ class _Motion:
         speed = np.abs(self.physics.G @ self.dq)
         stopped = (self.modes != 0) & (ending | (speed <= _AT_REST * a * step))
         self.modes = np.where(stopped, 0, self.modes)
-        self.dq = self._held(self.dq)
+        self.dq = self._project_to_rest(self.dq)
         self.decide()
         if not at_once:
             return np.zeros_like(ending)
         self.modes = np.where(stopped & ending, 0, self.modes)
         return ending
 
-    def _held(self, dq: Array) -> Array:
-        return dq if self.modes.all() else self.physics.still(self.modes).project(dq)
+    def _project_to_rest(self, dq: Array) -> Array:
+        return dq if self.modes.all() else self.physics.rest_motions(self.modes).project(dq)
 
     def rk4(self, h: float) -> tuple[Array, Array]:
         q, v1 = self.q, self.dq
@@ -82,19 +82,19 @@ class _Motion:
 
 
 def _step_rk4(motion: _Motion, h: float) -> None:
-    """One step of Runge–Kutta 4, split at events."""
-    left, deaf = h, np.zeros(len(motion.modes), dtype=bool)
+    """Do one step of Runge–Kutta 4, split at events."""
+    left, ignored = h, np.zeros(len(motion.modes), dtype=bool)
     for _ in range(_EVENTS_PER_STEP):
-        if motion.frozen:
+        if motion.is_frozen:
             return
         q, dq = motion.rk4(left)
-        ended = (motion.guards(q, dq) < 0.0) & ~deaf
+        ended = (motion.guards(q, dq) < 0.0) & ~ignored
         if not ended.any():
             motion.move_to(q, dq)
             return
         length = _locate(motion, left, ended)
         motion.move_to(*motion.rk4(length))
-        deaf |= motion.turn(ended, h, at_once=length == 0.0)
+        ignored |= motion.turn(ended, h, at_once=length == 0.0)
         left -= length
         if left <= 1e-12 * h:
             return
@@ -102,7 +102,7 @@ def _step_rk4(motion: _Motion, h: float) -> None:
 
 
 def _locate(motion: _Motion, h: float, ended: _Flags) -> float:
-    """How far into the step the first of the ended modes ends; 0 if at once."""
+    """Find the time within the step at which the first of the ended modes ends; 0 if at once."""
     from scipy.optimize import brentq
 
     def remaining(length: float) -> float:
@@ -110,7 +110,7 @@ def _locate(motion: _Motion, h: float, ended: _Flags) -> float:
 
     low = 0.0
     if float(np.min(motion.guards(motion.q, motion.dq)[ended])) <= 0.0:
-        # A place that has just let go starts with no speed: look for the time when it has some.
+        # A contact that was just released starts without speed: search a time at which it moves.
         trials = (h * 2.0**-k for k in range(1, 31))
         low = next((length for length in trials if remaining(length) > 0.0), 0.0)
         if low == 0.0:
@@ -119,19 +119,19 @@ def _locate(motion: _Motion, h: float, ended: _Flags) -> float:
 
 
 def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
-    """The same interval by SciPy's adaptive Runge–Kutta 5(4), which finds the events itself."""
+    """Integrate the same interval by SciPy's adaptive Runge–Kutta 5(4), which locates the events itself."""
     from scipy.integrate import solve_ivp
 
-    n, left, deaf = len(motion.q), h, np.zeros(len(motion.modes), dtype=bool)
+    n, left, ignored = len(motion.q), h, np.zeros(len(motion.modes), dtype=bool)
     for _ in range(_EVENTS_PER_STEP):
-        if motion.frozen:
+        if motion.is_frozen:
             return
 
         def rates(_: float, x: Array) -> Array:
             return np.concatenate([x[n:], motion.physics.rates(x[:n], x[n:], motion.tau, motion.modes)])
 
-        def event(_: float, x: Array, deaf: _Flags = deaf) -> float:
-            return float(np.min(motion.guards(x[:n], x[n:])[~deaf], initial=np.inf))
+        def event(_: float, x: Array, ignored: _Flags = ignored) -> float:
+            return float(np.min(motion.guards(x[:n], x[n:])[~ignored], initial=np.inf))
 
         event.terminal, event.direction = True, -1.0  # type: ignore[attr-defined]
         start = np.concatenate([motion.q, motion.dq])
@@ -140,14 +140,14 @@ def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
         try:
             run = solve_ivp(rates, (0.0, left), start, events=event, **settings)
         except ValueError:
-            # The event falls on the interval's end: its sign changes there, but by rounding not on SciPy's
-            # interpolant, whose root search then gives up.
+            # The event is at the interval's end: rounding removes the sign change from SciPy's interpolant, and its
+            # root search fails.
             run, ended = solve_ivp(rates, (0.0, left), start, **settings), True
         motion.move_to(run.y[:n, -1], run.y[n:, -1])
         if run.status != 1 and not ended:
             return
         length = float(run.t[-1])
-        deaf = deaf | motion.turn(~deaf, h, at_once=length == 0.0)
+        ignored = ignored | motion.turn(~ignored, h, at_once=length == 0.0)
         left -= length
         if left <= 1e-12 * h:
             return
@@ -157,12 +157,19 @@ def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
 def run_sticking(
     problem: SimulationProblem, break_away: float, tolerances: Tolerances | None, bound: float
 ) -> dict[str, Array]:
-    """Robots one after the other; by fixed steps, or adaptively where tolerances are given."""
+    """Run robots one after the other, in fixed steps or, with tolerances, adaptively.
+
+    Args:
+        problem: Inputs of the run.
+        break_away: Ratio of static to sliding friction.
+        tolerances: Error per adaptive step; None: fixed steps.
+        bound: A run diverges beyond ± this position [rad, m].
+    """
     results = problem.results()
     for robot in range(problem.robots):
         for name in results:
             results[name][robot] = np.nan
-        # A motion on its way to infinity, or a mass matrix that has lost its rank, ends there and is marked.
+        # A diverging motion or a singular mass matrix ends the run, which is then marked.
         with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError):
             _run_one(problem, robot, break_away, tolerances, bound, results)
     return results
@@ -181,7 +188,7 @@ def _run_one(
     q, dq = problem.q0[robot].copy(), problem.dq0[robot].copy()
     motion = _Motion(physics, q, dq, physics.begin(dq), np.zeros_like(q))
     if np.any(np.concatenate(physics.parts(q, dq)[2:]) < 0.0):
-        raise SimulationError(f"Dry friction of robot {robot} is negative; nothing can stick to it: check theta.")
+        raise SimulationError(f"Dry friction of robot {robot} is negative, which excludes sticking; check theta.")
     for step in range(schedule.steps + 1):
         if step % schedule.hold == 0:
             t = schedule.start + step * schedule.step

@@ -1,4 +1,4 @@
-"""`Command`: what drives a simulated robot, in one form: a table of references and a law that turns them to torque."""
+"""`Command`: the input of a simulated robot: a table of references, and a law that turns them into torques."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from steelyard.simulation.controllers import Controller
 
 @dataclass(frozen=True)
 class Schedule:
-    """`steps` steps of `step` seconds from `start`; every `hold` steps a new torque, every `every` steps a sample."""
+    """Time grid: `steps` steps of `step` seconds from `start`; a new torque every `hold` steps, a sample every
+    `every`.
+    """
 
     start: float
     step: float
@@ -33,17 +35,17 @@ class Schedule:
 
     @property
     def instants(self) -> int:
-        """How often the torque is set, the last sample included if it falls on such an instant."""
+        """Number of control instants, including the last sample if it coincides with one."""
         return self.steps // self.hold + 1
 
     @property
     def intervals(self) -> int:
-        """How many torques act on the motion."""
+        """Number of torques that act on the motion."""
         return -(-self.steps // self.hold)
 
     @property
     def times(self) -> Array:
-        """Times of the samples, computed as start + k·step so that no error adds up."""
+        """Times of the samples, computed as start + k·step so that rounding does not accumulate."""
         return self._after(np.arange(self.samples) * self.every)
 
     @property
@@ -57,14 +59,14 @@ class Schedule:
 def schedule_of(
     duration: float | None, times: ArrayLike | None, step: float, control_period: float | None, record_every: int
 ) -> Schedule:
-    """From what `simulate` is told.
+    """Build the time grid from the arguments of `simulate`.
 
     Args:
-        duration: s; None where `times` are given.
-        times: s, of the samples; steps are shortened so that a whole number fits between two.
-        step: of the integration, s.
-        control_period: s between two changes of the torque; None: every step, with `times` every sample.
-        record_every: steps from one sample to the next.
+        duration: Duration [s]; None if `times` are given.
+        times: Times of the samples [s]; steps are shortened so that a whole number fits between two samples.
+        step: Integration step [s].
+        control_period: Time between changes of the torque [s]; default: every step, with `times` every sample.
+        record_every: Steps between samples.
     """
     if (duration is None) == (times is None):
         raise SimulationError("State either `duration` (s) or `times` (of the samples, equally spaced).")
@@ -91,7 +93,7 @@ def schedule_of(
 
 def _whole(length: float, step: float, name: str) -> int:
     count = round(length / step)
-    # Rounding of decimal numbers (0.3/0.001) is forgiven, half a step is not.
+    # Accept the rounding of decimal numbers (0.3/0.001), but not half a step.
     if abs(count * step - length) > 1e-6 * step * max(1, count) or (count == 0 and length > 0.0):
         raise SimulationError(f"{name} {length} s is not a whole number of steps of {step} s; change one of them.")
     return count
@@ -112,7 +114,7 @@ Drive = ArrayLike | TorqueFunction | Controller | None
 
 
 class Reference(Protocol):
-    """A motion to follow: positions, velocities and accelerations `(samples, joints)` at times `t` (s)."""
+    """A motion to follow: positions, velocities and accelerations `(samples, joints)` at times `t` [s]."""
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]: ...
 
@@ -121,8 +123,8 @@ class Reference(Protocol):
 class Command:
     """Row k of `table` `(robots or 1, instants, width)` is the reference of control instant k.
 
-    With a controller it is q, q̇, q̈ to follow; without one it is the torque itself; with a function, which is
-    asked at every instant, it is unused.
+    With a controller it is q, q̇, q̈ to follow; without one it is the torque itself. With a function, which is called at
+    every instant, it is unused.
     """
 
     joints: int
@@ -137,7 +139,7 @@ class Command:
 
     @property
     def states(self) -> int:
-        """How many numbers the controller remembers."""
+        """Number of states of the controller."""
         return 0 if self.controller is None else self.controller.states
 
     def widths(self) -> dict[str, int]:
@@ -145,7 +147,7 @@ class Command:
         return {"q": n, "dq": n, "reference": self.table.shape[-1], "settings": len(self.settings)}
 
     def kernel(self, first_row: int) -> Kernel:
-        """The law as a kernel whose reference and settings start at `first_row` of a plant's table."""
+        """Compile the law; its reference and settings start at `first_row` of a plant's table."""
         structure = None if self.controller is None else self.controller.structure
         return _kernels.get((structure, self.joints, first_row), lambda: self._traced(first_row))
 
@@ -154,7 +156,7 @@ class Command:
         return kernel_of(self.traced(), rows)
 
     def traced(self) -> Function:
-        """The law, as it is traced."""
+        """The traced law."""
         trace = Trace(self.widths())
         q, dq, reference, settings = trace.all()
         n = self.joints
@@ -166,9 +168,17 @@ class Command:
         return dense("law", trace.graph, self.widths(), torque)
 
     def torque(self, robot: int, instant: int, t: float, q: Array, dq: Array) -> Array:
-        """The torque of `robot` (its index) from control `instant` on, at time `t` (s), at `q` (rad, m) and `dq`."""
+        """Compute the torque from one control instant on.
+
+        Args:
+            robot: Index of the robot.
+            instant: Index of the control instant.
+            t: Time [s].
+            q: Positions [rad, m].
+            dq: Velocities [rad/s, m/s].
+        """
         if self.function is not None:
-            return self.ask(t, q, dq)
+            return self.call_function(t, q, dq)
         row: Array = self.table[min(robot, len(self.table) - 1), instant]
         if self.controller is None:
             return row
@@ -176,8 +186,14 @@ class Command:
             self._laws[robot] = Single(self.kernel(2 * self.joints), self.widths(), settings=self.settings)
         return self._laws[robot](q, dq, row)
 
-    def ask(self, t: float, q: Array, dq: Array) -> Array:
-        """The torque that the function wants at time `t` (s), at `q` (rad, m) and `dq`; checked."""
+    def call_function(self, t: float, q: Array, dq: Array) -> Array:
+        """Call the torque function and check its result.
+
+        Args:
+            t: Time [s].
+            q: Positions [rad, m].
+            dq: Velocities [rad/s, m/s].
+        """
         assert self.function is not None
         torque = np.asarray(self.function(t, q.copy(), dq.copy()), dtype=float)
         if torque.shape != q.shape:
@@ -191,7 +207,14 @@ _kernels: Recent[Kernel] = Recent(32)
 
 
 def command_of(drive: Drive, reference: Any, schedule: Schedule, joints: int) -> Command:
-    """The command for so many `joints`; `drive` and `reference` as in `simulate`, at the instants of `schedule`."""
+    """Build the command of a run.
+
+    Args:
+        drive: Drive, as in `simulate`.
+        reference: Reference, as in `simulate`.
+        schedule: Time grid.
+        joints: Number of joints of the robot.
+    """
     if isinstance(drive, Controller):
         if len(drive.kp) != joints:
             raise ShapeError(f"The controller has gains for {len(drive.kp)} joints; the robot has {joints}.")
@@ -199,7 +222,7 @@ def command_of(drive: Drive, reference: Any, schedule: Schedule, joints: int) ->
             raise SimulationError("A controller needs a `reference` to follow: a posture, arrays, or .sample(t).")
         return Command(joints, _references(reference, schedule, joints), drive)
     if reference is not None:
-        raise SimulationError("A `reference` is for controllers; the drive given here makes torques by itself.")
+        raise SimulationError("A `reference` needs a controller, but this drive states torques; remove one of the two.")
     if callable(drive):
         return Command(joints, np.zeros((1, 1, joints)), function=drive)
     torque = np.zeros(joints) if drive is None else drive
@@ -226,8 +249,8 @@ def _references(reference: Any, schedule: Schedule, joints: int) -> Array:
     return out
 
 
-def _table(values: ArrayLike, schedule: Schedule, joints: int, what: str) -> Array:
-    """(robots or 1, instants, joints); a single row is held throughout, a missing last row repeats the one before."""
+def _table(values: ArrayLike, schedule: Schedule, joints: int, name: str) -> Array:
+    """Shape values as (robots or 1, instants, joints); repeat a single row, or the last one if it is missing."""
     array = np.asarray(values, dtype=float)
     if array.ndim == 1:
         array = np.broadcast_to(array, (schedule.instants, *array.shape))
@@ -236,13 +259,13 @@ def _table(values: ArrayLike, schedule: Schedule, joints: int, what: str) -> Arr
     rows = (schedule.intervals, schedule.instants)
     if array.ndim != 3 or array.shape[2] != joints or array.shape[1] not in rows:
         raise ShapeError(
-            f"{what} has shape {np.shape(values)}; expected ({joints},) or ({rows[0]}, {joints}): "
+            f"{name} has shape {np.shape(values)}; expected ({joints},) or ({rows[0]}, {joints}): "
             f"one row per control period of {schedule.hold * schedule.step:g} s"
             + (" (one more, for the last sample, may follow)." if rows[0] != rows[1] else ".")
         )
     if not np.all(np.isfinite(array)):
         robot, row, joint = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise SimulationError(f"{what} is not finite in row {row}, joint {joint + 1} (robot {robot}).")
+        raise SimulationError(f"{name} is not finite in row {row}, joint {joint + 1} (robot {robot}).")
     if array.shape[1] < schedule.instants:
         array = np.concatenate([array, array[:, -1:] if array.shape[1] else np.zeros((len(array), 1, joints))], axis=1)
     return np.ascontiguousarray(array)

@@ -1,4 +1,4 @@
-"""Dry friction in a simulation: made smooth, or taken out so that sticking can be solved for."""
+"""Dry friction in a simulation: smoothed, or removed for a solver with stiction."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Friction = Literal["smooth", "stick"]
 
 
 def _smooth_sign(v: Scalar, width: float) -> Scalar:
-    """A sign that passes through zero: x(15 − 10x² + 3x⁴)/8 of x = v/width, and exactly ±1 beyond.
+    """Compute a smooth sign: x(15 − 10x² + 3x⁴)/8 of x = v/width, and exactly ±1 beyond.
 
-    Twice continuously differentiable, eight operations and no division: on vectors of lanes much cheaper than
-    tanh. Its slope at rest is 1.875/width.
+    It is twice continuously differentiable and needs eight operations and no division: on vectors of lanes much cheaper
+    than tanh. Its slope at rest is 1.875/width.
     """
     x = minimum(maximum(v * (1.0 / width), -1.0), 1.0)
     z = x * x
@@ -28,8 +28,8 @@ def _smooth_sign(v: Scalar, width: float) -> Scalar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Smoothed(DryTerm):
-    """Dry friction that grows over the first `smooth` rad/s (or m/s) instead of jumping."""
+class _SmoothDryTerm(DryTerm):
+    """Dry friction that rises over the first `smooth` rad/s (m/s) instead of jumping."""
 
     term: DryTerm
 
@@ -53,16 +53,16 @@ class _Smoothed(DryTerm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Absent(_Smoothed):
-    """Its parameters are there, its torque is not: sticking adds it."""
+class _SilentDryTerm(_SmoothDryTerm):
+    """Dry friction with its parameters but without torque, which the stiction solver adds."""
 
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         return [0.0] * len(self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sliding(_Smoothed):
-    """A stop as it slides: dry friction that has forgotten where it reversed."""
+class _SlidingStop(_SmoothDryTerm):
+    """Friction with memory while it slides: dry friction."""
 
     term: Any
 
@@ -70,35 +70,40 @@ class _Sliding(_Smoothed):
         return (direction,)
 
 
-def smoothed(terms: Terms, width: float) -> Terms:
-    """The `terms` with every jump of dry friction spread over `width` (rad/s, m/s); a term's own smoothing is kept."""
+def smooth_terms(terms: Terms, width: float) -> Terms:
+    """Return terms with every jump of dry friction spread over a speed range; a term's own smoothing remains.
+
+    Args:
+        terms: Terms of a robot.
+        width: Speed range [rad/s, m/s].
+    """
 
     def change(term: Term) -> Term:
         if isinstance(term, StopElement):
-            return _Sliding(on=term.on, where=term.where, smooth=width, term=term)
+            return _SlidingStop(on=term.on, where=term.where, smooth=width, term=term)
         if isinstance(term, LoadedCoulomb) and not term.smooth:
             return replace(term, smooth=width)
         if not isinstance(term, DryTerm) or term.smooth:
             return term
-        return _Smoothed(on=term.on, where=term.where, smooth=width, term=term)
+        return _SmoothDryTerm(on=term.on, where=term.where, smooth=width, term=term)
 
     return replace(terms, terms=tuple(change(term) for term in terms.terms))
 
 
-def without_dry(terms: Terms) -> Terms:
-    """The `terms` with no torque from dry friction; the parameters stay where they are."""
+def without_dry_friction(terms: Terms) -> Terms:
+    """Return `terms` without torque from dry friction; the parameters remain."""
 
     def change(term: Term) -> Term:
-        return _Absent(on=term.on, where=term.where, term=term) if isinstance(term, DryTerm) else term
+        return _SilentDryTerm(on=term.on, where=term.where, term=term) if isinstance(term, DryTerm) else term
 
     return replace(terms, terms=tuple(change(term) for term in terms.terms))
 
 
 class DryFriction:
-    """All places where the `terms` of a robot rub dry: directions in joint space, and levels over scalars.
+    """All contacts with dry friction of a robot's `terms`: directions in joint space, and friction levels over scalars.
 
-    Place k rubs on the speed `directions[k]`·q̇, whatever the side of the gear it sits on; places that rub on the
-    same speed up to a factor (a joint and its own drive) count as one.
+    Contact k slides at the speed `directions[k]`·q̇, on either side of the gear. Contacts at the same speed up to a
+    factor (a joint and its own drive) count as one.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -123,8 +128,13 @@ class DryFriction:
         return len(self._shares)
 
     def levels(self, q: Vector, dq: Vector, theta: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Friction against positive and against negative motion of every place, at `q` (rad, m) and `dq`. `theta` are
-        the terms' values."""
+        """Compute friction against positive and against negative motion of every contact.
+
+        Args:
+            q: Positions [rad, m].
+            dq: Velocities [rad/s, m/s].
+            theta: Values of the terms.
+        """
         up: list[Scalar] = []
         down: list[Scalar] = []
         for shares in self._shares:

@@ -1,13 +1,13 @@
-"""LuGre friction: bristles that bend before a joint slides, simulated together with the robot's own dynamics.
+"""LuGre friction: bristles that deflect before a joint slides, simulated together with the robot's dynamics.
 
 Canudas de Wit, Olsson, Åström & Lischinsky 1995 ("A new model for control of systems with friction", IEEE TAC 40):
 
     ż = v − σ₀|v| z/g(v),   F = σ₀z + σ₁ż + σ₂v,   g(v) = Fc + (Fs − Fc) exp(−(v/vs)²).
 
-Bristles are stiff: σ₀ of 1e5 N m/rad on 1 kg m² rings at 300 rad/s, and |v|σ₀/g is thousands per second at speed, far
-beyond what explicit steps of a millisecond follow. Over a step the rate a = σ₀|v|/g is nearly constant, and then z has
-the closed form z⁺ = z e^{−ah} + v⁺(1 − e^{−ah})/a, linear in the new velocity. So is F⁺, and M(v⁺ − v)/h = τ − b − F⁺
-is one linear system for v⁺: implicit in all that is stiff, at the price of one small solution per step.
+Bristles are stiff: σ₀ of 1e5 N m/rad on 1 kg m² rings at 300 rad/s, and |v|σ₀/g is thousands per second at speed, too
+fast for explicit steps of a millisecond. Over a step the rate a = σ₀|v|/g is nearly constant, and z has the closed form
+z⁺ = z e^{−ah} + v⁺(1 − e^{−ah})/a, linear in the new velocity. So is F⁺, and M(v⁺ − v)/h = τ − b − F⁺ is one linear
+system for v⁺: implicit in all stiff parts, at the cost of one small solution per step.
 """
 
 from __future__ import annotations
@@ -30,14 +30,22 @@ from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Ending, Simulation
 
-# How often a step looks at how fast its bristles slip: before it, and again when it knows its end.
+# Evaluations of the slip rate per step: at its start, and again with its end.
 _ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LuGre:
-    """Per joint: stiffness σ₀ (N m/rad), damping σ₁ and viscous σ₂ (N m s/rad), Coulomb and static friction (N m), and
-    the Stribeck speed (rad/s); on slides N and m. Zero stiffness: a joint without bristles, viscous friction alone."""
+    """LuGre parameters per joint; zero stiffness means no bristles and viscous friction alone.
+
+    Attributes:
+        stiffness: σ₀ [N m/rad, N/m].
+        damping: σ₁ [N m s/rad, N s/m].
+        viscous: σ₂ [N m s/rad, N s/m].
+        coulomb: Coulomb friction Fc [N m, N].
+        static: Static friction Fs [N m, N].
+        stribeck_speed: vs [rad/s, m/s].
+    """
 
     stiffness: Array
     damping: Array
@@ -51,42 +59,46 @@ class LuGre:
         try:
             wide = np.broadcast_arrays(*arrays)
         except ValueError:
-            raise ShapeError("The LuGre parameters speak of different numbers of joints.") from None
+            raise ShapeError(
+                "The LuGre parameters have different numbers of joints; give one value per joint."
+            ) from None
         for f, value in zip(fields(self), wide, strict=True):
             if not np.all(np.isfinite(value)) or np.any(value < 0.0):
                 raise SimulationError(f"LuGre: {f.name} must be zero or positive, not {value}.")
             object.__setattr__(self, f.name, frozen(value))
         if np.any(self.static < self.coulomb):
-            raise SimulationError("LuGre: static friction is at least Coulomb friction.")
+            raise SimulationError("LuGre: static friction must be at least Coulomb friction.")
         if np.any((self.stiffness > 0.0) & ((self.coulomb <= 0.0) | (self.stribeck_speed <= 0.0))):
-            raise SimulationError("LuGre: where there are bristles, Coulomb friction and Stribeck speed are positive.")
+            raise SimulationError("LuGre: joints with bristles need positive Coulomb friction and Stribeck speed.")
 
     @property
     def joints(self) -> int:
         return len(self.stiffness)
 
     def level(self, v: Array) -> Array:
-        """g(v) at velocities `v` (rad/s, m/s), which bristles carry while they slip; 1 where there are none."""
+        """Compute g(v) at velocities `v` [rad/s, m/s], the friction of slipping bristles; 1 for joints without
+        bristles.
+        """
         low, extra, speed = self._curve
         return np.asarray(low + extra * np.exp(-((v / speed) ** 2)))
 
     @cached_property
     def _curve(self) -> tuple[Array, Array, Array]:
-        """Fc, Fs − Fc and vs, harmless numbers where there are no bristles."""
+        """Fc, Fs − Fc and vs, with arbitrary valid numbers for joints without bristles."""
         there = self.stiffness > 0.0
         choices = ((self.coulomb, 1.0), (self.static - self.coulomb, 0.0), (self.stribeck_speed, 1.0))
         low, extra, speed = (np.where(there, value, none) for value, none in choices)
         return low, extra, speed
 
     def steady(self, v: ArrayLike) -> Array:
-        """Friction at constant velocities `v` (rad/s, m/s): the Stribeck curve g(v) sign(v) + σ₂v."""
+        """Compute friction at constant velocities `v` [rad/s, m/s]: the Stribeck curve g(v) sign(v) + σ₂v."""
         w = np.asarray(v, dtype=float)
         return np.asarray(np.where(self.stiffness > 0.0, self.level(w) * np.sign(w), 0.0) + self.viscous * w)
 
 
 @dataclass(frozen=True, eq=False)
 class LuGreRun:
-    """The simulated motion, with the bristles' deflection (rad, m) and the friction (N m, N) at every sample."""
+    """The simulated motion, with the bristles' deflection [rad, m] and the friction [N m, N] at every sample."""
 
     simulation: Simulation
     bristles: Array
@@ -110,11 +122,14 @@ def simulate_lugre(
     sensors: Sensors | None = None,
     bound: float = 1e4,
 ) -> LuGreRun:
-    """A `model` with LuGre `friction` at every joint in place of its own Coulomb terms.
+    """Simulate a model with LuGre friction at every joint instead of its Coulomb terms; other terms remain.
 
-    All other terms of the model (rotors, viscous friction, springs) act as they are. `z0` is where the bristles start,
-    `(joints,)` in rad (m; None: straight). The other arguments are those of `simulate`: `drive`, `duration`, `times`,
-    `step`, `q0`, `dq0`, `reference`, `control_period`, `record_every`, `sensors` and `bound`.
+    Args:
+        model: Robot model.
+        friction: LuGre parameters.
+        drive, duration, times, step, q0, dq0: As in `simulate`.
+        z0: Initial deflection of the bristles (joints,) [rad, m]; default: zero.
+        reference, control_period, record_every, sensors, bound: As in `simulate`.
     """
     n = model.robot.dof
     if friction.joints != n:
@@ -122,10 +137,10 @@ def simulate_lugre(
     schedule = schedule_of(duration, times, step, control_period, record_every)
     command = command_of(drive, reference, schedule, n)
     if command.states:
-        raise SimulationError("A controller that remembers, such as PID, is not simulated with LuGre friction.")
+        raise SimulationError("A controller with states, such as PID, is not supported with LuGre friction; use PD.")
     stepper = _Stepper(model, friction, schedule.step)
     q, v, z = (_row(x, n, name) for x, name in ((q0, "q0"), (dq0, "dq0"), (z0, "z0")))
-    kept = {name: np.empty((schedule.samples, n)) for name in ("q", "dq", "ddq", "tau", "z", "F")}
+    recorded = {name: np.empty((schedule.samples, n)) for name in ("q", "dq", "ddq", "tau", "z", "F")}
     tau = np.zeros(n)
     for k in range(schedule.steps + 1):
         if k % schedule.hold == 0:
@@ -134,21 +149,21 @@ def simulate_lugre(
             F = stepper.friction_at(v, z)
             sample = {"q": q, "dq": v, "ddq": stepper.acceleration(q, v, tau - F), "tau": tau, "z": z, "F": F}
             for name, value in sample.items():
-                kept[name][k // schedule.every] = value
+                recorded[name][k // schedule.every] = value
         if k < schedule.steps:
             q, v, z = stepper(q, v, z, tau)
             if not np.all(np.abs(q) < bound):
-                raise SimulationError(f"The motion left all bounds at {k * schedule.step:g} s; check the torque.")
-    signals = {name: kept[name] for name in ("q", "dq", "ddq", "tau")}
+                raise SimulationError(f"The motion diverged at {k * schedule.step:g} s; check the torque.")
+    signals = {name: recorded[name] for name in ("q", "dq", "ddq", "tau")}
     done = np.array([Ending.COMPLETED], dtype=np.int64)
     run = Simulation(
         model.robot.joint_names, schedule.times, **signals, outcome=done, stopped=np.array([np.nan]), sensors=sensors
     )
-    return LuGreRun(run, kept["z"], kept["F"])
+    return LuGreRun(run, recorded["z"], recorded["F"])
 
 
 class _Stepper(ImplicitStepper):
-    """One step of h seconds of one robot."""
+    """Steps of h seconds of one robot."""
 
     def __init__(self, model: Model, friction: LuGre, h: float) -> None:
         super().__init__(model, plant_of(model.robot, model.terms, 1e-2))
@@ -163,7 +178,7 @@ class _Stepper(ImplicitStepper):
         own = matrix.diagonal().copy()
         new, slip = v, v
         for _ in range(_ROUNDS):
-            # Where nothing slips the smallest rate gives (1 − e^{−ah})/a = h all the same.
+            # Without slip the smallest rate gives (1 − e^{−ah})/a = h as well.
             rate = f.stiffness * np.abs(slip) / f.level(slip) + 1e-9 / h
             lost = -np.expm1(-rate * h)
             reach, left = lost / rate, z * (1.0 - lost)
@@ -190,7 +205,7 @@ def _row(value: ArrayLike | None, n: int, name: str) -> Array:
     return row
 
 
-# Refine the LuGre parameters of a single joint until its simulated motion is the measured one (output error).
+# Refine the LuGre parameters of a single joint until its simulated motion matches the measured one (output error).
 
 
 _NAMES = tuple(f.name for f in fields(LuGre))
@@ -198,7 +213,7 @@ _NAMES = tuple(f.name for f in fields(LuGre))
 
 @dataclass(frozen=True, eq=False)
 class LuGreFit:
-    """What was found: the parameters, the standard errors of the free ones (as for white noise), and the misfit."""
+    """Result of a fit: parameters, standard errors of the free ones (for white noise), and misfits [rad, m]."""
 
     friction: LuGre
     standard_errors: dict[str, float]
@@ -209,12 +224,19 @@ class LuGreFit:
 def refine_lugre(
     model: Model, log: Log, start: LuGre, free: Sequence[str] = _NAMES, *, step: float = 1e-3, scale: float = 1e-3
 ) -> LuGreFit:
-    """Fit `free` parameters to the `log` of a robot with one joint (`load_robot(…, joints=[…])`), from its torques.
+    """Fit LuGre parameters to the log of a robot with one joint (`load_robot(…, joints=[…])`).
 
-    Positions of the whole log are predicted from its first state and its torques alone. Parameters move on a
-    logarithmic scale, so that they stay positive; `scale` (rad, m) is the misfit beyond which samples count less: after
-    a break-away at the wrong moment everything is wrong, and should not rule the fit. `model` is all but the friction,
-    `start` the first guess, `step` (s) that of the integration.
+    Positions of the whole log are predicted from its first state and its torques alone. Parameters vary on a
+    logarithmic scale, so that they stay positive.
+
+    Args:
+        model: Robot model without the friction.
+        log: Measured motion and torques.
+        start: Initial parameters.
+        free: Names of the parameters to fit.
+        step: Integration step [s].
+        scale: Misfit beyond which samples lose weight [rad, m]: after one wrong break-away the whole prediction is
+            wrong.
     """
     if model.robot.dof != 1:
         raise SimulationError(f"'{model.robot.name}' has {model.robot.dof} joints; lock all but one.")
@@ -225,7 +247,7 @@ def refine_lugre(
             raise UnknownNameError("LuGre parameter", name, _NAMES)
     first = np.array([float(getattr(start, name)[0]) for name in free])
     if np.any(first <= 0.0):
-        raise SimulationError("Parameters to be fitted must start above zero.")
+        raise SimulationError("Parameters to be fitted must start above zero; change `start`.")
     tau, speed = log.tau[:-1], log.dq[0]
 
     def predicted(x: Array) -> Array:
@@ -248,6 +270,6 @@ def refine_lugre(
 
 def _with(start: LuGre, free: Sequence[str], values: Array) -> LuGre:
     changes: dict[str, Any] = {name: np.array([value]) for name, value in zip(free, values, strict=True)}
-    # On its way a fit may try static friction below Coulomb's, which is no LuGre model: they are then the same.
+    # The fit may try static friction below Coulomb friction, which is invalid: use the same value for both.
     static, coulomb = changes.get("static", start.static), changes.get("coulomb", start.coulomb)
     return replace(start, **{**changes, "static": np.maximum(static, coulomb)})

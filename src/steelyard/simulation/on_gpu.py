@@ -16,27 +16,27 @@ from steelyard.simulation.plant import plant_of
 from steelyard.simulation.play import LOOPS_PER_SAMPLE, PlayableMotion
 from steelyard.simulation.simulation import check_start
 
-# Spread of a jump of dry friction, rad/s (m/s), as `simulate` has it.
+# Smoothing of dry friction [rad/s, m/s], as in `simulate`.
 _SMOOTHING = 1e-2
 
 
 class FollowOnGpu:
-    """What `play` does by default, for robots that differ in their parameters alone; compiled once.
+    """The default case of `play` for robots that differ only in their parameters; compiled once.
 
     Args:
-        model: the kind of robot: its links and terms.
-        motion: what is followed.
-        rate: samples a second, Hz.
-        believed: what the controllers know of their robots.
-        bandwidth_rad_s: of the controllers, rad/s.
-        device: where.
+        model: Links and terms of the robots.
+        motion: Motion to follow.
+        rate: Sample rate [Hz].
+        believed: Model in the controllers.
+        bandwidth_rad_s: Bandwidth of the controllers [rad/s].
+        device: GPU.
     """
 
     def __init__(
         self, model: Model, motion: PlayableMotion, rate: float, believed: Model, bandwidth_rad_s: float, device: Device
     ) -> None:
-        if model.remembers:
-            raise SimulationError("Friction that remembers is not simulated on a GPU; leave the GPU out.")
+        if model.has_memory:
+            raise SimulationError("Friction with memory is not supported on a GPU; run without --gpu.")
         n, period = model.robot.dof, 1.0 / (LOOPS_PER_SAMPLE * rate)
         count = max(int(motion.duration * rate + 1e-9), 2)
         self.model, self.device = model, device
@@ -51,12 +51,16 @@ class FollowOnGpu:
         self.start = np.concatenate([q[0], dq[0]])
 
     def __call__(self, theta: Array) -> tuple[Any, Any, Any]:
-        """True positions, velocities and torques, `(samples, joints, robots)` on the device, of robots with `theta`,
-        `(robots, parameters)`; robots that go wrong are not finite from there on."""
+        """Compute true positions, velocities and torques, `(samples, joints, robots)` on the device.
+
+        `theta` has shape `(robots, parameters)`. A robot that diverges has non-finite values from there on.
+        """
         n, schedule = self.model.robot.dof, self.schedule
         starts = np.repeat(self.start[:, None], len(theta), axis=1)
         if np.any(check_start(self.model, theta, np.ascontiguousarray(starts[:n].T))):
-            raise SimulationError("Robots that may be impossible are not watched on a GPU; leave the GPU out.")
+            raise SimulationError(
+                "Parameters may be physically impossible, which is not checked on a GPU; run without --gpu."
+            )
         lumped = np.ascontiguousarray(self.plant.lumped(theta).T)
         found: tuple[Any, Any, Any] = self._steps(
             self.device.place(lumped), *self._shared, self.device.place(starts),

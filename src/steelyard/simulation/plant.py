@@ -17,73 +17,75 @@ from steelyard.ground.recent import Recent
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
 from steelyard.parameters import Terms
 from steelyard.robot.robot import Robot
-from steelyard.simulation.friction import DryFriction, smoothed, without_dry
+from steelyard.simulation.friction import DryFriction, smooth_terms, without_dry_friction
 
-# Lumped parameters: fewer numbers per link that move the robot in just the same way.
+# Lumped parameters: fewer numbers per link with the same dynamics.
 #
 # Torque is linear in the links' parameters, τ = Y θ, and some columns of Y are combinations of columns of links
 # nearer to the base (a mass behind a revolute joint acts like mass, first moment and inertia of the link before it;
 # Gautier & Khalil 1990). Parameters of such columns are added to the others and set to zero, which saves 12 to 23 %
-# of the arithmetic of forward dynamics. Nothing else is meant by them: the lumped links need not be physically
-# possible.
+# of the arithmetic of forward dynamics. Lumped links need not be physically possible.
 
 
-# Inside a link, parameters that are good to get rid of come last: their columns are tried against the others.
+# Order of parameters within a link: those that should be eliminated come last.
 _KEEP_FIRST = (9, 4, 5, 7, 8, 1, 2, 3, 0, 6)
 # A column whose part outside the span of the others is smaller than this is a combination of them. Measured on the
 # built-in robots and a UR10: dependent columns leave at most 3e-11, the others at least 0.5.
 _DEPENDENT = 1e-9
-# Columns this small beside the largest are the rounding of sines and cosines that should vanish.
+# Columns this small relative to the largest are rounding of sines and cosines that should vanish.
 _NOTHING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Lumps:
-    """`kept` are the indices that remain, and `matrix` · θ their values (all parameters of the links → the kept)."""
+    """Indices of the remaining parameters, and their values `matrix` · θ from all parameters of the links."""
 
-    kept: tuple[int, ...]
+    indices: tuple[int, ...]
     matrix: Array
 
 
 def _lump(robot: Robot) -> Lumps:
-    """How the links' parameters of a robot can be lumped; the same for every run on every machine."""
+    """Compute how the links' parameters of a robot can be lumped; the same for every run on every machine."""
     n, count = robot.dof, robot.inertial_count
     samples = 4 * count // n + 8
-    # Fixed states: any generic ones give the same answer. Speeds and accelerations of a few rad/s.
+    # Fixed states; any generic ones give the same result. Speeds and accelerations of a few rad/s.
     q, dq, ddq = np.random.default_rng(0).uniform(-3.0, 3.0, (3, samples, n))
-    with compiled_at_once(), one_blas_thread():  # or the last digits would depend on what was computed before
+    with compiled_at_once(), one_blas_thread():  # otherwise the last digits depend on earlier computations
         Y = robot.torque_regressor(q, dq, ddq).reshape(samples * n, count)
     everything = Lumps(tuple(range(count)), frozen(np.eye(count)))
     norms = np.linalg.norm(Y, axis=0)
     floor = _NOTHING * float(np.max(norms))
     order = [10 * link + k for link in range(len(robot.links)) for k in _KEEP_FIRST]
-    kept = sorted(independent_columns(Y, lambda c, size: size > _DEPENDENT * max(float(norms[c]), floor), order))
-    matrix = np.linalg.lstsq(Y[:, kept], Y, rcond=None)[0]
+    indices = sorted(independent_columns(Y, lambda c, size: size > _DEPENDENT * max(float(norms[c]), floor), order))
+    matrix = np.linalg.lstsq(Y[:, indices], Y, rcond=None)[0]
     matrix[np.abs(matrix) < 1e-12] = 0.0
-    matrix[:, kept] = np.eye(len(kept))
-    if not np.allclose(Y[:, kept] @ matrix, Y, rtol=0.0, atol=1e-10 * (1.0 + float(np.abs(Y).max()))):
-        return everything  # no clear structure: full parameters are always right
-    return Lumps(tuple(kept), frozen(matrix))
+    matrix[:, indices] = np.eye(len(indices))
+    if not np.allclose(Y[:, indices] @ matrix, Y, rtol=0.0, atol=1e-10 * (1.0 + float(np.abs(Y).max()))):
+        return everything  # no clear structure: full parameters are always correct
+    return Lumps(tuple(indices), frozen(matrix))
 
 
 class Plant:
     """q̈ of a `robot` with joint `terms`, as kernels over the rows q, dq, tau, theta (lumped).
 
-    Jumps of dry friction are spread over `width` (rad/s, m/s) where it is made smooth.
+    Args:
+        robot: Robot.
+        terms: Joint terms.
+        width: Speed range of smoothed dry friction [rad/s, m/s].
     """
 
     def __init__(self, robot: Robot, terms: Terms, width: float) -> None:
         self.robot = robot
         self.dry = DryFriction(terms)
-        self.smooth = Dynamics(robot, smoothed(terms, width))
-        self._bare = Dynamics(robot, without_dry(terms))
+        self.smooth = Dynamics(robot, smooth_terms(terms, width))
+        self._bare = Dynamics(robot, without_dry_friction(terms))
 
     @cached_property
     def lumps(self) -> Lumps:
         return _lump(self.robot)
 
     def lumped(self, theta: Array) -> Array:
-        """Full parameters `theta` `(…, parameters)` → those of the kernels."""
+        """Convert full parameters `theta` `(…, parameters)` to those of the kernels."""
         links = self.robot.inertial_count
         matrix = self.lumps.matrix
         # One robot at a time: a product of matrices may round differently with their number of rows.
@@ -92,15 +94,20 @@ class Plant:
         return np.ascontiguousarray(out)
 
     def full_parameters(self, theta: Vector) -> list[Scalar]:
-        """The kernels' parameters `theta` at their places among the full ones, zero elsewhere."""
+        """Place the kernels' parameters `theta` among the full ones, with zeros elsewhere."""
         out: list[Scalar] = [0.0] * self.robot.inertial_count
-        for place, value in zip(self.lumps.kept, theta, strict=False):
+        for place, value in zip(self.lumps.indices, theta, strict=False):
             out[place] = value
-        return out + list(theta[len(self.lumps.kept) :])
+        return out + list(theta[len(self.lumps.indices) :])
 
     def friction_rate(self, q: Array, theta: Array) -> float:
-        """How fast (1/s) friction, steepest at rest, stops a motion at the posture `q` of a robot with `theta`: what
-        steps must follow. Zero where that is no number."""
+        """Compute the largest rate [1/s] at which friction at rest damps a motion; 0 if not finite. Steps must resolve
+        it.
+
+        Args:
+            q: Posture [rad, m].
+            theta: Parameters of the robot.
+        """
         still = np.zeros(self.robot.dof)
         slopes = self.smooth.jacobian("forward_dynamics", "dq", q=q, dq=still, tau=still, theta=theta)
         if not np.all(np.isfinite(slopes)):
@@ -110,11 +117,11 @@ class Plant:
     @cached_property
     def widths(self) -> dict[str, int]:
         n = self.robot.dof
-        return {"q": n, "dq": n, "tau": n, "theta": len(self.lumps.kept) + len(self._bare.terms)}
+        return {"q": n, "dq": n, "tau": n, "theta": len(self.lumps.indices) + len(self._bare.terms)}
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """The row at which each input starts."""
+        """First row of each input."""
         n = self.robot.dof
         return {"q": 0, "dq": n, "tau": 2 * n, "theta": 3 * n}
 
@@ -123,12 +130,12 @@ class Plant:
         return self.rows["theta"] + self.widths["theta"]
 
     def lumped_units(self, parameters: Sequence[int]) -> Array:
-        """One lumped direction for each of `parameters` (indices): it moves, the others stand still."""
+        """Return a unit vector of lumped parameters for each of `parameters` (indices)."""
         return self.lumped(np.eye(len(self.smooth.parameters))[list(parameters)])
 
     @cached_property
     def traced(self) -> Function:
-        """q̈ with smooth friction, as it was traced."""
+        """Traced q̈ with smooth friction."""
         trace = Trace(self.widths)
         q, dq, tau, theta = trace.all()
         rates = self.smooth.forward_over_scalars(q, dq, tau, self.full_parameters(theta))
@@ -141,30 +148,30 @@ class Plant:
 
     @cached_property
     def sliding(self) -> Kernel:
-        """q̈ while every place of dry friction slides in the direction `modes` (±1, or 0 for no friction)."""
+        """q̈ while every contact with dry friction slides in the direction `modes` (±1, or 0 for no friction)."""
         links = self.robot.inertial_count
         trace = Trace(self.widths | {"modes": len(self.dry)})
         q, dq, tau, theta, modes = trace.all()
         full = self.full_parameters(theta)
         up, down = self.dry.levels(q, dq, full[links:])
-        rub = [self._rub(*each) for each in zip(modes, up, down, strict=True)]
+        rub = [self._sliding_level(*each) for each in zip(modes, up, down, strict=True)]
         drive = [t - dot(lever, rub) for t, lever in zip(tau, self.dry.directions.T.tolist(), strict=True)]
         rows = self.rows | {"modes": self.row_count}
         return Kernel(trace.graph, self._bare.forward_over_scalars(q, dq, drive, full), rows)
 
     @staticmethod
-    def _rub(mode: Scalar, up: Scalar, down: Scalar) -> Scalar:
+    def _sliding_level(mode: Scalar, up: Scalar, down: Scalar) -> Scalar:
         return maximum(mode, 0.0) * up + minimum(mode, 0.0) * down
 
     @cached_property
     def parts(self) -> Kernel:
-        """M (row by row), what is left of the torque without acceleration and dry friction, and friction's levels."""
+        """M (row by row), the torque without acceleration and dry friction, and the friction levels."""
         n, links = self.robot.dof, self.robot.inertial_count
         trace = Trace(self.widths)
         q, dq, _, theta = trace.all()
         full = self.full_parameters(theta)
         mass = self._bare.mass_over_scalars(q, full)
-        relaxed = [0.0] * len(self._bare.terms.history)  # what remembers is added by who steps it
+        relaxed = [0.0] * len(self._bare.terms.history)  # the stepper adds friction with memory
         bias = self._bare.inverse_over_scalars(q, dq, [0.0] * n, full, relaxed)
         up, down = self.dry.levels(q, dq, full[links:])
         entries = [mass.get((i, j), 0.0) for i in range(n) for j in range(n)]
@@ -176,7 +183,13 @@ _plants: Recent[Plant] = Recent(16)
 
 
 def plant_of(robot: Robot, terms: Terms, width: float) -> Plant:
-    """The `Plant` of `robot`, `terms` and `width`; the last few are kept: tracing one takes longer than a short run."""
+    """Return a plant from a small cache: tracing takes longer than a short run.
+
+    Args:
+        robot: Robot.
+        terms: Joint terms.
+        width: Speed range of smoothed dry friction [rad/s, m/s].
+    """
     motors = robot.transmission.motors if robot.transmission is not None else ()
     key = (robot.fingerprint, robot.joint_names, motors, terms.terms, width)
     return _plants.get(key, lambda: Plant(robot, terms, width))

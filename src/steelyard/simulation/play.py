@@ -1,4 +1,4 @@
-"""`play`: a motion on a simulated robot, under control, as a real one would play it: the one way to a simulated log."""
+"""`play`: a motion on a simulated robot under control. All simulated logs are made this way."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
-from steelyard.ground.renamed import renamed
 from steelyard.simulation.controllers import ComputedTorque
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulate import SimulationWarning, simulate
 from steelyard.simulation.simulation import Simulation
 
-# A 19-bit encoder, rad.
+# Resolution of a 19-bit encoder [rad].
 ENCODER = 2.0 * np.pi / 2**19
-# The drive's loop is four times as fast as the log: a torque held for a whole sample lets light wrists ring at
-# reversals, faster than the log's filter passes.
+# The control loop is four times as fast as the log: with one torque per sample, light wrists oscillate at reversals,
+# faster than the log's filter passes.
 LOOPS_PER_SAMPLE = 4
-# Steps of the integrator per control period, at most; friction that needs more is not simulated faithfully.
+# Maximum number of integration steps per control period; friction that needs more is simulated inaccurately.
 _MOST_STEPS = 64
 _Made = TypeVar("_Made")
 
 
 class PlayableMotion(Protocol):
-    """What can be played: q, q̇, q̈ at times `t` (s), for `duration` seconds."""
+    """A motion with q, q̇, q̈ at times `t` [s] and a `duration` [s]."""
 
     @property
     def duration(self) -> float: ...
@@ -36,7 +35,6 @@ class PlayableMotion(Protocol):
     def sample(self, t: Array, /) -> tuple[Array, Array, Array]: ...
 
 
-@renamed(bandwidth="bandwidth_rad_s")
 def play(
     truth: Model,
     motion: PlayableMotion,
@@ -49,17 +47,18 @@ def play(
     settle: bool = False,
     **options: Any,
 ) -> Simulation:
-    """The robot follows a motion from its first posture on; `run.log(sensors=…)` is what a logger writes.
+    """Simulate a robot that follows a motion from its first posture; `run.log(sensors=…)` is the log.
 
     Args:
-        truth: the robot as it is.
-        motion: with `sample(t)` and `duration` (s), such as a trajectory.
-        rate: samples a second, Hz.
-        controller: what follows the motion; default: computed torque by the model `believed` (default: the truth).
-        bandwidth_rad_s: of the default controller, rad/s.
-        loops: periods of control between two samples.
-        settle: cut the periods into as many steps as friction needs, instead of one.
-        options: of `simulate`, such as `smoothing`, or another `q0` and `dq0` to start from.
+        truth: Model of the simulated robot.
+        motion: Motion with `sample(t)` and `duration` [s], such as a trajectory.
+        rate: Sample rate [Hz].
+        controller: Controller; default: computed torque by the model `believed`.
+        believed: Model of the default controller; default: the truth.
+        bandwidth_rad_s: Bandwidth of the default controller [rad/s].
+        loops: Control periods per sample.
+        settle: Divide control periods into as many steps as friction needs, instead of one.
+        options: Options of `simulate`, such as `smoothing`, or other initial `q0` and `dq0`.
     """
     period = 1.0 / (loops * rate)
     chosen = controller or ComputedTorque.for_model(believed or truth, bandwidth_rad_s=bandwidth_rad_s)
@@ -73,18 +72,22 @@ def play(
             control_period=period, record_every=loops * parts, **options,
         )  # fmt: skip
 
-    return with_steps_that_hold(run) if settle else run(1)
+    return refine_steps(run) if settle else run(1)
 
 
 def good_sensors(torque_noise: ArrayLike, seed: int = 0) -> Sensors:
-    """Of a good drive: 19-bit encoders, velocities by backward differences, `torque_noise` (N m, N) of each joint.
-    `seed` chooses the noise."""
+    """Return sensors of a good drive: 19-bit encoders, and velocities by backward differences.
+
+    Args:
+        torque_noise: Standard deviation of each joint's torque [N m, N].
+        seed: Seed of the noise.
+    """
     noise = tuple(np.asarray(torque_noise, dtype=float).tolist())
     return Sensors(position_resolution=ENCODER, torque_noise=noise, velocity="backward", seed=seed)
 
 
-def with_steps_that_hold(run: Callable[[int], _Made]) -> _Made:
-    """What `run`(parts) simulates, which cuts its period into 1, 2, 4 … steps, until they suit the friction."""
+def refine_steps(run: Callable[[int], _Made]) -> _Made:
+    """Call `run` with 1, 2, 4 … integration steps per period until the steps are short enough for the friction."""
     parts = 1
     while True:
         with warnings.catch_warnings():

@@ -3,12 +3,12 @@
 With x = (q, q̇) and a direction δθ of the parameters, s = ∂x/∂θ · δθ follows the same Runge–Kutta steps as x, with the
 exact derivative of every stage. The derivative of q̈ comes from M q̈ + h = τ by implicit differentiation,
 
-    M δq̈ = δτ − ∂(M q̈ + h)/∂(q, q̇, θ) · (δq, δq̇, δθ)   with q̈ held,
+    M δq̈ = δτ − ∂(M q̈ + h)/∂(q, q̇, θ) · (δq, δq̇, δθ)   with q̈ constant,
 
-which needs no derivative of the mass matrix and shares its factorisation. A torque that is held over a control period
-has a derivative that is held as well. So (q, δq) is the motion of a robot with twice as many joints, and the driver
-that steps batches of robots does the work; the lanes of a batch are directions instead of robots. What a controller
-remembers are joints too: their speed is the state, their acceleration its rate, held like the torque.
+which needs no derivative of the mass matrix and shares its factorisation. If the torque is constant over a control
+period, so is its derivative. So (q, δq) is the motion of a robot with twice as many joints, and the driver for batches
+of robots applies, with directions as lanes instead of robots. States of a controller are joints as well: their speed is
+the state, their acceleration its rate, constant over a control period like the torque.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Loop:
 
     @property
     def width(self) -> int:
-        """Joints of the motion itself, and states of the controller."""
+        """Number of joints and controller states."""
         return self.dof + self.states
 
     def _kernel(self, trace: Trace, outputs: Sequence[Scalar]) -> Kernel:
@@ -69,7 +69,7 @@ class _Loop:
         memory = {"states": states} if self.states else {}
         torque = controller.law(q[:n], dq[:n], *parts, settings, **memory)
         held = [*torque, *controller.rates(q[:n], dq[:n], parts[0], states, settings)]
-        return self._kernel(trace, held + self._moved(trace, held))
+        return self._kernel(trace, held + self._tangents(trace, held))
 
     def _acceleration(self) -> Kernel:
         trace = Trace({x: self.sizes[x] for x in ("q", "dq", "tau", "theta")})
@@ -79,24 +79,24 @@ class _Loop:
         rate = physics.forward_over_scalars(q[:n], dq[:n], tau[:n], full)
         if not self.tangents:
             return self._kernel(trace, [*rate, *tau[n:w]])
-        given = {"q": q[:n], "dq": dq[:n], "ddq": rate, "theta": theta[:p]}
+        arguments = {"q": q[:n], "dq": dq[:n], "ddq": rate, "theta": theta[:p]}
         moves = {"move_q": q[w : w + n], "move_dq": dq[w : w + n], "move_theta": theta[p:]}
-        moved = _inverse_tangent(self.plant, given, moves)
+        moved = _inverse_tangent(self.plant, arguments, moves)
         right = [t - x for t, x in zip(tau[w : w + n], moved, strict=True)]
         order = bodies.elimination_order(self.plant.robot)
         slopes = bodies.solve_spd(physics.mass_over_scalars(q[:n], full), right, order)
         return self._kernel(trace, [*rate, *tau[n:w], *slopes, *tau[w + n :]])
 
-    def _moved(self, trace: Trace, outputs: Sequence[Scalar]) -> list[Scalar]:
-        """The derivatives of the controller's formulas along the state's."""
+    def _tangents(self, trace: Trace, outputs: Sequence[Scalar]) -> list[Scalar]:
+        """Compute derivatives of the controller's formulas along those of the state."""
         if not self.tangents:
             return []
         moves = {(x, k): trace[x][self.width + k] for x in ("q", "dq") for k in range(self.width)}
         return forward(trace.graph, outputs, moves)
 
 
-class _Inlined:
-    """NumPy's functions on nodes, with which one graph is written into another."""
+class _GraphFunctions:
+    """NumPy's functions on nodes, to insert one graph into another."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -106,26 +106,26 @@ class _Inlined:
         return x.graph.unary("step", x) if isinstance(x, Node) else float(x > 0.0)
 
 
-def _inverse_tangent(plant: Plant, given: Mapping[str, Vector], moves: Mapping[str, Vector]) -> list[Scalar]:
-    """The derivative of the torque that a motion needs, its acceleration held."""
-    trace = Trace({x: len(v) for x, v in given.items()})
+def _inverse_tangent(plant: Plant, arguments: Mapping[str, Vector], moves: Mapping[str, Vector]) -> list[Scalar]:
+    """Compute the derivative of the torque of a motion at constant acceleration."""
+    trace = Trace({x: len(v) for x, v in arguments.items()})
     q, dq, ddq, theta = trace.all()
     torque = plant.smooth.inverse_over_scalars(q, dq, ddq, plant.full_parameters(theta))
-    seeds = {(x, k): trace.graph.input(f"move_{x}", k) for x in ("q", "dq", "theta") for k in range(len(given[x]))}
-    return evaluate_graph(trace.graph, forward(trace.graph, torque, seeds), {**given, **moves}, _Inlined())
+    seeds = {(x, k): trace.graph.input(f"move_{x}", k) for x in ("q", "dq", "theta") for k in range(len(arguments[x]))}
+    return evaluate_graph(trace.graph, forward(trace.graph, torque, seeds), {**arguments, **moves}, _GraphFunctions())
 
 
 _loops: Recent[_Loop] = Recent(16)
 
 
 def _loop_of(plant: Plant, controller: Controller, tangents: bool) -> _Loop:
-    """The traced loop; the last few are kept, since their code takes a second to make."""
+    """Return a traced loop from a small cache, since compiling one takes a second."""
     return _loops.get((plant, controller.structure, tangents), lambda: _Loop(plant, controller, tangents))
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a run begins: positions, speeds, states of the controller `(lanes, …)`, and lumped parameters."""
+    """Initial state of a run: positions, speeds and controller states `(lanes, …)`, and lumped parameters."""
 
     q: Array
     dq: Array
@@ -135,8 +135,15 @@ class Start:
 
     @classmethod
     def along(cls, q: Array, dq: Array, states: Array, theta: Array, directions: Array) -> Start:
-        """One motion, with a lane for each of `directions` (lumped) in which its parameters `theta` (lumped) may move.
-        It starts at `q` (rad, m) and `dq`, the controller at `states`."""
+        """Start one motion with a lane for each direction of its parameters.
+
+        Args:
+            q: Positions [rad, m].
+            dq: Velocities [rad/s, m/s].
+            states: Controller states.
+            theta: Lumped parameters.
+            directions: Directions of the lumped parameters, one per lane.
+        """
 
         def lanes(x: Array) -> Array:
             return np.broadcast_to(x, (len(directions), len(x)))
@@ -149,17 +156,23 @@ class Start:
 
 def run_loop(
     plant: Plant, controller: Controller, schedule: Schedule, table: Array, start: Start,
-    wanted: Sequence[str] = _SIGNALS, threads: int | None = None,
+    signals: Sequence[str] = _SIGNALS, threads: int | None = None,
 ) -> dict[str, Array]:  # fmt: skip
-    """The `wanted` signals `(lanes, samples, joints · (1 or 2))`: each motion, followed by its derivative if any.
+    """Simulate lanes; returns signals `(lanes, samples, joints · (1 or 2))`: each motion and its derivative, if any.
 
-    `plant` under `controller` goes from `start` along `schedule`. `table` holds the reference `(lanes or 1, instants, 3
-    · dof)`. `threads`: None takes as many as the machine has.
+    Args:
+        plant: Plant.
+        controller: Controller.
+        schedule: Time grid.
+        table: References `(lanes or 1, instants, 3 · dof)`.
+        start: Initial state.
+        signals: Names of the signals to return.
+        threads: Number of threads; default: all processors.
     """
     loop = _loop_of(plant, controller, start.directions is not None)
     shape = (len(start), schedule.samples, loop.joints)
-    spare = np.empty(shape) if len(wanted) < len(_SIGNALS) else None
-    results = {x: np.empty(shape) if x in wanted or spare is None else spare for x in _SIGNALS}
+    spare = np.empty(shape) if len(signals) < len(_SIGNALS) else None
+    results = {x: np.empty(shape) if x in signals or spare is None else spare for x in _SIGNALS}
 
     def work(first: int, count: int) -> None:
         _step(loop, controller, schedule, table, start, results, slice(first, first + count))
@@ -168,14 +181,14 @@ def run_loop(
     w, n = loop.width, loop.dof
     keep = np.r_[0:n, w : w + n] if loop.tangents else np.arange(n)
     whole = len(keep) == loop.joints
-    return {x: results[x] if whole else np.ascontiguousarray(results[x][..., keep]) for x in wanted}
+    return {x: results[x] if whole else np.ascontiguousarray(results[x][..., keep]) for x in signals}
 
 
 def _step(
     loop: _Loop, controller: Controller, schedule: Schedule, table: Array, start: Start, results: dict[str, Array],
     part: slice,
 ) -> None:  # fmt: skip
-    """All steps of some lanes."""
+    """Do all steps of some lanes."""
     n, J, theta = loop.dof, loop.joints, loop.rows["theta"]
     single = len(start) == 1
     lanes = Stepper(loop.acceleration, J, loop.row_count, part.stop - part.start, schedule.step, loop.law, single)

@@ -1,4 +1,4 @@
-"""`Sensors`: what encoders and torque sensors make of a true motion."""
+"""`Sensors`: resolution, noise and delay of encoders and torque sensors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from steelyard.signals.log import Log
 class Sensors:
     """Resolution, noise and delay of a robot's sensors; numbers, or one per joint; zero is perfect.
 
-    In order: each channel is delayed, sampled every `sample_period` (default: as simulated), noise (Gaussian,
-    standard deviation) is added, and the sum is rounded to the nearest multiple of the resolution. Delayed
-    positions and velocities are interpolated linearly between the simulation's samples, a delayed torque is the
-    one held at that time; before the start the first value stands. `velocity="backward"` is the difference of
-    successive measured positions over the period, zero for the first sample, as controllers without a
-    tachometer do it; `acceleration="backward"` is that of successive velocities. With `hold` samples between two
-    readings repeat the last one instead of being left out.
+    In order: each channel is delayed, sampled every `sample_period` (default: as simulated), Gaussian noise of the
+    given standard deviation is added, and the sum is rounded to a multiple of the resolution. Delayed positions and
+    velocities are interpolated linearly between the simulation's samples; a delayed torque is the constant one at that
+    time. Before the start the first value applies. `velocity="backward"` is the backward difference of measured
+    positions, zero for the first sample, as in controllers without a tachometer; `acceleration="backward"` is that of
+    velocities. With `hold`, samples between two readings repeat the last one instead of being omitted.
     """
 
     position_resolution: float | tuple[float, ...] = 0.0
@@ -56,38 +55,48 @@ class Sensors:
             raise SimulationError(f'Sensors: acceleration is "none" or "backward", not "{self.acceleration}".')
 
     def measure(self, true: Log, robot: int = 0) -> Log:
-        """The log that these sensors give of a `true` motion; `robot` tells batch members' noise apart."""
+        """Measure a true motion.
+
+        Args:
+            true: True signals.
+            robot: Index in the batch, for independent noise.
+        """
         if true.dq is None or true.tau is None:
             raise SimulationError("Sensors need the true velocities and torques; simulate the motion first.")
         stride = self._stride(true.t)
         t = true.t[::stride]
         noise = [self._noise(k, level, len(t), len(true.joints), robot) for k, level in enumerate(self._levels)]
-        q = _between(true.t, true.q, t - self.position_delay) + noise[0]
-        q = _rounded(q, self.position_resolution)
+        q = _interpolate(true.t, true.q, t - self.position_delay) + noise[0]
+        q = _round(q, self.position_resolution)
         if self.velocity == "backward":
-            dq = _backward(t, q)
+            dq = _difference(t, q)
         else:
-            dq = _between(true.t, true.dq, t - self.velocity_delay)
+            dq = _interpolate(true.t, true.dq, t - self.velocity_delay)
             dq = dq + noise[1]
-        tau = _held(true.t, true.tau, t - self.torque_delay) + noise[2]
-        tau = _rounded(tau, self.torque_resolution)
-        ddq = _backward(t, dq) if self.acceleration == "backward" else None
+        tau = _hold(true.t, true.tau, t - self.torque_delay) + noise[2]
+        tau = _round(tau, self.torque_resolution)
+        ddq = _difference(t, dq) if self.acceleration == "backward" else None
         measured = Log(true.joints, t, q, dq=dq, ddq=ddq, tau=tau, meta=true.meta)
-        return _repeated(measured, true.t, stride) if self.hold else measured
+        return _repeat(measured, true.t, stride) if self.hold else measured
 
     @property
     def _levels(self) -> tuple[float | tuple[float, ...], ...]:
         return self.position_noise, self.velocity_noise, self.torque_noise
 
     def noise_of_torque(self, samples: int, joints: int, robot: int = 0) -> Array:
-        """What is added to the torques of a log of so many `samples` of so many `joints`, `(samples, joints)`; `robot`
-        tells batch members' noise apart."""
+        """Generate the noise that `measure` adds to the torques of a log, `(samples, joints)`.
+
+        Args:
+            samples: Number of samples.
+            joints: Number of joints.
+            robot: Index in the batch.
+        """
         return self._noise(2, self.torque_noise, samples, joints, robot)
 
     def _noise(
         self, channel: int, level: float | tuple[float, ...], samples: int, joints: int, robot: int
     ) -> Array:  # fmt: skip
-        """One stream per channel: the noise of one does not depend on whether another has any."""
+        """Generate noise from one stream per channel, so that channels do not affect each other."""
         size = _per_joint(level, joints, "noise")
         if not np.any(size):
             return np.zeros((samples, joints))
@@ -107,43 +116,43 @@ class Sensors:
         return stride
 
 
-def _per_joint(value: float | tuple[float, ...], joints: int, what: str) -> Array:
+def _per_joint(value: float | tuple[float, ...], joints: int, name: str) -> Array:
     array = np.asarray(value, dtype=float)
     if array.ndim and array.shape != (joints,):
-        raise SimulationError(f"Sensors: {what} has {len(array)} entries; the robot has {joints} joints.")
+        raise SimulationError(f"Sensors: {name} has {len(array)} entries; the robot has {joints} joints.")
     return np.broadcast_to(array, (joints,))
 
 
-def _rounded(x: Array, resolution: float | tuple[float, ...]) -> Array:
+def _round(x: Array, resolution: float | tuple[float, ...]) -> Array:
     step = _per_joint(resolution, x.shape[1], "resolution")
     safe = np.where(step > 0.0, step, 1.0)
     rounded: Array = np.where(step > 0.0, np.rint(x / safe) * safe, x)
     return rounded
 
 
-def _between(t: Array, x: Array, when: ArrayLike) -> Array:
-    """Linear interpolation, exact on the samples themselves."""
+def _interpolate(t: Array, x: Array, when: ArrayLike) -> Array:
+    """Interpolate linearly, exactly at the samples."""
     w = np.asarray(when)
     if np.array_equal(w, t):
         return x.copy()
     return np.stack([np.interp(w, t, column) for column in x.T], axis=1)
 
 
-def _held(t: Array, x: Array, when: Array) -> Array:
-    # A delay of whole samples must find its sample in spite of rounding.
+def _hold(t: Array, x: Array, when: Array) -> Array:
+    # A delay of whole samples must select its sample despite rounding.
     grace = 1e-9 * float(t[-1] - t[0]) / max(1, len(t) - 1)
     index = np.clip(np.searchsorted(t, when + grace, side="right") - 1, 0, len(t) - 1)
-    held: Array = x[index]
-    return held
+    values: Array = x[index]
+    return values
 
 
-def _backward(t: Array, x: Array) -> Array:
+def _difference(t: Array, x: Array) -> Array:
     out = np.zeros_like(x)
     out[1:] = np.diff(x, axis=0) / np.diff(t)[:, None]
     return out
 
 
-def _repeated(log: Log, t: Array, stride: int) -> Log:
+def _repeat(log: Log, t: Array, stride: int) -> Log:
     index = np.arange(len(t)) // stride
     signals = {name: None if x is None else x[index] for name, x in log.signals.items()}
     return replace(log, t=t, **signals)  # type: ignore[arg-type]

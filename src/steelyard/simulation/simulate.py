@@ -1,4 +1,4 @@
-"""`simulate`: a robot model, something that drives it, and the motion that follows."""
+"""`simulate`: the motion of a robot model under a drive."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from steelyard.simulation.friction import Friction
 from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors
-from steelyard.simulation.simulation import Ending, Simulation, check_start, complaint, find_endings
+from steelyard.simulation.simulation import Ending, Simulation, check_start, divergence_error, find_endings
 
 _Method = Literal["rk4", "rk45"]
 # Runge–Kutta 4 damps real modes up to this rate times the step (the end of its stability region on the real axis).
 _STABLE = 2.785
-# Where an adaptive method is asked for and friction remembers, fixed steps are cut into so many parts at least.
+# Minimum number of parts per step when the adaptive method is requested for friction with memory.
 _PARTS_OF_RK45 = 4
 
 
 class SimulationWarning(UserWarning):
-    """The simulation runs, but its step is too long for what it simulates."""
+    """The step is too long for the simulated friction."""
 
 
 def simulate(
@@ -57,40 +57,51 @@ def simulate(
     throw: bool = True,
     stops0: ArrayLike | None = None,
 ) -> Simulation:
-    """The motion of a `model`, or of a batch of robots with different parameters, from (q0, dq0) on.
+    """Simulate a model, or a batch of robots with different parameters.
 
-    `drive` makes joint torques: an array `(rows, joints)` (or with a leading robots axis) whose rows are held for
-    a control period each, a single row, a function `torque(t, q, dq)`, a controller that follows `reference` (a
-    posture, arrays `(q, dq, ddq)` with a row per control period, or an object with `sample(t)`), or None: no
-    torque. Torque changes at control instants only, every `control_period` seconds (default: every step; with
-    `times`, every sample).
+    Torque changes at control instants only. A model with friction memory (`model.has_memory`) has its own integrator,
+    whatever the `method`: implicit for stiff stops, with true stiction. A measurement delay of the torque (term `lag`)
+    belongs to the sensor and is ignored.
 
-    Samples are taken every `record_every` steps (of `step` s) over `duration` (s), or at `times` (s, equally spaced).
-    `theta` `(robots, parameters)`, `q0` (rad, m) and `dq0` `(robots, joints)` make a batch. `friction` "smooth" spreads
-    the jump of Coulomb terms over `smoothing` rad/s (m/s); `"stick"` lets joints and drives truly stand still until
-    `break_away` (≥ 1) times their friction is exceeded. `method` is "rk4" with fixed steps (machine code when smooth)
-    or "rk45" with error control by `rtol` and `atol`.
+    Args:
+        model: Robot model.
+        drive: Source of joint torques [N m, N]: an array `(rows, joints)` (or with a leading robots axis) with a row
+            per control period, a single row, a function `torque(t, q, dq)`, a controller, or None for no torque.
+        duration: Duration [s]; alternatively `times`.
+        times: Times of the samples, equally spaced [s].
+        step: Integration step [s].
+        q0: Initial positions, `(joints,)` or `(robots, joints)` [rad, m].
+        dq0: Initial velocities, same shape [rad/s, m/s].
+        reference: Motion for a controller: a posture, arrays `(q, dq, ddq)` with a row per control period, or an object
+            with `sample(t)`.
+        theta: Parameters of a batch, `(robots, parameters)`.
+        friction: "smooth" spreads jumps of dry friction; "stick" simulates true stiction of joints and drives.
+        smoothing: Speed range of smooth friction [rad/s, m/s].
+        break_away: Ratio of static to sliding friction, at least 1, for "stick".
+        method: "rk4" with fixed steps (machine code with smooth friction) or "rk45" with error control.
+        rtol, atol: Relative and absolute error per step of "rk45".
+        control_period: Time between changes of the torque [s]; default: every step, with `times` every sample.
+        record_every: Steps between samples.
+        sensors: Sensors for the logs of the result; default: true signals.
+        bound: A run diverges beyond ± this position [rad, m], at a non-finite state or an indefinite mass matrix.
+        threads: Number of threads; default: all processors.
+        throw: Raise an error if a run diverges; otherwise mark it and set its samples to NaN from there on.
+        stops0: Initial states of stops, −1 … 1 in the order of the terms; default: as after a long motion at `dq0`, 0
+            at rest.
 
-    A model whose friction remembers (`model.remembers`) is stepped in its own way, implicit where its stops are stiff,
-    whatever the `method`: joints stick truly where stops hold them. `stops0` are the stops' first states, −1 … 1 in the
-    order of the terms; None: as a long motion at `dq0` would have left them, 0 at rest. Torque that is measured late
-    (term `lag`) belongs to the sensor and is left out.
-
-    A run diverges when a state is not finite, a position leaves ±`bound`, or the mass matrix is not positive definite.
-    It raises a `SimulationError`, or where `throw` is False is marked in the result and missing (NaN) from the first
-    such sample on. `sensors` make the logs of the result; None: true signals. `threads`: None takes as many as the
-    machine has.
+    Raises:
+        SimulationError: If an argument is invalid, or a run diverges and `throw` is set.
     """
     _check_choices(friction, method, smoothing, break_away, rtol, atol, bound)
     schedule = schedule_of(duration, times, step, control_period, record_every)
     n = model.robot.dof
     command = command_of(drive, reference, schedule, n)
-    numbers = _Numbers.of(model, theta, q0, dq0, len(command.table))
+    numbers = _Inputs.of(model, theta, q0, dq0, len(command.table))
     plant = plant_of(model.robot, model.terms, smoothing)
     lumped = plant.lumped(numbers.theta)
     problem = SimulationProblem(plant, command, schedule, lumped, numbers.q0, numbers.dq0)
     watched = check_start(model, numbers.theta, numbers.q0)
-    if model.remembers:
+    if model.has_memory:
         from steelyard.simulation.memory import run_with_memory
 
         models = [Model(model.robot, model.terms, x) for x in numbers.theta]
@@ -101,13 +112,13 @@ def simulate(
         raise SimulationError("stops0 is given, but no term of the model has a stop.")
     elif friction == "smooth" and method == "rk4":
         _check_step(problem)
-        results = run_fixed_steps(problem, threads) if not command.states else _run_remembering(problem, threads)
+        results = run_fixed_steps(problem, threads) if not command.states else _run_with_states(problem, threads)
     elif command.states:
         raise SimulationError(
-            "A controller that remembers, such as PID, needs --friction smooth (in Python: and method='rk4')."
+            "A controller with states, such as PID, needs --friction smooth (in Python: and method='rk4')."
         )
     else:
-        # Imported where they are needed: SciPy's integrators take half a second to load.
+        # Imported here because SciPy's integrators take half a second to load.
         from steelyard.simulation._rk45 import Tolerances, run_rk45
         from steelyard.simulation._stick_run import run_sticking
 
@@ -120,15 +131,15 @@ def simulate(
     clock = schedule.times
     stopped = np.where(outcome == Ending.COMPLETED, np.nan, clock[np.minimum(bad, len(clock) - 1)])
     if throw and np.any(outcome != Ending.COMPLETED):
-        raise complaint(outcome, stopped, bound)
+        raise divergence_error(outcome, stopped, bound)
     signals = results if numbers.batch else {name: x[0] for name, x in results.items()}
     joints = model.robot.joint_names
     return Simulation(joints, clock, **signals, outcome=outcome, stopped=stopped, sensors=sensors)
 
 
 @dataclass(frozen=True, eq=False)
-class _Numbers:
-    """Parameters and first states of all robots, `(robots, …)`; `batch` if any was given so."""
+class _Inputs:
+    """Parameters and initial states of all robots, `(robots, …)`; `batch` if any argument has a robots axis."""
 
     theta: Array
     q0: Array
@@ -136,7 +147,7 @@ class _Numbers:
     batch: bool
 
     @classmethod
-    def of(cls, model: Model, theta: Any, q0: Any, dq0: Any, tables: int) -> _Numbers:
+    def of(cls, model: Model, theta: Any, q0: Any, dq0: Any, tables: int) -> _Inputs:
         n = model.robot.dof
         given = {
             "theta": (model.theta if theta is None else theta, len(model.theta)),
@@ -157,14 +168,15 @@ class _Numbers:
         if tables > 1:
             counts["drive"] = tables
         if len({c for c in counts.values() if c != 1}) > 1:
-            raise ShapeError(f"The batch has no single size: {', '.join(f'{k} {c}' for k, c in counts.items())}.")
+            sizes = ", ".join(f"{k} {c}" for k, c in counts.items())
+            raise ShapeError(f"The batch sizes differ: {sizes}; use one number of robots.")
         robots = max(counts.values(), default=1)
         full = {k: np.ascontiguousarray(np.broadcast_to(a, (robots, a.shape[-1]))) for k, a in arrays.items()}
         return cls(**full, batch=bool(counts))
 
 
-def _run_remembering(problem: SimulationProblem, threads: int | None) -> dict[str, Array]:
-    """Controllers with states are stepped as if these were joints."""
+def _run_with_states(problem: SimulationProblem, threads: int | None) -> dict[str, Array]:
+    """Simulate a controller with states, which the integrator treats as joints."""
     controller = problem.command.controller
     assert controller is not None
     start = Start(problem.q0, problem.dq0, controller.first_states(problem.dq0), problem.theta)
@@ -186,7 +198,7 @@ def _check_choices(
 
 
 def _check_step(problem: SimulationProblem) -> None:
-    """Whether fixed steps can follow the friction of the first robot, which is steepest at rest."""
+    """Warn if fixed steps are too long for the friction of the first robot at rest."""
     n, h = problem.plant.robot.dof, problem.schedule.step
     accelerate = Single(problem.plant.acceleration, problem.plant.widths, theta=problem.theta[0])
     q, still, nothing = problem.q0[0], np.zeros(n), np.zeros(n)

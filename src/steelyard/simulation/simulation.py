@@ -1,4 +1,4 @@
-"""`Simulation`: what came out: the true motion of one robot or of a batch, and how each run ended."""
+"""`Simulation`: the true motion of one robot or of a batch, and how each run ended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.simulation.sensors import Sensors
 
-# How runs end: states that leave all bounds, and inertias that no body can have.
+# How runs end: divergence, and impossible inertias.
 
 
 _Flags = NDArray[np.bool_]
-# Of a `Simulation`, those with an axis of robots in a batch.
+# Fields of a `Simulation` with a robots axis in a batch.
 _SIGNALS = ("q", "dq", "ddq", "tau", "history")
 
 
@@ -27,11 +27,11 @@ class Ending(IntEnum):
 
     COMPLETED = 0
     DIVERGED = 1
-    IMPOSSIBLE = 2  # its mass matrix was not positive definite
+    IMPOSSIBLE = 2  # the mass matrix was not positive definite
 
 
-def _doubtful(model: Model, theta: Array) -> _Flags:
-    """Robots whose mass matrix might fail: a link's pseudo-inertia is not positive definite, or a rotor is negative.
+def _maybe_indefinite(model: Model, theta: Array) -> _Flags:
+    """Return robots whose mass matrix might be indefinite: with an indefinite pseudo-inertia or a negative rotor.
 
     All others have a positive definite mass matrix in every posture and need no further check.
     """
@@ -43,13 +43,13 @@ def _doubtful(model: Model, theta: Array) -> _Flags:
     half = 0.5 * (p[..., 4] + p[..., 6] + p[..., 9])  # Wensing, Kim & Slotine 2018: Σ = ½tr(I)·1 − I
     for (i, j), k in {(0, 0): 4, (0, 1): 5, (1, 1): 6, (0, 2): 7, (1, 2): 8, (2, 2): 9}.items():
         J[..., i, j] = J[..., j, i] = (half if i == j else 0.0) - p[..., k]
-    bad: _Flags = ~np.all(_definite(J), axis=1)
+    bad: _Flags = ~np.all(_positive_definite(J), axis=1)
     rotors = np.flatnonzero(model.terms.per_parameter(lambda term, _: term.inertial))
     return np.asarray(bad | np.any(theta[:, model.robot.inertial_count + rotors] < 0.0, axis=1))
 
 
-def _definite(matrices: Array) -> _Flags:
-    """Whether each symmetric matrix is positive definite."""
+def _positive_definite(matrices: Array) -> _Flags:
+    """Return whether each symmetric matrix is positive definite."""
     try:
         np.linalg.cholesky(matrices)
     except np.linalg.LinAlgError:
@@ -58,42 +58,50 @@ def _definite(matrices: Array) -> _Flags:
 
 
 def check_start(model: Model, theta: Array, q: Array) -> _Flags:
-    """Refuse robots of `model` with `theta` that are impossible where they start, at `q` (rad, m); returns those to be
-    watched on the way.
+    """Refuse robots that are impossible at the start; returns the robots to check during the run.
+
+    Args:
+        model: Robot model.
+        theta: Parameters `(robots, parameters)`.
+        q: Initial positions [rad, m].
     """
-    watched = _doubtful(model, theta)
-    for robot in np.flatnonzero(watched):
+    suspects = _maybe_indefinite(model, theta)
+    for robot in np.flatnonzero(suspects):
         smallest = float(np.linalg.eigvalsh(model.dynamics.mass_matrix(q[robot], theta[robot]))[0])
         if smallest <= 0.0:
             raise SimulationError(
                 f"The mass matrix of robot {robot} is not positive definite at the start (smallest eigenvalue "
                 f"{smallest:.3g}): such masses and inertias are physically impossible; check theta."
             )
-    return watched
+    return suspects
 
 
 def find_endings(
-    model: Model, theta: Array, watched: _Flags, results: dict[str, Array], bound: float
+    model: Model, theta: Array, suspects: _Flags, results: dict[str, Array], bound: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ending and first bad sample of each robot; that sample and all later ones become NaN.
+    """Return ending and first bad sample of each robot; that sample and all later ones become NaN.
 
-    `results` are signals `(robots, samples, joints)` of `model` with `theta` `(robots, parameters)`, changed in place;
-    `watched` robots may become impossible on the way; positions beyond `bound` (rad, m) have gone wrong.
+    Args:
+        model: Robot model.
+        theta: Parameters `(robots, parameters)`.
+        suspects: Robots that may become impossible during the run.
+        results: Signals `(robots, samples, joints)`, changed in place.
+        bound: Positions beyond ± this have diverged [rad, m].
     """
     robots, count = results["q"].shape[:2]
-    # Extremes first, since all is well as a rule; NaN and infinity show in them, too.
-    if not watched.any() and all(
+    # Check extremes first, since most runs end well; NaN and infinity appear in extremes.
+    if not suspects.any() and all(
         -reach <= float(np.min(results[name])) and float(np.max(results[name])) <= reach
         for name, reach in (("q", bound), ("dq", np.finfo(float).max), ("ddq", np.finfo(float).max))
     ):
         return np.full(robots, Ending.COMPLETED, dtype=np.int64), np.full(robots, count, dtype=np.int64)
-    good = np.all(np.abs(results["q"]) <= bound, axis=-1)  # False for NaN, too
+    good = np.all(np.abs(results["q"]) <= bound, axis=-1)  # False for NaN
     for name in ("dq", "ddq"):
         good &= np.all(np.isfinite(results[name]), axis=-1)
     outcome = np.where(good.all(axis=1), Ending.COMPLETED, Ending.DIVERGED).astype(np.int64)
     first = np.where(good.all(axis=1), count, np.argmin(good, axis=1)).astype(np.int64)
-    for robot in np.flatnonzero(watched):
-        possible = _definite(model.dynamics.mass_matrix(results["q"][robot, : first[robot]], theta[robot]))
+    for robot in np.flatnonzero(suspects):
+        possible = _positive_definite(model.dynamics.mass_matrix(results["q"][robot, : first[robot]], theta[robot]))
         if not possible.all():
             outcome[robot], first[robot] = Ending.IMPOSSIBLE, int(np.argmin(possible))
     for robot in np.flatnonzero(outcome != Ending.COMPLETED):
@@ -102,15 +110,21 @@ def find_endings(
     return outcome, first
 
 
-def complaint(outcome: NDArray[np.int64], stopped: Array, bound: float) -> SimulationError:
-    """The error about the robot that went wrong first; `outcome` and time `stopped` (s) of each, `bound` in rad (m)."""
+def divergence_error(outcome: NDArray[np.int64], stopped: Array, bound: float) -> SimulationError:
+    """Build the error about the robot that diverged first.
+
+    Args:
+        outcome: Ending of each robot.
+        stopped: Time at which each run ended [s].
+        bound: Position bound [rad, m].
+    """
     robot = int(np.nanargmin(stopped))
     if outcome[robot] == Ending.IMPOSSIBLE:
         reason = "its mass matrix is no longer positive definite: theta is physically impossible"
     else:
         reason = f"a state is not finite or a position has left ±{bound:g}; shorten `step`, or lower torques or gains"
     count = int(np.sum(outcome != Ending.COMPLETED))
-    others = f" {count - 1} more of {len(outcome)} robots went wrong, too." if count > 1 else ""
+    others = f" {count - 1} more of {len(outcome)} robots diverged." if count > 1 else ""
     return SimulationError(f"Robot {robot} diverged by t = {stopped[robot]:g} s: {reason}.{others}")
 
 
@@ -118,9 +132,16 @@ def complaint(outcome: NDArray[np.int64], stopped: Array, bound: float) -> Simul
 class Simulation:
     """True signals, `(samples, joints)`, or `(robots, samples, joints)` for a batch.
 
-    `tau` and `ddq` are those from each sample on: the torque is held until the next control instant. A run that
-    went wrong is missing (NaN) from its time `stopped` on; `outcome` and `stopped` have one entry per robot. Where
-    friction remembers, `history` are the states of its stops, −1 … 1, in the order of the terms.
+    Attributes:
+        joints: Names of the joints.
+        t: Times [s].
+        q, dq: Positions [rad, m] and velocities [rad/s, m/s].
+        ddq, tau: Accelerations [rad/s², m/s²] and torques [N m, N] from each sample on; the torque is constant until
+            the next control instant.
+        outcome: Ending of each robot.
+        stopped: Time at which each run ended [s]; samples of a diverged run are NaN from there on.
+        sensors: Sensors for `log`.
+        history: States of the stops of friction with memory, −1 … 1, in the order of the terms.
     """
 
     joints: tuple[str, ...]
@@ -140,11 +161,11 @@ class Simulation:
 
     @property
     def ok(self) -> bool:
-        """Whether every robot came through."""
+        """Whether every run ended well."""
         return bool(np.all(self.outcome == Ending.COMPLETED))
 
     def of_robot(self, robot: int) -> Simulation:
-        """The run of one `robot` (its index) of the batch by itself."""
+        """Return the run of one `robot` (its index) of the batch."""
         if self.q.ndim == 2:
             return self
         own = {x: None if getattr(self, x) is None else getattr(self, x)[robot] for x in _SIGNALS}
@@ -152,9 +173,11 @@ class Simulation:
         return replace(self, outcome=self.outcome[alone], stopped=self.stopped[alone], **own)  # type: ignore[arg-type]
 
     def log(self, robot: int = 0, sensors: Sensors | None = None) -> Log:
-        """What a logger would have written for one `robot` (its index) of the batch, up to where its run ended.
+        """Build the log of one robot up to the end of its run.
 
-        Measured by `sensors` (default: those given to `simulate`); without any, the true signals.
+        Args:
+            robot: Index in the batch.
+            sensors: Sensors; default: those of `simulate`, else true signals.
         """
         if not -self.robots <= robot < self.robots:
             raise SimulationError(f"There is no robot {robot}; the batch has {self.robots}.")

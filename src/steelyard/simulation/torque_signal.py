@@ -1,4 +1,4 @@
-"""`TorqueSignal`: torques played open loop: sums of cosines and decaying steps, with phases that chance may choose."""
+"""`TorqueSignal`: open-loop torques: sums of cosines and decaying steps, with optional random phases."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _Draw = Literal["run", "sample"]
 class Wave:
     """amplitude · e^{−decay·t} · cos(rate·t + phase) · cos(other_rate·t) on one joint.
 
-    Rates in rad/s, phases in rad. The phase is drawn evenly from the range `phase` where two numbers are given. A rate
-    of zero leaves a decaying step; a sine is a cosine a quarter turn late.
+    Rates are in rad/s, phases in rad. A range of two phases means a uniformly random phase. A rate of zero gives a
+    decaying step; a sine is a cosine with a phase of −π/2.
     """
 
     joint: int
@@ -39,14 +39,14 @@ class Wave:
     def __post_init__(self) -> None:
         numbers = (self.amplitude, self.rate, self.other_rate, self.decay, *np.atleast_1d(self.phase))
         if not np.all(np.isfinite(numbers)) or np.size(self.phase) > 2:
-            raise SimulationError("A wave needs finite numbers; its phase is one, or the two ends of a range.")
+            raise SimulationError("A wave needs finite numbers; its phase is one number or a range of two.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TorqueSignal:
-    """A torque for every joint over time, clipped to ±`limits` (N m, N) where these are given.
+    """A torque for every joint over time, clipped to ±`limits` [N m, N] if stated.
 
-    Phases with a range are drawn once ("run") or anew for every sample ("sample"), from `seed` alone.
+    Random phases are drawn once ("run") or for every sample ("sample"), from `seed` alone.
     """
 
     joints: int
@@ -66,7 +66,7 @@ class TorqueSignal:
             object.__setattr__(self, "limits", _limits(self.limits, self.joints))
 
     def table(self, t: ArrayLike) -> Array:
-        """Torques at times `t` (s), `(samples, joints)`: what `simulate` holds from sample to sample."""
+        """Compute torques `(samples, joints)` at times `t` [s]; `simulate` keeps each until the next sample."""
         times = np.asarray(t, dtype=float)
         rng = np.random.default_rng(self.seed)
         drawn = rng.uniform(size=(1 if self.draw == "run" else len(times), len(self.waves)))
@@ -79,16 +79,16 @@ class TorqueSignal:
         return out if self.limits is None else np.clip(out, -np.array(self.limits), np.array(self.limits))
 
 
-def _limits(given: Sequence[float], joints: int) -> tuple[float, ...]:
-    limits = tuple(float(x) for x in given)
+def _limits(values: Sequence[float], joints: int) -> tuple[float, ...]:
+    limits = tuple(float(x) for x in values)
     if len(limits) != joints or not all(x > 0.0 for x in limits):
-        raise SimulationError(f"limits needs {joints} positive torques, one per joint; not {given}.")
+        raise SimulationError(f"limits needs {joints} positive torques, one per joint; not {values}.")
     return limits
 
 
 @dataclass(frozen=True, kw_only=True)
-class _WrittenWave:
-    """A wave as a document has it: its joint by name."""
+class _WaveEntry:
+    """A wave of a document, with the name of its joint."""
 
     joint: str
     amplitude: float
@@ -99,11 +99,11 @@ class _WrittenWave:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Written:
+class _SignalDocument:
     """A document of waves."""
 
     duration: float
-    waves: tuple[_WrittenWave, ...]
+    waves: tuple[_WaveEntry, ...]
     limits: float | tuple[float, ...] | None = None
     draw: _Draw = "run"
     seed: int = 0
@@ -112,33 +112,38 @@ class _Written:
 def read_torque_signal(
     path: str | os.PathLike[str], robot: Robot, seed: int | None = None
 ) -> tuple[TorqueSignal, float]:
-    """A signal for the joints of `robot` and its duration (s), from the YAML, JSON or TOML file at `path`.
+    """Read a signal and its duration [s] from a YAML, JSON or TOML file.
 
-    Keys: `duration` (s); `waves`, a list of tables with `joint` (its name), `amplitude` (N m, N), and as in `Wave`
-    `rate`, `other_rate` (rad/s), `phase` (rad; a number, or [low, high] for one that is drawn), `decay` (1/s); `limits`
-    (N m, N: one number or one per joint); `draw` (run or sample); `seed`, for which `seed` stands in where it is given.
+    Keys: `duration` [s]; `waves`, a list of tables with `joint` (its name), `amplitude` [N m, N], and as in `Wave`
+    `rate`, `other_rate` [rad/s], `phase` [rad] (a number, or [low, high] for a random one), `decay` [1/s]; `limits`
+    [N m, N] (one number or one per joint); `draw` (run or sample); `seed`.
+
+    Args:
+        path: Path of the file.
+        robot: Robot with the joints.
+        seed: Seed instead of the file's.
     """
     source = Path(path)
     whole = Field(read_document(source, SimulationError), str(source), error=SimulationError)
-    written = build(_Written, whole)
+    document = build(_SignalDocument, whole)
     waves = []
-    for entry, wave in zip(whole.inside(whole.value["waves"], "waves").items("entry"), written.waves, strict=True):
+    for entry, wave in zip(whole.inside(whole.value["waves"], "waves").items("entry"), document.waves, strict=True):
         if wave.joint not in robot.joint_names:
-            entry.fail(f"there is no joint '{shortened(wave.joint, 60)}'; known: {', '.join(robot.joint_names)}.")
+            entry.fail(f"unknown joint '{shortened(wave.joint, 60)}'; use one of: {', '.join(robot.joint_names)}.")
         if not wave.decay >= 0.0:
-            entry.fail("decay must be zero or more, 1/s: a wave that grows has no bound.")
+            entry.fail("decay must be zero or more, 1/s: a growing wave is unbounded.")
         try:
             waves.append(Wave(**vars(wave) | {"joint": robot.joint_index(wave.joint)}))
         except SimulationError as error:
             entry.fail(str(error))
-    if not written.duration > 0.0:
+    if not document.duration > 0.0:
         whole.fail("duration must be a positive number of seconds.")
-    limits = (written.limits,) * robot.dof if isinstance(written.limits, float) else written.limits
+    limits = (document.limits,) * robot.dof if isinstance(document.limits, float) else document.limits
     try:
         signal = TorqueSignal(
-            joints=robot.dof, waves=tuple(waves), limits=limits, draw=written.draw,
-            seed=written.seed if seed is None else seed,
+            joints=robot.dof, waves=tuple(waves), limits=limits, draw=document.draw,
+            seed=document.seed if seed is None else seed,
         )  # fmt: skip
     except SimulationError as error:
         whole.fail(str(error))
-    return signal, written.duration
+    return signal, document.duration

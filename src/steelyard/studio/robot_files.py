@@ -144,7 +144,7 @@ def robot_scene(project: Project, robot: Robot, motions: Sequence[tuple[str, Arr
     from steelyard.robot.shapes import scene_of
 
     packages = [Path(project.path_of(name)) for name in listed_names(project.packages)]
-    return scene_of(robot, motions, packages, within=[Path(), *packages])
+    return scene_of(robot, motions, packages, folders=[Path(), *packages])
 
 
 def missing_meshes(urdf: Path, packages: Sequence[str] = ()) -> list[str]:

@@ -20,7 +20,7 @@ from steelyard.ground.reasons import explained
 from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.log import Log
 from steelyard.simulation.friction import Friction
-from steelyard.simulation.play import LOOPS_PER_SAMPLE, PlayableMotion, good_sensors, play, with_steps_that_hold
+from steelyard.simulation.play import LOOPS_PER_SAMPLE, PlayableMotion, good_sensors, play, refine_steps
 from steelyard.simulation.simulate import simulate
 from steelyard.simulation.simulation import Ending, Simulation
 from steelyard.simulation.torque_signal import TorqueSignal
@@ -184,7 +184,7 @@ def _replayed(model: Model, log: Log, between: TorqueBetween, delay: float, opti
 def _held(model: Model, table: Array | None, times: Array, options: dict[str, Any]) -> Simulation:
     """Torques held from sample to sample, in steps that friction allows."""
     period = float(times[-1] - times[0]) / (len(times) - 1)
-    return with_steps_that_hold(lambda parts: simulate(model, table, times=times, step=period / parts, **options))
+    return refine_steps(lambda parts: simulate(model, table, times=times, step=period / parts, **options))
 
 
 def _check_length(duration: float, rate: float) -> None:

@@ -28,7 +28,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.simulation.controllers import PD, FeedForward
-from steelyard.simulation.play import PlayableMotion, with_steps_that_hold
+from steelyard.simulation.play import PlayableMotion, refine_steps
 from steelyard.study import Study
 
 # A parameter below and above itself; the middle one is the model as it is.
@@ -232,7 +232,7 @@ def validate_on_plant(
                 bandwidth_rad_s=bandwidth_rad_s, step=_STEP / parts,
             )  # fmt: skip
 
-        ways = with_steps_that_hold(judged).ways
+        ways = refine_steps(judged).ways
         trials.append(Trial(f"motion {k + 1}" if len(motions) > 1 else "the motion", ways))
     swept = _sweep(model, motions[0], sweep_share, horizon, bandwidth_rad_s) if sweep_share else None
     against = "nothing but itself" if plant is None else f"a plant, '{plant.robot.name}'"
@@ -308,7 +308,7 @@ def _sweep(model: Model, motion: PlayableMotion, share: float, horizon: float, b
     """In the loop: PD with the model's own feed-forward, which stays as it is while the robot changes."""
     q, dq, _ = motion.sample(np.zeros(1))
     start: dict[str, Any] = {"half_width": share, "steps": _SWEPT, "q0": q[0], "dq0": dq[0]}
-    loop = FeedForward.beside(PD.for_model(model, bandwidth_rad_s=bandwidth_rad_s), model)
+    loop = FeedForward.from_gains(PD.for_model(model, bandwidth_rad_s=bandwidth_rad_s), model)
     seconds = _whole(motion.duration)
 
     def in_the_loop(parts: int) -> Sensitivity:
@@ -322,10 +322,10 @@ def _sweep(model: Model, motion: PlayableMotion, share: float, horizon: float, b
         return sweep(model, model.torque(*motion.sample(t)), times=t, step=_STEP / parts, **start)
 
     try:
-        free = with_steps_that_hold(by_torques_alone)
+        free = refine_steps(by_torques_alone)
     except SteelyardError:
         free = None
-    return Swept(share, with_steps_that_hold(in_the_loop), free, free_for)
+    return Swept(share, refine_steps(in_the_loop), free, free_for)
 
 
 def _whole(duration: float) -> float:

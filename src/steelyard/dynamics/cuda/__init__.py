@@ -1,1 +1,1 @@
-"""Traced functions on an NVIDIA GPU, through CuPy: the same graph that becomes machine code for the processor."""
+"""Traced functions on an NVIDIA GPU, through CuPy, from the same graphs as machine code for the processor."""

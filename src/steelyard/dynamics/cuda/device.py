@@ -1,4 +1,4 @@
-"""`Device`: where many motions or robots are worked on. The arithmetic is NumPy's, which CuPy's arrays take over."""
+"""`Device`: the place where many motions or robots are computed, with arrays that follow NumPy's interface."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.dynamics.cuda.lanes import GpuLanes
 from steelyard.dynamics.cuda.steps import GpuSteps
 from steelyard.errors import SteelyardError
@@ -18,11 +18,11 @@ class Device:
     """A place for arrays and functions.
 
     Attributes:
-        place: an array of the processor's memory, there.
-        fetch: an array from there, in the processor's memory.
-        lanes: compiles a traced function for it, as `GpuLanes` does.
-        steps: compiles a plant and a law for it, as `GpuSteps` does.
-        free: bytes of memory that may be used there.
+        place: Copies an array from the processor's memory to the device.
+        fetch: Copies an array from the device to the processor's memory.
+        lanes: Compiles a traced function, like `GpuLanes`.
+        steps: Compiles a plant and a law, like `GpuSteps`.
+        free: Returns the usable memory in bytes.
     """
 
     place: Callable[[Any], Any]
@@ -33,8 +33,8 @@ class Device:
 
 
 def gpu() -> Device:
-    """The first NVIDIA GPU."""
+    """Return the first NVIDIA GPU."""
     cupy = import_extra("cupy", "gpu", "Work on a GPU")
-    if not gpu_found():
-        raise SteelyardError("There is no NVIDIA GPU here that CuPy can use; leave out the GPU.")
+    if not has_gpu():
+        raise SteelyardError("CuPy does not find an NVIDIA GPU; run without the GPU option.")
     return Device(cupy.asarray, cupy.asnumpy, GpuLanes, GpuSteps, lambda: int(cupy.cuda.Device().mem_info[0]))

@@ -1,9 +1,9 @@
-"""The fused Gram kernel as CUDA: a thread works out the rows of a sample, a warp multiplies them by its tensor cores.
+"""The fused Gram kernel in CUDA: a thread computes the rows of a sample, a warp multiplies them by its tensor cores.
 
-Threads of a block take a sample each and leave its rows in shared memory, a line of samples per column; then every warp
-adds XᵀX of its tiles of 8 × 8 columns in registers, four samples at a time, by the double-precision matrix instruction
-of Ampere and later (m8n8k4). Lines are four samples longer than there are threads, so that the eight columns and four
-samples that an instruction takes lie in different banks. Rows never leave the multiprocessor, and sums leave it once.
+Each thread of a block computes a sample and writes its rows to shared memory, one line of samples per column. Then
+every warp adds XᵀX of its tiles of 8 × 8 columns in registers, four samples at a time, by the double-precision matrix
+instruction of Ampere and later (m8n8k4). Lines are four samples longer than the number of threads, so that the eight
+columns and four samples of an instruction are in different banks. Rows never leave the multiprocessor, sums once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from steelyard.errors import SteelyardError
 
 # Columns and rows of a tile, samples of an instruction, threads of a warp.
 TILE_EDGE, _STEP, _WARP = 8, 4, 32
-# Shared memory that a block may take on Hopper, bytes; and warps of a block beyond which registers run out.
+# Shared memory of a block on Hopper [bytes], and the maximum number of warps per block, limited by registers.
 _SHARED, _MOST_WARPS = 227 * 1024, 4
 
 _MULTIPLY = """
@@ -29,7 +29,7 @@ __device__ __forceinline__ void multiply(double (&c)[2], double a, double b)
                  : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
 }
 """
-# Sums of the parts of each log, in their order: the same whoever was first.
+# Sums of the parts of each log in a fixed order, so that results repeat exactly.
 _TOTAL = """
 extern "C" __global__ void total(const double *parts, const long long *starts, double *sums, long long size)
 {
@@ -46,12 +46,12 @@ extern "C" __global__ void total(const double *parts, const long long *starts, d
 
 @dataclass(frozen=True)
 class GramPlan:
-    """How the work of a block is laid out.
+    """Layout of the work of a block.
 
     Args:
-        columns: of all groups together.
-        warps: of a block; each takes 32 samples at a time.
-        tiles: of every warp: group, row and column of each of its tiles.
+        columns: Number of columns of all groups.
+        warps: Warps of a block; each takes 32 samples at a time.
+        tiles: Group, row and column of each tile of every warp.
     """
 
     columns: int
@@ -64,26 +64,26 @@ class GramPlan:
 
     @property
     def line(self) -> int:
-        """Numbers from a column to the next in shared memory."""
+        """Distance between columns in shared memory, in numbers."""
         return self.threads + _STEP
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory; the last tile may read beyond the last column."""
+        """Size of the shared memory [bytes]; the last tile may read beyond the last column."""
         return 8 * self.line * (self.columns + TILE_EDGE - 1)
 
     @property
-    def most(self) -> int:
-        """Tiles of the warp that has most."""
+    def max_tiles(self) -> int:
+        """Maximum number of tiles per warp."""
         return max(map(len, self.tiles))
 
 
 def gram_plan(widths: Sequence[int]) -> GramPlan:
-    """The plan for groups of `widths` columns."""
+    """Create the layout for groups of `widths` columns."""
     columns = sum(widths)
     fit = (_SHARED // (8 * (columns + TILE_EDGE - 1)) - _STEP) // _WARP
     if fit < 1:
-        raise SteelyardError(f"Rows of {columns} numbers do not fit into a GPU's shared memory; use the processor.")
+        raise SteelyardError(f"Rows of {columns} numbers exceed a GPU's shared memory; run without the GPU option.")
     warps = min(fit, _MOST_WARPS)
     tiles = [(g, i, j) for g, w in enumerate(widths) for i in range(-(-w // TILE_EDGE)) for j in range(i + 1)]
     each = -(-len(tiles) // warps)
@@ -91,7 +91,13 @@ def gram_plan(widths: Sequence[int]) -> GramPlan:
 
 
 def gram_text(function: Function, firsts: Sequence[int], plan: GramPlan) -> str:
-    """CUDA for the Gram matrices of groups of a `function`'s outputs, which begin at `firsts`, laid out by `plan`."""
+    """Write CUDA for the Gram matrices of groups of a function's outputs.
+
+    Args:
+        function: Traced function.
+        firsts: First output of each group.
+        plan: Layout.
+    """
     arrays = ", ".join(f"const double *__restrict__ {name}" for name in function.inputs)
     lines = row_lines(
         function,
@@ -100,15 +106,16 @@ def gram_text(function: Function, firsts: Sequence[int], plan: GramPlan) -> str:
     )
     body = "\n".join(f"        {line}" for line in lines)
     sums = "\n".join(_sums(plan, firsts))
+    count = plan.max_tiles
     return f"""{device_helpers(function)}{_MULTIPLY}{_TOTAL}
 extern "C" __global__ void __launch_bounds__({plan.threads}, 1)
 grams({arrays}, const long long *__restrict__ begins, const long long *__restrict__ ends, double *__restrict__ out)
 {{
     extern __shared__ double X[];
     const int s = threadIdx.x, lane = s & 31, warp = s >> 5, place = (lane >> 2) * {plan.line} + (lane & 3);
-    double c[{plan.most}][2];
+    double c[{count}][2];
     #pragma unroll
-    for (int k = 0; k < {plan.most}; ++k)
+    for (int k = 0; k < {count}; ++k)
         c[k][0] = c[k][1] = 0.0;
     for (int k = s; k < {plan.line * (plan.columns + TILE_EDGE - 1)}; k += {plan.threads})
         X[k] = 0.0;
@@ -122,8 +129,8 @@ grams({arrays}, const long long *__restrict__ begins, const long long *__restric
 {sums}
     }}
     #pragma unroll
-    for (int k = 0; k < {plan.most}; ++k) {{
-        double *o = out + (((long long)blockIdx.x * {plan.warps} + warp) * {plan.most} + k) * {TILE_EDGE * TILE_EDGE};
+    for (int k = 0; k < {count}; ++k) {{
+        double *o = out + (((long long)blockIdx.x * {plan.warps} + warp) * {count} + k) * {TILE_EDGE * TILE_EDGE};
         o[(lane >> 2) * {TILE_EDGE} + (lane & 3) * 2] = c[k][0];
         o[(lane >> 2) * {TILE_EDGE} + (lane & 3) * 2 + 1] = c[k][1];
     }}
@@ -132,7 +139,7 @@ grams({arrays}, const long long *__restrict__ begins, const long long *__restric
 
 
 def _sums(plan: GramPlan, firsts: Sequence[int]) -> Iterator[str]:
-    """Every warp's tiles: the eight columns of each edge are read once, and multiplied by one another."""
+    """Write the products of every warp's tiles; the eight columns of each edge are read once."""
     for warp, tiles in enumerate(plan.tiles):
         edges = sorted({(g, i) for g, i, _ in tiles} | {(g, j) for g, _, j in tiles})
         yield f"        {'else ' if warp else ''}if (warp == {warp})"
@@ -145,8 +152,14 @@ def _sums(plan: GramPlan, firsts: Sequence[int]) -> Iterator[str]:
         yield "            }"
 
 
-def unpacked_grams(plan: GramPlan, widths: Sequence[int], sums: np.ndarray) -> list[np.ndarray]:
-    """The Gram matrices of groups of `widths` columns from the kernel's `sums`, `(warps, tiles, 64)`, of a `plan`."""
+def unpack_grams(plan: GramPlan, widths: Sequence[int], sums: np.ndarray) -> list[np.ndarray]:
+    """Convert the kernel's sums to Gram matrices.
+
+    Args:
+        plan: Layout.
+        widths: Columns of each group.
+        sums: Result of the kernel, `(warps, tiles, 64)`.
+    """
     edge = TILE_EDGE
     found = [np.zeros((-(-w // edge) * edge,) * 2) for w in widths]
     for warp, tiles in enumerate(plan.tiles):

@@ -1,7 +1,7 @@
-"""`GpuLanes`: a traced function along many motions at once, on a GPU; what a thread reads and leaves lies in lanes.
+"""`GpuLanes`: a traced function along many motions at once on a GPU, with inputs and outputs stored in lanes.
 
-Lanes are rows of samples, `(motions, width, samples)` for each group of inputs or outputs, one group behind the other:
-threads that stand side by side read and write side by side, and a group is a stack of matrices, as products want it.
+Lanes are rows of samples, `(motions, width, samples)` for each group of inputs or outputs, one group after the other:
+adjacent threads access adjacent memory, and a group is a stack of matrices, ready for products.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.dynamics.cuda.lines import device_helpers, row_lines
 from steelyard.dynamics.function import Function
 from steelyard.errors import SteelyardError
@@ -22,7 +22,7 @@ _THREADS = 128
 
 
 class LaneGroups:
-    """Where each of some numbers stands: groups of `widths`, one behind the other."""
+    """Layout of numbers in groups of `widths`, one after the other."""
 
     def __init__(self, widths: Sequence[int]) -> None:
         self.widths = tuple(widths)
@@ -30,12 +30,18 @@ class LaneGroups:
         self.total = self.firsts[-1]
 
     def place(self, k: int) -> tuple[int, int]:
-        """Group of number `k`, and its place there."""
+        """Return the group of number `k`, and its position there."""
         group = next(g for g in range(len(self.widths)) if k < self.firsts[g + 1])
         return group, k - self.firsts[group]
 
     def views(self, buffer: Any, motions: int, samples: int) -> list[Any]:
-        """A `buffer` of all groups as one array for each, of so many `motions` and `samples`."""
+        """Return one array per group of a buffer.
+
+        Args:
+            buffer: Memory of all groups.
+            motions: Number of motions.
+            samples: Number of samples.
+        """
         ends = [first * motions * samples for first in self.firsts]
         return [
             buffer[a:b].reshape(motions, width, samples)
@@ -44,7 +50,13 @@ class LaneGroups:
 
 
 def lanes_text(function: Function, inputs: Mapping[str, LaneGroups], outputs: LaneGroups) -> str:
-    """CUDA for a `function` whose `inputs` and `outputs` lie in lanes."""
+    """Write CUDA for a function with inputs and outputs in lanes.
+
+    Args:
+        function: Traced function.
+        inputs: Layout of each input.
+        outputs: Layout of the result.
+    """
     arrays = [f"const double *__restrict__ {name}" for name in function.inputs]
     places = {**inputs, "out": outputs}
     begins = [
@@ -73,20 +85,20 @@ lanes({", ".join(arrays)}, double *__restrict__ out, const long long motions, co
 
 
 class GpuLanes:
-    """Compiled for one function.
+    """One compiled function.
 
     Args:
-        function: what is computed, sample by sample.
-        inputs: widths of the groups in which inputs lie, by name; others are one group.
-        outputs: widths of the groups of its result; none: one group.
+        function: Function of one sample.
+        inputs: Widths of the groups of inputs, by name; others are one group.
+        outputs: Widths of the groups of the result; default: one group.
     """
 
     def __init__(
         self, function: Function, inputs: Mapping[str, Sequence[int]] | None = None, outputs: Sequence[int] = ()
     ) -> None:
         self._cupy = import_extra("cupy", "gpu", "Work on a GPU")
-        if not gpu_found():
-            raise SteelyardError("There is no NVIDIA GPU here that CuPy can use; leave out the GPU.")
+        if not has_gpu():
+            raise SteelyardError("CuPy does not find an NVIDIA GPU; run without the GPU option.")
         given = inputs or {}
         self.inputs = {name: LaneGroups(given.get(name, (width,))) for name, width in function.inputs.items()}
         self.outputs = LaneGroups(outputs or (function.size,))
@@ -95,8 +107,13 @@ class GpuLanes:
         self._kernel = self._cupy.RawModule(code=text, options=("-std=c++17",)).get_function("lanes")
 
     def __call__(self, motions: int, samples: int, **inputs: Any) -> Any:
-        """The result as one buffer, for so many `motions` of so many `samples`; `inputs` are contiguous arrays in the
-        order of lanes, or buffers of groups."""
+        """Compute the result as one buffer.
+
+        Args:
+            motions: Number of motions.
+            samples: Number of samples.
+            inputs: Contiguous arrays in the order of lanes, or buffers of groups.
+        """
         size = self.outputs.total * motions * samples
         out = self._cupy.empty(size) if self._full else self._cupy.zeros(size)
         grid = (motions, -(-samples // _THREADS))

@@ -1,4 +1,4 @@
-"""The lines of a traced function as a thread of a GPU runs them: inputs are read, and outputs left, as they come."""
+"""The lines of a traced function for a thread of a GPU: inputs are read late, and outputs written early."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from steelyard.dynamics.graph import Node, arguments, live
 
 
 def device_helpers(*functions: Function) -> str:
-    """The helpers that the lines of some `functions` call."""
+    """Write the helpers that some `functions` call."""
     used = sorted(set().union(*map(used_helpers, functions)))
     helpers = [C_HELPERS[x].replace("static", "__device__ __forceinline__") for x in used]
     return "".join(f"{text}\n" for text in helpers)
 
 
 def row_lines(function: Function, read: Callable[[str, int], str], write: Callable[[int, str], str]) -> Iterator[str]:
-    """Lines that work out a sample of a `function`, and leave each output in its place as soon as it is known.
+    """Write lines that compute a sample of a function and store each output as soon as it is available.
 
     Args:
-        function: what is computed.
-        read: the expression for entry k of an input, by the input's name.
-        write: the line that leaves a value at a place of the result.
+        function: Traced function.
+        read: Returns the expression for entry k of an input, by the input's name.
+        write: Returns the line that stores a value at a position of the result.
     """
     graph, operations = function.graph, function.graph.operations
     order = live(graph, function.outputs)
@@ -46,7 +46,7 @@ def row_lines(function: Function, read: Callable[[str, int], str], write: Callab
         if op[0] == "in":
             yield f"const double v{index} = {read(op[1], op[2])};"
         elif op[0] in angles and all(arguments(op)[0] in found for found in angles.values()):
-            if fresh:  # both at once, for little more than one
+            if fresh:  # compute both at once, for little more than the cost of one
                 sine, cosine = (angles[kind][arguments(op)[0]] for kind in ("sin", "cos"))
                 names[sine], names[cosine] = f"v{sine}", f"v{cosine}"
                 yield f"double v{sine}, v{cosine};"

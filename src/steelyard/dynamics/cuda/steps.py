@@ -1,7 +1,7 @@
-"""`GpuSteps`: Runge–Kutta steps of many robots under control, on a GPU: a thread moves a robot from begin to end.
+"""`GpuSteps`: Runge–Kutta steps of many robots under control on a GPU; one thread simulates one robot.
 
-Signals lie as `(samples, joints, robots)`, so that threads that stand side by side write side by side. The steps are
-those of `dynamics/native/rk4.py`: the classical method of order 4 (Kutta 1901), with the same sums in the same order.
+Signals have the layout `(samples, joints, robots)`, so that adjacent threads write adjacent memory. The steps are those
+of `dynamics/native/rk4.py`: the classical method of order 4 (Kutta 1901), with the same sums in the same order.
 """
 
 from __future__ import annotations
@@ -10,33 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.dynamics.cuda.lines import device_helpers, row_lines
 from steelyard.dynamics.function import Function
 from steelyard.errors import SteelyardError
 from steelyard.ground.extras import import_extra
 
-# Robots are few beside the threads of a GPU: small blocks spread them over all multiprocessors.
+# There are fewer robots than threads of a GPU: small blocks spread them over all multiprocessors.
 STEP_THREADS = 32
 
 
 def steps_text(plant: Function, law: Function) -> str:
-    """CUDA for robots that a law drives.
+    """Write CUDA for robots under control.
 
     Args:
-        plant: accelerations, from `q`, `dq`, `tau` and `theta`, which is each robot's own.
-        law: torques, from `q`, `dq`, `reference` and `settings`, which are the same for all robots.
+        plant: Accelerations from `q`, `dq`, `tau` and each robot's `theta`.
+        law: Torques from `q`, `dq`, and `reference` and `settings`, which all robots share.
     """
     n, width = plant.inputs["q"], law.inputs["reference"]
 
-    def lines(function: Function, own: str) -> str:
-        """The function, with its torques or accelerations in `own`."""
+    def lines(function: Function, result: str) -> str:
+        """Write the function with its torques or accelerations in the array `result`."""
 
         def read(name: str, k: int) -> str:
             where = {"theta": f"theta[{k} * robots + r]", "reference": f"row[{k}]", "settings": f"settings[{k}]"}
             return where.get(name, f"{name}_in[{k}]" if name in ("q", "dq") else f"{name}[{k}]")
 
-        return "\n".join(f"            {line}" for line in row_lines(function, read, lambda k, x: f"{own}[{k}] = {x};"))
+        return "\n".join(
+            f"            {line}" for line in row_lines(function, read, lambda k, x: f"{result}[{k}] = {x};")
+        )
 
     return f"""{device_helpers(plant, law)}
 extern "C" __global__ void __launch_bounds__({STEP_THREADS})
@@ -95,17 +97,17 @@ steps(const double *__restrict__ theta, const double *__restrict__ table, const 
 
 
 class GpuSteps:
-    """Compiled for one plant and one law.
+    """One compiled plant and law.
 
     Args:
-        plant: accelerations, from `q`, `dq`, `tau` and `theta`, which is each robot's own.
-        law: torques, from `q`, `dq`, `reference` and `settings`, which are the same for all robots.
+        plant: Accelerations from `q`, `dq`, `tau` and each robot's `theta`.
+        law: Torques from `q`, `dq`, and `reference` and `settings`, which all robots share.
     """
 
     def __init__(self, plant: Function, law: Function) -> None:
         self._cupy = import_extra("cupy", "gpu", "Work on a GPU")
-        if not gpu_found():
-            raise SteelyardError("There is no NVIDIA GPU here that CuPy can use; leave out the GPU.")
+        if not has_gpu():
+            raise SteelyardError("CuPy does not find an NVIDIA GPU; run without the GPU option.")
         self.joints = plant.inputs["q"]
         text = steps_text(plant, law)
         self._kernel = self._cupy.RawModule(code=text, options=("-std=c++17",)).get_function("steps")
@@ -113,17 +115,17 @@ class GpuSteps:
     def __call__(
         self, theta: Any, table: Any, settings: Any, start: Any, count: int, hold: int, every: int, step: float
     ) -> tuple[Any, Any, Any]:
-        """Positions, velocities and torques of every sample, `(samples, joints, robots)`.
+        """Compute positions, velocities and torques of every sample, `(samples, joints, robots)`.
 
         Args:
-            theta: `(parameters, robots)`.
-            table: references, `(instants, width)`.
-            settings: of the law.
-            start: first positions and velocities, `(2 · joints, robots)`.
-            count: steps.
-            hold: steps of a control period.
-            every: steps from a sample to the next.
-            step: s.
+            theta: Parameters, `(parameters, robots)`.
+            table: References, `(instants, width)`.
+            settings: Numbers of the law.
+            start: First positions and velocities, `(2 · joints, robots)`.
+            count: Number of steps.
+            hold: Steps per control period.
+            every: Steps between samples.
+            step: Step [s].
         """
         cupy, robots = self._cupy, theta.shape[1]
         out = [cupy.empty((count // every + 1, self.joints, robots)) for _ in range(3)]

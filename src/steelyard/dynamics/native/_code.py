@@ -1,4 +1,4 @@
-"""Machine code from LLVM text, compiled for this very processor and kept on disk."""
+"""Machine code from LLVM text, compiled for this processor and cached on disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _initialise() -> None:
 
 
 def _target_machine() -> llvm.TargetMachine:
-    # A new one each time: an execution engine takes its target machine with it when it goes.
+    # A new one each time: an execution engine deletes its target machine with itself.
     import llvmlite.binding as llvm
 
     _initialise()
@@ -46,7 +46,7 @@ def vector_width() -> int:
 
 @cache
 def _machine_key() -> str:
-    from importlib.metadata import version  # brings much with it, and is needed where code is compiled only
+    from importlib.metadata import version  # a slow import, needed only for compiling
 
     import llvmlite.binding as llvm
 
@@ -61,7 +61,7 @@ class Code:
         import llvmlite.binding as llvm
 
         self._addresses: dict[str, int] = {}
-        # LLVM's global state is not safe to enter from two threads at once.
+        # LLVM's global state is not thread-safe.
         with _lock:
             machine = _target_machine()
             key = hashlib.sha256("\0".join((text, str(optimise), _machine_key())).encode()).hexdigest()
@@ -74,7 +74,7 @@ class Code:
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        # Looking a symbol up takes LLVM 0.2 ms, more than a small job.
+        # LLVM needs 0.2 ms to look up a symbol, more than a small job takes.
         if name not in self._addresses:
             self._addresses[name] = int(self._engine.get_function_address(name))
         return self._addresses[name]
@@ -85,7 +85,7 @@ def _compile(text: str, machine: llvm.TargetMachine, optimise: bool) -> bytes:
 
     module = llvm.parse_assembly(text)
     module.verify()
-    if optimise:  # loops gain from LLVM's passes; straight-line code is already as short as it gets
+    if optimise:  # loops gain from LLVM's passes; straight-line code is already optimal
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = options.slp_vectorization = True
         builder = llvm.create_pass_builder(machine, options)

@@ -1,4 +1,4 @@
-"""Single numbers with operators over LLVM text: loops that decide as they go are written like ordinary programs."""
+"""Numbers with operators that write LLVM text, so that loops with decisions read like ordinary programs."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from steelyard.dynamics.native._text import DOUBLE, Text, double
 
 
 class Number:
-    """A double of a program that is being written; `name` is what LLVM calls it."""
+    """A double of a program in construction; `name` is its name in LLVM."""
 
     def __init__(self, text: Numbers, name: str) -> None:
         self.text, self.name = text, name
 
-    def _with(self, operation: str, other: Number | float, swapped: bool = False) -> Number:
+    def _binary(self, operation: str, other: Number | float, swapped: bool = False) -> Number:
         a, b = self.name, self.text.number(other).name
         if swapped:
             a, b = b, a
         return Number(self.text, self.text.let(f"{operation} double {a}, {b}"))
 
     def __add__(self, other: Number | float) -> Number:
-        return self._with("fadd", other)
+        return self._binary("fadd", other)
 
     def __radd__(self, other: float) -> Number:
-        return self._with("fadd", other, True)
+        return self._binary("fadd", other, True)
 
     def __sub__(self, other: Number | float) -> Number:
-        return self._with("fsub", other)
+        return self._binary("fsub", other)
 
     def __rsub__(self, other: float) -> Number:
-        return self._with("fsub", other, True)
+        return self._binary("fsub", other, True)
 
     def __mul__(self, other: Number | float) -> Number:
-        return self._with("fmul", other)
+        return self._binary("fmul", other)
 
     def __rmul__(self, other: float) -> Number:
-        return self._with("fmul", other, True)
+        return self._binary("fmul", other, True)
 
     def __truediv__(self, other: Number | float) -> Number:
-        return self._with("fdiv", other)
+        return self._binary("fdiv", other)
 
     def __rtruediv__(self, other: float) -> Number:
-        return self._with("fdiv", other, True)
+        return self._binary("fdiv", other, True)
 
     def __neg__(self) -> Number:
         return Number(self.text, self.text.let(f"fneg double {self.name}"))
@@ -61,7 +61,7 @@ class Number:
 
 
 class Cell:
-    """A variable of the program, or a place in memory."""
+    """A variable of the program, or a location in memory."""
 
     def __init__(self, text: Numbers, place: str) -> None:
         self._text, self.place = text, place
@@ -73,12 +73,12 @@ class Cell:
         self._text.store(self._text.number(value).name, self.place)
 
     def raise_to(self, value: Number) -> None:
-        """Keep the larger one."""
+        """Set to the larger of both values."""
         self.set(self._text.larger(self.get(), value))
 
 
 class Numbers(Text):
-    """A program over single numbers. Conditions are LLVM's, of one bit."""
+    """A program over single numbers. Conditions are one-bit values of LLVM."""
 
     def number(self, value: Number | float) -> Number:
         return value if isinstance(value, Number) else Number(self, double(float(value)))
@@ -89,7 +89,7 @@ class Numbers(Text):
         return made
 
     def item(self, base: str, *index: str | int) -> Cell:
-        """The place at `base` plus the sum of all indices."""
+        """Return the location at `base` plus the sum of all indices."""
         where: str | int = index[0]
         for more in index[1:]:
             where = self.add(where, more)
@@ -112,12 +112,12 @@ class Numbers(Text):
         return self.let(f"or i1 {a}, {b}")
 
     def function_of(self, name: str, x: Number) -> Number:
-        """LLVM's own `name` of x: sqrt, fabs, floor; machine instructions all, no library."""
+        """Apply LLVM's function `name` (sqrt, fabs, floor), a machine instruction, to x."""
         self.declarations.add(f"declare double @llvm.{name}.f64(double)")
         return Number(self, self.let(f"call double @llvm.{name}.f64(double {x.name})"))
 
     def cube_root(self, x: Number) -> Number:
-        """∛x for x ≥ 0: a third of the exponent to start from, then Halley's rule, which triples the digits."""
+        """Compute ∛x for x ≥ 0: start from a third of the exponent, then Halley's rule triples the digits per step."""
         bits = self.let(f"bitcast double {x.name} to i64")
         third = self.add(self.let(f"udiv i64 {bits}, 3"), 0x2A9F7893782DA1CE)
         y = Number(self, self.let(f"bitcast i64 {third} to double"))

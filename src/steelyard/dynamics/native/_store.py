@@ -1,9 +1,9 @@
-"""The store of compiled code on disk: only what this user's own runs have put there is ever given out.
+"""The store of compiled code on disk, which returns only code written by this user.
 
-What is read from here is executed. So every object carries a keyed hash of itself and of the key it is stored under
-(the text it was compiled from, the processor, the versions), made with a secret that only this user can read; the
-folders and files must be this user's, and closed to others. Whatever fails in this is compiled again. Races, read-only
-folders and broken files cost time, never a result.
+Code from here is executed. So every object carries a keyed hash of itself and of its key (the text it was compiled
+from, the processor, the versions), made with a secret that only this user can read; the folders and files must belong
+to this user and be closed to others. Anything else is compiled again. Races, read-only folders and broken files cost
+time, but never affect a result.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _warned: set[str] = set()
 
 
 class CacheWarning(UserWarning):
-    """The cache of compiled code could not be used; results are right, only the start is slower."""
+    """The cache of compiled code is unusable; results are correct, only the start is slower."""
 
 
 def read(key: str) -> bytes | None:
-    """The object stored under a key, or None; what is not whole, or not this user's, is reported and passed over."""
+    """Return the object stored under a key; None, with a warning, if it is incomplete or not this user's."""
     path = _path(key)
     try:
         check_own_folder(path.parent)
@@ -36,7 +36,7 @@ def read(key: str) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        _warn(f"The cache of compiled code at {path.parent} cannot be read ({error.strerror}); compiling again.")
+        _warn(f"The cache of compiled code at {path.parent} is not readable ({error.strerror}); compiling again.")
         return None
     except NotOursError as why:
         _warn(f"The cache of compiled code is not used: {why}.")
@@ -46,13 +46,13 @@ def read(key: str) -> bytes | None:
         return None
     body = content[_HEAD:]
     if not hmac.compare_digest(content[:_HEAD], _MAGIC + make_seal(secret, _MAGIC, key, body)):
-        _warn(f"The compiled code in {path} is damaged, or not of this user's making; compiling again.")
+        _warn(f"The compiled code in {path} is damaged or was not written by this user; compiling again.")
         return None
     return body
 
 
 def write(key: str, body: bytes) -> None:
-    """Store an object whole: written aside, then renamed, so that racing processes only ever see complete files."""
+    """Store an object: write a temporary file and rename it, so that racing processes see only complete files."""
     path = _path(key)
     try:
         path.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -67,8 +67,8 @@ def write(key: str, body: bytes) -> None:
         write_whole(path, _MAGIC + make_seal(secret, _MAGIC, key, body) + body, private=True)
     except OSError as error:
         _warn(
-            f"Compiled code cannot be kept in {path.parent} ({error.strerror}); "
-            "set STEELYARD_CACHE to a folder that can be written."
+            f"Compiled code cannot be stored in {path.parent} ({error.strerror}); "
+            "set STEELYARD_CACHE to a writable folder."
         )
     except NotOursError as why:
         _warn(f"The cache of compiled code is not used: {why}.")
@@ -79,13 +79,13 @@ def _path(key: str) -> Path:
 
 
 def _secret() -> bytes | None:
-    """This user's secret; None, and a warning, where none can be kept."""
+    """Return this user's secret; None, with a warning, if it cannot be stored."""
     try:
         return user_secret()
     except NoSecretError as why:
         if why.unwritable:
             _warn(
-                f"Compiled code is not kept, since {why}; set STEELYARD_CONFIG to a folder that can be written."
+                f"Compiled code is not stored, since {why}; set STEELYARD_CONFIG to a writable folder."
             )  # fmt: skip
         else:
             _warn(f"The cache of compiled code is not used: {why}.")
@@ -93,7 +93,7 @@ def _secret() -> bytes | None:
 
 
 def _warn(message: str) -> None:
-    # Once per process and message: a batch over ten thousand logs must not print ten thousand lines.
+    # Once per process and message, even in a batch over ten thousand logs.
     if message not in _warned:
         _warned.add(message)
         warnings.warn(message, CacheWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""A writer of LLVM assembly: names, loops, loads and stores, so that the code above it reads like a program."""
+"""A writer of LLVM assembly: names, loops, loads and stores, so that the code that uses it reads like a program."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ DOUBLE = "double"
 
 
 def double(value: float) -> str:
-    """A double as LLVM wants it, exact to the last bit."""
+    """Write a double for LLVM exactly."""
     return "0x" + struct.pack(">d", value).hex().upper()
 
 
 class Text:
-    """The body of one function. Values are names (`%12`) or literals, kept as strings."""
+    """The body of one function. Values are names (`%12`) or literals, stored as strings."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -70,7 +70,7 @@ class Text:
         return self.load(self.at(base, index, kind), kind)
 
     def variable(self, kind: str = "i64") -> str:
-        """A place on the stack. Made at the function's start: made inside a loop, it would grow the stack."""
+        """Allocate a stack variable, at the function's start: inside a loop it would grow the stack."""
         name = "%" + self.fresh("var")
         self._stack.append(f"  {name} = alloca {kind}, align 8")
         return name
@@ -104,9 +104,9 @@ class Text:
     def repeat(
         self, stop: int, step: int, kind: str, values: Sequence[str]
     ) -> Iterator[tuple[str, list[str], list[str]]]:
-        """A loop that runs at least once and carries values: yields the index, the carried, and a list for the next.
+        """Write a loop that runs at least once and carries values: yields index, values, and a list for the next ones.
 
-        After the loop the last contents of that list are the results.
+        After the loop that list holds the results.
         """
         body, after = self.fresh("body"), self.fresh("after")
         before, index, following = self.block, "%" + self.fresh("i"), "%" + self.fresh("j")
@@ -127,10 +127,10 @@ class Text:
         self.label(after)
 
     def function(self, name: str, parameters: str) -> str:
-        """The whole function; call last.
+        """Write the whole function; call last.
 
-        The stack is aligned to cache lines: vectors that do not fit into registers would else straddle two of them
-        or not, as the caller's stack happens to lie (measured: up to 1.3× slower).
+        The stack is aligned to cache lines; otherwise spilled vectors may straddle two of them, depending on the
+        caller's stack (measured: up to 1.3× slower).
         """
         return "\n".join(
             [
@@ -169,20 +169,20 @@ class Vectors(Text):
         return self.intrinsic("fma", a, b, c, kind=kind)
 
     def broadcast(self, value: str) -> str:
-        """A single number in every place of a vector."""
+        """Copy a number to every element of a vector."""
         if self.width == 1:
             return value
         one = self.let(f"insertelement {self.kind} poison, double {value}, i32 0")
         return self.let(f"shufflevector {self.kind} {one}, {self.kind} poison, <{self.width} x i32> zeroinitializer")
 
     def add_up(self, vector: str) -> str:
-        """The sum of a vector's places."""
+        """Sum the elements of a vector."""
         name = f"@llvm.vector.reduce.fadd.v{self.width}f64"
         self.declarations.add(f"declare double {name}(double, {self.kind})")
         return self.let(f"call reassoc double {name}(double 0.0, {self.kind} {vector})")
 
     def chains(self, products: Sequence[tuple[str, str]], count: int, kind: str = "") -> str:
-        """Σ a·b in so many independent sums, which hide the latency of the additions."""
+        """Compute Σ a·b in `count` independent sums, which hide the latency of the additions."""
         sums = [self.op("fmul", a, b, kind) for a, b in products[:count]]
         for k, (a, b) in enumerate(products[count:]):
             sums[k % count] = self.fma(a, b, sums[k % count], kind)

@@ -1,9 +1,9 @@
 """`IntervalMeans`: both sides of the balance over one sampling interval, in one call of machine code.
 
-For every entry: stored (momentum or energy) and lost (remainder or dissipation) at the new sample, and with those of
-the sample before
+For every entry, with stored (momentum or energy) and lost (remainder or dissipation) at the new and the previous
+sample,
 
-    mean = (stored − stored before)·factor + new share·lost + old share·lost before.
+    mean = (stored − previous stored)·factor + new share·lost + old share·previous lost.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _FLOATS = {name: _ARGUMENTS.index(name) for name in ("factor", "new", "old")}
 
 
 class IntervalMeans:
-    """The means of a function whose outputs are the stored entries, and then as many lost ones.
+    """The means of a function whose outputs are the stored entries, followed by as many lost ones.
 
     Args:
-        function: the traced entries.
-        sample: its inputs, one after the other; what stands there at a call is the new sample.
+        function: Traced entries.
+        sample: Buffer with the inputs of the function; its content at a call is the new sample.
     """
 
     def __init__(self, function: Function, sample: Array) -> None:
@@ -49,20 +49,27 @@ class IntervalMeans:
         self._address = self._block.ctypes.data
         self._call = _step().call
 
-    def shares(self, new: float, old: float) -> None:
-        """How much the `new` and the `old` sample count in the mean of what is lost."""
+    def set_shares(self, new: float, old: float) -> None:
+        """Set the weights of the new and the old sample in the mean of the lost entries.
+
+        Args:
+            new: Weight of the new sample.
+            old: Weight of the old sample.
+        """
         self._floats[_FLOATS["new"]], self._floats[_FLOATS["old"]] = new, old
 
     def __call__(self, factor: float) -> Array:
-        """The means over the interval that ends with `sample`; overwritten by the next call. `factor` multiplies the
-        growth of what is stored."""
+        """Compute the means over the interval that ends with `sample`; the next call overwrites them.
+
+        `factor` multiplies the growth of the stored entries.
+        """
         self._floats[_FLOATS["factor"]] = factor
         self._call(self._address)
         return self.mean
 
 
 class _Step:
-    """The loops around the kernel, the same for every robot."""
+    """The loops around the kernel, which are independent of the robot."""
 
     def __init__(self) -> None:
         t = Text()

@@ -1,15 +1,15 @@
-"""The loops around generated kernels, in LLVM: they feed blocks of lanes, and are the same for every robot.
+"""The loops around generated kernels in LLVM: they supply blocks of lanes and are independent of the robot.
 
 A kernel computes one block (`emit_llvm.LANES` samples, rows STRIDE apart). The drivers gather the samples of a
 block from ordinary arrays into rows, call the kernel, and
 
 * `dense`    scatter the rows into a dense array of samples,
 * `packed`   the same for results with few zeros, by whole vectors (`streamed`, `buffered`: past the cache),
-* `lanes`    leave them as they are, block by block,
-* `gram`     multiply the rows of each equation with themselves: Gram matrices, without ever storing a row,
+* `lanes`    leave them unchanged, block by block,
+* `gram`     multiply the rows of each equation with themselves: Gram matrices, without storing a row,
 * `qr`       rotate the rows of each equation into its triangle by Householder reflections: the accurate way.
 
-All are called through ctypes, which releases the interpreter's lock, so that threads scale.
+ctypes releases the interpreter's lock during calls, so that threads scale.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SHARED = (
 
 @contextmanager
 def _blocks(t: Text) -> Iterator[tuple[str, str]]:
-    """Runs the kernel block by block; yields the first sample and the number of samples of each."""
+    """Run the kernel block by block; yields the first sample and the number of samples of each."""
     with t.loop("%start", "%stop", LANES) as first:
         lanes = t.minimum(t.sub("%stop", first), LANES)
         _gather(t, first, lanes)
@@ -48,7 +48,7 @@ def _blocks(t: Text) -> Iterator[tuple[str, str]]:
 
 
 def _gather(t: Text, first: str, lanes: str) -> None:
-    """Input rows of a block: row (a, i), lane s ← inputs[a][(first + s)·strides[a] + i]; stride 0 repeats."""
+    """Gather input rows of a block: row (a, i), lane s ← inputs[a][(first + s)·strides[a] + i]; stride 0 repeats."""
     row = t.variable()
     t.store("0", row, "i64")
     with t.loop(0, "%count") as a:
@@ -74,12 +74,12 @@ def _dense() -> Text:
 
 
 def _packed(streamed: bool, buffered: bool = False) -> Text:
-    """As `dense`, for results with few zeros: whole vectors of columns are written, zeros and all.
+    """Write `dense` results with few zeros by whole vectors of columns, including zeros.
 
-    `sources[c]` is the row that belongs to column c (a row of zeros where nothing does). Blocks are turned from
-    rows of samples to rows of columns in registers. `streamed` writes past the cache: for results far larger
-    than it, reading every line before overwriting it would double the traffic. Rows that are no whole number of
-    vectors start anywhere; they are `buffered`, as many samples as make whole vectors together.
+    `sources[c]` is the row of column c (a row of zeros if it has none). Blocks are transposed from rows of samples to
+    rows of columns in registers. `streamed` writes past the cache: for results far larger than the cache, reading
+    every line before overwriting it would double the traffic. Rows that are not a whole number of vectors are
+    unaligned; they are `buffered` until several samples fill whole vectors.
     """
     t = Text()
     w = vector_width()
@@ -93,7 +93,7 @@ def _packed(streamed: bool, buffered: bool = False) -> Text:
             with t.loop(0, "%size", w) as begin:
                 c = t.minimum(begin, t.sub("%size", w))  # the last vector of a row overlaps the one before
                 rows = [t.at("%rows_out", t.mul(t.element("%sources", t.add(c, i)), STRIDE)) for i in range(w)]
-                for lane, value in enumerate(_transposed(t, [t.load(t.at(r, s), kind) for r in rows])):
+                for lane, value in enumerate(_transpose(t, [t.load(t.at(r, s), kind) for r in rows])):
                     place = t.at(target, t.add(t.mul(lane, "%size"), c))
                     t.do(f"store {kind} {value}, ptr {place}, {past if streamed and not buffered else 'align 8'}")
             if buffered:
@@ -107,8 +107,8 @@ def _packed(streamed: bool, buffered: bool = False) -> Text:
     return t
 
 
-def _transposed(t: Text, rows: list[str]) -> list[str]:
-    """A square of vectors, transposed by exchanging ever larger halves."""
+def _transpose(t: Text, rows: list[str]) -> list[str]:
+    """Transpose a square of vectors by exchanging ever larger halves."""
     w, kind = len(rows), f"<{len(rows)} x double>"
     distance = 1
     while distance < w:
@@ -124,7 +124,7 @@ def _transposed(t: Text, rows: list[str]) -> list[str]:
 
 
 def _lanes() -> Text:
-    """Block b is left at result[b mod ring], as the kernel makes it: nothing is moved."""
+    """Let the kernel write block b to result[b mod ring], without moving data."""
     t = Text()
     with t.loop("%start", "%stop", LANES) as first:
         lanes = t.minimum(t.sub("%stop", first), LANES)
@@ -137,13 +137,13 @@ def _lanes() -> Text:
 
 
 def _clear_beyond(t: Text, lanes: str) -> None:
-    """Lanes beyond the last sample must not count."""
+    """Set lanes beyond the last sample to zero."""
     with t.loop(0, "%rows") as k, t.loop(lanes, LANES) as s:
         t.store("0.0", t.at("%rows_out", t.add(t.mul(k, STRIDE), s)))
 
 
 def _gram() -> Text:
-    """Sums are kept as vectors of lanes, to be added up once at the end; only tiles of the lower triangle are made."""
+    """Accumulate vectors of lanes, which are summed once at the end, for tiles of the lower triangle."""
     t = Vectors()
     with _blocks(t) as (_, lanes):
         _clear_beyond(t, lanes)
@@ -157,8 +157,15 @@ def _gram() -> Text:
 
 
 def add_tile(t: Vectors, x: str, y: str, tile: str, size: str) -> None:
-    """Code in `t` for sums[r + i, c + j] += Σ_lanes x_i y_j of one tile; the sums are vectors. `x` and `y` point to the
-    rows, `tile` is the place of (r, c) in sums that have `size` columns."""
+    """Write code for sums[r + i, c + j] += Σ_lanes x_i y_j of one tile; the sums are vectors.
+
+    Args:
+        t: Text to write to.
+        x: Pointer to the first rows.
+        y: Pointer to the second rows.
+        tile: Location of (r, c) in the sums.
+        size: Number of columns of the sums.
+    """
     places = [t.at("%sums", t.add(tile, t.add(t.mul(i, size), j)), t.kind) for i in range(TILE) for j in range(TILE)]
     with t.repeat(LANES, t.width, t.kind, [t.load(p, t.kind) for p in places]) as (s, totals, grown):
         xs = [t.load(t.at(x, t.add(s, i * STRIDE)), t.kind) for i in range(TILE)]
@@ -169,7 +176,7 @@ def add_tile(t: Vectors, x: str, y: str, tile: str, size: str) -> None:
 
 
 class _Block(Vectors):
-    """Arithmetic on one row of a block, held in vector registers."""
+    """Arithmetic on one row of a block in vector registers."""
 
     def places(self, row: str) -> list[str]:
         return [self.at(row, i) for i in range(0, LANES, self.width)]
@@ -182,12 +189,12 @@ class _Block(Vectors):
             self.store(value, place, self.kind)
 
     def dot(self, a: list[str], b: list[str]) -> str:
-        """Σ over all lanes."""
+        """Sum over all lanes."""
         return self.add_up(self.chains(list(zip(a, b, strict=True)), min(4, len(a))))
 
 
 def _qr() -> Text:
-    """[R; rows] → R, column by column (Golub & Van Loan, Matrix Computations, algorithm 5.1.1; R's zeros are kept)."""
+    """Reflect [R; rows] → R, column by column (Golub & Van Loan, algorithm 5.1.1; zeros of R remain)."""
     t = _Block()
     with _blocks(t) as (_, lanes):
         _clear_beyond(t, lanes)
@@ -201,7 +208,7 @@ def _qr() -> Text:
 
 
 def _reflect(t: _Block, rows: str, r: str, k: str, size: str) -> None:
-    """One reflection: row k of the triangle (at `r`) swallows column k of the block."""
+    """Reflect column k of the block into row k of the triangle (at `r`)."""
     column = t.row(t.at(rows, t.mul(k, STRIDE)))
     square = t.dot(column, column)
     pivot = t.load(t.at(r, k))
@@ -209,7 +216,7 @@ def _reflect(t: _Block, rows: str, r: str, k: str, size: str) -> None:
     norm = t.intrinsic("sqrt", both, kind=DOUBLE)
     beta = t.negative(t.intrinsic("copysign", norm, pivot, kind=DOUBLE), DOUBLE)
     head = t.op("fsub", pivot, beta, DOUBLE)
-    # A column of zeros needs no reflection; its pivot may be zero too, so nothing may be divided by it.
+    # A column of zeros needs no reflection. Its pivot may also be zero, so do not divide by it.
     some = t.let(f"fcmp ogt double {square}, 0.0")
     inverse = t.let(f"select i1 {some}, double {t.let(f'fdiv double 1.0, {head}')}, double 0.0")
     minus = t.negative(head, DOUBLE)
@@ -246,8 +253,8 @@ def _code() -> Code:
 
 
 def driver(name: str) -> Any:
-    """The driver `name` as a ctypes function; pointers are passed as addresses."""
-    with _lock:  # two threads must not load the code twice: the copy that is dropped would take its function along
+    """Return the driver `name` as a ctypes function; pointers are passed as addresses."""
+    with _lock:  # two threads must not load the code twice: deleting one copy would delete its function in use
         return _driver(name)
 
 

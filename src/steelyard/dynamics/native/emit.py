@@ -6,7 +6,7 @@
 
 that reads input row r of lane s at in[r·STRIDE + s] and writes output row k at out[k·STRIDE + s], for
 `vectors` groups of `width` lanes. Nothing is reassociated (results are those of the formulas, up to fused
-multiply-add), and sines and cosines are polynomials that stay in vector registers.
+multiply-add), and sines and cosines are polynomials in vector registers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from steelyard.dynamics.graph import Graph, Node, arguments, live
 from steelyard.dynamics.native._text import Vectors, double
 
-# Lanes of a block. Rows of a block are STRIDE apart: not a power of two, or all rows would fall into the same
+# Lanes of a block. Rows of a block are STRIDE apart, which is not a power of two: otherwise all rows would use the same
 # sets of the cache (measured: 2–3× slower).
 LANES = 64
 STRIDE = LANES + 8
@@ -44,12 +44,12 @@ _COS = (
 
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "exp": "exp"}
-# Functions that have no LLVM intrinsic in every supported version are called lane by lane from libm.
+# Functions without an LLVM intrinsic in all supported versions are called from libm, lane by lane.
 _LIBM = {"tanh": "tanh", "atan": "atan"}
 
 
 class _Formulas(Vectors):
-    """What graphs are made of, on vectors of lanes."""
+    """Operations of graphs on vectors of lanes."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -91,7 +91,7 @@ class _Formulas(Vectors):
         odd = self.compare("oeq", self.fma(half, self.number(-2.0), k), self.number(1.0))
         a, b = self.select(odd, c, s), self.select(odd, s, c)
         sine = self.select(self.compare("oge", quadrant, self.number(2.0)), self.op("fsub", self.number(-0.0), a), a)
-        # The cosine is negative in quadrants 1 and 2, that is where |quadrant − 1.5| < 1.
+        # The cosine is negative in quadrants 1 and 2, that is if |quadrant − 1.5| < 1.
         middle = self.intrinsic("fabs", self.op("fsub", quadrant, self.number(1.5)))
         cosine = self.select(self.compare("olt", middle, self.number(1.0)), self.op("fsub", self.number(-0.0), b), b)
         return sine, cosine
@@ -108,7 +108,7 @@ class _Formulas(Vectors):
         return out
 
     def sign(self, x: str) -> str:
-        """−1, 0 or 1, and NaN for NaN, as NumPy's."""
+        """Compute −1, 0, 1 or NaN, as NumPy does."""
         zero = self.number(0.0)
         negative = self.select(self.compare("olt", x, zero), self.number(-1.0), x)
         return self.select(self.compare("ogt", x, zero), self.number(1.0), negative)
@@ -133,8 +133,15 @@ class _Formulas(Vectors):
 
 
 def emit(graph: Graph, outputs: Sequence[Any], input_rows: dict[str, int], name: str, width: int) -> str:
-    """The text of the function `name` and what it declares: the `outputs` of `graph`, for lanes of vectors `width`
-    wide. `input_rows`[x] is the row of position 0 of input x."""
+    """Write a function and its declarations.
+
+    Args:
+        graph: Graph.
+        outputs: Nodes or numbers.
+        input_rows: Row of position 0 of each input.
+        name: Name of the function.
+        width: Lanes per vector.
+    """
     w = _Formulas(width)
     with w.loop(0, "%vectors") as k:
         lane = w.mul(k, width)
@@ -148,7 +155,7 @@ def _body(
 ) -> None:
     values: dict[int, str] = {}
     circle: dict[int, tuple[str, str]] = {}
-    # Results are stored as soon as they are known: kept for the end they would all have to be spilled.
+    # Store results as soon as they are computed; otherwise they would be spilled.
     rows_of: dict[int, list[int]] = {}
     for row, output in enumerate(outputs):
         if isinstance(output, Node):

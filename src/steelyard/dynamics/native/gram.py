@@ -1,6 +1,6 @@
-"""Two loops over blocks of lanes, in LLVM: the Gram matrices of rows, and rows multiplied by small matrices.
+"""Two loops over blocks of lanes in LLVM: Gram matrices of rows, and rows multiplied by small matrices.
 
-A motion's rows stay in the kernels' own layout, `(blocks, rows, STRIDE)`, between the two passes of a gradient:
+A motion's rows stay in the kernels' layout, `(blocks, rows, STRIDE)`, between the two passes of a gradient:
 first WᵀW of every equation, then W·S with the small S = ∂criterion/∂(WᵀW). For 1000 samples of a six-axis arm each
 takes a tenth of a millisecond; NumPy's batched products take several times as long.
 """
@@ -38,7 +38,7 @@ _SIGNATURES = {
 
 
 def _gram() -> Text:
-    """sums[e][r, c] += Σ over lanes and blocks of row r · row c; tiles of the lower triangle, sums kept as vectors."""
+    """Compute sums[e][r, c] += Σ over lanes and blocks of row r · row c, by tiles of the lower triangle."""
     t = Vectors()
     with t.loop(0, "%equations") as e:
         first, size, offset = (t.element(f"%{x}", e) for x in ("firsts", "sizes", "offsets"))
@@ -51,7 +51,7 @@ def _gram() -> Text:
 
 
 def _weigh() -> Text:
-    """result[e][r] = Σ_c weights[e][r, c] · row c, for tiles of rows and of vectors of lanes."""
+    """Compute result[e][r] = Σ_c weights[e][r, c] · row c, by tiles of rows and of vectors of lanes."""
     t = Vectors()
     kind, w = t.kind, t.width
     vectors = min(TILE, LANES // w)
@@ -89,7 +89,9 @@ def _call(name: str) -> Any:
 
 
 def blocks_of(columns: Array) -> Array:
-    """The `columns` `(samples, k)` in blocks of `SAMPLES`, as the kernels keep them, `(blocks, k, …)`, zeros behind."""
+    """Convert `columns` `(samples, k)` to blocks of `SAMPLES` in the kernels' layout, `(blocks, k, …)`, padded with
+    zeros.
+    """
     samples, k = columns.shape
     blocks = -(-samples // SAMPLES)
     out = np.zeros((blocks, k, STRIDE))
@@ -100,25 +102,40 @@ def blocks_of(columns: Array) -> Array:
 
 
 def samples_of(blocks: Array, samples: int) -> Array:
-    """`blocks` back to `(samples, k)`; those beyond `samples` are dropped."""
+    """Convert blocks back to `(samples, k)`.
+
+    Args:
+        blocks: Blocks in the kernels' layout.
+        samples: Number of samples.
+    """
     flat = blocks[:, :, :SAMPLES].transpose(0, 2, 1).reshape(len(blocks) * SAMPLES, -1)[:samples]
     return np.ascontiguousarray(flat)
 
 
 def empty_blocks(blocks: int, rows: int) -> Array:
-    """Room for `blocks` of `rows`, `(blocks, rows, …)`, on cache lines."""
+    """Allocate blocks `(blocks, rows, …)`, aligned to cache lines.
+
+    Args:
+        blocks: Number of blocks.
+        rows: Number of rows.
+    """
     return aligned(blocks * rows).reshape(blocks, rows, STRIDE)
 
 
 class BlockFunction:
-    """A `function` over blocks: reads its inputs from `source` `(blocks, rows, …)`, leaves its outputs in `result`."""
+    """A function over blocks; its outputs are in `result`.
+
+    Args:
+        function: Traced function.
+        source: Inputs, `(blocks, rows, …)`.
+    """
 
     def __init__(self, function: Function, source: Array) -> None:
         self._compiled, self._source = Compiled(function), source
         self.result = empty_blocks(len(source), max(1, len(function.outputs)))
 
     def __call__(self, samples: int) -> Array:
-        """The results of the first `samples`, a block for every `SAMPLES` of them; behind the last there are zeros."""
+        """Compute the results of the first `samples`, one block per `SAMPLES` of them, padded with zeros."""
         kernel, vectors = callable_at(self._compiled.address), SAMPLES // vector_width()
         source, step = self._source.ctypes.data, self._source.strides[0]
         result, result_step = self.result.ctypes.data, self.result.strides[0]
@@ -131,7 +148,7 @@ class BlockFunction:
 
 
 class BlockEquations:
-    """Rows of several equations, of `widths` columns each, one after the other and padded to whole tiles."""
+    """Rows of several equations of `widths` columns, one after the other and padded to whole tiles."""
 
     def __init__(self, widths: list[int]) -> None:
         self.widths = widths
@@ -139,7 +156,7 @@ class BlockEquations:
         self.firsts: _Index = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
         self.offsets: _Index = np.concatenate([[0], np.cumsum(self.sizes**2)[:-1]]).astype(np.int64)
         self.rows = int(self.sizes.sum())
-        # Only lower triangles are summed: entry (r, c) of a Gram matrix is found at (max, min).
+        # Only lower triangles are summed: entry (r, c) of a Gram matrix is at (max, min).
         self._entries = [
             offset + np.maximum.outer(np.arange(w), np.arange(w)) * size + np.minimum.outer(np.arange(w), np.arange(w))
             for offset, size, w in zip(self.offsets, self.sizes, widths, strict=True)
@@ -147,14 +164,20 @@ class BlockEquations:
         self._tables = (len(widths), self.firsts.ctypes.data, self.sizes.ctypes.data, self.offsets.ctypes.data)
 
     def grams(self, rows: Array) -> list[Array]:
-        """RᵀR of each equation; `rows` `(blocks, rows, STRIDE)`, lanes beyond the last sample must be zero."""
+        """Compute RᵀR of each equation; `rows` `(blocks, rows, STRIDE)` must be zero beyond the last sample."""
         sums = np.zeros((int(np.sum(self.sizes**2)), vector_width()))
         _call("gram")(rows.ctypes.data, rows.strides[0] // 8, len(rows), *self._tables, sums.ctypes.data)
         totals = sums @ np.ones(vector_width())
         return [totals[entries] for entries in self._entries]
 
     def weigh(self, rows: Array, weights: list[Array], result: Array) -> None:
-        """`result` ← `weights`[e] times the `rows` of equation e; both `(blocks, ≥ rows, STRIDE)`."""
+        """Compute `result` ← weights[e] times the rows of equation e.
+
+        Args:
+            rows: Rows, `(blocks, ≥ rows, STRIDE)`.
+            weights: Matrix of each equation.
+            result: Array of the same layout.
+        """
         flat = np.zeros(int(np.sum(self.sizes**2)))
         for offset, size, width, S in zip(self.offsets, self.sizes, self.widths, weights, strict=True):
             flat[offset : offset + size * size].reshape(size, size)[:width, :width] = S

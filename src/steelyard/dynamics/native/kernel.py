@@ -20,20 +20,20 @@ from steelyard.ground.scalars import Scalar
 
 
 def on_cache_lines(count: int) -> Array:
-    """As many zeros as `count`, starting on a cache line: vectors that straddle two lines cost double."""
+    """Allocate `count` zeros, aligned to a cache line: vectors that straddle two lines cost twice the time."""
     raw = np.zeros(count + 8)
     offset = (-raw.ctypes.data // 8) % 8
     return raw[offset : offset + count]
 
 
 def aligned(rows: int) -> Array:
-    """Scratch for a kernel, so many `rows` of lanes."""
+    """Allocate scratch for a kernel, `rows` of lanes."""
     return on_cache_lines(rows * STRIDE)
 
 
 @cache
 def callable_at(address: int) -> Any:
-    """The compiled kernel `(inputs, outputs, vectors)` at `address` as something Python can call, by addresses."""
+    """Return the compiled kernel `(inputs, outputs, vectors)` at `address` as a Python function of addresses."""
     return CFUNCTYPE(None, c_int64, c_int64, c_int64)(address)
 
 
@@ -41,9 +41,9 @@ class Kernel:
     """A traced function, compiled for a number of lanes on demand.
 
     Args:
-        graph: what was traced.
-        outputs: its results, one row each.
-        rows: the row at which each input starts.
+        graph: Traced graph.
+        outputs: Its results, one row each.
+        rows: First row of each input.
     """
 
     def __init__(self, graph: Graph, outputs: Sequence[Scalar], rows: Mapping[str, int]) -> None:
@@ -56,15 +56,20 @@ class Kernel:
         return bool(self._codes)
 
     def address(self, width: int) -> int:
-        """Where the code for `width` lanes at once starts; it lives as long as this object."""
-        with self._lock:  # two threads must not both compile: the first one's code would be thrown away in use
+        """Return the address of the code for `width` lanes at once; it is valid as long as this object exists."""
+        with self._lock:  # two threads must not both compile: code in use would be deleted
             if width not in self._codes:
                 self._codes[width] = Code(emit(self._graph, self.outputs, self.rows, "kernel", width))
             return self._codes[width].address("kernel")
 
 
 def kernel_of(function: Function, rows: Mapping[str, int]) -> Kernel:
-    """The kernel of a traced `function`, a vector; `rows` has the row at which each input starts."""
+    """Return the kernel of a traced function.
+
+    Args:
+        function: Function with a vector as result.
+        rows: First row of each input.
+    """
     outputs: list[Scalar] = [0.0] * function.size
     for place, value in zip(function.places, function.outputs, strict=True):
         outputs[int(place)] = value
@@ -72,10 +77,15 @@ def kernel_of(function: Function, rows: Mapping[str, int]) -> Kernel:
 
 
 class Single:
-    """A `kernel` for one state at a time: call it with its first `inputs`; the others are set once, by name.
+    """A kernel for one state at a time: call it with its first inputs; the others are constant.
 
-    `widths` has the length of each input, `constants` the values of those that are set once. Holds scratch, so one per
-    thread.
+    It holds scratch, so use one per thread.
+
+    Args:
+        kernel: Kernel.
+        widths: Length of each input.
+        constants: Constant inputs by name.
+        inputs: Other inputs, in the order of `widths`.
     """
 
     def __init__(self, kernel: Kernel, widths: Mapping[str, int], **constants: Array) -> None:

@@ -1,7 +1,7 @@
-"""Programs of joint moves as machine code: what a controller makes of them, program after program.
+"""Programs of joint moves as machine code: the motion that a controller executes, program after program.
 
-The same rules as `excitation/interpolator` has for any program, there one at a time and with lines and circles:
-S-curves in step, fly-by, ramps softened until sums of overlapping moves keep the limits, a stop where that is quicker.
+The rules are those of `excitation/interpolator`, which handles single programs with lines and circles: synchronous
+S-curves, fly-by, ramps softened until sums of overlapping moves satisfy the limits, a stop wherever it is faster.
 Here moves are straight in joint space, and a program takes a tenth of a millisecond.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.native._code import Code
 from steelyard.dynamics.native._numbers import Number, Numbers
-from steelyard.dynamics.native._playing import (
+from steelyard.dynamics.native._program import (
     BREAKS,
     FIRST,
     FLY,
@@ -26,7 +26,7 @@ from steelyard.dynamics.native._playing import (
     SCRATCH,
     SLOWEST,
     WHOLE,
-    Playing,
+    ProgramWriter,
     profile,
 )
 from steelyard.ground.arrays import Array
@@ -48,24 +48,24 @@ _SIGNATURES = {
 def _play() -> Numbers:
     t = Numbers()
     with t.loop(0, "%programs") as program:
-        one = Playing(t, program)
+        one = ProgramWriter(t, program)
         with t.loop(0, "%moves") as k:
             inner = t.let(f"icmp slt i64 {k}, {one.last}")
-            one.own(FLY, k).set(t.choose(inner, Number(t, "%fly"), 0.0))
+            one.value(FLY, k).set(t.choose(inner, Number(t, "%fly"), 0.0))
         t.store("0", one.count, "i64")
         searching, kept = t.variable("i1"), t.variable("i1")
         t.store("true", searching, "i1")
         with t.loop(0, t.add("%moves", 1)), t.when(t.load(searching, "i1")):
             with t.loop(0, "%moves") as k:
                 for which in (WHOLE, FIRST, LAST):
-                    one.own(which, k).set(1.0)
+                    one.value(which, k).set(1.0)
             rounds = t.variable("i1")
             t.store("true", rounds, "i1")
             t.store("false", kept, "i1")
             with t.loop(0, ROUNDS), t.when(t.load(rounds, "i1")):
-                one.laid_out()
-                one.sorted_breaks()
-                one.summed()
+                one.lay_out()
+                one.sort_breaks()
+                one.sum_pieces()
                 good = one.excess() <= 1.0
                 t.store(good, kept, "i1")
                 t.store(t.let(f"xor i1 {good}, true"), rounds, "i1")
@@ -82,7 +82,7 @@ def _play() -> Numbers:
 
 
 def _sample() -> Numbers:
-    """q, q̇, q̈ of every program at k/rate."""
+    """Sample q, q̇, q̈ of every program at k/rate."""
     t = Numbers()
     width = t.mul("%joints", 4)
     first = t.variable()
@@ -133,9 +133,14 @@ def _call(name: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class PlayedMoves:
-    """Programs as played: of each, its `pieces` (0: it cannot be played), their `breaks` (s), and `tables` of powers of
-    each piece's own time, 0 to 1, `(programs, pieces, 4, joints)`."""
+class JointPrograms:
+    """Motions of programs.
+
+    Attributes:
+        pieces: Number of pieces of each program; 0 if it is not executable.
+        breaks: Times between pieces [s].
+        tables: Powers of each piece's own time, 0 to 1, `(programs, pieces, 4, joints)`.
+    """
 
     pieces: NDArray[np.int64]
     breaks: Array
@@ -143,12 +148,12 @@ class PlayedMoves:
 
     @property
     def durations(self) -> Array:
-        """Of every program (s); zero for what cannot be played."""
+        """Duration of every program [s]; zero if it is not executable."""
         ends: Array = np.where(self.pieces > 0, self.breaks[np.arange(len(self.pieces)), self.pieces], 0.0)
         return ends
 
-    def sampled(self, rate: float) -> tuple[Array, Array, Array, NDArray[np.int64]]:
-        """q, q̇, q̈ at `rate` (Hz), `(samples, joints)` of one program behind the other, and where each one ends."""
+    def sample(self, rate: float) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+        """Sample at `rate` [Hz]: q, q̇, q̈ `(samples, joints)` of all programs in sequence, and the end of each one."""
         counts = np.where(self.pieces > 0, (self.durations * rate).astype(np.int64) + 1, 0)
         ends = np.cumsum(counts)
         joints, room = self.tables.shape[3], self.breaks.shape[1]
@@ -160,16 +165,16 @@ class PlayedMoves:
         return q, dq, ddq, ends
 
 
-def play_moves(home: Array, steps: Array, paces: Array, fly: float, bounds: Array) -> PlayedMoves:
-    """Play programs of straight joint moves, each from rest to rest.
+def play_moves(home: Array, steps: Array, paces: Array, fly: float, bounds: Array) -> JointPrograms:
+    """Compute the motions of programs of straight joint moves, each from rest to rest.
 
     Args:
-        home: the posture from which all programs start `(joints,)` (rad, m).
-        steps: what the joints do in each move `(programs, moves, joints)` (rad, m); none may be zero altogether.
-        paces: greatest velocity, acceleration and jerk of each move as shares of its way `(programs, moves, 3)` (per s,
-            s², s³); an infinite jerk gives trapezoids of velocity.
-        fly: how much of its slowing down a move gives to the next, 0 to 1.
-        bounds: of velocity, acceleration and jerk, then lower and upper positions `(5, joints)`.
+        home: Start posture of all programs `(joints,)` [rad, m].
+        steps: Displacement of the joints in each move `(programs, moves, joints)` [rad, m]; none may be all zero.
+        paces: Maximum velocity, acceleration and jerk of each move relative to its distance `(programs, moves, 3)`
+            [1/s, 1/s², 1/s³]; an infinite jerk gives trapezoids of velocity.
+        fly: Fraction of a move's deceleration that overlaps the next move, 0 to 1.
+        bounds: Limits of velocity, acceleration and jerk, then lower and upper positions `(5, joints)`.
     """
     programs, moves, joints = steps.shape
     room = BREAKS * moves
@@ -181,4 +186,4 @@ def play_moves(home: Array, steps: Array, paces: Array, fly: float, bounds: Arra
         programs, moves, joints, *(x.ctypes.data for x in given), fly, scratch.ctypes.data, pieces.ctypes.data,
         breaks.ctypes.data, tables.ctypes.data,
     )  # fmt: skip
-    return PlayedMoves(pieces, breaks, tables)
+    return JointPrograms(pieces, breaks, tables)

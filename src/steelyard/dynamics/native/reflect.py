@@ -1,4 +1,4 @@
-"""Rows into a triangle, sample by sample, in LLVM: the inner loop of recursive least squares.
+"""Reflect rows into a triangle, sample by sample, in LLVM: the inner loop of recursive least squares.
 
 The state is the triangle [R z; 0 ρ] of all rows [A y] so far. An update reflects m new rows into it, column by
 column (Golub & Van Loan, Matrix Computations, section 5.1), in a form that keeps the diagonal positive: with the
@@ -6,9 +6,9 @@ pivot r, the column a of the new rows and n = √(r² + aᵀa),
 
     sⱼ = (r·rⱼ + Σ aᵢ Aᵢⱼ)/n,     Aᵢⱼ ← Aᵢⱼ − aᵢ (rⱼ + sⱼ)/(r + n),     rⱼ ← sⱼ,
 
-which is a reflection and a change of sign, and cancels nowhere. Lanes of a vector are columns. The triangle may be
-scaled on the way (forgetting), which costs nothing. Rows are taken out again by the same formulas with aᵀa and aᵢ Aᵢⱼ
-of the other sign (a hyperbolic reflection), which is safe as long as much less is taken out than there is.
+which is a reflection and a change of sign, without cancellation. Lanes of a vector are columns. The triangle may be
+scaled in the same pass (forgetting) at no cost. The same formulas with the other sign of aᵀa and aᵢ Aᵢⱼ remove rows
+(a hyperbolic reflection), which is safe if the removed rows are a small part.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from steelyard.dynamics.native._text import DOUBLE, Vectors, double
 from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.ground.arrays import Array
 
-# Rows of one reflection: eight columns' factors and a vector of each row still fit into registers.
+# Maximum number of rows of one reflection: eight columns' factors and a vector of each row fit into registers.
 MOST_ROWS = 8
 
-# One pointer is passed, to these: a call with seven arguments would take ctypes longer than the arithmetic.
+# A single pointer to these is passed: a ctypes call with seven arguments would take longer than the arithmetic.
 ARGUMENTS = ("triangle", "rows", "size", "pad", "updates", "scale", "theta")
 _ROWS, _UPDATES, _SCALE, _THETA = (ARGUMENTS.index(x) for x in ("rows", "updates", "scale", "theta"))
 
@@ -52,7 +52,7 @@ def _update(rows: int, remove: bool) -> Vectors:
 
 
 def _reflect(t: Vectors, row: str, new: list[str], k: str, pad: str, scale: str, scales: str, remove: bool) -> None:
-    """Row k of the triangle swallows column k of the new rows."""
+    """Reflect column k of the new rows into row k of the triangle."""
     column = [t.load(t.at(a, k)) for a in new]
     square = t.chains([(a, a) for a in column], 2, DOUBLE)
     some = t.let(f"fcmp une double {square}, 0.0")  # also true for NaN, which must not vanish
@@ -61,9 +61,9 @@ def _reflect(t: Vectors, row: str, new: list[str], k: str, pad: str, scale: str,
         pivot = t.op("fmul", scale, t.load(t.at(row, k)), DOUBLE)
         signed = t.negative(square, DOUBLE) if remove else square
         norm = t.intrinsic("sqrt", t.fma(pivot, pivot, signed, DOUBLE), kind=DOUBLE)
-        # Nothing to reflect: the row is only scaled, and nothing may be divided by a pivot that may be zero.
-        # 1/n and not n·(1/n²), which would be a little faster: what few rows leave over shrinks by 1e-16 from column to
-        # column, and n² underflows long before n does.
+        # Without a reflection the row is only scaled, and there is no division by a pivot, which may be zero.
+        # 1/n instead of the slightly faster n·(1/n²): with few rows the remainder shrinks by 1e-16 per column, and n²
+        # underflows long before n.
         share = t.let(f"select i1 {some}, double {t.let(f'fdiv double 1.0, {norm}')}, double 0.0")
         back = t.let(f"fdiv double -1.0, {t.op('fadd', pivot, norm, DOUBLE)}")
         back = t.let(f"select i1 {some}, double {back}, double 0.0")
@@ -86,7 +86,7 @@ def _reflect(t: Vectors, row: str, new: list[str], k: str, pad: str, scale: str,
 
 
 def _solve(t: Vectors, triangle: str, theta: str, count: str, pad: str) -> None:
-    """R θ = z from the last block of rows to the first: vectors for what is known, single numbers within a block."""
+    """Solve R θ = z from the last block of rows to the first, by vectors, and by single numbers within a block."""
     w, zero = t.width, "zeroinitializer"
     rests = [t.variable() for _ in range(w)]
     with t.loop(0, pad, w) as j:
@@ -125,7 +125,7 @@ def _solve_block(t: Vectors, rows: list[str], rests: list[str], theta: str, firs
 
 
 class _Driver:
-    """Updates of `rows` rows each, added or removed: one call with the address of `ARGUMENTS`."""
+    """Updates that add or remove `rows` rows each: one call with the address of `ARGUMENTS`."""
 
     def __init__(self, rows: int, remove: bool) -> None:
         text = _update(rows, remove)
@@ -136,25 +136,30 @@ class _Driver:
 
 @cache
 def _driver(rows: int, remove: bool) -> _Driver:
-    """The driver for 1 … MOST_ROWS rows; kept, and whoever holds it also holds its code."""
+    """Return the cached driver for 1 … MOST_ROWS rows; a reference to it keeps its code alive."""
     return _Driver(rows, remove)
 
 
 def wide_rows(rows: int, columns: int) -> Array:
-    """Zeros, `rows` by `columns` or a few more: whole vectors, on cache lines."""
+    """Allocate zeros of whole vectors per row, aligned to cache lines.
+
+    Args:
+        rows: Number of rows.
+        columns: Minimum number of columns.
+    """
     pad = -(-columns // vector_width()) * vector_width()
     return on_cache_lines(rows * pad).reshape(rows, pad)
 
 
 class Reflections:
-    """Calls that take what stands in `rows` into a triangle (or out of it), and use it up; all made by `wide_rows`.
+    """Calls that reflect `rows` into a triangle, or out of it, and overwrite them; allocate all arrays by `wide_rows`.
 
     Args:
         triangle: [R z; 0 ρ], changed in place.
-        rows: where new rows [A y] are put.
-        size: rows of the triangle that take part.
-        remove: whether the rows are taken out.
-        theta: where R⁻¹z goes when it is asked for.
+        rows: Buffer for new rows [A y].
+        size: Number of rows of the triangle that are used.
+        remove: Remove the rows instead of adding them.
+        theta: Buffer for R⁻¹z, on request.
     """
 
     def __init__(
@@ -170,16 +175,25 @@ class Reflections:
             self._calls.append((call, block, block.view(np.float64), block.ctypes.data))
 
     def __call__(self, scale: float = 1.0, solve: bool = False) -> None:
-        """Multiply the triangle by `scale`, take the rows, and with `solve` put R⁻¹z into theta."""
+        """Multiply the triangle by `scale` and reflect the rows.
+
+        Args:
+            scale: Factor for the triangle.
+            solve: Also compute R⁻¹z into `theta`.
+        """
         last = len(self._calls) - 1
         for k, (call, block, floats, address) in enumerate(self._calls):
             floats[_SCALE] = scale if k == 0 else 1.0
             block[_THETA] = self._theta if solve and k == last else 0
             call(address)
 
-    def many(self, rows: Array, scale: float) -> None:
-        """Take `rows` `(updates, rows, columns)` one after the other, at most `MOST_ROWS` each; they are used up. The
-        triangle is multiplied by `scale` before each."""
+    def update_many(self, rows: Array, scale: float) -> None:
+        """Reflect updates one after the other.
+
+        Args:
+            rows: Rows `(updates, rows, columns)`, at most `MOST_ROWS` per update; they are overwritten.
+            scale: Factor for the triangle before each update.
+        """
         call, block, floats, address = self._calls[0]
         before = block[_ROWS]
         floats[_SCALE], block[_THETA], block[_ROWS], block[_UPDATES] = scale, 0, rows.ctypes.data, len(rows)

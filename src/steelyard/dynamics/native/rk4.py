@@ -1,8 +1,8 @@
-"""Runge–Kutta steps of many robots at once, in LLVM: the loop around a plant's and a controller's kernel.
+"""Runge–Kutta steps of many robots at once in LLVM: the loop around a plant's and a controller's kernel.
 
 Robots are lanes. All kernels read one table of rows (`rows_in`: positions, velocities, torques, parameters,
-reference, settings, one lane per robot) and the controller writes its torques straight into it, so that a step
-is four calls of the plant and a few sweeps over the state. The classical method of order 4 (Kutta 1901).
+reference, settings, one lane per robot) and the controller writes its torques directly into it, so that a step
+is four calls of the plant and a few passes over the state. The classical method of order 4 (Kutta 1901).
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _ARGUMENTS = (
     # kernels: void (rows in, rows out, vectors)
     ("ptr", "plant"),
     ("ptr", "law"),
-    # rows of lanes; `state` holds q, dq and the two sums of the step
+    # rows of lanes; `state` contains q, dq and the two sums of the step
     ("ptr", "rows_in"),
     ("ptr", "rows_out"),
     ("ptr", "state"),
     ("i64", "joints"),
     ("i64", "vectors"),
-    # steps begin … end − 1 of `steps` (step number `steps` is only looked at, not made)
+    # steps begin … end − 1 of `steps` (at step number `steps` only samples are recorded)
     ("i64", "begin"),
     ("i64", "end"),
     ("i64", "steps"),
     ("ptr", "lengths"),  # h/2, h, h/6, h/3
-    # every `hold` steps the controller gets the next row of the reference and sets the torque
+    # every `hold` steps the controller reads the next row of the reference and sets the torque
     ("i64", "hold"),
     ("ptr", "reference"),
     ("i64", "reference_row"),
     ("i64", "reference_width"),
     ("i64", "reference_next"),
     ("i64", "reference_robot"),
-    # every `every` steps the state goes into (robots, samples, joints)
+    # every `every` steps the state is recorded in (robots, samples, joints)
     ("i64", "every"),
     ("i64", "samples"),
     ("i64", "first"),
@@ -55,24 +55,24 @@ _ARGUMENTS = (
     ("ptr", "ddq"),
     ("ptr", "tau"),
 )
-# Robots of a block at most: the rows of a block still fit into the second cache, and one vector's arithmetic hides
-# the latency of another's (measured for six joints: 8 robots 240 ns, 16 190, 32 170, 64 155 per robot-step).
+# Maximum number of robots per block: its rows fit into the second cache, and one vector's arithmetic hides the latency
+# of another's (measured for six joints: 8 robots 240 ns, 16 190, 32 170, 64 155 per robot-step).
 MOST = LANES
-# A period that never comes: the driver then neither asks a law nor records.
+# An infinite period: the driver then neither calls a law nor records.
 _NEVER = 1 << 40
 
 
 class _Lanes(Vectors):
-    """Rows of lanes, and what happens every so many steps."""
+    """Rows of lanes, and periodic actions."""
 
     @contextmanager
     def when_due(self, step: str, period: str) -> Iterator[str]:
-        """If the period divides the step; yields how often it did."""
+        """Enter the block if the period divides the step; yields the quotient."""
         with self.when(self.let(f"icmp eq i64 {self.let(f'srem i64 {step}, {period}')}, 0")):
             yield self.let(f"sdiv i64 {step}, {period}")
 
     def rows(self, base: str, count: str | int) -> str:
-        """The place of row number `count`."""
+        """Return the location of row number `count`."""
         return self.at(base, self.mul(count, STRIDE))
 
 
@@ -91,7 +91,7 @@ def _write(width: int) -> _Lanes:
         t.do("call void %plant(ptr %rows_in, ptr %rows_out, i64 %vectors)")
 
     def sweep(length: str | None, share: str, start: bool = False) -> None:
-        """Add a stage's rates to the sums and go on to the next stage, `length` from the step's start."""
+        """Add a stage's rates to the sums and start the next stage, `length` from the step's start."""
         with t.loop(0, n) as i, t.loop(0, "%vectors") as k:
             here = t.add(t.mul(i, STRIDE), t.mul(k, width))
             places = [t.at(base, here) for base in ("%state", speed, q_sum, dq_sum, "%rows_in", speed_in, "%rows_out")]
@@ -99,7 +99,7 @@ def _write(width: int) -> _Lanes:
             v, a = t.load(dq_in, t.kind), t.load(rate, t.kind)
             q_new = t.fma(share, v, t.load(q if start else q_total, t.kind))
             dq_new = t.fma(share, a, t.load(dq if start else dq_total, t.kind))
-            if length is None:  # the step is done: the sums are the new state
+            if length is None:  # the step is complete: the sums are the new state
                 stores = {q: q_new, dq: dq_new, q_in: q_new, dq_in: dq_new}
             else:
                 stores = {q_total: q_new, dq_total: dq_new}
@@ -127,7 +127,7 @@ def _write(width: int) -> _Lanes:
 
 
 def _refer(t: _Lanes, instant: str) -> None:
-    """Row `instant` of the reference into the lanes; lanes beyond the last robot repeat it."""
+    """Copy row `instant` of the reference into the lanes; lanes beyond the last robot repeat it."""
     row = t.at("%reference", t.mul(instant, "%reference_next"))
     first_row = t.rows("%rows_in", "%reference_row")
     with t.when(t.let("icmp eq i64 %reference_robot, 0")), t.loop(0, "%reference_width") as i:
@@ -160,30 +160,30 @@ class _Driver:
         parameters = ", ".join(f"{kind} {'noalias ' if name == 'state' else ''}%{name}" for kind, name in _ARGUMENTS)
         body = text.function("rk4", parameters)
         self._code = Code("\n".join([*sorted(text.declarations), body]), optimise=True)
-        # Called without the interpreter's lock: threads scale.
+        # ctypes releases the interpreter's lock: threads scale.
         self.call: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(_ARGUMENTS))(self._code.address("rk4"))
 
 
 @cache
 def _driver(width: int) -> _Driver:
-    """A driver; kept, and whoever holds it also holds its code."""
+    """Return a cached driver; a reference to it keeps its code alive."""
     return _Driver(width)
 
 
 class Stepper:
-    """Robots side by side, stepped together: `rows` `(rows, lanes)` is what the kernels read, a lane per robot.
+    """Robots that are stepped together: `rows` `(rows, lanes)` is the input of the kernels, one lane per robot.
 
-    The first three times `joints` rows are positions, velocities and torques; what follows is for the kernels alone.
-    Lanes beyond the last robot, up to whole vectors, are stepped as well, and nobody looks at them.
+    The first 3 · `joints` rows are positions, velocities and torques; the others are for the kernels alone. Lanes
+    beyond the last robot, up to whole vectors, are stepped as well and ignored.
 
     Args:
-        plant: the rates of the velocities, over the rows.
-        joints: coordinates of a robot.
-        rows: how many rows there are.
-        robots: how many robots, `MOST` at most.
-        step: s.
-        law: the torques, over the rows; None where they do not change.
-        single: code for one robot alone, instead of for vectors of them.
+        plant: Rates of the velocities, over the rows.
+        joints: Number of coordinates of a robot.
+        rows: Number of rows.
+        robots: Number of robots, at most `MOST`.
+        step: Step [s].
+        law: Torques, over the rows; None for constant torques.
+        single: Use code for one robot instead of vectors.
     """
 
     def __init__(
@@ -212,17 +212,22 @@ class Stepper:
         }
 
     def put(self, row: int, values: Array) -> None:
-        """The `values` `(robots, width)`, or `(width,)` for all of them, into the rows from `row` on."""
+        """Write values into the rows.
+
+        Args:
+            row: First row.
+            values: `(robots, width)`, or `(width,)` for all of them.
+        """
         lanes = np.minimum(np.arange(self.lanes(self._robots)), self._robots - 1)
         self.rows[row : row + values.shape[-1], : len(lanes)] = values[:, None] if values.ndim == 1 else values[lanes].T
 
     def drive(self, table: Array, row: int, hold: int) -> None:
-        """Every `hold` steps the next row of a table goes to the rows from `row` on, and the law acts.
+        """Set the reference: every `hold` steps its next row is copied and the law is evaluated.
 
         Args:
-            table: `(robots or 1, instants or 1, width)`; robots are those of the whole batch, as they are recorded.
-            row: where it goes.
-            hold: steps of a control period.
+            table: References `(robots or 1, instants or 1, width)`; robots are those of the whole batch.
+            row: First row of the copy.
+            hold: Steps per control period.
         """
         width = table.shape[-1]
         one, alike = table.shape[1] == 1, len(table) == 1
@@ -237,9 +242,13 @@ class Stepper:
         }
 
     def record(self, results: Mapping[str, Array], first: int, every: int, steps: int) -> None:
-        """Every `every` steps q, dq, ddq and tau go into `results` `(robots, samples, joints)`, from robot `first` on.
+        """Record q, dq, ddq and tau.
 
-        The last of `steps` is only looked at, not made.
+        Args:
+            results: Arrays `(robots, samples, joints)`.
+            first: Index of the first robot in them.
+            every: Steps between samples.
+            steps: Number of steps; the state after the last one is recorded.
         """
         self._alive += (results,)
         self._arguments |= {
@@ -252,28 +261,41 @@ class Stepper:
         }
 
     def run(self, begin: int, end: int, robots: int | None = None) -> None:
-        """Make the steps `begin` … `end` − 1, of the first `robots` alone if so many are given."""
+        """Do the steps `begin` … `end` − 1.
+
+        Args:
+            begin: First step.
+            end: One past the last step.
+            robots: Number of robots; default: all.
+        """
         given = self._arguments
         given["begin"], given["end"] = begin, end
         given["vectors"] = self.lanes(robots or self._robots) // self._width
         self._driver.call(*given.values())
 
     def start(self) -> None:
-        """The state becomes what stands in the rows."""
+        """Set the state from the rows."""
         used = self.lanes(self._robots)
         self.state[:, :used] = self.rows[: 2 * self._joints, :used]
 
     def find_rates(self, robots: int) -> None:
-        """The plant's rates at what stands in the rows."""
+        """Compute the plant's rates for the rows and `robots`."""
         self._plant(self._in.ctypes.data, self._out.ctypes.data, self.lanes(robots) // self._width)
 
     def lanes(self, robots: int) -> int:
-        """How many lanes so many robots take: whole vectors."""
+        """Return the number of lanes for `robots`, in whole vectors."""
         return -(-robots // self._width) * self._width
 
 
 def in_blocks(work: Callable[[int, int], None], robots: int, threads: int | None, most: int | None = None) -> None:
-    """Run `work`(first, count) over blocks of `robots` in `threads` (None: all of the machine), at most `most`."""
+    """Run work(first, count) over blocks of robots in threads.
+
+    Args:
+        work: Function of the first robot and the number of robots.
+        robots: Number of robots.
+        threads: Number of threads; None: all processors.
+        most: Maximum number of robots per block.
+    """
     width = vector_width()
     vectors = -(-robots // width)
     count = min(threads or default_threads(), vectors, vectors if most is None else most)

@@ -1,4 +1,4 @@
-"""`Compiled`: a traced function as machine code, run over the samples of a batch, in threads."""
+"""`Compiled`: a traced function as machine code, run over the samples of a batch in threads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from steelyard.ground.arrays import Array
 
 _Index = NDArray[np.int64]
 
-# Results beyond this size are written past the caches.
+# Results larger than this are written past the caches [bytes].
 _LARGER_THAN_CACHES = 8_000_000
-# Below this many samples per thread, starting threads costs more than they save.
+# Samples per thread below which starting threads costs more time than it saves.
 _SAMPLES_PER_THREAD = 4096
 
 
 def default_threads() -> int:
-    """Cores this process may use, or $STEELYARD_THREADS."""
+    """Return the number of cores of this process, or $STEELYARD_THREADS."""
     chosen = os.environ.get("STEELYARD_THREADS")
     if chosen:
         return max(1, int(chosen))
@@ -36,7 +36,13 @@ def default_threads() -> int:
 
 
 def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
-    """Run `work`(start, stop) over whole blocks that cover all `samples`, in `threads` (None: as there are cores)."""
+    """Run work(start, stop) in threads over whole blocks that cover all samples.
+
+    Args:
+        work: Function of the first and one past the last sample.
+        samples: Number of samples.
+        threads: Number of threads; None: all processors.
+    """
     count = min(threads or default_threads(), max(1, samples // _SAMPLES_PER_THREAD))
     if count == 1:
         return [work(0, samples)]
@@ -47,9 +53,12 @@ def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
 
 
 class Batch:
-    """Inputs of a `function` as contiguous (samples, width) arrays; an input without samples serves all of them.
+    """Inputs of a function as contiguous (samples, width) arrays; an input without samples axis applies to all of them.
 
-    `values` holds each input by name; `start` and `stop` bound the samples that are asked for.
+    Args:
+        function: Function.
+        values: Inputs by name.
+        start, stop: First and one past the last sample.
     """
 
     def __init__(self, function: Function, values: Mapping[str, ArrayLike]) -> None:
@@ -66,7 +75,7 @@ class Batch:
             self.leading = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
         except ValueError:
             shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
-            raise ShapeError(f"{function.name}: the inputs do not have the same number of samples: {shapes}.") from None
+            raise ShapeError(f"{function.name}: the inputs must have the same number of samples: {shapes}.") from None
         self.samples = int(np.prod(self.leading, dtype=int))
         self.arrays = [self._flat(a) for a in arrays.values()]
         self.strides = np.array([0 if a.ndim == 1 else a.shape[-1] for a in self.arrays], dtype=np.int64)
@@ -80,7 +89,7 @@ class Batch:
         return np.ascontiguousarray(full.reshape(self.samples, array.shape[-1]))
 
     def columns(self, function: Function, start: int, stop: int) -> dict[str, list[Any]]:
-        """The inputs as lists of arrays of samples, for interpretation."""
+        """Return the inputs as lists of arrays of samples, for interpretation."""
         out: dict[str, list[Any]] = {}
         for name, array in zip(function.inputs, self.arrays, strict=True):
             block = array if array.ndim == 1 else np.ascontiguousarray(array[start:stop].T)
@@ -89,10 +98,21 @@ class Batch:
 
 
 class Compiled:
-    """One `function` as machine code, which is made when it is first needed.
+    """One function as machine code, compiled on first use.
 
-    The samples `start` … `stop` − 1 of a `batch` are taken, or all of them. `threads`: None takes as many as the
-    machine has.
+    Args:
+        function: Traced function.
+        batch: Inputs.
+        values: Inputs by name.
+        start, stop: First and one past the last sample.
+        threads: Number of threads; None: all processors.
+        flat: Array for the result, `(samples, size)`, with zeros at its structural zeros.
+        out: Array for the result.
+        firsts: First output of each equation's rows.
+        widths: Number of columns of each equation.
+        sizes: Number of columns of each equation, multiples of `TILE`.
+        ends: Limits of the pieces: piece k has the samples `ends`[k] … `ends`[k + 1] − 1.
+        scratch: Rows of one block, from `scratch()`.
     """
 
     def __init__(self, function: Function) -> None:
@@ -105,11 +125,11 @@ class Compiled:
 
     @property
     def address(self) -> int:
-        """Where the code starts; compiles on first use."""
+        """Address of the code; compiles on first use."""
         return self._kernel.address(vector_width())
 
     def fill(self, batch: Batch, flat: Array, threads: int | None) -> None:
-        """The dense result of every sample into `flat`, `(samples, size)`, zero where the result always is."""
+        """Write the dense result of every sample into `flat`."""
         way, table = self._packing
         if way == "packed" and flat.nbytes > _LARGER_THAN_CACHES and flat.ctypes.data % 64 == 0:
             way = "streamed" if self.function.size % vector_width() == 0 else "buffered"
@@ -123,9 +143,9 @@ class Compiled:
         in_threads(work, batch.samples, threads)
 
     def row_filler(self, batch: Batch) -> Callable[[int, int, Array], None]:
-        """A function that writes the dense result of samples start … stop alone into an array, a row each.
+        """Return a function that writes the dense result of samples start … stop of `batch` into an array.
 
-        It works in the thread that calls it, for arrays that fit into a cache, and uses its scratch again and again.
+        It runs in the calling thread, for arrays that fit into a cache, and reuses its scratch.
         """
         way, table = self._packing
         scratch, size, run = self.scratch(1 + self._buffer), self.function.size, driver(way)
@@ -138,38 +158,35 @@ class Compiled:
 
     @cached_property
     def _packing(self) -> tuple[str, _Index]:
-        # Past half full, writing all columns in whole vectors beats picking the entries one by one.
+        # If more than half the entries are nonzero, writing whole vectors is faster than writing single entries.
         f = self.function
         packed = 2 * len(f.places) > f.size >= vector_width()
         return ("packed", self._sources) if packed else ("dense", f.places)
 
     @property
     def _buffer(self) -> int:
-        # Behind the rows of outputs and the row of zeros: the buffer of `buffered`, one vector of samples.
+        # The buffer of `buffered`, one vector of samples, follows the rows of outputs and the row of zeros.
         return -(-self.function.size * vector_width() // STRIDE)
 
     @cached_property
     def _sources(self) -> _Index:
-        """The output row of every entry of the dense result; one past the last is a row of zeros."""
+        """Return the output row of every entry of the dense result; one past the last is a row of zeros."""
         sources = np.full(self.function.size, len(self.function.outputs), dtype=np.int64)
         sources[self.function.places] = np.arange(len(self.function.places))
         return sources
 
     def lanes(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
-        """The entries that are not structurally zero, of all samples of `values`, as the kernels keep them.
+        """Compute the structurally nonzero entries of all samples of `values` in the kernels' layout.
 
         The layout is `(blocks, entries, STRIDE)`: sample k, entry e is at [k // LANES, e, k % LANES]. An `out` with
-        fewer blocks is used as a ring: for work that consumes blocks as they come. It must start on a cache line
-        (`aligned`).
+        fewer blocks is used as a ring buffer by consumers of blocks. It must start on a cache line (`aligned`).
         """
         batch = Batch(self.function, values)
         count, blocks = len(self.function.outputs), -(-batch.samples // LANES)
         if out is None:
             out = aligned(blocks * count).reshape(blocks, count, STRIDE)
         if out.ndim != 3 or out.shape[1:] != (count, STRIDE) or not out.flags.c_contiguous or out.ctypes.data % 64:
-            raise ShapeError(
-                f"out has shape {out.shape}; an aligned, contiguous (blocks, {count}, {STRIDE}) is needed."
-            )
+            raise ShapeError(f"out has shape {out.shape}; expected an aligned, contiguous (blocks, {count}, {STRIDE}).")
         run, ring = driver("lanes"), len(out)
 
         def work(start: int, stop: int) -> None:
@@ -180,22 +197,14 @@ class Compiled:
         return out
 
     def triangles(self, batch: Batch, start: int, stop: int, firsts: _Index, widths: _Index) -> list[Array]:
-        """Triangles R of the samples start … stop − 1, one per equation: every block is reflected into the one so far.
-
-        Args:
-            batch: the samples.
-            start: the first of them that counts.
-            stop: one past the last.
-            firsts: the output of the function with which each equation's rows begin.
-            widths: columns of each equation.
-        """
+        """Compute triangles R of some samples, one per equation, by reflecting block after block."""
         offsets = _offsets(widths)
         found = np.zeros(int(np.sum(widths**2)))
         self._per_equation("qr", batch, start, stop, (firsts, widths, offsets), found)
         return [found[o : o + w * w].reshape(w, w) for o, w in zip(offsets, widths, strict=True)]
 
     def grams(self, batch: Batch, start: int, stop: int, firsts: _Index, sizes: _Index) -> list[Array]:
-        """Gram matrices, one per equation, whose columns begin at `firsts`; `sizes` are whole multiples of `TILE`."""
+        """Compute Gram matrices of some samples, one per equation."""
         if np.any(sizes % TILE):
             raise ShapeError(
                 f"Gram matrices are made of tiles: sizes must be multiples of {TILE}, not {sizes.tolist()}."
@@ -210,11 +219,10 @@ class Compiled:
     def gram_tiles(
         self, batch: Batch, ends: Sequence[int], firsts: _Index, sizes: _Index, threads: int | None = None
     ) -> Array:
-        """Lower triangles of Gram matrices as the kernels leave them, for many pieces of a `batch` at once.
+        """Compute lower triangles of Gram matrices in the kernels' layout, for many pieces of a batch at once.
 
-        Piece k has the samples from `ends`[k] to `ends`[k + 1]; row k of the result holds the matrices of all equations
-        one behind the other, `sizes`[e] squared entries each; entries above the diagonal's tiles are not filled in.
-        `firsts` and `sizes` are as for `grams`.
+        Row k of the result contains the matrices of all equations of piece k in sequence, `sizes`[e]² entries each;
+        entries above the diagonal's tiles are not set.
         """
         offsets, ones = _offsets(sizes), np.ones(vector_width())
         count = len(ends) - 1
@@ -244,11 +252,13 @@ class Compiled:
         driver(way)(*shared, len(tables[0]), *(table.ctypes.data for table in tables), result.ctypes.data)
 
     def scratch(self, more: int = 0) -> tuple[Array, Array]:
-        """Rows for one block of inputs and of outputs, with some `more` rows of zeros behind them."""
+        """Allocate rows for one block of inputs and of outputs, with `more` rows of zeros behind them."""
         return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs) + more)
 
     def shared_arguments(self, batch: Batch, start: int, stop: int, scratch: tuple[Array, Array]) -> tuple[int, ...]:
-        """The arguments that every driver takes first: addresses, so the caller must keep `batch` and `scratch`."""
+        """Return the first arguments of every driver: addresses, so the caller must keep `batch` and `scratch`
+        alive.
+        """
         return (
             self.address,
             batch.pointers.ctypes.data,
@@ -264,5 +274,5 @@ class Compiled:
 
 
 def _offsets(sizes: _Index) -> _Index:
-    """Where each of several square matrices starts when they are stored one after the other."""
+    """Return the start of each of several square matrices that are stored in sequence."""
     return np.concatenate([[0], np.cumsum(sizes**2)[:-1]]).astype(np.int64)

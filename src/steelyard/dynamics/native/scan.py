@@ -1,9 +1,8 @@
-"""`Scan`: a traced function that carries a state from sample to sample, run over samples in one call of machine code.
+"""`Scan`: a traced function with a state from sample to sample, run over samples in one call of machine code.
 
     state, results ← f(sample, state)
 
-The loop is the same for one sample as for many, so that what comes out does not depend on how samples were batched, not
-even in the last bit.
+The loop is the same for one sample as for many, so that results do not depend on batching, not even in the last bit.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _NUMBERS = ("width", "states", "size", "outputs", "count")
 
 
 class Scan:
-    """A function with a state, ready to run. Holds scratch, so one per thread.
+    """A function with a state. It holds scratch, so use one per thread.
 
     Args:
-        function: of the inputs `sample` and, where there is a state, `state`; its result is the new state and, behind
-            it, what is wanted of the sample.
+        function: Function of the inputs `sample` and, with a state, `state`; its result is the new state, followed by
+            the results of the sample.
     """
 
     def __init__(self, function: Function) -> None:
@@ -57,35 +56,35 @@ class Scan:
         )  # fmt: skip
         self._address = self._block.ctypes.data
         self._call = _loop().call
-        # The same for one sample after the other, without an array to be made or looked at.
+        # For single samples, without creating or checking an array.
         self.sample, self._dense = np.zeros(self.width), np.zeros(self._size)
         self._alone = self._block.copy()
         self._alone[3], self._alone[7], self._alone[11] = self.sample.ctypes.data, self._dense.ctypes.data, 1
         self._alone_address, self._told = self._alone.ctypes.data, self._dense[states:]
 
     def __call__(self, samples: Array) -> Array:
-        """What is wanted of every one of the `samples`, (samples, width), as (samples, results); the state goes on."""
-        given = np.ascontiguousarray(samples, dtype=np.float64)
-        if given.ndim != 2 or given.shape[1] != self.width:
-            raise ShapeError(f"samples have shape {given.shape}; (samples, {self.width}) is needed.")
-        dense = np.zeros((len(given), self._size))
-        self._block[3], self._block[7], self._block[11] = given.ctypes.data, dense.ctypes.data, len(given)
+        """Compute the results of `samples`, (samples, width), as (samples, results), and update the state."""
+        rows = np.ascontiguousarray(samples, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.width:
+            raise ShapeError(f"samples have shape {rows.shape}; expected (samples, {self.width}).")
+        dense = np.zeros((len(rows), self._size))
+        self._block[3], self._block[7], self._block[11] = rows.ctypes.data, dense.ctypes.data, len(rows)
         self._call(self._address)
         return dense[:, len(self.state) :]
 
     def step(self) -> Array:
-        """What is wanted of the one sample that stands in `sample`, (1, results); the state goes on."""
+        """Compute the results of the buffer `sample`, (1, results), and update the state."""
         self._call(self._alone_address)
         return self._told[None].copy()
 
 
 def flat_entries(parts: Sequence[Sequence[Any]]) -> dict[tuple[int], Any]:
-    """Scalars of several `parts`, one after the other, as a traced function gives them."""
+    """Number the scalars of several `parts` in sequence, as the entries of a traced function."""
     return {(k,): x for k, x in enumerate(x for part in parts for x in part)}
 
 
 class _Loop:
-    """The loop around the kernel, the same for every function."""
+    """The loop around the kernel, which is independent of the function."""
 
     def __init__(self) -> None:
         t = Text()

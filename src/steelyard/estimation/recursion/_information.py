@@ -87,7 +87,7 @@ class Information:
         """Add `(updates, rows, columns of the buffer)` one after the other; the array is used up."""
         if self.rows > MOST_ROWS or not rows.flags.c_contiguous or rows.shape[1:] != self.buffer.shape:
             raise ShapeError(f"rows have shape {rows.shape}; (updates, {self.rows}, {self.buffer.shape[1]}) fit.")
-        self._take_in.many(rows, scale)
+        self._take_in.update_many(rows, scale)
         left = scale ** (2 * len(rows))
         self.faded += 2.0 * len(rows) * log(scale)
         self.weight = left * self.weight + self.rows * (

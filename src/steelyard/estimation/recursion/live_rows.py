@@ -108,7 +108,7 @@ class _Instants(_Rows):
         n = dynamics.robot.dof
         super().__init__(dynamics, base, scheme, np.zeros(4 * n))
         _, self._dq, self._tau, _ = self.sample.reshape(4, n)
-        self._means.shares(1.0, 0.0)
+        self._means.set_shares(1.0, 0.0)
 
     def add(self, t: float) -> bool:
         self._left[:] = self._means(0.0)
@@ -137,7 +137,7 @@ class _Intervals(_Rows):
         self._now_parts: State = tuple(self.sample.reshape(3, n))  # type: ignore[assignment]
         self._before_parts: State = tuple(self._before.reshape(3, n))  # type: ignore[assignment]
         self._rule = scheme.rule
-        self._means.shares(*Quadrature(self._rule).shares)
+        self._means.set_shares(*Quadrature(self._rule).shares)
         self._owner = np.concatenate([self._equations, np.arange(self.equations)]).astype(np.int64)
         self._sums = scheme.live(self._owner)
         none, speed = KnownFriction.of(dynamics.robot, None), scheme.still_speed

@@ -153,7 +153,7 @@ class ViaPoints:
         if np.any(plain):
             bounds = np.array([own.velocity, own.acceleration, own.jerk, own.lower, own.upper])
             played = play_moves(self.home, steps[plain], paces(steps[plain], speed[plain], own), self.fly, bounds)
-            *signals, ends = played.sampled(rate)
+            *signals, ends = played.sample(rate)
             begins = np.append(0, ends[:-1])
             for k, pieces, begin, end in zip(np.flatnonzero(plain), played.pieces, begins, ends, strict=True):
                 q, dq, ddq = (x[begin:end] for x in signals)

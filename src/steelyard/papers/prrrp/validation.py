@@ -126,7 +126,7 @@ def followed(
     motion = MixedMotion()
     q, dq, _ = motion.sample(np.zeros(1))
     return sy.simulate(
-        plant or lab.truth, FeedForward.beside(gains, model), duration=seconds, step=step, q0=q[0], dq0=dq[0],
+        plant or lab.truth, FeedForward.from_gains(gains, model), duration=seconds, step=step, q0=q[0], dq0=dq[0],
         reference=motion, record_every=round(0.01 / step), throw=False, bound=100.0,
     )  # fmt: skip
 
@@ -238,7 +238,7 @@ def figure_8(lab: Lab) -> Item:
     seconds = 1.0 if lab.fast else 10.0
     told = _in_the_controller(lab, shares, seconds)
     start = {"q0": q[0], "dq0": dq[0], "names": SWEPT, "directions": _directions(lab), "steps": len(shares)}
-    loop = FeedForward.beside(implied_gains(lab), lab.truth)
+    loop = FeedForward.from_gains(implied_gains(lab), lab.truth)
     built = sweep(lab.truth, loop, reference=motion, duration=seconds, step=2e-4, record_every=50, **start)
     t = np.arange(0.0, 1.0, 1e-3)
     free = sweep(lab.truth, lab.truth.torque(*motion.sample(t)), times=t, **start)

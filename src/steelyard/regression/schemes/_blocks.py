@@ -1,4 +1,4 @@
-"""From balances to blocks of rows: chunk by chunk through the motion's filter, each equation through its own sums."""
+"""Convert balances to blocks of rows: in chunks through the motion's filter, each equation through its own sums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Motions = Callable[[], Iterable[Motion]]
 
 
 class Sums(Protocol):
-    """Takes the means over consecutive intervals and gives rows; `reset` forgets all that was."""
+    """Converts means over consecutive intervals to rows; `reset` clears the state."""
 
     def reset(self) -> None: ...
 
@@ -31,23 +31,23 @@ class Sums(Protocol):
 
 
 def first_of(motions: Motions) -> Motion:
-    """The first motion, which tells the clock."""
+    """Return the first motion, which defines the clock."""
     first = next(iter(motions()), None)
     if first is None:
-        raise StructureError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
+        raise StructureError("No piece of the log is long enough for the filter; lower the trim or raise the cut-off.")
     return first
 
 
 def band_of(motion: Motion) -> float:
-    """The frequency below which 99.9 % of the positions' power lies (Hz): what time constants are chosen by."""
+    """Return the frequency below which 99.9 % of the positions' power is [Hz], for choosing time constants."""
     band = motion_band(motion.q, motion.filter.period)
     if band <= 0.0:
-        raise LogError("Nothing moves in the log; a motion is needed, or a cut-off or window by hand.")
+        raise LogError("Nothing moves in the log; use a log with motion, or state a cut-off or window.")
     return band
 
 
 def at_instants(sides: BalanceRows, motions: Motions, mask: float) -> RegressionData:
-    """Rows of single instants; those of a joint that moves more slowly than `mask` are left out."""
+    """Build rows of single instants without those of a joint slower than `mask`."""
     joints = np.flatnonzero(sides.dynamics.robot.torque_used)
     own = [e.among(sides.columns)[1] for e in sides.equations]
 
@@ -63,7 +63,7 @@ def at_instants(sides: BalanceRows, motions: Motions, mask: float) -> Regression
 
 
 def _instants(sides: BalanceRows, motion: Motion) -> Iterator[tuple[Array, Array]]:
-    """Filtered rows and speeds, every `keep.step`-th sample."""
+    """Yield filtered rows and speeds, every `keep.step`-th sample."""
     start, stop, step = motion.keep.indices(len(motion.t))
     reach = motion.filter.reach
     size = max(_CHUNK // step * step, step)
@@ -83,16 +83,16 @@ def over_intervals(
     still: Stillness,
     none: str,
 ) -> RegressionData:
-    """Rows of the balance over sampling intervals, put through sums.
+    """Build rows of the balance over sampling intervals, processed by sums.
 
     Args:
-        sides: both sides of the balance.
-        motions: starts a pass over the motions.
-        quadrature: how the means over an interval are taken.
-        sums: what each equation's means of a motion go through.
-        period: between rows, s.
-        still: where an equation is not to be trusted; its sums start afresh afterwards.
-        none: what is said where not one row came about.
+        sides: Both sides of the balance.
+        motions: Starts a pass over the motions.
+        quadrature: Rule for means over an interval.
+        sums: Creates the sums for each equation's means of a motion.
+        period: Time between rows [s].
+        still: Intervals in which an equation is invalid; its sums restart afterwards.
+        none: Error text if no row results.
     """
 
     def source() -> Iterable[Block]:
@@ -127,14 +127,14 @@ def _blocks(
 
 
 def _parts(motion: Motion) -> Iterator[slice]:
-    """Samples of the motion in chunks that share their borders, so that no interval is lost."""
+    """Yield samples of the motion in chunks that share their borders, so that no interval is lost."""
     start, stop, _ = motion.keep.indices(len(motion.t))
     for first in range(start, stop - 1, _CHUNK):
         yield slice(first, min(first + _CHUNK, stop - 1) + 1)
 
 
 def _filtered_means(sides: BalanceRows, motion: Motion, part: slice, quadrature: Quadrature) -> Array:
-    """Both sides through the motion's filter, too: it has smoothed the states, so the torque must not stay sharp."""
+    """Pass both sides through the motion's filter: it smoothed the states, so the torque needs it as well."""
     reach = motion.filter.reach
     low, high = max(0, part.start - reach), min(len(motion.t), part.stop + reach)
     raw = sides.means(motion, slice(low, high), quadrature)
@@ -142,6 +142,6 @@ def _filtered_means(sides: BalanceRows, motion: Motion, part: slice, quadrature:
 
 
 def _runs(moving: NDArray[np.bool_]) -> list[slice]:
-    """The stretches without a still interval."""
+    """Return the stretches without a still interval."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], moving, [False]]).astype(np.int8)))
     return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -1,4 +1,4 @@
-"""`Balance`: what a scheme's equation is made of. What went in equals what is stored plus what is lost.
+"""`Balance`: the basis of a scheme's equation: input equals change of storage plus losses.
 
 Between two samples, a time h apart,
 
@@ -6,9 +6,9 @@ Between two samples, a time h apart,
     mean of τᵀq̇ = [E θ]/h + mean of L θ          (energy, one equation)
 
 with the momentum P θ, the remainder D θ, the energy E = K + U and the power L lost to friction. The brackets are exact,
-and so is the left side where the torque is held between samples: ∫τ = h·τ_{k−1}, ∫τᵀq̇ = τ_{k−1}ᵀ(q_k − q_{k−1}). Only
-the means of D and L are a quadrature (the trapezoid rule). Whatever linear thing is then done to both sides (sums,
-filters) keeps the balance, starting anywhere: no initial condition enters. At instants nothing is stored.
+and so is the left side if the torque is held between samples: ∫τ = h·τ_{k−1}, ∫τᵀq̇ = τ_{k−1}ᵀ(q_k − q_{k−1}). Only
+the means of D and L are a quadrature (the trapezoid rule). Any linear operation on both sides (sums, filters) preserves
+the balance from any start: no initial condition enters. At instants nothing is stored.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from steelyard.regression.rows import Equation, Rows
 from steelyard.regression.schemes.still import KnownFriction
 from steelyard.signals.prepare import Motion
 
-# How the torque runs between two samples: "held" at the earlier one's value (what a controller does), "trapezoid":
-# straight from one to the other (what a sensor saw), or "averaged": the later one is the mean (what a sensor made of
-# it). "paper" holds everything, states included.
+# Torque between two samples: "held" at the earlier value (by a controller), "trapezoid": linear (for a sampling
+# sensor), or "averaged": the later value is the mean (for an averaging sensor). "paper" holds everything, including
+# states.
 INTEGRATION_RULES = ("held", "trapezoid", "averaged", "paper")
-# The rule for each way of the torque that can be stated.
+# Rule for each behaviour of the torque that a user can state.
 RULE_OF = {"held": "held", "sampled": "trapezoid", "averaged": "averaged"}
 
 _Index = NDArray[np.int64]
@@ -42,14 +42,16 @@ State = tuple[Array, Array, Array]  # q, q̇, τ
 
 @dataclass(frozen=True)
 class Balance:
-    """The regressors (functions of `Dynamics`) whose change is stored, and those whose mean is lost.
+    """Regressors (functions of `Dynamics`) of stored quantities, which are differenced, and of losses, which are
+    averaged.
 
     Args:
-        name: of the quantity; an equation for the whole robot is called so.
-        stored: regressors that are differenced; none at instants.
-        lost: regressors that are integrated, or taken as they are at instants.
-        scalar: one equation for the whole robot, not one per joint; regressors with a row per joint are taken times q̇.
-        reach: filters and windows that are not stated reach to so many times the band of the motion.
+        name: Name of the quantity, and of an equation for the whole robot.
+        stored: Regressors that are differenced; empty at instants.
+        lost: Regressors that are integrated, or used directly at instants.
+        scalar: One equation for the whole robot instead of one per joint; regressors with a row per joint are
+            multiplied by q̇.
+        reach: Default bandwidth of filters and windows, as a multiple of the motion's band.
     """
 
     name: str
@@ -59,17 +61,17 @@ class Balance:
     reach: float
 
     def rate(self, band_hz: float) -> float:
-        """The rate λ (rad/s) of filters that are not stated, for motions up to `band_hz`; windows are 1/λ long."""
+        """Return the default rate λ of filters [rad/s] for motions up to `band_hz`; the default window is 1/λ."""
         return self.reach * 2.0 * np.pi * band_hz
 
     def supplied(self, start: State, end: State, h: float, rule: str) -> Array:
-        """The left side over an interval of h seconds: the mean of the torques, or of the power they supply.
+        """Compute the left side over an interval: the mean of the torques, or of their power.
 
         Args:
             start: q, q̇, τ at its start, `(joints,)` or `(intervals, joints)`.
-            end: the same at its end.
-            h: its length, s.
-            rule: one of `INTEGRATION_RULES`.
+            end: The same at its end.
+            h: Its length [s].
+            rule: One of `INTEGRATION_RULES`.
         """
         (q0, dq0, tau0), (q, dq, tau) = start, end
         if not self.scalar:
@@ -79,10 +81,13 @@ class Balance:
         return inner(tau0, dq0) if rule == "paper" else 0.5 * (inner(tau, dq) + inner(tau0, dq0))
 
     def traced(self, dynamics: Dynamics, columns: Sequence[int]) -> tuple[Function, _Index, _Index]:
-        """One function for the stored and then the lost entries over `columns`, and their equations and columns.
+        """Trace one function for the stored and then the lost entries, with their equations and columns.
 
-        Only entries of `dynamics` that are not always zero on both sides are in it. Inputs are q and q̇; at instants
-        also τ and q̈.
+        It contains only entries that are not always zero on both sides. Inputs are q and q̇; at instants also τ and q̈.
+
+        Args:
+            dynamics: Physics of the robot with its terms.
+            columns: Columns of the parameter vector.
         """
         robot = dynamics.robot
         rows = [0] if self.scalar else [j for j, used in enumerate(robot.torque_used) if used]
@@ -113,7 +118,7 @@ class Balance:
         return picked, *np.divmod(places, len(columns))
 
     def _entries(self, dynamics: Dynamics, names: Sequence[str], signals: dict[str, Vector]) -> dict[Any, Any]:
-        """(row, column) → Σ of the named regressors, over scalars."""
+        """Sum the named regressors over scalars, by (row, column)."""
         total: dict[Any, Any] = {}
         for name in names:
             for key, value in dynamics.over_scalars(name, signals).items():
@@ -125,8 +130,8 @@ class Balance:
 
 TORQUE = Balance("torque", (), ("torque_regressor",), scalar=False, reach=5.0)
 POWER = Balance("power", (), ("torque_regressor",), scalar=True, reach=1.0)
-# Five times the band, as Gautier asks of filters for what is to be seen: slower ones let the slow part of the motion,
-# and of all errors, count too much. One equation for all joints has less to spare: faster filters let noise in.
+# Five times the band, as Gautier recommends: slower filters overweight the slow part of the motion, and of all errors.
+# One equation for all joints has less information, so faster filters would admit too much noise.
 MOMENTUM = Balance("momentum", ("momentum_regressor",), ("remainder_regressor",), scalar=False, reach=5.0)
 ENERGY = Balance(
     "energy",
@@ -139,29 +144,41 @@ ENERGY = Balance(
 
 @dataclass(frozen=True)
 class Quadrature:
-    """The rule for the torque, and a factor on the brackets, which is 1 but for the paper's f1(z)."""
+    """The rule for the torque, and a factor for the brackets, which is 1 except for the paper's f1(z)."""
 
     rule: str
     bracket: float = 1.0
 
     @property
     def shares(self) -> tuple[float, float]:
-        """How much the end and the start of an interval count in the mean of a function of the state."""
+        """Weights of the end and the start of an interval in the mean of a function of the state."""
         return (0.0, 1.0) if self.rule == "paper" else (0.5, 0.5)
 
     def mean(self, x: Array) -> Array:
-        """Over each interval, of a function of the state whose values at the samples are `x`."""
+        """Compute means over the intervals of a function of the state with the values `x` at the samples."""
         return x[:-1] if self.rule == "paper" else 0.5 * (x[1:] + x[:-1])
 
     def change(self, x: Array, period: float) -> Array:
-        """The rate of change of `x`, given at the samples, over each interval of `period` (s)."""
+        """Compute rates of change over the intervals.
+
+        Args:
+            x: Values at the samples.
+            period: Length of an interval [s].
+        """
         return np.diff(x, axis=0) * (self.bracket / period)
 
 
 class BalanceRows:
-    """Both sides of a `balance` of `dynamics` over chosen `columns`, for samples of a prepared `motion`.
+    """Both sides of a balance for samples of a prepared motion.
 
-    `friction` is known before, and taken off the torque.
+    Args:
+        balance: Balance.
+        dynamics: Physics of the robot with its terms.
+        columns: Columns of the parameter vector.
+        friction: Known friction, which is subtracted from the torque.
+        motion: Prepared motion.
+        part: Samples of the motion.
+        quadrature: Rule for means over an interval.
     """
 
     def __init__(self, balance: Balance, dynamics: Dynamics, columns: Sequence[int], friction: KnownFriction) -> None:
@@ -176,22 +193,24 @@ class BalanceRows:
             self.equations = Rows(dynamics, columns).equations
 
     def means(self, motion: Motion, part: slice, quadrature: Quadrature) -> Array:
-        """[A y] of every interval between samples of `part`, `(intervals, equations, columns + 1)`, by `quadrature`."""
+        """Compute [A y] of every interval between samples of `part`, `(intervals, equations, columns + 1)`."""
         q, dq, tau, h = motion.q[part], motion.dq[part], motion.tau[part], motion.filter.period
         stored, lost = (self._regressor(names, motion, part) for names in (self.balance.stored, self.balance.lost))
         A = quadrature.change(stored, h) + quadrature.mean(lost)
         start, end = ((q[s], dq[s], tau[s]) for s in (slice(None, -1), slice(1, None)))
         given = self.balance.supplied(start, end, h, quadrature.rule)
-        return self._joined(A, given - quadrature.mean(self._counted(self.friction.torque(dq), dq)))
+        return self._with_right_side(A, given - quadrature.mean(self._supplied(self.friction.torque(dq), dq)))
 
     def instants(self, motion: Motion, part: slice) -> Array:
-        """[A y] of the samples of `part` of `motion`, `(samples, equations, columns + 1)`, where nothing is stored."""
+        """Compute [A y] of the samples of `part`, `(samples, equations, columns + 1)`, for a balance without
+        storage.
+        """
         dq = motion.dq[part]
         A = self._regressor(self.balance.lost, motion, part)
-        return self._joined(A, self._counted(motion.tau[part] - self.friction.torque(dq), dq))
+        return self._with_right_side(A, self._supplied(motion.tau[part] - self.friction.torque(dq), dq))
 
     def _regressor(self, names: Sequence[str], motion: Motion, part: slice) -> Array:
-        """Σ of the named regressors, `(samples, equations, columns)`."""
+        """Sum the named regressors, `(samples, equations, columns)`."""
         total: Array | None = None
         for name in names:
             run = self.dynamics.evaluator(name)
@@ -205,30 +224,40 @@ class BalanceRows:
         assert total is not None
         return total
 
-    def _counted(self, torque: Array, dq: Array) -> Array:
+    def _supplied(self, torque: Array, dq: Array) -> Array:
         return inner(dq, torque) if self.balance.scalar else torque
 
-    def _joined(self, A: Array, y: Array) -> Array:
+    def _with_right_side(self, A: Array, y: Array) -> Array:
         right = y[:, None, None] if self.balance.scalar else y[:, self.joints, None]
         return np.concatenate([A, right], axis=2)
 
 
 def inner(a: Array, b: Array) -> Array:
-    """aᵀb of every row of `a` and `b`, or of the only one (by the way that is fastest there)."""
+    """Compute aᵀb row by row, by the fastest way for the number of rows.
+
+    Args:
+        a: First vectors.
+        b: Second vectors.
+    """
     return np.asarray(a @ b) if a.ndim == 1 else np.asarray(np.sum(a * b, axis=-1))
 
 
 def check_all_torques(dynamics: Dynamics) -> None:
-    """Refuse `dynamics` of a robot some of whose torques are not used, since all are added up."""
+    """Refuse `dynamics` of a robot with unused torques, since energy and power sum all joints."""
     unused = [n for n, used in zip(dynamics.robot.joint_names, dynamics.robot.torque_used, strict=True) if not used]
     if unused:
         raise SteelyardError(
-            f"Energy and power add up all joints, but the torque of '{unused[0]}' is not used; choose a scheme with an "
+            f"Energy and power sum all joints, but the torque of '{unused[0]}' is not used; choose a scheme with an "
             "equation per joint, such as dynamic or momentum."
         )
 
 
 def check_rule(rule: str, rules: Sequence[str] = INTEGRATION_RULES) -> None:
-    """Refuse a `rule` for the torque between samples that is none of `rules`."""
+    """Refuse an unknown rule for the torque between samples.
+
+    Args:
+        rule: Rule.
+        rules: Allowed rules.
+    """
     if rule not in rules:
-        raise SteelyardError(f"Torque between samples can be {' or '.join(rules)}, not '{rule}'.")
+        raise SteelyardError(f"Torque between samples must be {' or '.join(rules)}, not '{rule}'.")

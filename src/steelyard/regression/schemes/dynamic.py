@@ -1,4 +1,4 @@
-"""Schemes of single instants, which need the acceleration: `Dynamic` (torque) and `Power`."""
+"""Schemes at instants, which need the acceleration: `Dynamic` (torque) and `Power`."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from steelyard.signals.prepare import Motion
 class Dynamic(Scheme):
     """τ = Y(q, q̇, q̈) θ at every sample, one equation per joint; both sides through the motion's filter.
 
-    Rows of a joint that moves more slowly than the mask are left out.
+    Rows of a joint slower than the mask are excluded.
 
     Args:
-        reversals: how well a velocity's zero crossing is known, rad/s (m/s; instead of a mask): rows slower than that
-            count less, since the direction of dry friction is uncertain there.
+        reversals: Uncertainty of a velocity's zero crossing [rad/s, m/s], instead of a mask: slower rows have less
+            weight, since the direction of dry friction is uncertain there.
     """
 
     name: ClassVar[str] = "dynamic"
     equation: ClassVar[str] = "τ = Y θ"
-    about: ClassVar[str] = "torques at every sample, the most there is in a log"
+    about: ClassVar[str] = "torques at every sample, which use all information of a log"
     balance: ClassVar[Balance] = TORQUE
     uses_acceleration: ClassVar[bool] = True
-    reversals: float = option(0.0, "rows slower than this count less", "rad/s, m/s")
+    reversals: float = option(0.0, "rows slower than this have less weight", "rad/s, m/s")
 
     def __post_init__(self) -> None:
         if not self.reversals >= 0.0:
-            raise SteelyardError(f"reversals is a speed, zero or positive, not {self.reversals:g}.")
+            raise SteelyardError(f"reversals must be a speed of zero or more, not {self.reversals:g}.")
 
     def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
         if isinstance(first_of(motions).filter, Unfiltered):

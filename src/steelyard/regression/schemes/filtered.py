@@ -1,4 +1,4 @@
-"""Schemes through a low-pass, which need no acceleration: `FilteredDynamic` (momentum) and `FilteredPower` (energy)."""
+"""Schemes with a low-pass, without acceleration: `FilteredDynamic` (momentum) and `FilteredPower` (energy)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steelyard.regression.schemes.balance import ENERGY, MOMENTUM, Balance, Bala
 from steelyard.regression.schemes.scheme import LIVE_BAND, SCHEMES, Balanced, Flags, LiveSums, option
 from steelyard.signals.prepare import Motion
 
-# Intervals that differ by less are the same clock, read with rounding.
+# Sampling intervals that differ by less are equal up to rounding.
 _SAME_CLOCK = 1e-9
 
 
@@ -27,9 +27,9 @@ _SAME_CLOCK = 1e-9
 class _Filtered(Balanced):
     """f2(s) = (λ/(s + λ))ᵒʳᵈᵉʳ and f1(s) = s·f2(s) on both sides of a balance.
 
-    With "held" and "trapezoid" the filter acts on the balance of every sampling interval and adds no error of its own;
-    "paper" are the f1(z) and f2(z) of Chávez-Olivares et al. 2012, which hold the states, too, and are half a sample
-    late with what is lost.
+    With "held" and "trapezoid" the filter acts on the balance of every sampling interval and adds no error;
+    "paper" are the f1(z) and f2(z) of Chávez-Olivares et al. 2012, which also hold the states and delay losses by half
+    a sample.
     """
 
     cutoff: float | None = option(None, "λ", "rad/s", hidden=True, compare=False)
@@ -59,7 +59,7 @@ class _Filtered(Balanced):
         def sums(motion: Motion) -> _Cascade:
             return _Cascade(rate, self.order, motion.filter.period, motion.keep.step or 1)
 
-        none = "No joint moves fast enough for two samples in a row; lower `still`, or the mask."
+        none = "No joint moves fast enough in two successive samples; lower `still`, or the mask."
         quadrature, still = Quadrature(self.rule_for(first), bracket), self.stillness(sides, mask)
         return over_intervals(sides, motions, quadrature, sums, first.row_period, still, none)
 
@@ -73,22 +73,22 @@ class FilteredDynamic(_Filtered):
     """f2[τ] = f1[P] θ + f2[D] θ, one equation per joint.
 
     Args:
-        cutoff_hz: of the low-pass, Hz; default: five times the band of the motion.
-        order: of the low-pass, 1 to 8.
-        torque: how the torque runs between samples: "held" (exact for a controller's), "trapezoid" (for a sensor's),
-            "averaged" (for a sensor's mean since the sample before), or "paper"; "auto": as the
-            preparation's `torque_between` says, or held.
-        still: while a joint with dry friction moves more slowly than this (rad/s, m/s; default 0.02 and 0.002; 0:
-            never), what holds it is unknown: its equation is left out, and its filter starts afresh afterwards, which
-            costs nothing.
+        cutoff_hz: Cut-off of the low-pass [Hz]; default: five times the band of the motion.
+        order: Order of the low-pass, 1 to 8.
+        torque: Torque between samples: "held" (exact for a controller's), "trapezoid" (for a sensor's), "averaged" (for
+            a sensor's mean since the sample before), or "paper"; "auto": from the preparation's `torque_between`, else
+            held.
+        still: Speed below which a joint with dry friction is at standstill [rad/s, m/s] (default 0.02 and 0.002; 0:
+            never). Its static friction is unknown: its equation is excluded, and its filter restarts afterwards
+            without loss.
     """
 
     name: ClassVar[str] = "filtered-dynamic"
     equation: ClassVar[str] = "f₂[τ] = f₁[P] θ + f₂[D] θ"
-    about: ClassVar[str] = "torques through a low-pass, for accelerations too noisy to be made"
+    about: ClassVar[str] = "torques through a low-pass, if accelerations are too noisy to compute"
     balance: ClassVar[Balance] = MOMENTUM
     torque: Literal["auto", "held", "trapezoid", "averaged", "paper"] = option("auto", "between samples")
-    still: float | None = option(None, "slower joints are left out", "rad/s, m/s")
+    still: float | None = option(None, "slower joints are excluded", "rad/s, m/s")
 
 
 @SCHEMES.register("filtered-power")
@@ -97,12 +97,11 @@ class FilteredPower(_Filtered):
     """f2[q̇ᵀτ] = f1[E] θ + f2[L] θ, one equation for the robot.
 
     Args:
-        cutoff_hz: of the low-pass, Hz; default: the band of the motion.
-        order: of the low-pass, 1 to 8.
-        work: how the supplied work is found: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque that is held between
-            samples, which on the paper's experiment cuts the bias of noise-free data from 5 % to 0.02 %; "trapezoid" of
-            τᵀq̇; "averaged": τ_kᵀ(q_k − q_{k−1}); or "paper"; "auto": as the preparation's `torque_between` says, or
-            held.
+        cutoff_hz: Cut-off of the low-pass [Hz]; default: the band of the motion.
+        order: Order of the low-pass, 1 to 8.
+        work: Supplied work: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque held between samples, which on the
+            paper's experiment reduces the bias of noise-free data from 5 % to 0.02 %; "trapezoid" of τᵀq̇; "averaged":
+            τ_kᵀ(q_k − q_{k−1}); or "paper"; "auto": from the preparation's `torque_between`, else held.
     """
 
     name: ClassVar[str] = "filtered-power"
@@ -116,11 +115,11 @@ class FilteredPower(_Filtered):
 
 
 class _Cascade:
-    """(λ/(s + λ))ᵒʳᵈᵉʳ from rest, fed with the means of a signal over consecutive intervals.
+    """(λ/(s + λ))ᵒʳᵈᵉʳ from rest, with means of a signal over consecutive intervals as input.
 
-    Stage i holds xᵢ' = λ(xᵢ₋₁ − xᵢ). Over an interval with constant input u the exact step is
-    xᵢ ← Σⱼ e^{−λh}(λh)^{i−j}/(i−j)! xⱼ + γᵢ u, where γᵢ is the step response of i stages. Stage after stage as
-    first-order recursions: no high-order polynomial that would lose digits where λh is small.
+    Stage i satisfies xᵢ' = λ(xᵢ₋₁ − xᵢ). Over an interval with constant input u the exact step is
+    xᵢ ← Σⱼ e^{−λh}(λh)^{i−j}/(i−j)! xⱼ + γᵢ u, where γᵢ is the step response of i stages. First-order recursions
+    avoid the high-order polynomial, which would lose digits for small λh.
     """
 
     def __init__(self, cutoff_rad_s: float, order: int, period: float, every: int = 1) -> None:
@@ -133,8 +132,8 @@ class _Cascade:
         self._count = 0
 
     def add(self, means: Array) -> Array:
-        """Means `(intervals, columns)` in, the outputs at the ends of every `every`-th interval out."""
-        from scipy.signal import lfilter  # takes a second to load: only where something is filtered
+        """Filter means `(intervals, columns)`; returns the outputs at the ends of every `every`-th interval."""
+        from scipy.signal import lfilter  # loading takes a second
 
         before = self._state or [np.zeros(means.shape[1])] * self.order
         decay = self._reach[0]
@@ -152,7 +151,7 @@ class _Cascade:
 
 
 class _LiveCascade:
-    """The same, one interval at a time, each as long as it is."""
+    """The same filter, one interval of any length at a time."""
 
     def __init__(self, cutoff_rad_s: float, order: int, owner: NDArray[np.int64]) -> None:
         self.cutoff_rad_s, self.order, self._owner = cutoff_rad_s, order, owner
@@ -170,8 +169,8 @@ class _LiveCascade:
 
     def add(self, mean: Array, h: float) -> Flags:
         if abs(h - self._h) > _SAME_CLOCK * h:
-            self._learn(h)
-        # From the last stage to the first: each needs the earlier ones as they were.
+            self._update_coefficients(h)
+        # From the last stage to the first, since each needs the old values of the earlier ones.
         for i in reversed(range(self.order)):
             stage = self._stages[i]
             stage *= self._reach[0]
@@ -180,7 +179,7 @@ class _LiveCascade:
             stage += np.multiply(mean, self._gain[i], out=self._scratch)
         return self._all
 
-    def _learn(self, h: float) -> None:
+    def _update_coefficients(self, h: float) -> None:
         self._h = h
         self._reach, self._gain = _exact_step(self.cutoff_rad_s * h, self.order)
 
@@ -193,22 +192,22 @@ class _LiveCascade:
     def restore(self, state: Mapping[str, Array]) -> None:
         self._stages[:] = state["stages"]
         if state["interval"] > 0.0:
-            self._learn(float(state["interval"]))
+            self._update_coefficients(float(state["interval"]))
 
 
 def _paper_bracket(x: float) -> float:
-    """f1(z) = λ(1 − z⁻¹)/(1 − a z⁻¹) takes every change as a jump at the sample: λ in place of (1 − a)/h; x is λh."""
+    """Compute the factor of f1(z) = λ(1 − z⁻¹)/(1 − a z⁻¹), which has λ instead of (1 − a)/h; x is λh."""
     return x / (1.0 - exp(-x))
 
 
 def _exact_step(x: float, order: int) -> tuple[list[float], list[float]]:
-    """What k stages on is left of a stage, and the step responses of 1, 2, … stages, over x = λh."""
+    """Compute the response of a stage k stages later, and the step responses of 1, 2, … stages, over x = λh."""
     return [exp(-x) * (x**k / factorial(k)) for k in range(order)], [_step_response(i, x) for i in range(1, order + 1)]
 
 
 def _step_response(stages: int, x: float) -> float:
-    """1 − e^{−x} Σ_{k<stages} x^k/k!, without cancellation for small x: the tail of the series."""
-    if x > 100.0:  # it is 1 to the last digit, and the series would overflow
+    """Compute 1 − e^{−x} Σ_{k<stages} x^k/k! as the tail of the series, without cancellation for small x."""
+    if x > 100.0:  # 1 to the last digit; the series would overflow
         return 1.0
     total, term, k = 0.0, x**stages / factorial(stages), stages
     while term > 1e-18 * total:

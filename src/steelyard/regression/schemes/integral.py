@@ -1,4 +1,4 @@
-"""Schemes over windows of time, which need no acceleration: `Momentum` and `Energy`."""
+"""Schemes over windows of time, without acceleration: `Momentum` and `Energy`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from steelyard.signals.prepare import Motion
 
 @dataclass(frozen=True)
 class _Integral(Balanced):
-    """A balance summed over windows that slide from row to row, follow one another, or grow."""
+    """A balance summed over windows that slide from row to row, follow each other, or grow."""
 
     windowed: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("held", "trapezoid", "averaged")
     window: float | None = option(None, "length of a window", "s")
     samples: int | None = option(None, "its length in sampling intervals")
-    consecutive: bool = option(False, "windows follow one another")
-    growing: bool = option(False, "windows all start at the beginning")
+    consecutive: bool = option(False, "windows follow each other")
+    growing: bool = option(False, "all windows start at the beginning")
 
     def __post_init__(self) -> None:
         seconds, samples = self.window, self.samples
@@ -46,22 +46,22 @@ class _Integral(Balanced):
         count = self._count(first)
 
         def sums(motion: Motion) -> _Window:
-            # The same time, not the same number of samples, where logs differ in rate.
+            # Logs with different rates need the same time instead of the same number of samples.
             own = max(1, round(count * period / motion.filter.period))
             every = own if self.consecutive else motion.keep.step or 1
             return _Window(own, every, self.growing, motion.filter.period)
 
         start, stop, _ = first.keep.indices(len(first.t))
         too_long = (
-            f"A window of {count * period:g} s fits into no stretch of the log in which a joint moves (the first piece "
-            f"is {max(0, stop - start - 1) * period:.4g} s long); choose a shorter one."
+            f"A window of {count * period:g} s is longer than every stretch of the log in which a joint moves (the "
+            f"first piece is {max(0, stop - start - 1) * period:.4g} s long); choose a shorter one."
         )
         row_period = count * period if self.consecutive else first.row_period
         quadrature, still = Quadrature(self.rule_for(first)), self.stillness(sides, mask)
         return over_intervals(sides, motions, quadrature, sums, row_period, still, too_long)
 
     def _count(self, first: Motion) -> int:
-        """The length of a window in sampling intervals."""
+        """Return the length of a window in sampling intervals."""
         if self.samples is not None:
             return self.samples
         seconds = 1.0 / self.balance.rate(band_of(first)) if self.window is None else self.window
@@ -78,23 +78,22 @@ class Momentum(_Integral):
     """∫τ dt = [P θ] + ∫D θ dt over windows, one equation per joint.
 
     Args:
-        window: length of a window, s; default: 1/λ, with λ five times 2π times the band of the motion.
-        samples: the same in sampling intervals.
-        consecutive: windows follow one another; else they slide from row to row.
-        growing: windows all start at the beginning.
-        torque: between samples, "held" (exact for a controller's torque), "trapezoid" (for a sensor's) or "averaged"
-            (for a sensor that logs the mean since the sample before); "auto": as the preparation's `torque_between`
-            says, or held.
-        still: windows in which a joint with dry friction moves more slowly than this (rad/s, m/s; default 0.02 and
-            0.002; 0: never) are left out, and growing ones start afresh afterwards.
+        window: Length of a window [s]; default: 1/λ, with λ five times 2π times the band of the motion.
+        samples: Its length in sampling intervals.
+        consecutive: Windows follow each other; otherwise they slide from row to row.
+        growing: All windows start at the beginning.
+        torque: Torque between samples: "held" (exact for a controller's), "trapezoid" (for a sensor's) or "averaged"
+            (for a sensor's mean since the sample before); "auto": from the preparation's `torque_between`, else held.
+        still: Exclude windows in which a joint with dry friction is slower than this [rad/s, m/s] (default 0.02 and
+            0.002; 0: never); growing ones restart afterwards.
     """
 
     name: ClassVar[str] = "momentum"
     equation: ClassVar[str] = "∫τ = [P θ] + ∫D θ"
-    about: ClassVar[str] = "torques integrated over windows, for accelerations too noisy to be made"
+    about: ClassVar[str] = "torques integrated over windows, if accelerations are too noisy to compute"
     balance: ClassVar[Balance] = MOMENTUM
     torque: Literal["auto", "held", "trapezoid", "averaged"] = option("auto", "between samples")
-    still: float | None = option(None, "slower joints are left out", "rad/s, m/s")
+    still: float | None = option(None, "slower joints are excluded", "rad/s, m/s")
 
 
 @SCHEMES.register("energy")
@@ -103,14 +102,15 @@ class Energy(_Integral):
     """∫q̇ᵀτ dt = [E θ] + ∫L θ dt over windows, one equation for the robot.
 
     Args:
-        window: length of a window, s; default: 1/λ, with λ 2π times the band of the motion.
-        samples: the same in sampling intervals.
-        consecutive: windows follow one another (the short integral of Kozłowski & Dutkiewicz 1996); else they slide.
-        growing: windows all start at the beginning (their long integral, and the supplied-energy scheme of
+        window: Length of a window [s]; default: 1/λ, with λ 2π times the band of the motion.
+        samples: Its length in sampling intervals.
+        consecutive: Windows follow each other (the short integral of Kozłowski & Dutkiewicz 1996); otherwise they
+            slide.
+        growing: All windows start at the beginning (their long integral, and the supplied-energy scheme of
             Chávez-Olivares et al. 2012).
-        work: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque that is held between samples, which on the latter's
-            experiment cuts the bias of noise-free data from 30 % to 0.03 %; "trapezoid" of τᵀq̇, as printed; "averaged":
-            τ_kᵀ(q_k − q_{k−1}); "auto": as the preparation's `torque_between` says, or held.
+        work: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque held between samples, which on the latter's
+            experiment reduces the bias of noise-free data from 30 % to 0.03 %; "trapezoid" of τᵀq̇, as printed;
+            "averaged": τ_kᵀ(q_k − q_{k−1}); "auto": from the preparation's `torque_between`, else held.
     """
 
     name: ClassVar[str] = "energy"
@@ -124,9 +124,9 @@ class Energy(_Integral):
 
 
 class _Window:
-    """Means over sampling intervals in, integrals over the last `samples` of them out, a new one after every `every`.
+    """Integrals over the last `samples` sampling intervals, a new one after every `every`, from means over intervals.
 
-    `growing` integrals all begin where the first one does.
+    `growing` integrals all start with the first one.
     """
 
     def __init__(self, samples: int, every: int, growing: bool, period: float) -> None:
@@ -134,11 +134,11 @@ class _Window:
         self.reset()
 
     def reset(self) -> None:
-        self._kept: Array | None = None  # means that the next windows reach back to; when growing, their sum
+        self._kept: Array | None = None  # means that the next windows need; if growing, their sum
         self._count = 0
 
     def add(self, means: Array) -> Array:
-        """Means `(intervals, columns)` → one integral per window that has become complete."""
+        """Add means `(intervals, columns)`; returns one integral per completed window."""
         kept = np.zeros((1 if self.growing else 0, means.shape[1])) if self._kept is None else self._kept
         sums = np.cumsum(np.vstack([np.zeros((1, means.shape[1])), kept, means]), axis=0)
         # The first end at or after this chunk's first interval that is `samples` plus a multiple of `every`.
@@ -154,9 +154,9 @@ class _Window:
 
 
 class _LiveWindow:
-    """The same, one interval at a time: windows slide from sample to sample, follow one another, or grow.
+    """The same sums, one interval at a time: windows slide from sample to sample, follow each other, or grow.
 
-    A window of some seconds is the nearest number of the first interval that it meets.
+    A window in seconds is rounded to a number of intervals of the first interval's length.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class _LiveWindow:
 
     def _resize(self, count: int) -> None:
         self._count, self._next = count, 0
-        # A ring of the parts that the window holds; one that grows lets nothing go.
+        # A ring buffer of the parts in the window; a growing one never removes parts.
         self._parts = np.zeros((0 if self._growing else count, len(self._owner)))
 
     def reset(self) -> None:
@@ -196,7 +196,7 @@ class _LiveWindow:
     def _slide(self, part: Array) -> None:
         self._parts[self._next] = part
         self._next = (self._next + 1) % self._count
-        # Summed anew: adding and taking away would let rounding grow without end.
+        # Sum again: adding and subtracting would accumulate rounding.
         np.sum(self._parts, axis=0, out=self.result)
 
     def bracket(self, h: float) -> float:
@@ -209,7 +209,7 @@ class _LiveWindow:
     def restore(self, state: Mapping[str, Array]) -> None:
         count = int(state["place"][0])
         if len(state["parts"]) != (0 if self._growing else count) or not 0 <= state["place"][1] <= count:
-            raise SteelyardError("the sums in the state are damaged.")
+            raise SteelyardError("the sums in the state are damaged; start from a new state.")
         self._resize(count)
         self._next = int(state["place"][1])
         self._parts[:] = state["parts"]

@@ -1,4 +1,4 @@
-"""`paper_motion`: a log as it stands, without any filter: what a controller has at hand while it runs."""
+"""`paper_motion`: a log without any filter, the signals available to a running controller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from steelyard.signals.prepare import Motion
 
 @dataclass(frozen=True)
 class Unfiltered(LowPass):
-    """Stands where a filter would, and lets everything through."""
+    """A `LowPass` that passes everything.
+
+    Args:
+        x: Signals.
+        rows: Rows to return.
+    """
 
     @property
     def memory(self) -> int:
@@ -31,7 +36,7 @@ class Unfiltered(LowPass):
 
 
 def paper_motion(log: Log) -> list[Motion]:
-    """The pieces of `log` with its own signals; what it lacks of dq and ddq is the backward difference (first 0)."""
+    """Return the pieces of `log` with its own signals; missing dq and ddq are backward differences (first 0)."""
     if log.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
     out = []
@@ -41,16 +46,16 @@ def paper_motion(log: Log) -> list[Motion]:
             continue
         h = float(t[-1] - t[0]) / (len(t) - 1)
         if np.max(np.abs(np.diff(t) - h)) > 1e-3 * h:
-            raise LogError("The clock of the log is not uniform; resample it, or let `prepare` do so.")
+            raise LogError("The sampling of the log is not uniform; resample it, or use `prepare`.")
         q = log.q[start:stop]
-        dq = _backward(q, h) if log.dq is None else log.dq[start:stop]
-        ddq = _backward(dq, h) if log.ddq is None else log.ddq[start:stop]
+        dq = _backward_difference(q, h) if log.dq is None else log.dq[start:stop]
+        ddq = _backward_difference(dq, h) if log.ddq is None else log.ddq[start:stop]
         tau = log.tau[start:stop]
         out.append(Motion(t, q, dq, ddq, tau, Unfiltered(0.25 / h, h), slice(0, len(t), 1), "as logged"))
     return out
 
 
-def _backward(x: Array, period: float) -> Array:
+def _backward_difference(x: Array, period: float) -> Array:
     out = np.zeros_like(x)
     out[1:] = np.diff(x, axis=0) / period
     return out

@@ -1,9 +1,9 @@
 """`Scheme`: one way to write the physics as rows y = A θ, and the registry of all of them.
 
-A scheme is a balance (`balance.py`: which regressors are stored and which are lost, per joint or for the robot) and
-what is done with it: taken at instants, filtered, or summed over windows. Both stand on its class, and whoever makes
-rows asks there: from whole logs (`data`), sample by sample (`live`, for `estimation.recursion`), or along a motion that
-is being designed (`excitation`). A new scheme is a class in a file of its own, with `@SCHEMES.register(name)`.
+A scheme is a balance (`balance.py`: stored and lost regressors, per joint or for the robot) and its processing: at
+instants, filtered, or summed over windows. Both are defined in its class, for whole logs (`data`), sample by sample
+(`live`, for `estimation.recursion`), and along a designed motion (`excitation`). A new scheme is a class in a separate
+file, with `@SCHEMES.register(name)`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,21 @@ from steelyard.signals.prepare import Motion
 SCHEMES: Registry[type[Scheme]] = Registry("scheme", ("steelyard.regression.schemes",), "steelyard.schemes")
 
 Flags = NDArray[np.bool_]
-# A stream does not tell beforehand how fast the robot will move: this band (Hz) is assumed where no cut-off and no
-# window is given.
+# The speed of a streamed motion is unknown in advance: without a cut-off or window this band is assumed [Hz].
 LIVE_BAND = 1.0
 
 
 class LiveSums(Protocol):
-    """What a scheme does with the means over sampling intervals as they come, one interval of `h` seconds at a time.
+    """The processing of means over sampling intervals, one interval at a time.
 
-    A vector `mean` holds the entries of several equations. `add` says which equations have a row now; it stands in
-    `result`. An equation that is left out for a while (flags `equations`: its joint stands still) starts afresh
-    afterwards. `restore` takes what `state` gave: arrays by name.
+    `add` returns the equations that have a row now, whose values are in `result`. An equation that is excluded for a
+    while (its joint is at standstill) restarts afterwards.
+
+    Args:
+        mean: Entries of several equations.
+        h: Length of the interval [s].
+        equations: Flags of the excluded equations.
+        state: Arrays by name, from `state()`.
     """
 
     result: Array
@@ -57,11 +61,11 @@ class LiveSums(Protocol):
 
 
 class Scheme(ABC):
-    """Settings are fields of a frozen dataclass, made by `option`; what all of a kind share, class variables."""
+    """Settings are fields of a frozen dataclass, created by `option`; class variables are common to all of a kind."""
 
     name: ClassVar[str]
-    equation: ClassVar[str]  # as the documentation writes it
-    about: ClassVar[str]  # what it is for, in one line
+    equation: ClassVar[str]  # for the documentation
+    about: ClassVar[str]  # its use, in one line
     balance: ClassVar[Balance]
     uses_acceleration: ClassVar[bool]
     windowed: ClassVar[bool] = False  # sums over windows, which excitation can design motions for
@@ -74,16 +78,15 @@ class Scheme(ABC):
         mask: float = 0.0,
         known_friction: Curves | None = None,
     ) -> RegressionData:
-        """The rows of whole motions.
+        """Build the rows of whole motions.
 
         Args:
-            dynamics: the physics of the robot with its terms.
-            base: the base parameters whose columns are wanted.
-            motions: starts a pass over prepared motions.
-            mask: leave out what a joint does while it moves more slowly than this, rad/s (m/s): dry friction is then
-                not the one that sliding shows. It has no effect on equations for the whole robot, since what holds a
-                joint still does no work.
-            known_friction: friction by joint or motor, as curves over velocity, taken off the torque before all else.
+            dynamics: Physics of the robot with its terms.
+            base: Base parameters of the columns.
+            motions: Starts a pass over prepared motions.
+            mask: Exclude a joint's rows below this speed [rad/s, m/s], since dry friction is different there. It does
+                not affect equations for the whole robot, since static friction does no work.
+            known_friction: Friction by joint or motor, as curves over velocity, subtracted from the torque first.
         """
         friction = KnownFriction.of(dynamics.robot, known_friction)
         if dynamics.terms.history:
@@ -91,24 +94,29 @@ class Scheme(ABC):
         return self.rows(BalanceRows(self.balance, dynamics, base.independent, friction), base, motions, mask)
 
     def for_stream(self, between: TorqueBetween) -> Scheme:
-        """The scheme for samples that come one by one, whose torque runs `between` them as stated."""
+        """Return the scheme for streamed samples whose torque runs `between` them as stated."""
         if between in ("held", "averaged"):
             raise SteelyardError(
-                f"The scheme '{self.name}' takes samples one by one; torque that is {between} belongs between two: "
+                f"The scheme '{self.name}' uses single samples, but torque that is {between} refers to intervals: "
                 f"use {scheme_names(uses_acceleration=False)}."
             )
         return self
 
     @abstractmethod
     def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
-        """What `data` gives, with the same `base`, `motions` and `mask`, from both `sides` of the balance."""
+        """Build the rows from both sides of the balance.
+
+        Args:
+            sides: Both sides of the balance.
+            base, motions, mask: As in `data`.
+        """
 
 
 class Balanced(Scheme):
     """A scheme over sampling intervals, which needs no acceleration.
 
-    Its option `torque` (or `work`, of equations for the whole robot) says how the torque runs between samples, and
-    `still` (of equations per joint) how slow is too slow for a joint with dry friction, rad/s (m/s).
+    Its option `torque` (or `work`, for equations of the whole robot) defines the torque between samples, and `still`
+    (for equations per joint) the speed of standstill with dry friction [rad/s, m/s].
     """
 
     uses_acceleration: ClassVar[bool] = False
@@ -120,7 +128,7 @@ class Balanced(Scheme):
 
     @property
     def stated_rule(self) -> str:
-        """How the torque runs between samples by the scheme's own option; "auto": as the motions say, or held."""
+        """The scheme's option for the torque between samples; "auto": from the motions, else held."""
         return str(getattr(self, "work" if self.balance.scalar else "torque"))
 
     def for_stream(self, between: TorqueBetween) -> Scheme:
@@ -128,8 +136,8 @@ class Balanced(Scheme):
             return self
         if self.stated_rule not in ("auto", RULE_OF[between]):
             raise SteelyardError(
-                f"The scheme says '{self.stated_rule}' and torque_between '{between}' about the torque between "
-                "samples; state one of them."
+                f"The scheme states '{self.stated_rule}' and torque_between '{between}' for the torque between "
+                "samples; state only one of them."
             )
         settings: Any = self
         made: Scheme = replace(settings, **{"work" if self.balance.scalar else "torque": RULE_OF[between]})
@@ -137,55 +145,60 @@ class Balanced(Scheme):
 
     @property
     def rule(self) -> str:
-        """How the torque runs between samples, where motions do not say it."""
+        """The torque between samples, if motions do not define it."""
         return "held" if self.stated_rule == "auto" else self.stated_rule
 
     def rule_for(self, motion: Motion) -> str:
-        """The rule for the torque of a `motion`.
+        """Return the rule for the torque of a `motion`.
 
-        A motion whose preparation knows how the torque runs is shifted by half a sample where that is due; the torque
-        then counts as sampled at the same instants, and the trapezoid rule is right for all three ways.
+        If the preparation knows the torque between samples, it shifts the motion by half a sample if necessary. The
+        torque then counts as sampled at the same instants, and the trapezoid rule is correct for all three ways.
         """
         return "trapezoid" if self.stated_rule == "auto" and motion.between else self.rule
 
     @property
     def still_speed(self) -> float | None:
-        """None: by the kind of the joint; 0: what holds a joint still does not matter, as it does no work."""
+        """None: by the kind of the joint; 0: standstill is irrelevant, since static friction does no work."""
         speed: float | None = 0.0 if self.balance.scalar else getattr(self, "still", None)
         return speed
 
     def stillness(self, sides: BalanceRows, mask: float) -> Stillness:
-        """Where the equations of joints of `sides` cannot be trusted; any slower than `mask` (rad/s, m/s) cannot."""
+        """Find intervals in which equations of joints are invalid.
+
+        Args:
+            sides: Both sides of the balance.
+            mask: Minimum speed [rad/s, m/s].
+        """
         if self.balance.scalar:
             return Stillness.never(sides.dynamics.robot.dof)
         return Stillness.of(sides.dynamics, sides.friction, self.still_speed, mask)
 
     @abstractmethod
     def live(self, owner: NDArray[np.int64]) -> LiveSums:
-        """What is done with means that come one by one; entry k belongs to equation `owner`[k]."""
+        """Create the processing of streamed means; entry k belongs to equation `owner`[k]."""
 
 
 def option(default: Any, about: str, unit: str = "", hidden: bool = False, **more: Any) -> Any:
-    """A setting of a scheme.
+    """Define a setting of a scheme.
 
     Args:
-        default: what holds where nothing is said.
-        about: what it is, in a few words.
-        unit: of its value.
-        hidden: an old name, which works and is told nobody.
-        more: as for `dataclasses.field`.
+        default: Default value.
+        about: Description in a few words.
+        unit: Unit of its value.
+        hidden: Do not list it: an old name.
+        more: As for `dataclasses.field`.
     """
     return field(default=default, metadata={"about": about, "unit": unit, "hidden": hidden}, **more)
 
 
 def _options_of(scheme: type[Scheme] | Scheme) -> dict[str, Field[Any]]:
-    """The settings that people are told of, by name."""
+    """Return the listed settings by name."""
     settings: Any = scheme
     return {f.name: f for f in fields(settings) if not f.metadata.get("hidden")}
 
 
 def make_scheme(text: str | Scheme) -> Scheme:
-    """The scheme that `text` names, options if any: "filtered-dynamic:cutoff_hz=1.5,order=2", "energy:growing=yes".
+    """Create a scheme from `text`, with options: "filtered-dynamic:cutoff_hz=1.5,order=2", "energy:growing=yes".
 
     >>> make_scheme("filtered-dynamic:cutoff_hz=1.5,order=2").order
     2
@@ -201,7 +214,7 @@ def make_scheme(text: str | Scheme) -> Scheme:
 
 
 def scheme_text(scheme: Scheme) -> str:
-    """What `make_scheme` would be given to make `scheme`; options at their defaults are left out."""
+    """Write `scheme` as a text for `make_scheme`, without options at their defaults."""
     found = {
         name: getattr(scheme, name) for name, f in _options_of(scheme).items() if getattr(scheme, name) != f.default
     }
@@ -210,7 +223,7 @@ def scheme_text(scheme: Scheme) -> str:
 
 
 def scheme_names(**facts: bool) -> str:
-    """The schemes of which the given `facts` (class variables with their values) hold, as a sentence lists them.
+    """List, as a sentence, the schemes whose class variables have the values `facts`.
 
     >>> scheme_names(uses_acceleration=True)
     'dynamic or power'
@@ -220,12 +233,12 @@ def scheme_names(**facts: bool) -> str:
 
 
 def scheme_help() -> str:
-    """All schemes with their options, a line each, as help on the command line says it."""
+    """List all schemes with their options, one per line, for command-line help."""
     return "\n".join(f"{n}: {s.about}. Options: {_options(s, '') or 'none'}." for n, s in SCHEMES.items())
 
 
 def scheme_table() -> str:
-    """All schemes as the table of the documentation (Markdown)."""
+    """Write all schemes as a Markdown table for the documentation."""
     head = ["| scheme | equation | per | needs q̈ | options |", "|---|---|---|---|---|"]
     for name, s in SCHEMES.items():
         per, needs = "robot" if s.balance.scalar else "joint", "yes" if s.uses_acceleration else "no"

@@ -1,4 +1,4 @@
-"""Friction that is known before, and standstill, where dry friction is whatever holds a joint there."""
+"""Known friction, and standstill, where static friction is undetermined."""
 
 from __future__ import annotations
 
@@ -17,31 +17,36 @@ from steelyard.robot.robot import Robot
 Curve = Callable[[Array], Array]
 Curves = Mapping[str, Curve] | Sequence[Curve | None]
 
-# Slower than this (rad/s, m/s) the direction of a measured motion is not known, or friction holds the joint: some
-# 1°/s, twice the speed over which dry friction is rounded off where it is identified by name.
+# Below this speed [rad/s, m/s] the direction of a measured motion is uncertain, or friction holds the joint: about
+# 1°/s, twice the default smoothing of dry friction.
 STILL = {"revolute": 0.02, "prismatic": 0.002}
 
 
 @dataclass(frozen=True, eq=False)
 class KnownFriction:
-    """Friction that was measured before, of joints or of drives: velocities (rad/s, m/s) → torques (N m, N)."""
+    """Friction that was measured before, of joints or drives: velocities [rad/s, m/s] → torques [N m, N]."""
 
     curves: tuple[tuple[Coordinate, Curve], ...]
 
     @classmethod
-    def of(cls, robot: Robot, given: Curves | None) -> KnownFriction:
-        """Of `robot`, as `given`: a mapping by names of joints or motors (whose drive it is then), one entry (a curve
-        or None) per joint, or None."""
-        if given is None:
+    def of(cls, robot: Robot, curves: Curves | None) -> KnownFriction:
+        """Create it from an argument.
+
+        Args:
+            robot: Robot.
+            curves: A mapping by names of joints or motors (then for its drive), one entry (a curve or None) per joint,
+                or None.
+        """
+        if curves is None:
             return cls(())
-        if not isinstance(given, Mapping):
-            if len(given) != robot.dof:
-                raise SteelyardError(f"known_friction has {len(given)} curves; '{robot.name}' has {robot.dof} joints.")
-            given = {name: curve for name, curve in zip(robot.joint_names, given, strict=True) if curve is not None}
-        return cls(tuple((rubbing_at(robot, name), curve) for name, curve in given.items()))
+        if not isinstance(curves, Mapping):
+            if len(curves) != robot.dof:
+                raise SteelyardError(f"known_friction has {len(curves)} curves; '{robot.name}' has {robot.dof} joints.")
+            curves = {name: curve for name, curve in zip(robot.joint_names, curves, strict=True) if curve is not None}
+        return cls(tuple((friction_coordinate(robot, name), curve) for name, curve in curves.items()))
 
     def torque(self, dq: Array) -> Array:
-        """At velocities `dq` (rad/s, m/s), `(samples, joints)`, and of that shape."""
+        """Compute friction torques at velocities `dq` [rad/s, m/s], `(samples, joints)`, of the same shape."""
         out = np.zeros_like(dq)
         for place, curve in self.curves:
             weights = np.array(place.weights)
@@ -54,8 +59,13 @@ class KnownFriction:
         return out
 
 
-def rubbing_at(robot: Robot, name: str) -> Coordinate:
-    """The joint of `robot` called `name`, or the drive of the motor called so."""
+def friction_coordinate(robot: Robot, name: str) -> Coordinate:
+    """Return the joint, or the drive of the motor, with a name.
+
+    Args:
+        robot: Robot.
+        name: Name of a joint or motor.
+    """
     if name in robot.joint_names:
         return Coordinate(robot, "joint", name, robot.joint_index(name))
     motors = robot.transmission.motors if robot.transmission is not None else ()
@@ -66,10 +76,10 @@ def rubbing_at(robot: Robot, name: str) -> Coordinate:
 
 @dataclass(frozen=True, eq=False)
 class Stillness:
-    """Speeds that matter to each joint's equation, and how slow is still.
+    """The speeds that affect each joint's equation, and the limits of standstill.
 
-    `directions[k]`·q̇ is a speed on which dry friction rubs (of a joint or of a drive); `reaches[k, j]` says whether
-    that friction acts on joint j; `limits[k]` is the least speed.
+    `directions[k]`·q̇ is the speed of a contact with dry friction (of a joint or a drive); `reaches[k, j]` is true if
+    this friction acts on joint j; `limits[k]` is the minimum speed.
     """
 
     directions: Array
@@ -78,14 +88,18 @@ class Stillness:
 
     @classmethod
     def never(cls, joints: int) -> Stillness:
-        """For so many `joints`, none of which is ever too slow."""
+        """Create it for `joints` that are never at standstill."""
         return cls(np.zeros((0, joints)), np.zeros((0, joints), dtype=bool), np.zeros(0))
 
     @classmethod
     def of(cls, dynamics: Dynamics, friction: KnownFriction, speed: float | None, mask: float) -> Stillness:
-        """`speed` (rad/s, m/s) for all (default: the rule above) where there is dry friction; `mask` for every joint.
+        """Create it from the dry friction of terms and of known friction.
 
-        Dry friction is that of the terms of `dynamics`, and `friction` that is known.
+        Args:
+            dynamics: Physics with the terms.
+            friction: Known friction.
+            speed: Minimum speed of contacts with dry friction [rad/s, m/s]; default: by the kind of the joint.
+            mask: Minimum speed of every joint [rad/s, m/s].
         """
         robot = dynamics.robot
         found: list[tuple[Array, float]] = []
@@ -104,13 +118,13 @@ class Stillness:
         return cls(directions, directions != 0.0, np.array([limit for _, limit in found]))
 
     def moving(self, dq: Array) -> NDArray[np.bool_]:
-        """Whether each joint's equation can be trusted between samples of `dq` (rad/s, m/s), `(intervals, joints)`."""
+        """Return whether each joint's equation is valid between samples of `dq` [rad/s, m/s], `(intervals, joints)`."""
         slow = np.abs(dq @ self.directions.T) < self.limits
         slow = slow[1:] | slow[:-1]
         return np.asarray(slow.astype(float) @ self.reaches.astype(float) == 0.0)
 
 
 def check_still(speed: float | None) -> None:
-    """Refuse a `speed` (rad/s, m/s; None: by the rule) that is negative or not finite."""
+    """Refuse a `speed` [rad/s, m/s] that is negative or not finite; None is valid."""
     if speed is not None and not (np.isfinite(speed) and speed >= 0.0):
-        raise SteelyardError(f"still is a speed from 0 on (rad/s, m/s), not {speed}.")
+        raise SteelyardError(f"still must be a speed of 0 or more (rad/s, m/s), not {speed}.")

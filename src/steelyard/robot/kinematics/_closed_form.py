@@ -1,4 +1,4 @@
-"""Which arms can be solved in closed form: read off their axes."""
+"""Closed-form inverse kinematics, for arms whose axes allow it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from steelyard.robot.kinematics.numerical import Tip
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.spatial import rotations_about, skew
 
-# The three questions about one rotation to which closed-form inverse kinematics comes down (Paden 1986, Kahan), for
-# any batch of poses at once: axes are single vectors, everything else may have leading dimensions.
-#
-# R(k, θ) is the turn by θ about the unit vector k. Where there is no exact answer the nearest one is given; the
-# caller checks the pose that comes out.
+# The three subproblems of closed-form inverse kinematics (Paden 1986, Kahan), for batches of poses: axes are single
+# vectors, everything else may have leading dimensions. R(k, θ) is the rotation by θ about the unit vector k. Without an
+# exact solution the functions return the nearest one; the caller checks the resulting pose.
 
 
-# A vector shorter than this (relative to its partner) has no direction worth trusting: the angle is then free.
+# The direction of a vector shorter than this (relative to its partner) is unreliable: the angle is then free.
 _NO_DIRECTION = 1e-9
 
 
 def _parts(k: Array, p: Array) -> tuple[Array, Array]:
-    """The directions in which p moves: R(k, θ) p = sin θ·(k × p) + cos θ·(p − k kᵀp) + k kᵀp."""
+    """Compute both directions of R(k, θ) p = sin θ·(k × p) + cos θ·(p − k kᵀp) + k kᵀp."""
     return p @ skew(k).T, p - k * (p @ k)[..., None]
 
 
@@ -37,14 +35,14 @@ def _size(a: Array) -> Array:
 
 
 def angle_onto(k: Array, p: Array, target: Array, free: Array) -> Array:
-    """θ with R(k, θ) p as near as possible to `target`; `free` where p or target lies along k."""
+    """Compute θ with R(k, θ) p as near as possible to `target`; `free` if p or target is parallel to k."""
     across, along = _parts(k, p)
     s, c = _dot(across, target), _dot(along, target)
     return np.where(np.hypot(s, c) <= _NO_DIRECTION * _size(p) * _size(target), free, np.arctan2(s, c))
 
 
 def angles_to_height(h: Array, k: Array, p: Array, height: Array, free: Array) -> Array:
-    """The two θ with hᵀ R(k, θ) p = `height`, `(…, 2)`; they may fall together."""
+    """Compute the two θ with hᵀ R(k, θ) p = `height`, `(…, 2)`; they may coincide."""
     across, along = _parts(k, p)
     s, c = across @ h, along @ h
     rest = height - float(h @ k) * (p @ k)
@@ -57,45 +55,47 @@ def angles_to_height(h: Array, k: Array, p: Array, height: Array, free: Array) -
 
 
 def angles_to_distance(k: Array, p: Array, target: Array, distance: Array, free: Array) -> Array:
-    """The two θ with |R(k, θ) p − target| = `distance`: a question of height along `target`."""
+    """Compute the two θ with |R(k, θ) p − target| = `distance`, from the height along `target`."""
     height = (_dot(p, p) + float(target @ target) - distance**2) / 2.0
     return angles_to_height(target, k, p, height, free)
 
 
 def angle_about(k: Array, rotation: Array) -> Array:
-    """The angle of a rotation that is known to be about k."""
+    """Compute the angle of a rotation about k."""
     side = any_normal(k)
     return angle_onto(k, side, rotation @ side, np.zeros(rotation.shape[:-2]))
 
 
 def any_normal(k: Array) -> Array:
-    """Some unit vector at right angles to k."""
+    """Return a unit vector perpendicular to k."""
     least = np.eye(3)[int(np.argmin(np.abs(k)))]
     across = np.cross(k, least)
     unit: Array = across / np.linalg.norm(across)
     return unit
 
 
-def _back(rotation: Array) -> Array:
-    """The inverse."""
+def _inverse(rotation: Array) -> Array:
+    """Transpose rotations."""
     return np.swapaxes(rotation, -1, -2)
 
 
 def _at(free: Array, joint: int, more: int) -> Array:
-    """A joint's free angles, with so many dimensions more."""
+    """Return a joint's free angles with `more` trailing dimensions."""
     return free[:, joint].reshape(-1, *(1,) * more)
 
 
 # Closed-form inverse kinematics of six-axis arms with three parallel axes (the UR family).
 #
-# Covered: six revolute joints in a row, none coupled; axes 2, 3 and 4 parallel and apart, axes 1 and 5 not parallel
-# to them; axes 5 and 6 meet and are not parallel.
+# Conditions: six revolute joints in a row, none coupled; axes 2, 3 and 4 parallel but not collinear, axes 1 and 5 not
+# parallel to them; axes 5 and 6 intersect.
 
 
 @dataclass(frozen=True, eq=False)
 class ParallelArm:
-    """In the zero posture: `axes` (6, 3); `column` a point on axis 1; from there to axis 2, on to axis 3, to axis 4 and
-    to where axes 5 and 6 meet (`upper`, `fore`, `under`, `hand`); the tip's rotation, and that point seen from it.
+    """An arm with three parallel axes in its zero posture.
+
+    `axes` is (6, 3) and `column` a point on axis 1. `upper`, `fore`, `under` and `hand` lead from there to axis 2, axis
+    3, axis 4 and the intersection of axes 5 and 6. Then come the tip's rotation and that intersection in the tip frame.
     """
 
     axes: Array
@@ -108,11 +108,15 @@ class ParallelArm:
     centre_in_tip: Array
 
     def branches(self, rotation: Array, position: Array, free: Array) -> Array:
-        """Candidates `(poses, 8, 6)` for poses of the tip, `rotation` (poses, 3, 3) and `position` (poses, 3); `free`
-        (poses, 6) fills angles that a singular posture leaves open.
+        """Compute candidate postures `(poses, 8, 6)`.
 
-        Along the parallel axes only joint 1 moves the meeting point, and only joint 5 tilts axis 6; joints 2, 3, 4
-        together turn by what is left, and as a planar arm they reach the place.
+        Only joint 1 moves the intersection point along the parallel axes, and only joint 5 tilts axis 6. Joints 2, 3
+        and 4 provide the remaining rotation, and reach the position as a planar arm.
+
+        Args:
+            rotation: Tip rotations (poses, 3, 3).
+            position: Tip positions (poses, 3) [m].
+            free: Angles for joints that a singular posture leaves undetermined (poses, 6) [rad].
         """
         h1, h2, _, _, h5, h6 = self.axes
         centre = position + rotation @ self.centre_in_tip - self.column
@@ -120,18 +124,18 @@ class ParallelArm:
         height = np.asarray(h2 @ (self.upper + self.fore + self.under + self.hand))
         q1 = angles_to_height(h2, -h1, centre, height, free[:, 0])
         back = rotations_about(h1, -q1)
-        seen, facing = (back @ centre[:, None, :, None])[..., 0] - self.upper, back @ aim[:, None]
-        q5 = angles_to_height(h2, h5, h6, facing @ h6 @ h2, _at(free, 4, 1))
-        bent, faced = rotations_about(h5, q5), facing[:, :, None]
+        wrist, tip_turn = (back @ centre[:, None, :, None])[..., 0] - self.upper, back @ aim[:, None]
+        q5 = angles_to_height(h2, h5, h6, tip_turn @ h6 @ h2, _at(free, 4, 1))
+        bent, tip_turns = rotations_about(h5, q5), tip_turn[:, :, None]
         third, fourth = self._signs()
         turn = angle_onto(
-            h2, bent @ h6, faced @ h6, _at(free, 1, 2) + third * _at(free, 2, 2) + fourth * _at(free, 3, 2)
+            h2, bent @ h6, tip_turns @ h6, _at(free, 1, 2) + third * _at(free, 2, 2) + fourth * _at(free, 3, 2)
         )
-        q6 = angle_about(h6, _back(bent) @ rotations_about(h2, -turn) @ faced)
-        # Only what lies across the axes matters to a planar arm.
+        q6 = angle_about(h6, _inverse(bent) @ rotations_about(h2, -turn) @ tip_turns)
+        # The planar arm only depends on components perpendicular to its axes.
         reach, fore, under = (
             v - h2 * (v @ h2)[..., None]
-            for v in (seen[:, :, None] - rotations_about(h2, turn) @ self.hand, self.fore, self.under)
+            for v in (wrist[:, :, None] - rotations_about(h2, turn) @ self.hand, self.fore, self.under)
         )
         h3 = self.axes[2]
         q3 = angles_to_distance(h3, under, -fore, np.linalg.norm(reach, axis=-1), _at(free, 2, 2))
@@ -145,23 +149,24 @@ class ParallelArm:
 
 
 def _together(*angles: Array) -> Array:
-    """All joints' angles over all branches, `(poses, 8, 6)`."""
+    """Stack all joints' angles over all branches, `(poses, 8, 6)`."""
     full = np.stack(np.broadcast_arrays(*angles), axis=-1)
-    return full.reshape(len(full), int(np.prod(full.shape[1:-1])), len(angles))  # of no pose at all, too
+    return full.reshape(len(full), int(np.prod(full.shape[1:-1])), len(angles))  # -1 would fail without poses
 
 
 # Closed-form inverse kinematics of six-axis arms with a spherical wrist (Pieper 1968).
 #
-# Covered: six revolute joints in a row, none coupled; axes 4, 5 and 6 meet in one point, neighbours not parallel; and
-# either axes 2 and 3 parallel and axis 1 not parallel to them (Puma, ns16, most industrial arms), or axes 1 and 2
-# meeting, not parallel, with axis 3 beside their common point. Everything else is left to the numerical solver.
+# Conditions: six revolute joints in a row, none coupled; axes 4, 5 and 6 meet in one point, neighbours not parallel;
+# and either axes 2 and 3 parallel and axis 1 not parallel to them (Puma, ns16, most industrial arms), or axes 1 and 2
+# intersecting, with axis 3 not through their common point. The numerical solver handles everything else.
 
 
 @dataclass(frozen=True, eq=False)
 class WristArm:
-    """An arm that can be solved in closed form, in its zero posture: `axes` (6, 3); `column` a point on axis 1;
-    `upper`, `fore`, `hand` from there to axis 2, from axis 2 to axis 3, from axis 3 to the wrist's centre;
-    the tip's rotation, and the wrist's centre seen from the tip.
+    """An arm with a spherical wrist in its zero posture.
+
+    `axes` is (6, 3) and `column` a point on axis 1. `upper`, `fore` and `hand` lead from there to axis 2, axis 3 and
+    the wrist's centre. Then come the tip's rotation and the wrist's centre in the tip frame.
     """
 
     shoulder: Literal["parallel", "meeting"]
@@ -174,32 +179,37 @@ class WristArm:
     centre_in_tip: Array
 
     def branches(self, rotation: Array, position: Array, free: Array) -> Array:
-        """Candidates `(poses, 8, 6)` for poses of the tip, `rotation` (poses, 3, 3) and `position` (poses, 3); `free`
-        (poses, 6) fills angles that a singular posture leaves open."""
+        """Compute candidate postures `(poses, 8, 6)`.
+
+        Args:
+            rotation: Tip rotations (poses, 3, 3).
+            position: Tip positions (poses, 3) [m].
+            free: Angles for joints that a singular posture leaves undetermined (poses, 6) [rad].
+        """
         centre = position + rotation @ self.centre_in_tip
         solve = self._parallel if self.shoulder == "parallel" else self._meeting
         first = solve(centre - self.column, free)
         h1, h2, h3, h4, h5, h6 = self.axes
         arm = rotations_about(h1, first[0]) @ rotations_about(h2, first[1]) @ rotations_about(h3, first[2])
-        wrist = _back(arm) @ (rotation @ self.tip_rotation.T)[:, None, None]
+        wrist = _inverse(arm) @ (rotation @ self.tip_rotation.T)[:, None, None]
         q5 = angles_to_height(h4, h5, h6, wrist @ h6 @ h4, _at(free, 4, 2))
         bent, held = rotations_about(h5, q5), wrist[:, :, :, None]
         q4 = angle_onto(h4, bent @ h6, held @ h6, _at(free, 3, 3))
-        q6 = angle_about(h6, _back(bent) @ _back(rotations_about(h4, q4)) @ held)
+        q6 = angle_about(h6, _inverse(bent) @ _inverse(rotations_about(h4, q4)) @ held)
         return _together(*(q[..., None] for q in first), q4, q5, q6)
 
     def _parallel(self, centre: Array, free: Array) -> tuple[Array, Array, Array]:
-        """Along axes 2 and 3 only joint 1 moves the wrist; then the elbow sets the distance, joint 2 the rest."""
+        """Solve joint 1 from the height along axes 2 and 3, the elbow from the distance, then joint 2."""
         h1, h2, h3 = self.axes[:3]
         height = np.asarray(h2 @ (self.upper + self.fore + self.hand))
         q1 = angles_to_height(h2, -h1, centre, height, free[:, 0])
-        seen = (rotations_about(h1, -q1) @ centre[:, None, :, None])[..., 0] - self.upper
-        q3 = angles_to_distance(h3, self.hand, -self.fore, np.linalg.norm(seen, axis=-1), _at(free, 2, 1))
-        q2 = angle_onto(h2, self.fore + rotations_about(h3, q3) @ self.hand, seen[:, :, None], _at(free, 1, 2))
+        wrist = (rotations_about(h1, -q1) @ centre[:, None, :, None])[..., 0] - self.upper
+        q3 = angles_to_distance(h3, self.hand, -self.fore, np.linalg.norm(wrist, axis=-1), _at(free, 2, 1))
+        q2 = angle_onto(h2, self.fore + rotations_about(h3, q3) @ self.hand, wrist[:, :, None], _at(free, 1, 2))
         return np.broadcast_to(q1[:, :, None], q3.shape), q2, q3
 
     def _meeting(self, centre: Array, free: Array) -> tuple[Array, Array, Array]:
-        """Only the elbow sets the distance from the shoulder; joints 1 and 2 then aim (`upper` is zero here)."""
+        """Solve the elbow from the distance to the shoulder, then joints 1 and 2 (`upper` is zero here)."""
         h1, h2, h3 = self.axes[:3]
         q3 = angles_to_distance(h3, self.hand, -self.fore, np.linalg.norm(centre, axis=-1), free[:, 2])
         reach = self.fore + rotations_about(h3, q3) @ self.hand
@@ -209,13 +219,13 @@ class WristArm:
         return q1, q2, np.broadcast_to(q3[:, :, None], q2.shape)
 
 
-# Axes that miss each other by less than this part of the arm's size, or differ by less than this angle (rad), are
-# taken as meeting or parallel: rounding of a description passes, a built-in offset of a tenth of a millimetre does not.
+# Axes intersect if their distance is below this fraction of the arm's size, and are parallel below this angle [rad]:
+# above the rounding of a description, below an offset of a tenth of a millimetre.
 _ROUNDING = 1e-7
 
 
 def closed_form(tip: Tip) -> WristArm | ParallelArm | None:
-    """The closed form for this tip, or None where the arm is of another kind."""
+    """Return the closed form for this tip; None if the arm is of another kind."""
     robot, chain = tip.robot, tip.chain
     links = [robot.links[i] for i in chain]
     plain = all(link.kind == "revolute" and link.ratio == 1.0 for link in links)
@@ -253,7 +263,7 @@ def _three_parallel(tip: Tip, h: Array, p: Array, near: float) -> ParallelArm | 
 
 
 def _from_tip(tip: Tip, centre: Array) -> tuple[Array, Array]:
-    """The tip's rotation in the zero posture, and a point as seen from the tip."""
+    """The tip's rotation in the zero posture, and a point as wrist from the tip."""
     rotation, position = tip.forward(np.zeros(6))
     return rotation, rotation.T @ (centre - position)
 
@@ -267,7 +277,7 @@ def _distance(axis: Array, on_axis: Array, point: Array) -> float:
 
 
 def _meeting_point(a: Array, on_a: Array, b: Array, on_b: Array, near: float) -> Array | None:
-    """Where two lines meet; None where they are parallel or pass each other."""
+    """Return the intersection of two lines; None if they are parallel or skew."""
     if _parallel(a, b):
         return None
     along = np.linalg.lstsq(np.column_stack([a, -b]), on_b - on_a, rcond=None)[0]

@@ -1,4 +1,4 @@
-"""`InverseKinematics`: which postures bring a robot's tip to a pose."""
+"""`InverseKinematics`: postures that bring a robot's tip to a pose."""
 
 from __future__ import annotations
 
@@ -14,38 +14,44 @@ from steelyard.robot.kinematics._closed_form import ParallelArm, WristArm, close
 from steelyard.robot.kinematics.numerical import TOLERANCE, Pose, ReachError, Tip, random_starts, solve_each, solve_from
 from steelyard.robot.robot import Robot
 
-# Metres and radians: what counts as reaching a pose.
-_EXACT = 1e-9
-# Closed-form angles come from arccos, which near 1 keeps half the digits; such postures are this good and are polished.
+# A pose is reached if the error is below this [m, rad].
+_REACHED = 1e-9
+# Arccos near 1 loses half the digits; closed-form postures with errors up to this [m, rad] are refined numerically.
 _ROUGH = 1e-6
-# Rounds of random starts before a pose is refused: the first finds nearly all that can be reached.
+# Rounds of random starts before a pose is refused; the first round solves almost all reachable poses.
 _ATTEMPTS = 5
-# Iterations in which a posture near the last one is found, if ever: a population has no time for the others.
-_QUICKLY = 20
-# Angles closer than this (rad) are the same branch.
-_SAME = 1e-6
+# Iterations of `nearest`: a posture near the start needs no more, and evaluating populations must be fast.
+_QUICK_ITERATIONS = 20
+# Angles closer than this are the same branch [rad].
+_SAME_ANGLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class InverseKinematics:
-    """Postures for poses of a tip, within the joint limits: in closed form where the arm allows it, else numerical.
+    """Computes postures for poses of a tip within the joint limits, in closed form if the arm allows it.
 
-    The closed form covers six-axis arms with a spherical wrist and either two parallel shoulder axes or first axes that
-    meet (`inverse_kinematics_wrist`), and arms like the UR with three parallel axes (`inverse_kinematics_parallel`). It
-    finds every branch. All others (redundant arms, other offset wrists, prismatic or coupled joints, fewer axes) are
-    solved by damped least squares from `near`, then from many starts, which finds *a* posture.
+    The closed form finds every branch. It covers six-axis arms with a spherical wrist and either two parallel shoulder
+    axes or intersecting first axes, and arms like the UR with three parallel axes. All others (redundant arms, other
+    offset wrists, prismatic or coupled joints, fewer axes) are solved by damped least squares from `near`, then from
+    many random starts, which finds *one* posture.
     """
 
     tip: Tip
 
     @staticmethod
     def of(robot: Robot, link: str | None = None, tool: Pose | None = None) -> InverseKinematics:
-        """For the joint frame of `link` (None: the last) of `robot`, or `tool` (None: none) seen from there."""
+        """Create a solver for the joint frame of a link, or for a tool.
+
+        Args:
+            robot: Robot.
+            link: Name of the link; default: the last.
+            tool: Pose of the tool in the link's joint frame; default: identity.
+        """
         return InverseKinematics(Tip(robot, link) if tool is None else Tip(robot, link, tool))
 
     @cached_property
     def arm(self) -> WristArm | ParallelArm | None:
-        """The closed form, where there is one."""
+        """The closed form, if the arm has one."""
         return closed_form(self.tip)
 
     @property
@@ -58,43 +64,52 @@ class InverseKinematics:
         return np.array([j.lower for j in joints]), np.array([j.upper for j in joints])
 
     def branches(self, pose: Pose, near: ArrayLike | None = None) -> tuple[Array, ...]:
-        """All postures for `pose` in closed form within the limits (full turns as `near` has them), nearest first."""
+        """Return all closed-form postures within the limits, nearest first.
+
+        Args:
+            pose: Target.
+            near: Reference posture for the order and for full turns [rad, m]; default: mid-range.
+        """
         if self.arm is None or pose.rotation is None:
             raise ReachError(
-                f"{self.tip.robot.name}: branches are known only for six-axis arms with a spherical wrist or three "
-                "parallel axes, and for poses with an orientation; ask for one posture with `solve`."
+                f"{self.tip.robot.name}: branches exist only for six-axis arms with a spherical wrist or three "
+                "parallel axes, and for poses with an orientation; call `solve` for one posture."
             )
         guess = self._guess(near)
         aim = pose.rotation, pose.position
-        q = self._unwound(self.arm.branches(aim[0][None], aim[1][None], guess[None])[0], guess)
-        q = q[self._inside(q) & (self._missing(*aim, q) <= _ROUGH)]
-        if np.any(self._missing(*aim, q) > TOLERANCE):
+        q = self._unwind(self.arm.branches(aim[0][None], aim[1][None], guess[None])[0], guess)
+        q = q[self._within_limits(q) & (self._pose_errors(*aim, q) <= _ROUGH)]
+        if np.any(self._pose_errors(*aim, q) > TOLERANCE):
             q, _ = solve_from(self.tip, pose, q, *self._limits)
         found: list[Array] = []
-        for posture in q[self._missing(*aim, q) <= _EXACT]:
-            if not any(np.all(np.abs(posture - other) < _SAME) for other in found):
+        for posture in q[self._pose_errors(*aim, q) <= _REACHED]:
+            if not any(np.all(np.abs(posture - other) < _SAME_ANGLE) for other in found):
                 found.append(np.clip(posture, *self._limits))
         return tuple(sorted(found, key=lambda posture: float(np.linalg.norm(posture - guess))))
 
     def nearest(self, rotation: Array, position: Array, near: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """For many poses at once the posture nearest to each one's `near`, `(poses, joints)`, and which have one.
+        """Solve many poses at once; returns postures `(poses, joints)` and whether each one reaches its pose.
 
-        Poses are `rotation` (poses, 3, 3) and `position` (poses, 3; m); `near` is (poses, joints; rad, m). Found is
-        what `branches` has first; where there is no closed form, what damped least squares lead to from `near`.
+        With a closed form it returns the first of `branches`, otherwise the result of damped least squares from `near`.
+
+        Args:
+            rotation: Target rotations (poses, 3, 3).
+            position: Target positions (poses, 3) [m].
+            near: Reference posture of each pose (poses, joints) [rad, m].
         """
         if self.arm is None:
-            q, short = solve_each(self.tip, position, rotation, near, *self._limits, _QUICKLY)
+            q, short = solve_each(self.tip, position, rotation, near, *self._limits, _QUICK_ITERATIONS)
             return q, short <= TOLERANCE
-        q = self._unwound(self.arm.branches(rotation, position, near), near[:, None])
-        inside = self._inside(q)
+        q = self._unwind(self.arm.branches(rotation, position, near), near[:, None])
+        inside = self._within_limits(q)
         missing = np.full(inside.shape, np.inf)
         pose, _ = np.nonzero(inside)
-        missing[inside] = self._missing(rotation[pose], position[pose], q[inside])
+        missing[inside] = self._pose_errors(rotation[pose], position[pose], q[inside])
         q = np.clip(q, *self._limits)
         away = np.where(missing <= TOLERANCE, np.linalg.norm(q - near[:, None], axis=-1), np.inf)
         best = np.argmin(away, axis=1)
         out, found = q[np.arange(len(q)), best], np.isfinite(away.min(axis=1))
-        # What the closed form gives with half the digits only is polished, one pose at a time; it is rare.
+        # Rarely, the closed form has only half the digits; such poses are refined one at a time.
         for k in np.flatnonzero(np.any((missing > TOLERANCE) & (missing <= _ROUGH), axis=1)):
             known = self.branches(Pose(position[k], rotation[k]), near[k])
             found[k] = bool(known)
@@ -103,9 +118,15 @@ class InverseKinematics:
         return out, found
 
     def solve(self, pose: Pose, near: ArrayLike | None = None, seed: int = 0) -> Array:
-        """The posture for `pose` that is found nearest to `near` (rad, m; default: mid-range); else a `ReachError`.
+        """Return the posture for a pose nearest to a reference.
 
-        `seed` draws the starts of a numerical solution.
+        Args:
+            pose: Target.
+            near: Reference posture [rad, m]; default: mid-range.
+            seed: Seed for the starts of a numerical solution.
+
+        Raises:
+            ReachError: If no posture reaches the pose.
         """
         if self.arm is not None and pose.rotation is not None:
             known = self.branches(pose, near)
@@ -127,7 +148,7 @@ class InverseKinematics:
             if len(good):
                 return np.asarray(good[np.argmin(np.linalg.norm(good - guess, axis=1))])
             nearest = min(nearest, float(missing.min()))
-        raise self._refusal(pose, nearest)
+        raise self._reach_error(pose, nearest)
 
     def _guess(self, near: ArrayLike | None) -> Array:
         low, high = self._limits
@@ -139,22 +160,22 @@ class InverseKinematics:
             raise ShapeError(f"`near` has shape {guess.shape}; expected {low.shape}, one angle per joint.")
         return guess
 
-    def _unwound(self, q: Array, guess: Array) -> Array:
-        """The same postures with full turns such that they are nearest to the guess, within the limits if possible."""
+    def _unwind(self, q: Array, guess: Array) -> Array:
+        """Add full turns to postures such that they are nearest to the guess, within the limits if possible."""
         low, high = self._limits
         turn = 2.0 * np.pi
         nearest = q + turn * np.round((guess - q) / turn)
-        # Over a limit the next turn towards the range is the nearest one inside it.
-        nearest = nearest + turn * np.ceil(np.maximum(low - nearest - _SAME, 0.0) / turn)
-        unwound: Array = nearest - turn * np.ceil(np.maximum(nearest - high - _SAME, 0.0) / turn)
+        # Beyond a limit, take the next turn towards the range.
+        nearest = nearest + turn * np.ceil(np.maximum(low - nearest - _SAME_ANGLE, 0.0) / turn)
+        unwound: Array = nearest - turn * np.ceil(np.maximum(nearest - high - _SAME_ANGLE, 0.0) / turn)
         return unwound
 
-    def _inside(self, q: Array) -> NDArray[np.bool_]:
+    def _within_limits(self, q: Array) -> NDArray[np.bool_]:
         low, high = self._limits
-        return np.asarray(np.all((q >= low - _SAME) & (q <= high + _SAME), axis=-1))
+        return np.asarray(np.all((q >= low - _SAME_ANGLE) & (q <= high + _SAME_ANGLE), axis=-1))
 
-    def _missing(self, rotation: Array, position: Array, q: Array) -> Array:
-        """Metres and radians together, the angle from the distance of the two rotations' matrices."""
+    def _pose_errors(self, rotation: Array, position: Array, q: Array) -> Array:
+        """Combine position error [m] and rotation angle [rad], the latter from the distance of the matrices."""
         turn, place = self.tip.forward(q)
         angle = 2.0 * np.arcsin(np.minimum(np.linalg.norm(turn - rotation, axis=(-2, -1)) / np.sqrt(8.0), 1.0))
         return np.asarray(np.hypot(np.linalg.norm(place - position, axis=-1), angle))
@@ -163,12 +184,12 @@ class InverseKinematics:
         low, high = self._limits
         starts = np.vstack([self._guess(near), random_starts(low, high, seed)])
         _, missing = solve_from(self.tip, pose, starts, low, high)
-        return self._refusal(pose, float(missing.min()))
+        return self._reach_error(pose, float(missing.min()))
 
-    def _refusal(self, pose: Pose, missing: float) -> ReachError:
+    def _reach_error(self, pose: Pose, missing: float) -> ReachError:
         unit = "m" if pose.rotation is None else "m and rad together"
         return ReachError(
-            f"{self.tip.robot.name} cannot take the pose at {pose} within its joint limits: the nearest posture found "
+            f"{self.tip.robot.name} cannot reach the pose at {pose} within its joint limits: the best posture "
             f"misses it by {missing:.2g} ({unit}); move the pose into reach or turn it."
         )
 

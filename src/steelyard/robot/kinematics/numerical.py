@@ -15,12 +15,12 @@ from steelyard.robot.spatial import rotation_from_rpy
 
 
 class ReachError(SteelyardError):
-    """A pose that the robot cannot take: names the pose, how near it came, and what would fix it."""
+    """The robot does not reach a pose: states the pose, the smallest error, and a remedy."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """A place in the robot's base frame (m) and an orientation; without one, any orientation will do."""
+    """A position in the base frame [m] and an orientation, 3×3; None allows any orientation."""
 
     position: Array
     rotation: Array | None = None
@@ -28,19 +28,24 @@ class Pose:
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", frozen(self.position))
         if self.position.shape != (3,) or not np.all(np.isfinite(self.position)):
-            raise ShapeError(f"The position of a pose is three finite numbers in m, not {self.position}.")
+            raise ShapeError(f"The position of a pose must be three finite numbers in m, not {self.position}.")
         if self.rotation is None:
             return
         object.__setattr__(self, "rotation", frozen(self.rotation))
-        # 1e-6: matrices written with seven digits are taken, mirrored or scaled ones are not.
+        # 1e-6 accepts matrices written with seven digits, but no mirrored or scaled ones.
         if self.rotation.shape != (3, 3) or not (
             np.allclose(self.rotation @ self.rotation.T, np.eye(3), atol=1e-6) and np.linalg.det(self.rotation) > 0.0
         ):
-            raise ShapeError("The rotation of a pose is a proper 3×3 rotation matrix (orthonormal, determinant 1).")
+            raise ShapeError("The rotation of a pose must be a 3×3 rotation matrix (orthonormal, determinant 1).")
 
     @staticmethod
     def from_rpy(position: ArrayLike, rpy: ArrayLike) -> Pose:
-        """From a `position` (m) and URDF's roll, pitch, yaw `rpy` (rad)."""
+        """Build a pose from URDF's angles.
+
+        Args:
+            position: Position [m].
+            rpy: Roll, pitch and yaw [rad].
+        """
         roll, pitch, yaw = np.asarray(rpy, dtype=float)
         return Pose(frozen(position), rotation_from_rpy(roll, pitch, yaw))
 
@@ -50,9 +55,9 @@ class Pose:
 
 @dataclass(frozen=True, eq=False)
 class Tip:
-    """The frame that is to be placed: joint frame of `link` (default: the last), then `tool` seen from there.
+    """The controlled frame: `tool`, a fixed pose in the joint frame of `link` (default: the last link).
 
-    Its methods take postures `q` `(…, joints)` in rad and m.
+    Methods take postures `q` `(…, joints)` [rad, m].
     """
 
     robot: Robot
@@ -76,7 +81,7 @@ class Tip:
         return np.eye(3) if self.tool.rotation is None else self.tool.rotation
 
     def forward(self, q: ArrayLike) -> tuple[Array, Array]:
-        """Rotations `(…, 3, 3)` and places `(…, 3)` of the tip."""
+        """Compute rotations `(…, 3, 3)` and positions `(…, 3)` [m] of the tip."""
         rotations, origins = link_poses(self.robot, q)
         turn = rotations[..., self.index, :, :]
         return turn @ self.tool_rotation, origins[..., self.index, :] + turn @ self.tool.position
@@ -86,28 +91,30 @@ class Tip:
         return Pose(position, rotation)
 
     def jacobian(self, q: Array) -> tuple[Array, Array, Array]:
-        """Jacobian `(…, 6, joints)` (velocity of the tip's origin, then angular), with the tip's rotation and place."""
+        """Compute the Jacobian `(…, 6, joints)` (velocity of the tip's origin, then angular), the tip's rotation and
+        position.
+        """
         rotations, origins = link_poses(self.robot, q)
         turn = rotations[..., self.index, :, :]
-        place = origins[..., self.index, :] + turn @ self.tool.position
+        position = origins[..., self.index, :] + turn @ self.tool.position
         out = np.zeros((*q.shape[:-1], 6, self.robot.dof))
         links = [self.robot.links[i] for i in self.chain]
         own = np.array([link.ratio * link.axis for link in links])
         axes = (rotations[..., self.chain, :, :] @ own[:, :, None])[..., 0]
-        across = np.cross(axes, place[..., None, :] - origins[..., self.chain, :])
+        across = np.cross(axes, position[..., None, :] - origins[..., self.chain, :])
         for k, link in enumerate(links):
             if link.kind == "prismatic":
                 out[..., :3, link.coordinate] += axes[..., k, :]
             else:
                 out[..., :3, link.coordinate] += across[..., k, :]
                 out[..., 3:, link.coordinate] += axes[..., k, :]
-        return out, turn @ self.tool_rotation, place
+        return out, turn @ self.tool_rotation, position
 
 
 def rotation_vector(rotation: Array) -> Array:
-    """The rotation vectors `(…, 3)` (axis times angle, 0 to π) of `rotation` `(…, 3, 3)`."""
+    """Compute rotation vectors `(…, 3)` (axis times angle, 0 to π) of `rotation` `(…, 3, 3)`."""
     R = rotation.reshape(-1, 3, 3)
-    # sin θ times the axis, and cos θ. Near half a turn the first vanishes and the axis must be found otherwise.
+    # sin θ times the axis, and cos θ. Near half a turn the first vanishes, and SciPy computes the axis.
     v = 0.5 * np.stack([R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=-1)
     sine, cosine = np.linalg.norm(v, axis=-1), 0.5 * (R[:, 0, 0] + R[:, 1, 1] + R[:, 2, 2] - 1.0)
     small = sine < 1e-4
@@ -122,26 +129,38 @@ def rotation_vector(rotation: Array) -> Array:
     return flat.reshape(rotation.shape[:-1])
 
 
-def pose_error(position: Array, aim: Array | None, rotation: Array, place: Array) -> Array:
-    """What `rotation` and `place` (m) lack to the `position` (m) and orientation `aim` of poses, row by row: metres,
-    then, if they have an orientation (not None), rad in the base frame."""
-    missing = position - place
+def pose_error(target: Array, aim: Array | None, rotation: Array, position: Array) -> Array:
+    """Compute the error of poses row by row: position [m], then, if `aim` is not None, rotation vector [rad] in the
+    base.
+
+    Args:
+        target: Target positions [m].
+        aim: Target rotations; None for any.
+        rotation: Present rotations.
+        position: Present positions [m].
+    """
+    missing = target - position
     if aim is None:
         return missing
     turn = rotation_vector(aim @ np.swapaxes(rotation, -1, -2))
     return np.concatenate([missing, turn], axis=-1)
 
 
-# Metres and radians: a hundred times above what rounding leaves of a pose, far below any encoder.
+# [m, rad]: a hundred times the rounding error of a pose, far below the resolution of any encoder.
 TOLERANCE = 1e-10
 _ITERATIONS = 100
 _STARTS = 48
 
 
 def solve_from(tip: Tip, pose: Pose, starts: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """From each of `starts` (n, joints) to a posture of `tip` near `pose`; (postures, what is missing (n,)).
+    """Search a posture for one pose from several starts; returns postures and remaining errors (n,).
 
-    Postures stay between `low` and `high` (rad, m; one per joint).
+    Args:
+        tip: Frame to position.
+        pose: Target.
+        starts: Start postures (n, joints) [rad, m].
+        low: Lower joint limits [rad, m].
+        high: Upper joint limits [rad, m].
     """
     rotation = None if pose.rotation is None else np.broadcast_to(pose.rotation, (len(starts), 3, 3))
     return solve_each(tip, np.broadcast_to(pose.position, (len(starts), 3)), rotation, starts, low, high)
@@ -151,10 +170,18 @@ def solve_each(
     tip: Tip, position: Array, rotation: Array | None, starts: Array, low: Array, high: Array,
     iterations: int = _ITERATIONS,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """As `solve_from`, with a pose of its own for each of `starts`: `position` (n, 3; m), and `rotation` (n, 3, 3) or
-    None where any will do. `tip`, `low` and `high` are the same; so many `iterations` at most.
+    """Search a posture for each of several poses; returns postures and remaining errors (n,).
 
-    Joints that a step would push over a limit are held there for that step, so the others make up for them.
+    A joint that a step would push over a limit is fixed for that step, so that the others compensate for it.
+
+    Args:
+        tip: Frame to position.
+        position: Target positions (n, 3) [m].
+        rotation: Target rotations (n, 3, 3); None for any.
+        starts: Start posture of each target (n, joints) [rad, m].
+        low: Lower joint limits [rad, m].
+        high: Upper joint limits [rad, m].
+        iterations: Maximum number of steps.
     """
     q = np.clip(starts, low, high)
     damping = np.full(len(q), 1e-3)
@@ -176,30 +203,36 @@ def solve_each(
 
 
 def random_starts(low: Array, high: Array, seed: int) -> Array:
-    """Postures, drawn by `seed`, all over the ranges `low` to `high` (rad, m); joints without limits turn once."""
+    """Draw postures uniformly within the limits; joints without limits turn once.
+
+    Args:
+        low: Lower joint limits [rad, m].
+        high: Upper joint limits [rad, m].
+        seed: Seed of the random numbers.
+    """
     a, b = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
     return np.random.default_rng(seed).uniform(a, np.maximum(a, b), (_STARTS, len(low)))
 
 
-def _state(tip: Tip, position: Array, aim: Array | None, q: Array) -> tuple[Array, Array]:
-    J, rotation, place = tip.jacobian(q)
-    error = pose_error(position, aim, rotation, place)
+def _state(tip: Tip, target: Array, aim: Array | None, q: Array) -> tuple[Array, Array]:
+    J, rotation, position = tip.jacobian(q)
+    error = pose_error(target, aim, rotation, position)
     return error, J[:, : error.shape[1]]
 
 
 def _step(J: Array, error: Array, damping: Array, q: Array, low: Array, high: Array) -> Array:
-    held = np.zeros(q.shape, dtype=bool)
+    fixed = np.zeros(q.shape, dtype=bool)
     step = np.zeros(q.shape)
-    # Each round holds at least one joint more or ends; three rounds settle nearly all, the clip of the caller the rest.
+    # Each round fixes one more joint or ends. Three rounds suffice almost always; the caller clips the rest.
     for _ in range(3):
-        free = J * ~held[:, None, :]
+        free = J * ~fixed[:, None, :]
         normal = np.einsum("nij,nik->njk", free, free)
         size = np.maximum(np.einsum("njj->n", normal), 1e-12)
         normal += (damping * size)[:, None, None] * np.eye(q.shape[1])
         right = np.einsum("nij,ni->nj", free, error)
         step = np.linalg.solve(normal, right[..., None])[..., 0]
-        over = ~held & (((q + step < low) & (q <= low)) | ((q + step > high) & (q >= high)))
+        over = ~fixed & (((q + step < low) & (q <= low)) | ((q + step > high) & (q >= high)))
         if not over.any():
             break
-        held |= over
-    return np.where(held, 0.0, step)
+        fixed |= over
+    return np.where(fixed, 0.0, step)

@@ -1,4 +1,4 @@
-"""Where the links of a robot stand, in plain NumPy (the fast, traced recursions live in `dynamics/`)."""
+"""Poses of all links of a robot, in plain NumPy (`dynamics/` has the fast, traced recursions)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from steelyard.robot.spatial import rotations_about
 
 
 def link_poses(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
-    """Rotations `(…, links, 3, 3)` and origins `(…, links, 3)` of the joint frames of a `robot`'s links in the base.
+    """Compute rotations `(…, links, 3, 3)` and origins `(…, links, 3)` [m] of the joint frames in the base.
 
-    `q` is one posture `(joints,)` or any batch of them `(…, joints)`, in rad and m.
+    Args:
+        robot: Robot.
+        q: One posture `(joints,)` or any batch of them `(…, joints)` [rad, m].
     """
     positions = np.asarray(q, dtype=float)
     if positions.ndim == 0 or positions.shape[-1] != robot.dof:

@@ -1,4 +1,4 @@
-"""The built-in robots: five from the literature and a modern seven-axis arm, each with a physically possible truth."""
+"""The built-in robots: five from the literature and a modern seven-axis arm, with physically possible parameters."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SUFFIX = ".yaml"
 
 @cache
 def builtin_names() -> tuple[str, ...]:
-    """The names that `builtin` knows, in alphabetical order."""
+    """List the names of built-in robots, in alphabetical order."""
     names = [entry.name for entry in files(__name__).iterdir()]
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
 @cache
 def builtin(name: str) -> Robot:
-    """The robot of the library called `name`. Robots do not change, so everybody gets the same one."""
+    """Load the built-in robot `name`; all callers share one immutable robot."""
     if name not in builtin_names():
         raise UnknownNameError("robot", name, builtin_names())
     source = name + _SUFFIX
@@ -39,7 +39,7 @@ def builtin(name: str) -> Robot:
 
 @dataclass(frozen=True)
 class Builtin:
-    """A built-in robot at a glance: its name, how many joints it has, and what it is in one sentence."""
+    """Name, number of joints and one-sentence description of a built-in robot."""
 
     name: str
     joints: int
@@ -59,16 +59,16 @@ class Catalogue(Outcome):
         from steelyard.report.terminal import table
 
         rows = [[r.name, str(r.joints), r.description] for r in self.robots]
-        out.print(table("Built-in robots", ["name", "joints", "what it is"], rows, right=("joints",)))
+        out.print(table("Built-in robots", ["name", "joints", "description"], rows, right=("joints",)))
 
 
 def catalogue() -> Catalogue:
-    """All built-in robots, by name."""
+    """List all built-in robots, by name."""
     return Catalogue(tuple(Builtin(name, builtin(name).dof, _first_sentence(name)) for name in builtin_names()))
 
 
 def _first_sentence(name: str) -> str:
-    """The first sentence of the comment at the head of the description."""
+    """Return the first sentence of the comment at the head of the description."""
     text = files(__name__).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
     comment = takewhile(lambda line: line.startswith("#"), text.splitlines())
     prose = " ".join(line.removeprefix("#").strip() for line in comment)

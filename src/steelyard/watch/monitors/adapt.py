@@ -21,7 +21,7 @@ from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.ground.folders import run_folder
 from steelyard.ground.outcome import REPORT
-from steelyard.parameters.history import RigidLoad, Stop
+from steelyard.parameters.hysteresis import RigidLoad, Stop
 from steelyard.parameters.terms import Terms, terms_named
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.watch.batch import ObservedBatch

@@ -1,4 +1,4 @@
-"""Terms that remember, against their definitions gone through sample by sample."""
+"""Terms with memory, against sample-by-sample evaluation of their definitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ H = 0.002
 
 
 def slow_stop(u: np.ndarray, width: float, s: float) -> np.ndarray:
-    """The definition, one sample after the other."""
+    """Evaluate the definition sample by sample."""
     out = [s]
     for step in np.diff(u):
         s = min(max(s + step / width, -1.0), 1.0)
@@ -52,7 +52,7 @@ def test_a_stop_follows_its_definition_along_any_walk(steps: list[float], width:
 
 
 @given(walks, st.sampled_from([0.003, 0.1]))
-def test_how_a_stop_began_is_forgotten_after_two_widths(steps: list[float], width: float) -> None:
+def test_the_initial_state_of_a_stop_is_forgotten_after_two_widths(steps: list[float], width: float) -> None:
     u = np.concatenate([[0.0], np.cumsum(steps)])
     gone = np.abs(u - u[0]) > 2.0 * width + 1e-9
     runs = [Stop(width).follow(u, s) for s in (-1.0, 0.0, 1.0)] + [Stop(width).signal(u, 0.0 * u, None)]
@@ -62,7 +62,7 @@ def test_how_a_stop_began_is_forgotten_after_two_widths(steps: list[float], widt
             np.testing.assert_allclose(run[first:], runs[0][first:], rtol=0.0, atol=1e-10)
 
 
-def test_a_stop_stands_as_the_first_motion_leaves_it() -> None:
+def test_the_first_motion_determines_the_initial_state_of_a_stop() -> None:
     u = np.array([0.0, 0.001, -0.001, -0.02, -0.3, 0.3])
     assert Stop(0.01).first(u) == -1.0
     assert Stop(1.0).first(u) == 0.0
@@ -76,7 +76,7 @@ def test_a_closed_cycle_loses_the_area_of_its_loop() -> None:
     lost = float(np.sum(0.5 * (torque[1:] + torque[:-1]) * np.diff(u)))
     # A parallelogram of height 2K whose sides lean by 2·width.
     assert lost == pytest.approx(2.0 * K * (2.0 * a - 2.0 * width), rel=1e-6)
-    # Within the width it is a spring, and nothing is lost.
+    # Within the width it is a lossless spring.
     small = 0.4 * width * np.sin(np.linspace(0.0, 2.0 * np.pi, 2_001))
     torque = K * Stop(width).follow(small, 0.0)
     assert abs(float(np.sum(0.5 * (torque[1:] + torque[:-1]) * np.diff(small)))) < 1e-12
@@ -100,11 +100,11 @@ def test_torque_is_the_sum_of_its_definitions() -> None:
         wanted[:, j] -= theta[f"Td{number}"] * np.gradient(carried[:, j], H)
         wanted[1:-1, j] += theta[f"Tdd{number}"] * np.diff(carried[:, j], 2) / H**2
     found = model.torque(q, dq, ddq, H)
-    # A second difference raises what is rounded (1e-14 of the torque) by 1/H², 2.5e5.
+    # A second difference amplifies rounding (1e-14 of the torque) by 1/H², 2.5e5.
     np.testing.assert_allclose(found[1:-1], wanted[1:-1], rtol=0.0, atol=1e-7)
 
 
-def test_what_a_drive_carries_does_the_work_of_the_joints() -> None:
+def test_the_load_of_a_drive_does_the_work_of_the_joints() -> None:
     matrix = np.array([[1.0, 0.0], [0.5, 2.0]])
     robot = replace(double_pendulum(), transmission=Transmission(matrix))
     bound = terms(robot, LoadedCoulomb(on="drive"))
@@ -142,7 +142,7 @@ def test_friction_under_load_is_constant_beyond_its_limit_and_unchanged_below(ki
     light = np.abs(rigid) <= 4.0
     assert 0.2 < np.mean(light) < 0.8
     np.testing.assert_allclose(held[light], rubs[light], rtol=0.0, atol=1e-12)
-    # Friction under load is proportional to it, so beyond the limit it is that at the limit.
+    # Friction is proportional to the load, so it is constant beyond the limit.
     np.testing.assert_allclose(held[~light], (4.0 / np.abs(rigid) * rubs)[~light], rtol=1e-9, atol=1e-12)
 
 
@@ -152,13 +152,13 @@ def test_files_and_c_code_hold_the_limit_of_a_load(kind: str, tmp_path: Path) ->
     is_the_same_in_c(f"{kind}:load_limit=4", tmp_path)
 
 
-def test_a_limit_that_is_no_load_is_refused() -> None:
+def test_an_invalid_load_limit_is_refused() -> None:
     for limit in (-1.0, np.inf, np.nan):
         with pytest.raises(SteelyardError, match="limit of a load"):
             LoadedCoulomb(load_limit=limit)
 
 
-def test_parameters_of_several_stops_are_told_apart_by_what_differs() -> None:
+def test_names_of_several_stops_state_their_differences() -> None:
     robot = double_pendulum()
     both = terms(robot, StopElement(width=0.003), StopElement(width=0.03, where=("joint2",)), Coulomb(smooth=0.1))
     assert both.names == ("Fm1", "Fm2[width=0.003]", "Fm2[width=0.03]", "Fc1", "Fc2")
@@ -167,7 +167,7 @@ def test_parameters_of_several_stops_are_told_apart_by_what_differs() -> None:
         terms(robot, StopElement(), StopElement())
 
 
-def test_signals_are_shared_by_terms_that_follow_the_same() -> None:
+def test_terms_share_equal_signals() -> None:
     robot = double_pendulum()
     bound = terms(robot, StopElement(), LoadedStop(), LoadedCoulomb(), Lag(where=("joint1",)))
     found = {(a, c.name) for a, c in bound.history}
@@ -176,7 +176,7 @@ def test_signals_are_shared_by_terms_that_follow_the_same() -> None:
 
 
 def test_identification_finds_memory_load_and_lag() -> None:
-    """From a log without noise, though it starts from nothing but the description."""
+    """From a log without noise, starting from the description alone."""
     names = ["rotor", "viscous", "coulomb", "offset", "stop:width=0.003", "stop:width=0.03", "stop-loaded", "lag"]
     model = arm(*names)
     scale = {"1": 0.1, "s": 0.004}
@@ -186,7 +186,7 @@ def test_identification_finds_memory_load_and_lag() -> None:
     q, dq, ddq = Swings().sample(t)
     log = sy.Log(model.robot.joint_names, t, q, dq=dq, tau=model.torque(q, dq, ddq, H))
     found = sy.identify(model.robot, log, terms=names)
-    # The reference that says what joints carry is itself a fit: what is left of it shows in the fourth digit.
+    # The reference for the load is itself a fit, whose error shows in the fourth digit.
     np.testing.assert_allclose(found.model.theta[20:], theta[20:], rtol=5e-3, atol=1e-5)
     assert found.identification[0].mean_nrmse_percent < 0.05
     predicted = found.predict(q, dq, ddq, H)
@@ -194,7 +194,7 @@ def test_identification_finds_memory_load_and_lag() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["momentum", "power", "energy", "filtered-dynamic"])
-def test_every_scheme_sees_the_memory(scheme: str) -> None:
+def test_every_scheme_supports_memory(scheme: str) -> None:
     model = arm("viscous", "stop:width=0.05")
     t = H * np.arange(10_000)
     q, dq, ddq = Swings().sample(t)
@@ -203,17 +203,17 @@ def test_every_scheme_sees_the_memory(scheme: str) -> None:
     np.testing.assert_allclose(found.model.theta[20:], model.theta[20:], rtol=0.03)
 
 
-@pytest.mark.parametrize(("estimator", "who"), [("ekf", "A filter over state"), ("ml", "Maximum likelihood")])
-def test_who_cannot_follow_the_memory_says_so(estimator: str, who: str) -> None:
+@pytest.mark.parametrize(("estimator", "user"), [("ekf", "A filter over state"), ("ml", "Maximum likelihood")])
+def test_methods_without_support_for_memory_refuse_it(estimator: str, user: str) -> None:
     model = arm("viscous", "stop")
     log = log_of(model, 4.0)
-    with pytest.raises(SteelyardError, match=f"{who}.*'stop'.*such as wls"):
+    with pytest.raises(SteelyardError, match=f"{user}.*'stop'.*such as wls"):
         sy.identify(model.robot, log, terms=["viscous", "stop"], estimator=estimator)
     with pytest.raises(SteelyardError, match=r"The design of a motion.*'stop'"):
         sy.excite(model.robot, terms=model.terms, duration=2.0)
 
 
 @pytest.mark.parametrize("term", [lambda: StopElement(width=0.0), lambda: Lag(order=3.0)])
-def test_what_makes_no_sense_is_refused(term) -> None:
+def test_invalid_options_are_refused(term) -> None:
     with pytest.raises(SteelyardError):
         term()

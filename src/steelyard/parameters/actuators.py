@@ -1,4 +1,4 @@
-"""Joint terms that are no friction: rotors, offsets, springs and balancers, and terms of your own."""
+"""Joint terms other than friction: rotors, offsets, springs, ripple and balancers, and custom terms."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.scalars import Scalar, cos, sin
-from steelyard.parameters.term import TERMS, Column, Excited, Simple, Term
+from steelyard.parameters.term import TERMS, Column, JointExcitation, SimpleTerm, Term
 
-# Of a ripple that is looked for: twice the six slots and poles of small motors, three times the four legs of a sensor.
+# Highest order of ripple candidates: twice the six slots of small motors, three times the four legs of a torque sensor.
 _HIGHEST_ORDER = 12
 
 
 @TERMS.register("rotor")
 @dataclass(frozen=True, kw_only=True)
 class Rotor(Term):
-    """Inertia of a rotor and its gear: Ia·ü; on joints and drives the reflected one, on motors its own."""
+    """Inertia of a rotor and its gear: Ia·ü; on joints and drives the reflected one, on motors the one at the shaft."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -32,8 +32,8 @@ class Rotor(Term):
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         return (0.0,)
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(armature=values[0])
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(armature=values[0])
 
 
 @TERMS.register("offset")
@@ -54,8 +54,8 @@ class Offset(Term):
     def potential(self, u: Scalar) -> Sequence[Scalar]:
         return (u,)
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(offset=values[0])
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(offset=values[0])
 
 
 @TERMS.register("spring")
@@ -77,20 +77,20 @@ class Spring(Term):
         return (0.5 * (u - self.rest) * (u - self.rest),)
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        return [cls()] if excited.comes_back else []
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        return [cls()] if excitation.repeats else []
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(stiffness=values[0], rest=self.rest)
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(stiffness=values[0], rest=self.rest)
 
 
 @TERMS.register("ripple")
 @dataclass(frozen=True, kw_only=True)
 class Ripple(Term):
-    """A torque that comes back with the position: Rs·sin(order·u) + Rc·cos(order·u), `order` times in a turn.
+    """A torque that is periodic in the position: Rs·sin(order·u) + Rc·cos(order·u), `order` times per turn.
 
-    Cogging and eccentric gears of the drive, or a torque sensor that is squeezed as it turns. Over a way in m the order
-    is 2π times how often it comes in a metre.
+    It describes cogging, eccentric gears, or a torque sensor that deforms as it turns. On a prismatic joint the order
+    is 2π times the number of periods per metre.
     """
 
     of_position: ClassVar[bool] = True
@@ -99,7 +99,7 @@ class Ripple(Term):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 < self.order < 1e5:
-            raise SteelyardError(f"The order of a ripple is {self.order:g}; give how often it comes in a turn, e.g. 4.")
+            raise SteelyardError(f"The order of a ripple is {self.order:g}; give the periods per turn, e.g. 4.")
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -112,13 +112,13 @@ class Ripple(Term):
         return (-cos(self.order * u) * (1.0 / self.order), sin(self.order * u) * (1.0 / self.order))
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        if excited.kind != "revolute" or not excited.comes_back:
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        if excitation.kind != "revolute" or not excitation.repeats:
             return []
-        # A whole period must have been seen, or it is a slope. At the joint's usual speed its frequency must lie below
-        # the cut-off, or it was seen only where the joint crept.
-        highest = min(_HIGHEST_ORDER, 2.0 * np.pi * excited.cutoff_hz / max(excited.top_speed, 1e-9))
-        return [cls(order=float(k)) for k in range(1, int(highest) + 1) if k * excited.travel >= 2.0 * np.pi]
+        # The log must contain a whole period, or the ripple resembles a slope. At the joint's usual speed its frequency
+        # must be below the cut-off, or it shows only at very low speeds.
+        highest = min(_HIGHEST_ORDER, 2.0 * np.pi * excitation.cutoff_hz / max(excitation.top_speed, 1e-9))
+        return [cls(order=float(k)) for k in range(1, int(highest) + 1) if k * excitation.travel >= 2.0 * np.pi]
 
 
 @TERMS.register("counterbalance")
@@ -139,7 +139,7 @@ class Counterbalance(Term):
 
 @dataclass(frozen=True, kw_only=True)
 class Custom(Term):
-    """A term of your own: `torque(u, du)` gives one value per column, written with `steelyard.ground.scalars` or NumPy.
+    """A custom term: `torque(u, du)` returns one value per column, using `steelyard.ground.scalars` or NumPy.
 
     >>> from steelyard.parameters import Column, Custom
     >>> f3 = Column("F3", "N m s³/rad³", "N s³/m³")

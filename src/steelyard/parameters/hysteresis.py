@@ -1,8 +1,8 @@
-"""Joint terms that remember: friction that knows where it reversed and what it carries, and torque that comes late.
+"""Joint terms that depend on signals along the motion: friction with memory, friction under load, and torque delay.
 
-An elasto-plastic *stop* is a spring that gives way: s follows the position over a width and stands at ±1 beyond,
-s ← clip(s + Δu/width, −1, 1). Several beside each other are the Maxwell-slip model of presliding friction (Iwan 1966;
-Lampaert et al. 2003). Gears rub the more the more they carry: the load is the torque of links and rotors, |τ_rigid|.
+An elasto-plastic *stop* is a spring with a limited force: s follows the position over a width and saturates at ±1,
+s ← clip(s + Δu/width, −1, 1). Several stops in parallel are the Maxwell-slip model of presliding friction (Iwan 1966;
+Lampaert et al. 2003). Gear friction grows with load: the load is the torque of links and rotors, |τ_rigid|.
 """
 
 from __future__ import annotations
@@ -18,38 +18,42 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, quick_length
 from steelyard.ground.scalars import Scalar, minimum, sign, tanh
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.parameters.term import TERMS, Along, Column, Excited, Simple, Term
+from steelyard.parameters.term import TERMS, Column, JointExcitation, MotionSignal, SimpleTerm, Term
 
-# The width of a stop by name (rad, m): between the 0.3 mrad of bearings and the 0.1 rad of belts and cables.
+# Default width of a stop [rad, m]: between the 0.3 mrad of bearings and the 0.1 rad of belts and cables.
 STOP_WIDTH = {"revolute": 0.01, "prismatic": 0.002}
-# Widths that a search tries, as multiples of it, from stiff bearings to belts; a stop must give way several times
-# within a joint's travel, or it is a spring whose level nobody has seen.
+# Widths that a search tries, as multiples of the default, from stiff bearings to belts. A stop must slide several times
+# within a joint's travel, or its level is not identifiable.
 _WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _TIMES_WITHIN_TRAVEL = 5.0
 
 
 @dataclass(frozen=True)
-class Stop(Along):
-    """The state s of an elasto-plastic stop, −1 … 1; its spring gives way after `width` (rad, m)."""
+class Stop(MotionSignal):
+    """The state s of an elasto-plastic stop, −1 … 1; its spring saturates after `width` [rad, m]."""
 
     width: float
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.width) and self.width > 0.0):
-            raise SteelyardError(f"The width of a stop is positive (rad, m), not {self.width:g}.")
+            raise SteelyardError(f"The width of a stop must be positive (rad, m), not {self.width:g}.")
 
     def signal(self, u: Array, rigid: Array, period: float | None) -> Array:
         return self.follow(u, self.first(u))
 
     def first(self, u: Array) -> float:
-        """How the stop stood before a motion along `u`: as its first travel beyond a width leaves it, or 0."""
+        """Return the state before a motion along `u` [rad, m]: set by its first travel beyond a width, else 0."""
         far = np.flatnonzero(np.abs(u - u[0]) > self.width) if len(u) else np.zeros(0, dtype=int)
         return float(np.sign(u[far[0]] - u[0])) if len(far) else 0.0
 
     def follow(self, u: Array, start: float) -> Array:
-        """s along the positions `u` (rad, m), from `start` at the first of them.
+        """Compute s along a motion.
 
-        Between turning points s moves one way, so that one clip is exact there; only they are gone through one by one.
+        Between turning points s is monotone, so one clip is exact there; only turning points need a loop.
+
+        Args:
+            u: Positions [rad, m].
+            start: State at the first position.
         """
         if len(u) < 2:
             return np.full(len(u), start)
@@ -74,15 +78,15 @@ class Stop(Along):
 
 
 @dataclass(frozen=True)
-class RigidLoad(Along):
-    """What the coordinate carries: the size of the torque of links and rotors, N m or N, at most `limit` (0: any)."""
+class RigidLoad(MotionSignal):
+    """Absolute torque of links and rotors on the coordinate [N m, N], at most `limit` (0: no limit)."""
 
     of_torque: ClassVar[bool] = True
     limit: float = 0.0
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.limit) and self.limit >= 0.0):
-            raise SteelyardError(f"The limit of a load is positive (N m, N), or 0 for none, not {self.limit:g}.")
+            raise SteelyardError(f"The limit of a load must be positive (N m, N), or 0 for none, not {self.limit:g}.")
 
     def signal(self, u: Array, rigid: Array, period: float | None) -> Array:
         return np.asarray(self.steady(0.0, np.abs(rigid)))
@@ -95,11 +99,11 @@ class RigidLoad(Along):
 
 
 @dataclass(frozen=True)
-class Rate(Along):
-    """The derivative of the given `order` (1 or 2) of the torque of links and rotors, by central differences.
+class Rate(MotionSignal):
+    """Derivative of an `order` (1 or 2) of the torque of links and rotors, by central differences.
 
-    Derivatives grow without end with frequency: above `band_hz`, where nobody has seen the lag, the torque is taken
-    off first (zero-phase Butterworth of order 4). 0 leaves it as it is.
+    Derivatives amplify high frequencies, so the torque is low-pass filtered at `band_hz`, the highest frequency in the
+    identification data (zero-phase Butterworth of order 4). 0 means no filter.
     """
 
     of_torque: ClassVar[bool] = True
@@ -110,7 +114,7 @@ class Rate(Along):
         if period is None or len(rigid) < 3:
             return np.zeros(len(rigid))
         if 0.0 < self.band_hz < 0.45 / period:
-            rigid = _band_limited(rigid, self.band_hz, period)
+            rigid = _low_pass(rigid, self.band_hz, period)
         if self.order == 1:
             return np.asarray(np.gradient(rigid, period))
         inner = np.diff(rigid, 2) / period**2
@@ -123,18 +127,18 @@ class Rate(Along):
         return 30.0 * rng.normal(size=count)
 
 
-# rad; a sine that is shifted by so much is changed by this part of it, and its slope says that to 5 %.
+# Phase [rad] of a small shift: the first-order approximation is good to 5 %.
 _SMALL_SHIFT = 0.3
 
 
-def _band_limited(x: Array, cutoff_hz: float, period: float) -> Array:
-    """`x`, sampled every `period` (s), up to `cutoff_hz`, as a Butterworth of order 4 run both ways leaves it."""
-    # Ends are mirrored about their values, for as long as such a filter remembers.
+def _low_pass(x: Array, cutoff_hz: float, period: float) -> Array:
+    """Filter `x`, sampled every `period` [s], by a zero-phase Butterworth of order 4."""
+    # Mirror the ends about their values, over the length of the impulse response.
     reach = min(int(3.0 / (cutoff_hz * period)), len(x) - 1)
     longer = np.concatenate([2.0 * x[0] - x[reach:0:-1], x, 2.0 * x[-1] - x[-2 : -reach - 2 : -1]])
-    # The jump from the last sample to the first, which a transform takes for neighbours, is taken off as a line.
+    # Subtract a line, since the periodic transform would see a jump from the last sample to the first.
     line = np.linspace(longer[0], longer[-1], len(longer))
-    # What is left ends at zero; zeros are put after it up to a length that is quick to transform.
+    # The rest ends at zero; pad it with zeros up to a length with a fast transform.
     length = max(quick_length(int(1.05 * len(longer))), len(longer))
     gain = 1.0 / (1.0 + (np.fft.rfftfreq(length, period) / cutoff_hz) ** 8)
     smooth = np.fft.irfft(gain * np.fft.rfft(longer - line, length), length)[: len(longer)] + line
@@ -142,10 +146,10 @@ def _band_limited(x: Array, cutoff_hz: float, period: float) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RememberingTerm(Term):
+class HistoryTerm(Term):
     """A term whose force depends on signals along the motion; `force` is that of a steady motion under unit load.
 
-    A force that depends on `RigidLoad` is proportional to that signal, so that a simulation can solve for it.
+    A force that depends on `RigidLoad` is proportional to it, so that a simulation can solve for it.
     """
 
     @abstractmethod
@@ -157,8 +161,8 @@ class RememberingTerm(Term):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadedTerm(RememberingTerm):
-    """Friction that grows with what the joint carries up to `load_limit` (N m, N; 0: without end), and then stays."""
+class LoadedTerm(HistoryTerm):
+    """Friction that grows with the transmitted torque up to `load_limit` [N m, N] (0: no limit)."""
 
     load_limit: float = 0.0
 
@@ -168,8 +172,8 @@ class LoadedTerm(RememberingTerm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _StopTerm(RememberingTerm):
-    """What has a stop, of a width that identification chooses by the kind of the joint."""
+class _StopTerm(HistoryTerm):
+    """A term with a stop, whose default width depends on the kind of the joint."""
 
     rounds: ClassVar[str] = "width"
     width: float = STOP_WIDTH["revolute"]
@@ -179,22 +183,22 @@ class _StopTerm(RememberingTerm):
         _ = self.history
 
     @property
-    def history(self) -> tuple[Along, ...]:
+    def history(self) -> tuple[MotionSignal, ...]:
         return (Stop(self.width),)
 
-    def rounded(self, joint_kind: str, times: float = 1.0) -> Term:
+    def with_rounding(self, joint_kind: str, times: float = 1.0) -> Term:
         return replace(self, width=STOP_WIDTH[joint_kind])
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        widths = [times * STOP_WIDTH[excited.kind] for times in _WIDTHS]
-        return [cls(width=w) for w in widths if _TIMES_WITHIN_TRAVEL * w <= excited.travel]
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        widths = [times * STOP_WIDTH[excitation.kind] for times in _WIDTHS]
+        return [cls(width=w) for w in widths if _TIMES_WITHIN_TRAVEL * w <= excitation.travel]
 
 
 @TERMS.register("stop")
 @dataclass(frozen=True, kw_only=True)
 class StopElement(_StopTerm):
-    """Dry friction that remembers where it reversed: Fm·s, s ← clip(s + Δu/width, −1, 1); `width` in rad or m.
+    """Dry friction with memory of its reversals: Fm·s, s ← clip(s + Δu/width, −1, 1); `width` in rad or m.
 
     A spring of stiffness Fm/width in presliding, Coulomb friction Fm in sliding.
     """
@@ -206,20 +210,20 @@ class StopElement(_StopTerm):
     def force_along(self, u: Scalar, du: Scalar, history: Sequence[Scalar]) -> Sequence[Scalar]:
         return (history[0],)
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(friction=values[0], less="remembers where it reversed; plain dry friction is written")
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(friction=values[0], omission="has memory; plain dry friction is written")
 
 
 @TERMS.register("stop-loaded")
 @dataclass(frozen=True, kw_only=True)
 class LoadedStop(_StopTerm, LoadedTerm):
-    """Friction that remembers and grows with what the joint carries: mum·abs(τ_rigid)·s, s as in `stop`.
+    """Friction with memory that grows with the transmitted torque: mum·abs(τ_rigid)·s, s as in `stop`.
 
-    abs(τ_rigid) counts up to `load_limit` (N m, N; 0: without end).
+    abs(τ_rigid) counts up to `load_limit` (N m, N; 0: no limit).
     """
 
     @property
-    def history(self) -> tuple[Along, ...]:
+    def history(self) -> tuple[MotionSignal, ...]:
         return (Stop(self.width), RigidLoad(self.load_limit))
 
     @property
@@ -233,9 +237,9 @@ class LoadedStop(_StopTerm, LoadedTerm):
 @TERMS.register("coulomb-loaded")
 @dataclass(frozen=True, kw_only=True)
 class LoadedCoulomb(LoadedTerm):
-    """Dry friction that grows with what the joint carries: muc·abs(τ_rigid)·sign(u̇), rounded by `smooth`.
+    """Dry friction that grows with the transmitted torque: muc·abs(τ_rigid)·sign(u̇), smoothed by `smooth`.
 
-    abs(τ_rigid) counts up to `load_limit` (N m, N; 0: without end).
+    abs(τ_rigid) counts up to `load_limit` (N m, N; 0: no limit).
     """
 
     dry: ClassVar[bool] = True
@@ -243,7 +247,7 @@ class LoadedCoulomb(LoadedTerm):
     smooth: float = 0.0
 
     @property
-    def history(self) -> tuple[Along, ...]:
+    def history(self) -> tuple[MotionSignal, ...]:
         return (RigidLoad(self.load_limit),)
 
     @property
@@ -254,20 +258,20 @@ class LoadedCoulomb(LoadedTerm):
         direction = tanh(du * (1.0 / self.smooth)) if self.smooth > 0.0 else sign(du)
         return (history[0] * direction,)
 
-    def rounded(self, joint_kind: str, times: float = 1.0) -> Term:
+    def with_rounding(self, joint_kind: str, times: float = 1.0) -> Term:
         return replace(self, smooth=times * SMOOTHING_SPEED[joint_kind])
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        return [cls(smooth=SMOOTHING_SPEED[excited.kind])]
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        return [cls(smooth=SMOOTHING_SPEED[excitation.kind])]
 
 
 @TERMS.register("lag")
 @dataclass(frozen=True, kw_only=True)
-class Lag(RememberingTerm):
-    """Torque that is measured late: −Td·dτ_rigid/dt, with `order` 2 also Tdd·d²τ_rigid/dt²; no part of the robot.
+class Lag(HistoryTerm):
+    """Delay of the torque measurement: −Td·dτ_rigid/dt, with `order` 2 also Tdd·d²τ_rigid/dt²; no part of the robot.
 
-    Both up to `band_hz`, the frequency up to which it was seen (0: without end).
+    Both apply up to `band_hz`, the highest frequency in the identification data (0: no limit).
     """
 
     bias: ClassVar[bool] = True
@@ -277,10 +281,10 @@ class Lag(RememberingTerm):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.order not in (1.0, 2.0):
-            raise SteelyardError(f"The order of a lag is 1 or 2, not {self.order:g}.")
+            raise SteelyardError(f"The order of a lag must be 1 or 2, not {self.order:g}.")
 
     @property
-    def history(self) -> tuple[Along, ...]:
+    def history(self) -> tuple[MotionSignal, ...]:
         return tuple(Rate(k + 1, self.band_hz) for k in range(int(self.order)))
 
     @property
@@ -295,24 +299,25 @@ class Lag(RememberingTerm):
         return False
 
     @classmethod
-    def candidates(cls, excited: Excited) -> Sequence[Term]:
-        return [cls(order=order, band_hz=excited.cutoff_hz) for order in (1.0,)]
+    def candidates(cls, excitation: JointExcitation) -> Sequence[Term]:
+        return [cls(order=order, band_hz=excitation.cutoff_hz) for order in (1.0,)]
 
     def is_shift(self, late: float) -> bool:
-        """Tell whether a lag found up to `band_hz` is a shift in time.
+        """Return whether a lag identified up to `band_hz` is a shift in time.
 
         Args:
-            late: The lag [s]. Beyond a radian of phase Td·dτ/dt is larger than the torque itself, and something else.
+            late: The lag [s]. Beyond a radian of phase Td·dτ/dt exceeds the torque itself and is no shift.
         """
         return abs(late) * 2.0 * np.pi * self.band_hz <= 1.0
 
-    def as_far_as_a_shift(self, late: float) -> Lag:
-        """The same up to the frequency at which a torque that is `late` (s) is shifted by `_SMALL_SHIFT`, if higher.
+    def widened_to_shift(self, late: float) -> Lag:
+        """Return the term up to the frequency at which a delay `late` [s] is a phase of `_SMALL_SHIFT`, if higher.
 
-        Up to there Td·dτ/dt is a shift in time, which does not end with the band that it was seen in, and it is never
-        more than that part of the torque: whatever noise a faster motion brings, it cannot run away.
+        Up to there Td·dτ/dt is a shift in time, valid beyond the identified band, and never more than that fraction of
+        the
+        torque: it stays bounded with the noise of faster motions.
         """
         return replace(self, band_hz=max(self.band_hz, _SMALL_SHIFT / (2.0 * np.pi * max(abs(late), 1e-9))))
 
-    def simple(self, values: Sequence[float]) -> Simple:
-        return Simple(less="belongs to the measurement, so it is left out")
+    def simple(self, values: Sequence[float]) -> SimpleTerm:
+        return SimpleTerm(omission="belongs to the measurement, so it is left out")

@@ -6,7 +6,7 @@ import numpy as np
 
 from steelyard.dynamics import Model
 from steelyard.robot.library import builtin
-from steelyard.simulation.work import WorkingLife
+from steelyard.simulation.working_life import WorkingLife
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.observer import MomentumObserver
 

@@ -1,4 +1,4 @@
-"""Groups of parameters, with coefficients recognised and snapped to what they stand for."""
+"""Groups of parameters with recognised and exact coefficients, written as formulas: Izz2 + l2²·m3."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from steelyard.regression._lengths import Length, lengths_of, with_changed_lengt
 from steelyard.regression._structure import fresh_rows
 from steelyard.robot.robot import Robot
 
-# Write base parameters as formulas: Izz2 + l2²·m3.
-
-
 _ONE = Expression("", "", 1.0)
 
 
@@ -25,8 +22,8 @@ class FormulaWriter:
     """Recognises the coefficients of one robot.
 
     Args:
-        robot: whose lengths the formulas use.
-        lengths: those lengths, and what they become in the changed robot.
+        robot: Robot with the lengths.
+        lengths: Its lengths, and their values in the changed robot.
     """
 
     def __init__(self, robot: Robot, lengths: Sequence[Length]) -> None:
@@ -37,9 +34,12 @@ class FormulaWriter:
     def expression(
         self, pair: Array, lead: tuple[Parameter, int | None], other: tuple[Parameter, int | None]
     ) -> Expression:
-        """What a coefficient (as it is, and with lengths changed; both positive) stands for.
+        """Recognise a coefficient.
 
-        `lead` and `other` are the parameter it adds to and the one it multiplies, each with its link (None: a term).
+        Args:
+            pair: Its value with original and with changed lengths; both positive.
+            lead: The parameter it adds to, with its link (None: a term).
+            other: The parameter it multiplies, with its link.
         """
         if abs(pair[0] - 1.0) < 1e-12 and abs(pair[1] - 1.0) < 1e-12:
             return _ONE
@@ -58,23 +58,26 @@ class FormulaWriter:
         return Expression(top, f"({bottom})" if "·" in bottom else bottom, found.value * g)
 
     def _recogniser(self, one: int | None, other: int | None) -> Recogniser:
-        """A recogniser with the lengths on the way from one link to another; all lengths where a term is involved."""
-        way = None if one is None or other is None else self._way(one, other)
+        """Return a recogniser with the lengths between two links, or with all lengths if a term is involved."""
+        way = None if one is None or other is None else self._links_between(one, other)
         key = tuple(k for k, length in enumerate(self.lengths) if way is None or length.frames & way)
         if key not in self._recognisers:
             self._recognisers[key] = Recogniser([self.lengths[k] for k in key])
         return self._recognisers[key]
 
-    def _way(self, one: int, other: int) -> set[int]:
+    def _links_between(self, one: int, other: int) -> set[int]:
         a, b = self.robot.ancestors(one), self.robot.ancestors(other)
         common = [x for x, y in zip(a, b, strict=False) if x == y]
         return {*a[len(common) :], *b[len(common) :], common[-1] if common else -1}
 
 
 def write_formula(lead: int, coefficients: dict[int, tuple[float, Expression]], names: Sequence[str]) -> str:
-    """The leading parameter plus all others; those with the same coefficient share it.
+    """Write the leading parameter plus all others; parameters with the same coefficient share it.
 
-    `coefficients` maps a column to the sign and the absolute value of its coefficient.
+    Args:
+        lead: Column of the leading parameter.
+        coefficients: Sign and absolute value of the coefficient by column.
+        names: Names of the columns.
     """
     shared: dict[tuple[float, str, str], list[str]] = {}
     for k, (sign, e) in coefficients.items():
@@ -91,16 +94,16 @@ def write_formula(lead: int, coefficients: dict[int, tuple[float, Expression]], 
     return out
 
 
-# With its lengths changed, the robot must keep the same relations between columns to rounding, else the lengths as
-# they are were special (say, equal), and formulas are sought from one robot only.
-_KEPT = 1e-9
-# Below this, a changed coefficient is zero (relative to the other columns' norms).
+# With changed lengths the relations between columns must stay the same up to this; otherwise the original lengths were
+# special (for example equal), and formulas are derived from one robot only.
+_SAME_RELATIONS = 1e-9
+# A changed coefficient below this is zero (relative to the other columns' norms).
 _ZERO = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
-    """Groups with snapped coefficients, and their formulas."""
+class FormulaGroups:
+    """Groups with exact coefficients, and their formulas."""
 
     matrix: Array
     formulas: tuple[str, ...]
@@ -113,16 +116,16 @@ def write_groups(
     parameters: Sequence[Parameter],
     per_link: int,
     expand: Array | None = None,
-) -> Written:
+) -> FormulaGroups:
     """Recognise the coefficients of groups.
 
     Args:
-        dynamics: of the robot with its terms.
-        matrix: one row per group, one column per parameter; 1 in the column of the group's leading parameter.
-        lead: the leading parameter of each group.
-        parameters: what the columns stand for.
-        per_link: how many parameters a link has (10 or 16).
-        expand: the matrix that turns a regressor of ten parameters per link into this one's.
+        dynamics: Physics of the robot with its terms.
+        matrix: One row per group, one column per parameter; 1 in the column of the group's leading parameter.
+        lead: Leading parameter of each group.
+        parameters: Parameters of the columns.
+        per_link: Parameters per link (10 or 16).
+        expand: Matrix from a regressor of ten parameters per link to this one's.
     """
     lengths = lengths_of(dynamics.robot)
     changed = _with_changed_lengths(dynamics, lengths, lead, expand)
@@ -148,13 +151,13 @@ def write_groups(
             found[k] = (sign, seen[key])
             out[row, k] = sign * seen[key].value
         formulas.append(write_formula(first, found, names))
-    return Written(out, tuple(formulas))
+    return FormulaGroups(out, tuple(formulas))
 
 
 def _with_changed_lengths(
     dynamics: Dynamics, lengths: tuple[Length, ...], lead: Sequence[int], expand: Array | None
 ) -> Array | None:
-    """The groups' coefficients in the robot with changed lengths, or None if its columns depend differently."""
+    """Compute the groups' coefficients in the robot with changed lengths; None if its columns depend differently."""
     robot = with_changed_lengths(dynamics.robot, lengths)
     W = fresh_rows(Dynamics(robot, Terms(robot, dynamics.terms.terms)))
     if expand is not None:
@@ -164,7 +167,7 @@ def _with_changed_lengths(
     S = W / scale
     coefficients, *_ = np.linalg.lstsq(S[:, list(lead)], S, rcond=None)
     error = np.linalg.norm(S - S[:, list(lead)] @ coefficients, axis=0)
-    if error.max(initial=0.0) > _KEPT:
+    if error.max(initial=0.0) > _SAME_RELATIONS:
         return None
     coefficients[np.abs(coefficients) < _ZERO] = 0.0
     out: Array = coefficients * scale / scale[list(lead), None]

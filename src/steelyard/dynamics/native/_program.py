@@ -1,24 +1,24 @@
-"""What one program's moves do, as LLVM text: S-curves, fly-by, and ramps softened until all limits are kept."""
+"""Moves of one program as LLVM text: S-curves, fly-by, and ramps softened until all limits are satisfied."""
 
 from __future__ import annotations
 
 from steelyard.dynamics.native._numbers import Cell, Number, Numbers
 
-# Breaks of an S-curve (seven phases), and what is stored of one: breaks, four powers a phase, lengths of its ramps.
+# Breaks of an S-curve (seven phases), and its stored numbers: breaks, four powers per phase, lengths of its ramps.
 BREAKS = 8
 _SPEEDING, _SLOWING, _PROFILE = 36, 37, 40
-# Numbers of scratch per move: the profile, six of its own, and three lists as long as all breaks.
+# Scratch per move: the profile, six single numbers, and three lists as long as all breaks.
 WHOLE, FIRST, LAST, _START, _OVERLAP, FLY, _TIMES, _QUICK, _ROUGH = 40, 41, 42, 43, 44, 45, 46, 54, 62
 SCRATCH = 70
-# As in excitation/interpolator/_compose.py, whose tests hold the two together.
+# As in excitation/interpolator/_compose.py; its tests check that both agree.
 ROUNDS, SLOWEST, _HAIR, _SAME, _QUICKER = 100, 200.0, 1e-9, 1e-12, 1e-6
-# Parts into which a piece is cut for the hull of its Bernstein coefficients, as trajectories/_pieces.py does.
+# Parts of a piece for the hull of its Bernstein coefficients, as in trajectories/_pieces.py.
 _PARTS = 64
 _ROUNDING = 1e-9
 
 
 def _time(t: Numbers, v: Number, acceleration: Number, jerk: Number) -> tuple[Number, Number]:
-    """From rest to a velocity, and the derivative of that: with the full acceleration, or without reaching it."""
+    """Compute the time from rest to a velocity and its derivative, whether or not full acceleration is reached."""
     short = v * jerk < acceleration * acceleration
     root = t.function_of("sqrt", v / jerk)
     full = v / acceleration + acceleration / jerk
@@ -26,13 +26,13 @@ def _time(t: Numbers, v: Number, acceleration: Number, jerk: Number) -> tuple[Nu
 
 
 def profile() -> Numbers:
-    """The quickest S-curve over the distance 1 (interpolator/profile.py). Phases of no length stay, with length 0."""
+    """Write the fastest S-curve over the distance 1 (interpolator/profile.py); empty phases stay, with length 0."""
     t = Numbers()
     velocity, *ramps = (Number(t, f"%{x}") for x in ("velocity", "up", "up_jerk", "down", "down_jerk"))
     up, down = ramps[:2], ramps[2:]
     peak, going = t.cell(velocity), t.variable("i1")
     t.store("true", going, "i1")
-    # Newton's rule from above: the distance covered is convex in the velocity, so it comes down to the root and stops.
+    # Newton's method from above: the distance is convex in the velocity, so it descends to the root and stops.
     with t.loop(0, 100), t.when(t.load(going, "i1")):
         v = peak.get()
         (one, rise), (other, fall) = _time(t, v, *up), _time(t, v, *down)
@@ -71,8 +71,8 @@ def profile() -> Numbers:
     return t
 
 
-class Playing:
-    """One program: its moves lie at `steps` and `paces`, its pieces go to `breaks` and `table`."""
+class ProgramWriter:
+    """One program: its moves are at `steps` and `paces`, its pieces go to `breaks` and `table`."""
 
     def __init__(self, t: Numbers, program: str) -> None:
         self.t, self.moves, self.joints = t, "%moves", "%joints"
@@ -85,21 +85,21 @@ class Playing:
         self.table = t.at("%tables", t.mul(t.mul(program, self.room), self.width))
         self.count = t.at("%pieces", program, "i64")
 
-    def own(self, which: int, move: str | int) -> Cell:
-        """A number of a move, or of its profile."""
+    def value(self, which: int, move: str | int) -> Cell:
+        """Return a number of a move, or of its profile."""
         return self.t.item("%scratch", self.t.mul(self.moves, which), move)
 
-    def listed(self, which: int, index: str) -> Cell:
+    def list_item(self, which: int, index: str) -> Cell:
         return self.t.item("%scratch", self.t.mul(self.moves, which), index)
 
     def profile(self, move: str) -> str:
         return self.t.at("%scratch", self.t.mul(move, _PROFILE))
 
-    def shaped(self, move: str, first: Number | float, last: Number | float) -> None:
-        """The move's profile, at its pace as a whole and with its ramps softened by these factors."""
+    def shape(self, move: str, first: Number | float, last: Number | float) -> None:
+        """Compute the move's profile at its overall pace, with its ramps softened by these factors."""
         t = self.t
         v, a, j = (t.item(self.paces, t.mul(move, 3), k).get() for k in range(3))
-        whole = self.own(WHOLE, move).get()
+        whole = self.value(WHOLE, move).get()
         ramps = []
         for factor in (whole * first, whole * last):
             square = factor * factor
@@ -112,50 +112,50 @@ class Playing:
 
     # ---------------------------------------------------------------- moves in a row
 
-    def laid_out(self) -> None:
-        """When every move starts, and how long it overlaps the next."""
+    def lay_out(self) -> None:
+        """Compute the start of every move, and its overlap with the next."""
         t, begin = self.t, self.t.cell(0.0)
         with t.loop(0, self.moves) as k:
-            self.shaped(k, self.own(FIRST, k).get(), self.own(LAST, k).get())
+            self.shape(k, self.value(FIRST, k).get(), self.value(LAST, k).get())
         with t.loop(0, self.moves) as k:
-            self.own(_START, k).set(begin.get())
-            self.own(_OVERLAP, k).set(0.0)
+            self.value(_START, k).set(begin.get())
+            self.value(_OVERLAP, k).set(0.0)
             with t.when(t.let(f"icmp slt i64 {k}, {self.last}")):
                 slowing = t.item(self.profile(k), _SLOWING).get()
                 speeding = t.item(self.profile(t.add(k, 1)), _SPEEDING).get()
-                self.own(_OVERLAP, k).set(self.own(FLY, k).get() * t.smaller(slowing, speeding))
-            begin.set(begin.get() + self.duration(k) - self.own(_OVERLAP, k).get())
+                self.value(_OVERLAP, k).set(self.value(FLY, k).get() * t.smaller(slowing, speeding))
+            begin.set(begin.get() + self.duration(k) - self.value(_OVERLAP, k).get())
 
-    def sorted_breaks(self) -> None:
-        """All moves' breaks in order (they nearly are); those that differ by rounding only are one."""
+    def sort_breaks(self) -> None:
+        """Sort the breaks of all moves (which are almost sorted); merge those that differ only by rounding."""
         t = self.t
         with t.loop(0, self.room) as n:
             k, i = t.let(f"sdiv i64 {n}, {BREAKS}"), t.let(f"srem i64 {n}, {BREAKS}")
-            new = self.own(_START, k).get() + t.item(self.profile(k), i).get()
+            new = self.value(_START, k).get() + t.item(self.profile(k), i).get()
             place = t.variable()
             t.store(n, place, "i64")
             with t.loop(0, n) as back:
-                other = self.listed(_TIMES, t.sub(t.sub(n, 1), back))
+                other = self.list_item(_TIMES, t.sub(t.sub(n, 1), back))
                 at = t.load(place, "i64")
                 here = t.let(f"icmp eq i64 {at}, {t.sub(n, back)}")
                 with t.when(t.both(here, other.get() > new)):
-                    self.listed(_TIMES, at).set(other.get())
+                    self.list_item(_TIMES, at).set(other.get())
                     t.store(t.sub(at, 1), place, "i64")
-            self.listed(_TIMES, t.load(place, "i64")).set(new)
-        end = self.listed(_TIMES, t.sub(self.room, 1)).get()
+            self.list_item(_TIMES, t.load(place, "i64")).set(new)
+        end = self.list_item(_TIMES, t.sub(self.room, 1)).get()
         hair = t.larger(end, 1.0) * _SAME
         count = t.variable()
         t.store("1", count, "i64")
-        t.item(self.breaks, 0).set(self.listed(_TIMES, "0").get())
+        t.item(self.breaks, 0).set(self.list_item(_TIMES, "0").get())
         with t.loop(1, self.room) as n:
-            time = self.listed(_TIMES, n).get()
-            with t.when(time - self.listed(_TIMES, t.sub(n, 1)).get() > hair):
+            time = self.list_item(_TIMES, n).get()
+            with t.when(time - self.list_item(_TIMES, t.sub(n, 1)).get() > hair):
                 t.item(self.breaks, t.load(count, "i64")).set(time)
                 t.store(t.add(t.load(count, "i64"), 1), count, "i64")
         t.store(t.sub(t.load(count, "i64"), 1), self.count, "i64")
 
-    def summed(self) -> None:
-        """The pieces of all moves together, as powers of each piece's own time from 0 to 1."""
+    def sum_pieces(self) -> None:
+        """Sum the pieces of all moves, as powers of each piece's own time from 0 to 1."""
         t = self.t
         with t.loop(0, t.load(self.count, "i64")) as p:
             low, high = t.item(self.breaks, p).get(), t.item(self.breaks, t.add(p, 1)).get()
@@ -166,7 +166,7 @@ class Playing:
                 for m in (1, 2, 3):
                     t.item(table, t.mul(self.joints, m), j).set(0.0)
             with t.loop(0, self.moves) as k:
-                begin = self.own(_START, k).get()
+                begin = self.value(_START, k).get()
                 end = begin + self.duration(k)
                 with t.when(middle >= end):
                     self._add(table, k, [t.number(1.0)])
@@ -194,7 +194,7 @@ class Playing:
     # ---------------------------------------------------------------- limits
 
     def excess(self) -> Number:
-        """Of every piece, how many times slower it would have to be; the largest of all."""
+        """Compute the largest factor by which any piece must be slower."""
         t, worst = self.t, self.t.cell(0.0)
         with t.loop(0, t.load(self.count, "i64")) as p:
             length = t.item(self.breaks, t.add(p, 1)).get() - t.item(self.breaks, p).get()
@@ -212,69 +212,71 @@ class Playing:
                     for size in sizes:
                         cell.raise_to(t.function_of("fabs", size) / unit / bound)
             rough = t.larger(t.function_of("sqrt", push.get()), t.cube_root(jerk.get()))
-            self.listed(_QUICK, p).set(speed.get())
-            self.listed(_ROUGH, p).set(rough)
+            self.list_item(_QUICK, p).set(speed.get())
+            self.list_item(_ROUGH, p).set(rough)
             worst.raise_to(t.larger(speed.get(), rough))
         return worst.get()
 
     def _velocities(self, a: Number, b: Number, c: Number) -> list[Number]:
-        """The ends of a + b·u + c·u², and the outermost Bernstein coefficients of its parts: the two at the vertex."""
+        """Return the ends of a + b·u + c·u², and the extreme Bernstein coefficients of its parts: the two at the
+        vertex.
+        """
         t = self.t
         vertex = t.function_of("floor", (-float(_PARTS) * b / c - 1.0) * 0.5)
         out = [a, a + b + c]
         for k in (vertex, vertex + 1.0):
-            part = t.smaller(t.larger(k, 0.0), _PARTS - 1.0)  # where nothing curves, any part will do
+            part = t.smaller(t.larger(k, 0.0), _PARTS - 1.0)  # without curvature, any part is correct
             out.append(a + b * (2.0 * part + 1.0) * (0.5 / _PARTS) + c * part * (part + 1.0) * (1.0 / _PARTS**2))
         return out
 
-    def worst(self, begin: Number, end: Number, which: tuple[int, ...]) -> Number:
-        """The factor by which what happens from `begin` to `end` has to be slower; 1 if it need not."""
+    def worst_factor(self, begin: Number, end: Number, which: tuple[int, ...]) -> Number:
+        """Compute the factor by which the motion from `begin` to `end` must be slower, at least 1."""
         t, most = self.t, self.t.cell(0.0)
         with t.loop(0, t.load(self.count, "i64")) as p:
             middle = (t.item(self.breaks, p).get() + t.item(self.breaks, t.add(p, 1)).get()) / 2.0
             with t.when(t.both(middle > begin, middle < end)):
                 for one in which:
-                    most.raise_to(self.listed(one, p).get())
+                    most.raise_to(self.list_item(one, p).get())
         return t.choose(most.get() > 1.0, most.get() * (1.0 + _HAIR), 1.0)
 
     def soften(self) -> Number:
-        """One round of `_paced`; the slowest move's factor."""
+        """Do one iteration of `_paced`; returns the slowest move's factor."""
         t, slowest = self.t, self.t.cell(0.0)
         with t.loop(0, self.moves) as k:
-            begin = self.own(_START, k).get()
-            end, shared = begin + self.duration(k), self.own(_OVERLAP, k).get()
+            begin = self.value(_START, k).get()
+            end, shared = begin + self.duration(k), self.value(_OVERLAP, k).get()
             before = t.cell(0.0)
             with t.when(t.let(f"icmp sgt i64 {k}, 0")):
-                before.set(self.own(_OVERLAP, t.sub(k, 1)).get())
-            alone = self.worst(begin + before.get(), end - shared, (_QUICK, _ROUGH))
-            whole = self.own(WHOLE, k)
-            whole.set(whole.get() * t.larger(alone, self.worst(begin, end, (_QUICK,))))
+                before.set(self.value(_OVERLAP, t.sub(k, 1)).get())
+            alone = self.worst_factor(begin + before.get(), end - shared, (_QUICK, _ROUGH))
+            whole = self.value(WHOLE, k)
+            whole.set(whole.get() * t.larger(alone, self.worst_factor(begin, end, (_QUICK,))))
             slowest.raise_to(whole.get())
             with t.when(shared > 0.0):
-                softer = self.worst(end - shared, end, (_ROUGH,))
-                for cell in (self.own(LAST, k), self.own(FIRST, t.add(k, 1))):
+                softer = self.worst_factor(end - shared, end, (_ROUGH,))
+                for cell in (self.value(LAST, k), self.value(FIRST, t.add(k, 1))):
                     cell.set(cell.get() * softer)
         return slowest.get()
 
     def stops(self) -> str:
-        """Where to stop between two moves is quicker than to fly by, they stop; whether there was such a place."""
+        """Stop between moves wherever that is faster than fly-by; returns whether there was such a place."""
         t, any_stop = self.t, self.t.variable("i1")
         t.store("false", any_stop, "i1")
         with t.loop(0, self.last) as k:
-            after, fly = t.add(k, 1), self.own(FLY, k)
+            after, fly = t.add(k, 1), self.value(FLY, k)
             with t.when(fly.get() > 0.0):
-                self.shaped(k, self.own(FIRST, k).get(), self.own(LAST, k).get())
-                self.shaped(after, self.own(FIRST, after).get(), self.own(LAST, after).get())
-                flying = self.duration(k) + self.duration(after) - self.own(_OVERLAP, k).get()
-                self.shaped(k, self.own(FIRST, k).get(), 1.0)
-                self.shaped(after, 1.0, self.own(LAST, after).get())
+                self.shape(k, self.value(FIRST, k).get(), self.value(LAST, k).get())
+                self.shape(after, self.value(FIRST, after).get(), self.value(LAST, after).get())
+                flying = self.duration(k) + self.duration(after) - self.value(_OVERLAP, k).get()
+                self.shape(k, self.value(FIRST, k).get(), 1.0)
+                self.shape(after, 1.0, self.value(LAST, after).get())
                 stop = self.duration(k) + self.duration(after) < flying * (1.0 - _QUICKER)
                 fly.set(t.choose(stop, 0.0, fly.get()))
                 t.store(t.either(t.load(any_stop, "i1"), stop), any_stop, "i1")
         return t.load(any_stop, "i1")
 
     def leaves_range(self) -> str:
-        """Whether a joint goes beyond its range on the way, by the hull of its pieces' Bernstein coefficients."""
+        """Return whether a joint leaves its range, by the hull of its pieces' Bernstein coefficients."""
         t, bad = self.t, self.t.variable("i1")
         t.store("false", bad, "i1")
         with t.loop(0, t.load(self.count, "i64")) as p, t.loop(0, self.joints) as j:
@@ -282,7 +284,7 @@ class Playing:
             c = [t.item(table, t.mul(self.joints, m), j).get() for m in range(4)]
             low = t.item("%bounds", t.mul(self.joints, 3), j).get() - _ROUNDING
             high = t.item("%bounds", t.mul(self.joints, 4), j).get() + _ROUNDING
-            # The whole piece first: nearly all are inside by that alone.
+            # Test the whole piece first, which suffices for most.
             with t.when(self._outside(c, t.number(0.0), 1.0, low, high)), t.loop(0, _PARTS) as part:
                 start = Number(t, t.let(f"sitofp i64 {part} to double")) * (1.0 / _PARTS)
                 out = self._outside(c, start, 1.0 / _PARTS, low, high)
