@@ -38,7 +38,6 @@ PENDING = {
     "export",
     "fleet",
     "friction",
-    "ground",
     "identification",
     "local",
     "papers",

@@ -20,7 +20,7 @@ from steelyard.fleet.mapped import FactorsError, LogFactors
 from steelyard.fleet.sealed import ForeignError, Sealer
 from steelyard.fleet.settings import content_key
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import abandoned
+from steelyard.ground.places import leftovers
 from steelyard.ground.untrusted import read_bytes
 
 _MARK = "steelyard fleet store 1\n"
@@ -86,7 +86,7 @@ class FactorStore:
                     raise SteelyardError(
                         f"{folder}: is a link, and a store writes to nothing outside of it; delete it."
                     )
-                for left in abandoned(folder):
+                for left in leftovers(folder):
                     with contextlib.suppress(OSError):
                         left.path.unlink()
             self._read_journals()

@@ -1,7 +1,7 @@
-"""Putting things in their place: all that differs between Linux, macOS, Windows and poorer file systems.
+"""Atomic renames, staging names and locks on Linux, macOS, Windows and file systems with fewer features.
 
-What is written aside carries who wrote it in its name, `.NAME.steelyard-new-HOST-PID-START-RANDOM`, so that the next
-run knows the litter of one that was killed from the work of one that lives.
+A staging file is named `.NAME.steelyard-new-HOST-PID-START-RANDOM`. Process number and start time show whether its
+writer still runs, so that the next run can delete leftovers of a killed process.
 """
 
 from __future__ import annotations
@@ -21,27 +21,36 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-# Flags of renameat2 (Linux) and renamex_np (macOS): fail where something is there; exchange two names.
-_NEW, _SWAP = (4, 2) if sys.platform == "darwin" else (1, 2)
+# Flags of renameat2 (Linux) and renamex_np (macOS): fail if the target exists; exchange two names.
+_NO_REPLACE, _EXCHANGE = (4, 2) if sys.platform == "darwin" else (1, 2)
 _AT_FDCWD = -100
 
 
 def rename_new(source: Path, target: Path) -> None:
-    """Give `source` the name `target`, in one step, and only if nothing has that name: else FileExistsError.
+    """Rename in one step, or raise FileExistsError if the target exists.
 
-    Where the system has no such step a folder is still put on nothing but an empty folder, and a file on nothing.
+    If the system has no such call, a folder may still replace an empty folder.
+
+    Args:
+        source: Current path.
+        target: New path.
     """
-    if not _flagged(source, target, _NEW):
-        _rename_new_plainly(source, target)
+    if not _rename_with_flag(source, target, _NO_REPLACE):
+        _rename_new_fallback(source, target)
 
 
 def exchange(a: Path, b: Path) -> bool:
-    """Let `a` and `b` change names in one step; False, and nothing done, where the system cannot."""
-    return _flagged(a, b, _SWAP)
+    """Exchange two names in one step; False, without any change, if the system cannot.
+
+    Args:
+        a: Path of a file or folder.
+        b: Path of another one.
+    """
+    return _rename_with_flag(a, b, _EXCHANGE)
 
 
-def _flagged(source: Path, target: Path, flag: int) -> bool:
-    """Rename with a flag that the plain call has not; False where this system or this file system cannot."""
+def _rename_with_flag(source: Path, target: Path, flag: int) -> bool:
+    """Rename with a flag; False if this system or file system does not support it."""
     call = _system_call()
     if call is None:
         return False
@@ -59,16 +68,16 @@ def _system_call() -> Any:
     name = {"linux": "renameat2", "darwin": "renamex_np"}.get(sys.platform)
     try:
         return getattr(ctypes.CDLL(None, use_errno=True), name) if name else None
-    except (AttributeError, OSError):  # an old C library
+    except (AttributeError, OSError):  # old C library
         return None
 
 
-def _rename_new_plainly(source: Path, target: Path) -> None:
+def _rename_new_fallback(source: Path, target: Path) -> None:
     there = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     if os.path.lexists(target):
         raise there
     if os.name == "nt" or source.is_dir():
-        # Windows renames onto nothing; POSIX renames a folder onto nothing but an empty one.
+        # os.rename never replaces anything on Windows; on POSIX a folder replaces only an empty folder.
         try:
             os.rename(source, target)
         except OSError:
@@ -80,72 +89,72 @@ def _rename_new_plainly(source: Path, target: Path) -> None:
         os.link(source, target)
     except FileExistsError:
         raise there from None
-    except OSError:  # a file system without links: the name is claimed first
+    except OSError:  # file system without hard links: reserve the name first
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(source, target)
     else:
         os.unlink(source)
 
 
-# ---------------------------------------------------------------- names aside, and whether who wrote them still lives
+# ---------------------------------------------------------------- staging names
 
-_ASIDE = re.compile(
+_STAGING_NAME = re.compile(
     r"\.(?P<name>.+)\.steelyard-(?P<kind>new|old)-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<start>\d+)-\w+"
 )
 
 
-class Aside(NamedTuple):
-    """A thing that was written, or put, aside.
+class Leftover(NamedTuple):
+    """A staging file or folder whose process has ended.
 
     Attributes:
-        path: where it is.
-        place: where it was to go (`new`), or where it came from (`old`).
-        kind: which of the two.
+        path: Current path.
+        target: Path that it should get (`new`) or had before (`old`).
+        kind: "new" or "old".
     """
 
     path: Path
-    place: Path
+    target: Path
     kind: str
 
 
-def aside_of(place: Path, kind: Literal["new", "old"] = "new") -> Path:
-    """A name beside `place` that nothing has yet, by which others know who is at work there.
+def staging_path(target: Path, kind: Literal["new", "old"] = "new") -> Path:
+    """Return an unused path in the same folder whose name identifies this process.
 
     Args:
-        place: where the thing is to go, or where it came from.
-        kind: `new` for what is being written, `old` for what has to make room.
+        target: Final path of a new file or folder, or previous path of an old one.
+        kind: "new" for content that is being written, "old" for content that is being replaced.
     """
-    # A name may have 255 bytes; long ones are cut, for nobody reads them back but to restore an `old` one.
-    name = place.name if kind == "old" else os.fsencode(place.name)[:120].decode(errors="ignore")
+    # A name may have 255 bytes, so a long one is cut; only an old name is needed again, to restore it.
+    name = target.name if kind == "old" else os.fsencode(target.name)[:120].decode(errors="ignore")
     pid = os.getpid()
-    return place.with_name(f".{name}.steelyard-{kind}-{_host()}-{pid}-{_started(pid)}-{secrets.token_hex(4)}")
+    return target.with_name(f".{name}.steelyard-{kind}-{_host()}-{pid}-{_start_ticks(pid)}-{secrets.token_hex(4)}")
 
 
-def abandoned(folder: Path) -> Iterator[Aside]:
-    """What processes of this machine that are dead have left aside in `folder`, and nothing else."""
+def leftovers(folder: Path) -> Iterator[Leftover]:
+    """Yield the staging files and folders in `folder` whose process, on this machine, has ended."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            found = _ASIDE.fullmatch(entry.name)
-            if found and found["host"] == _host() and not _lives(int(found["pid"]), found["start"]):
-                yield Aside(folder / entry.name, folder / found["name"], found["kind"])
+            name = _STAGING_NAME.fullmatch(entry.name)
+            if name and name["host"] == _host() and not _is_running(int(name["pid"]), name["start"]):
+                yield Leftover(folder / entry.name, folder / name["name"], name["kind"])
 
 
 @cache
 def _host() -> str:
-    """This machine, and the part of its processes that we see: a number of a process means nothing elsewhere."""
+    """Hash of machine and process namespace: a process number is only meaningful inside them."""
     with contextlib.suppress(OSError):
         return hashlib.sha256(f"{platform.node()} {os.readlink('/proc/self/ns/pid')}".encode()).hexdigest()[:8]
     return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
-def _started(pid: int) -> str:
-    """When a process began, in ticks since the machine did, which no change of the clock moves; 0 if not known."""
-    found = _process(pid)
-    return found[1] if found else "0"
+def _start_ticks(pid: int) -> str:
+    """Start of a process in clock ticks since boot, independent of clock changes; "0" if unknown."""
+    process = _process(pid)
+    return process[1] if process else "0"
 
 
 def _process(pid: int) -> tuple[str, str] | None:
-    """State and start of a process, where the system has /proc."""
+    """State and start of a process; None without /proc or if the process has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return fields[0].decode(), fields[19].decode()
@@ -153,15 +162,15 @@ def _process(pid: int) -> tuple[str, str] | None:
         return None
 
 
-def _lives(pid: int, start: str) -> bool:
+def _is_running(pid: int, start: str) -> bool:
     if _process(os.getpid()) is not None:
-        found = _process(pid)
-        return found is not None and found[0] not in "ZX" and found[1] == start
+        process = _process(pid)
+        return process is not None and process[0] not in "ZX" and process[1] == start
     if sys.platform == "win32":  # os.kill(pid, 0) would end the process there
         kernel = ctypes.windll.kernel32
         handle = kernel.OpenProcess(0x1000, False, pid)  # PROCESS_QUERY_LIMITED_INFORMATION
         if not handle:
-            return bool(kernel.GetLastError() == 5)  # it is another's
+            return bool(kernel.GetLastError() == 5)  # access denied: a process of another user
         code = ctypes.c_ulong()
         kernel.GetExitCodeProcess(handle, ctypes.byref(code))
         kernel.CloseHandle(handle)
@@ -175,37 +184,37 @@ def _lives(pid: int, start: str) -> bool:
     return True
 
 
-# ---------------------------------------------------------------- who may write, and one at a time
+# ---------------------------------------------------------------- permissions and locks
 
 
-def is_private(found: os.stat_result, *, secret: bool = False) -> bool:
-    """Whether nobody but this user may write to a file or folder.
+def is_private(status: os.stat_result, *, secret: bool = False) -> bool:
+    """Whether only this user may write to a file or folder.
 
-    Windows keeps rights elsewhere; there a user's own folders are closed to others, and this is True.
+    Always True on Windows: it stores permissions elsewhere, and protects a user's folders by default.
 
     Args:
-        found: its `stat`.
-        secret: nobody else may read it either.
+        status: `stat` of the file or folder.
+        secret: Also require that others may not read it.
     """
     if not hasattr(os, "geteuid"):
         return True
-    closed = not found.st_mode & (0o077 if secret else stat.S_IWGRP | stat.S_IWOTH)
-    return closed and found.st_uid == os.geteuid()
+    closed = not status.st_mode & (0o077 if secret else stat.S_IWGRP | stat.S_IWOTH)
+    return closed and status.st_uid == os.geteuid()
 
 
-def hold(file: IO[Any]) -> bool:
-    """Lock an open `file` for this process as long as it is open; False where another process holds it."""
+def lock_file(file: IO[Any]) -> bool:
+    """Lock an open `file` for this process until it is closed; False if another process has the lock."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            file.seek(0x7FFF0000)  # a byte that nobody reads
+            file.seek(0x7FFF0000)  # a byte beyond the content
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        # A file system without locks holds nobody back.
+        # Without lock support of the file system, continue unlocked.
         return error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
     return True

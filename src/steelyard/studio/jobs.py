@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import hold
+from steelyard.ground.places import lock_file
 from steelyard.studio.allowed_commands import check_words
 from steelyard.studio.place import StudioError, StudioFolder
 
@@ -258,7 +258,7 @@ class Jobs:
         """Whether the process of a job lives: it holds the lock."""
         try:
             with (self.home / name / LOCK).open("ab") as file:
-                return not hold(file)
+                return not lock_file(file)
         except OSError:
             return False
 

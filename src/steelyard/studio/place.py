@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.ground.extras import import_extra
-from steelyard.ground.files import named, write_whole
+from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.folders import MANIFEST, sweep_up
 from steelyard.ground.places import rename_new
 from steelyard.ground.untrusted import read_json, read_text
@@ -220,7 +220,7 @@ class StudioFolder:
         k = 0
         while True:
             target = home / (f"{stamp}-{k}" if k else stamp) / path.name
-            with named(path):
+            with name_in_errors(path):
                 try:
                     target.parent.mkdir(parents=True)
                 except FileExistsError:
@@ -266,7 +266,7 @@ class StudioFolder:
         target = wanted = self.inside(kept.came)
         k = 2
         while True:
-            with named(target):
+            with name_in_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 try:
                     rename_new(kept.path, target)

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from steelyard.ground.extras import import_extra
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import hold
+from steelyard.ground.places import lock_file
 from steelyard.studio.aside import AsideProcess
 from steelyard.studio.jobs import JobLimits, Jobs
 from steelyard.studio.place import DOORWAY, StudioError, StudioFolder
@@ -116,7 +116,7 @@ def make_app(
 
 
 def _alone(lock: IO[bytes], place: StudioFolder) -> None:
-    if not hold(lock):
+    if not lock_file(lock):
         raise StudioError(f"A studio is open in {place.root} already; use that one, or end it first.")
 
 

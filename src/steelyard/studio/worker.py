@@ -18,7 +18,7 @@ from typing import IO, Any
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.interrupt import on_interrupt
-from steelyard.ground.places import hold
+from steelyard.ground.places import lock_file
 from steelyard.ground.progress import HowFar, told_to
 from steelyard.studio.jobs import BEGUN, CANCELLED, ENDED, EVENTS, JOB, LOCK, SAID, Jobs
 from steelyard.studio.place import StudioError, StudioFolder
@@ -40,7 +40,7 @@ def work_off(folder: Path) -> int:
     if jobs.home != folder.parent:
         raise StudioError(f"{folder} is no job of the studio of {root}; start the job from its page.")
     with (folder / LOCK).open("ab") as lock:
-        if not hold(lock) or (folder / ENDED).exists() or (folder / CANCELLED).exists():
+        if not lock_file(lock) or (folder / ENDED).exists() or (folder / CANCELLED).exists():
             return 0  # another one runs it, or it is over
         asked = json.loads((folder / JOB).read_text("utf-8"))
         jobs.check(asked["words"])

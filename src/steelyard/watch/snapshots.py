@@ -20,8 +20,8 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.archives import opened_archive
-from steelyard.ground.files import named, write_whole
-from steelyard.ground.places import abandoned, hold
+from steelyard.ground.files import name_in_errors, write_whole
+from steelyard.ground.places import leftovers, lock_file
 from steelyard.ground.untrusted import parse_json
 from steelyard.watch.parts import PartState
 
@@ -63,19 +63,19 @@ class Snapshots:
         self.folder = Path(folder)
         robot = f"{model.robot.name} {model.robot.fingerprint[:16]}"
         self._owner = {"robot": robot, "model": model_mark(model), "source": source}
-        with named(self.folder):
+        with name_in_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / _LOCK, "a")  # noqa: SIM115
-        if not hold(self._lock):
+        if not lock_file(self._lock):
             raise SnapshotError(f"{folder} is in use by another watch; name another folder, or end that one.")
-        for left in abandoned(self.folder):
+        for left in leftovers(self.folder):
             with contextlib.suppress(OSError):
                 left.path.unlink()
         if fresh:
             self._set_aside()
 
     def _set_aside(self) -> None:
-        with named(self.folder):
+        with name_in_errors(self.folder):
             # The older one first: what stays in the end is the newer one.
             for name in (_BEFORE, _NOW):
                 with contextlib.suppress(FileNotFoundError):
