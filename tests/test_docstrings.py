@@ -27,7 +27,6 @@ PENDING = {
     "assessment",
     "assumptions",
     "check",
-    "cli",
     "compare",
     "cutoff.py",
     "demo.py",
@@ -52,7 +51,6 @@ PENDING = {
     "simulation",
     "studio",
     "study.py",
-    "use",
     "watch",
 }
 

@@ -54,7 +54,7 @@ def test_weighed_written_and_merged(files: dict[str, str]) -> None:
     assert more == pytest.approx(found["mass"]["value"])
     idle = run.invoke(app, [*command, "--for", "ur", "--design"])
     assert idle.exit_code == 2
-    assert "--for writes a load that is weighed" in idle.stderr
+    assert "--for writes an identified payload" in idle.stderr
     wrong = run.invoke(app, [*command, "--for", "urr"])
     assert wrong.exit_code == 2
     assert "urr" in wrong.stderr
@@ -106,7 +106,7 @@ def test_several_loads_at_once(files: dict[str, str], tmp_path: Path) -> None:
     assert {p.parent.name for p in Path(files["run"]).glob("*/load.yaml")} == {"heavy", "light"}
     mixed = run.invoke(app, [*command, "--with", files["loaded.csv"]])
     assert mixed.exit_code == 2
-    assert "name all of them, or none" in " ".join(mixed.stderr.split())
+    assert "name all or none" in " ".join(mixed.stderr.split())
 
 
 def test_gains_from_a_load_that_was_weighed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _words: ContextVar[tuple[tuple[str, ...], tuple[str, ...]]] = ContextVar("comman
 
 
 @contextmanager
-def run_by(words: Sequence[str], of_result: Sequence[str]) -> Iterator[None]:
+def running_command(words: Sequence[str], of_result: Sequence[str]) -> Iterator[None]:
     """Inside, the program runs a command.
 
     Args:
