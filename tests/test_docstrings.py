@@ -34,7 +34,6 @@ PENDING = {
     "errors.py",
     "estimation",
     "excitation",
-    "export",
     "fleet",
     "friction",
     "identification",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.ground.folders import run_folder
-from steelyard.ground.repeat import run_by
+from steelyard.ground.repeat import running_command
 
 if TYPE_CHECKING:
     from steelyard.studio.jobs import StudioJob
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def made_run(folder: Path, name: str, command: str, result: Any, files: Mapping[str, str] | None = None) -> Path:
     """A run as commands write it: `result.json`, `files`, and the manifest that says the `command`."""
     words = shlex.split(command)
-    with run_by(words, words), run_folder(folder / name) as aside:
+    with running_command(words, words), run_folder(folder / name) as aside:
         (aside / "result.json").write_text(json.dumps(result), "utf-8")
         for file, content in (files or {}).items():
             (aside / file).write_text(content, "utf-8")

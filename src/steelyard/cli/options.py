@@ -219,7 +219,7 @@ def _locked(text: str) -> tuple[str, float]:
 
 def is_run(text: str) -> bool:
     """Whether `text` names an exported model: a run folder, or a description with sidecar."""
-    from steelyard.export.given import is_exported
+    from steelyard.export.coerce import is_exported
 
     return is_exported(text)
 

@@ -25,7 +25,7 @@ from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
-from steelyard.export.given import ModelLike, as_model
+from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.progress import Watch, steps, tell_progress, watched

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steelyard.assessment.torque_band import TorqueBand
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.export.given import ModelLike, as_model
+from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns, wide_columns
 from steelyard.ground.numbers import number

@@ -16,7 +16,7 @@ from steelyard.assessment.sensitivity import Sensitivity, agreement_index, sweep
 from steelyard.assessment.validation_ways import Validation, Way, concerns, validate
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.export.given import ModelLike, as_model
+from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
