@@ -69,6 +69,13 @@ class SoftCoulomb(RememberingTerm):
         return (Column("Fc", "N m", "N", lower=0.0),)
 
     def force_along(self, u: Scalar, du: Scalar, history: Sequence[Scalar]) -> Sequence[Scalar]:
+        """Return the direction of the friction force.
+
+        Args:
+            u: Position; not used.
+            du: Velocity; not used.
+            history: Limited velocity ahead, from `_Direction`.
+        """
         return (history[0],)
 
     def simple(self, values: Sequence[float]) -> Simple:
