@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import SteelyardError
-from steelyard.ground import places
+from steelyard.ground import atomic_files
 from steelyard.ground.files import OwnFile, check_file, name_in_errors, write_whole
 
 
@@ -17,7 +17,7 @@ from steelyard.ground.files import OwnFile, check_file, name_in_errors, write_wh
 def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rename by the system call, by hard links, and on file systems with neither."""
     if request.param != "system":
-        monkeypatch.setattr(places, "_system_call", lambda: None)
+        monkeypatch.setattr(atomic_files, "_system_call", lambda: None)
     if request.param == "neither":
 
         def no_links(*_: object) -> None:

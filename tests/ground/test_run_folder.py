@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.ground import folders, places
+from steelyard.ground import atomic_files, folders
 from steelyard.ground.folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 
 
 @pytest.fixture(autouse=True, params=["system", "fall-back"])
 def system_call(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "fall-back":
-        monkeypatch.setattr(places, "_system_call", lambda: None)
+        monkeypatch.setattr(atomic_files, "_system_call", lambda: None)
     return str(request.param)
 
 
@@ -254,20 +254,20 @@ def ended_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         child = subprocess.Popen([sys.executable, "-c", ""])
         child.wait()
         changed.setattr(os, "getpid", lambda: child.pid)
-        changed.setattr(places, "_start_ticks", lambda pid: "12345")
+        changed.setattr(atomic_files, "_start_ticks", lambda pid: "12345")
         yield
 
 
 def test_the_next_run_removes_leftovers_of_a_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ended_process(monkeypatch):
-        partial = places.staging_path(tmp_path / "run")
-        complete = places.staging_path(tmp_path / "run")
-        file = places.staging_path(tmp_path / "table.csv")
+        partial = atomic_files.staging_path(tmp_path / "run")
+        complete = atomic_files.staging_path(tmp_path / "run")
+        file = atomic_files.staging_path(tmp_path / "table.csv")
     partial.mkdir()
     fill(partial, "half")
     make_run(tmp_path / "other").rename(complete)
     file.write_text("half")
-    running = places.staging_path(tmp_path / "running")
+    running = atomic_files.staging_path(tmp_path / "running")
     running.mkdir()
     (tmp_path / ".mine.steelyard-new").write_text("looks alike")
     make_run(tmp_path / "run", "new")
@@ -276,8 +276,8 @@ def test_the_next_run_removes_leftovers_of_a_killed_one(tmp_path: Path, monkeypa
 
 def test_leftovers_of_another_machine_are_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ended_process(monkeypatch):
-        monkeypatch.setattr(places, "_host", lambda: "0" * 8)
-        other = places.staging_path(tmp_path / "run")
+        monkeypatch.setattr(atomic_files, "_host", lambda: "0" * 8)
+        other = atomic_files.staging_path(tmp_path / "run")
     monkeypatch.undo()
     other.mkdir()
     sweep_up(tmp_path)
@@ -287,7 +287,7 @@ def test_leftovers_of_another_machine_are_not_removed(tmp_path: Path, monkeypatc
 def test_a_kill_between_the_two_renames_restores_the_old_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = make_run(tmp_path / "run")
     with ended_process(monkeypatch):
-        target.rename(places.staging_path(target, "old"))
+        target.rename(atomic_files.staging_path(target, "old"))
     sweep_up(tmp_path)
     assert names(tmp_path) == [
         "run",
@@ -301,7 +301,7 @@ def test_a_leftover_run_with_a_file_of_the_user_gets_a_visible_name(
     target = make_run(tmp_path / "run")
     (target / "thesis.txt").write_text("mine")
     with ended_process(monkeypatch):
-        target.rename(places.staging_path(target))
+        target.rename(atomic_files.staging_path(target))
     sweep_up(tmp_path)
     (kept,) = tmp_path.iterdir()
     assert kept.name.startswith("run-kept-")
@@ -310,10 +310,10 @@ def test_a_leftover_run_with_a_file_of_the_user_gets_a_visible_name(
 
 SCRIPT = """
 import sys
-from steelyard.ground import places
+from steelyard.ground import atomic_files
 from steelyard.ground.folders import run_folder
 if sys.argv[2] == "fall-back":
-    places._system_call = lambda: None
+    atomic_files._system_call = lambda: None
 k = 0
 while True:
     k += 1

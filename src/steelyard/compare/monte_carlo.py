@@ -21,10 +21,10 @@ from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.errors import SteelyardError
+from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.files import name_in_errors
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
-from steelyard.ground.places import lock_file
 from steelyard.ground.processes import one_thread
 from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.untrusted import parse_json, read_bytes

@@ -19,8 +19,8 @@ from steelyard.errors import SteelyardError
 from steelyard.fleet.mapped import FactorsError, LogFactors
 from steelyard.fleet.sealed import ForeignError, Sealer
 from steelyard.fleet.settings import content_key
+from steelyard.ground.atomic_files import leftovers
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import leftovers
 from steelyard.ground.untrusted import read_bytes
 
 _MARK = "steelyard fleet store 1\n"

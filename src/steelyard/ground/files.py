@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.atomic_files import leftovers, rename_new, staging_path
 from steelyard.ground.interrupt import unfinished
-from steelyard.ground.places import leftovers, rename_new, staging_path
 from steelyard.ground.untrusted import LARGEST_JSON, read_bytes
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.atomic_files import exchange, leftovers, lock_file, rename_new, staging_path
 from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.interrupt import unfinished, uninterrupted
-from steelyard.ground.places import exchange, leftovers, lock_file, rename_new, staging_path
 from steelyard.ground.repeat import command_and_folder
 from steelyard.ground.untrusted import read_json
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import platformdirs
 
-from steelyard.ground.places import is_private
+from steelyard.ground.atomic_files import is_private
 
 # Largest size of a file that is read from these folders [bytes].
 LARGEST_OWN_FILE = 2**28

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import lock_file
 from steelyard.studio.allowed_commands import check_words
 from steelyard.studio.place import StudioError, StudioFolder
 

@@ -21,10 +21,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from steelyard.ground.atomic_files import rename_new
 from steelyard.ground.extras import import_extra
 from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.folders import MANIFEST, sweep_up
-from steelyard.ground.places import rename_new
 from steelyard.ground.untrusted import read_json, read_text
 from steelyard.ground.user_files import NotOursError, make_own_folder, state_folder
 from steelyard.project import PROJECT_FILE, Project

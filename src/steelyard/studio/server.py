@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.extras import import_extra
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import lock_file
 from steelyard.studio.aside import AsideProcess
 from steelyard.studio.jobs import JobLimits, Jobs
 from steelyard.studio.place import DOORWAY, StudioError, StudioFolder

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.interrupt import on_interrupt
-from steelyard.ground.places import lock_file
 from steelyard.ground.progress import HowFar, told_to
 from steelyard.studio.jobs import BEGUN, CANCELLED, ENDED, EVENTS, JOB, LOCK, SAID, Jobs
 from steelyard.studio.place import StudioError, StudioFolder

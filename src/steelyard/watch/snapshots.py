@@ -20,8 +20,8 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.archives import opened_archive
+from steelyard.ground.atomic_files import leftovers, lock_file
 from steelyard.ground.files import name_in_errors, write_whole
-from steelyard.ground.places import leftovers, lock_file
 from steelyard.ground.untrusted import parse_json
 from steelyard.watch.parts import PartState
 

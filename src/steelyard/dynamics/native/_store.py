@@ -13,8 +13,8 @@ import hmac
 import warnings
 from pathlib import Path
 
+from steelyard.ground.atomic_files import leftovers
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import leftovers
 from steelyard.ground.seals import SEAL_BYTES, NoSecretError, make_seal, user_secret
 from steelyard.ground.user_files import NotOursError, cache_folder, check_own_folder, read_own_file
 
