@@ -15,7 +15,7 @@ from steelyard.compare.on_log import compare_on_log
 from steelyard.compare.schemes import compare_schemes
 from steelyard.demo import run_demo, simulated_log
 from steelyard.friction.measure import measure_friction
-from steelyard.ground.progress import CancelledError, HowFar, part, steps, tell_progress, told_to, watched
+from steelyard.ground.progress import CancelledError, HowFar, part, report_progress_to, steps, tell_progress, watched
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate import validate_bank
 from steelyard.papers.run import reproduce
@@ -60,7 +60,7 @@ def test_parts_report_fractions_of_the_whole() -> None:
 
 def test_leaving_steps_early_restores_the_state() -> None:
     reports: list[float] = []
-    with told_to(lambda p: reports.append(p.fraction)):
+    with report_progress_to(lambda p: reports.append(p.fraction)):
         for _ in (walk := steps("abcd", "letters")):
             break
         walk.close()

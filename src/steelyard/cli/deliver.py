@@ -14,7 +14,7 @@ import typer
 from steelyard.ground.folders import check_target
 from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 from steelyard.ground.outcome import Outcome, printed_json
-from steelyard.ground.progress import HowFar, tell_progress, told_to
+from steelyard.ground.progress import HowFar, report_progress_to, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import repeat_command, with_command
 
@@ -83,7 +83,7 @@ def progress_bar(quiet: bool = False) -> Iterator[None]:
         return
     from steelyard.report.terminal import bar
 
-    with bar() as callback, told_to(callback):
+    with bar() as callback, report_progress_to(callback):
         yield
 
 

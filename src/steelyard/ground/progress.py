@@ -61,7 +61,7 @@ _at: ContextVar[tuple[_Listener, float, float, str] | None] = ContextVar("progre
 
 
 @contextmanager
-def told_to(callback: Watch | None) -> Iterator[None]:
+def report_progress_to(callback: Watch | None) -> Iterator[None]:
     """Inside, long functions report to `callback`; None keeps the current one."""
     if callback is None:
         yield
@@ -93,7 +93,7 @@ def part(begin: float, end: float) -> Iterator[None]:
         _at.reset(before)
 
 
-def is_told() -> bool:
+def has_progress_callback() -> bool:
     """Whether a callback is set; without one, intermediate results for reports need not be computed."""
     return _at.get() is not None
 
@@ -150,7 +150,7 @@ def watched(function: _Long) -> _Long:
 
     @wraps(function)
     def call(*args: Any, progress: Watch | None = None, **options: Any) -> Any:
-        with told_to(progress):
+        with report_progress_to(progress):
             return function(*args, **options)
 
     return cast(_Long, call)

@@ -19,7 +19,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.interrupt import on_interrupt
-from steelyard.ground.progress import HowFar, told_to
+from steelyard.ground.progress import HowFar, report_progress_to
 from steelyard.studio.jobs import BEGUN, CANCELLED, ENDED, EVENTS, JOB, LOCK, SAID, Jobs
 from steelyard.studio.place import StudioError, StudioFolder
 
@@ -50,7 +50,7 @@ def work_off(folder: Path) -> int:
         on_interrupt()
         limits = asked["limits"]
         threading.Thread(target=_watch, args=(folder, limits["memory_gb"], limits["hours"]), daemon=True).start()
-        with (folder / EVENTS).open("a", encoding="utf-8") as events, told_to(_Teller(events)):
+        with (folder / EVENTS).open("a", encoding="utf-8") as events, report_progress_to(_Teller(events)):
             code = _run(asked["words"], root)
         # A check that finds a log of no use exits with 2, and delivers all the same.
         output = asked["output"]
