@@ -15,7 +15,15 @@ from steelyard.compare.on_log import compare_on_log
 from steelyard.compare.schemes import compare_schemes
 from steelyard.demo import run_demo, simulated_log
 from steelyard.friction.measure import measure_friction
-from steelyard.ground.progress import CancelledError, HowFar, part, report_progress_to, steps, tell_progress, watched
+from steelyard.ground.progress import (
+    CancelledError,
+    HowFar,
+    part,
+    report_progress_to,
+    reports_progress,
+    steps,
+    tell_progress,
+)
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate import validate_bank
 from steelyard.papers.run import reproduce
@@ -39,7 +47,7 @@ def test_every_long_function_accepts_a_progress_callback(function: object) -> No
 def test_parts_report_fractions_of_the_whole() -> None:
     reports: list[HowFar] = []
 
-    @watched
+    @reports_progress
     def whole(progress: object = None) -> None:
         tell_progress("first")
         with part(0.2, 0.6):

@@ -26,7 +26,7 @@ from steelyard.ground.files import name_in_errors
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.processes import one_thread
-from steelyard.ground.progress import Watch, tell_progress, watched
+from steelyard.ground.progress import Watch, reports_progress, tell_progress
 from steelyard.ground.untrusted import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
@@ -207,7 +207,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@watched
+@reports_progress
 def monte_carlo(
     robot: Robot,
     protocol: Protocol | None = None,

@@ -23,7 +23,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Presentation, Viewed
-from steelyard.ground.progress import Watch, steps, tell_progress, watched
+from steelyard.ground.progress import Watch, reports_progress, steps, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import TermsLike
@@ -137,7 +137,7 @@ class LogComparison(Viewed, Displayed):
         return log_report, print_log_estimators
 
 
-@watched
+@reports_progress
 def compare_on_log(
     robot: RobotLike,
     log: LogLike,

@@ -8,7 +8,7 @@ from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 from .numbers import number
 from .outcome import Content, Outcome, Presentation, Viewed
-from .progress import CancelledError, HowFar, Watch, part, report_progress_to, steps, watched
+from .progress import CancelledError, HowFar, Watch, part, report_progress_to, reports_progress, steps
 from .reasons import explained
 from .registry import Registry
 from .schema import build
@@ -37,10 +37,10 @@ __all__ = [
     "plain",
     "read_json",
     "report_progress_to",
+    "reports_progress",
     "run_folder",
     "scalars",
     "steps",
     "sweep_up",
-    "watched",
     "write_whole",
 ]  # fmt: skip

@@ -145,7 +145,7 @@ def steps(
             _at.set(at)
 
 
-def watched(function: _Long) -> _Long:
+def reports_progress(function: _Long) -> _Long:
     """Decorate a long `function` so that it and the functions it calls report to its argument `progress`."""
 
     @wraps(function)

@@ -29,9 +29,9 @@ from steelyard.ground import (
     part,
     plain,
     read_json,
+    reports_progress,
     steps,
     sweep_up,
-    watched,
     write_whole,
 )
 from steelyard.papers import load_paper
@@ -174,7 +174,7 @@ def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
 _UNFINISHED = "unfinished"
 
 
-@watched
+@reports_progress
 def reproduce(
     names: Sequence[str], folder: Path, *, fast: bool = False, overwrite: bool = False, progress: Watch | None = None
 ) -> tuple[Reproduction, ...]:

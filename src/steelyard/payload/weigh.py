@@ -28,7 +28,7 @@ from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
-from steelyard.ground.progress import Watch, steps, tell_progress, watched
+from steelyard.ground.progress import Watch, reports_progress, steps, tell_progress
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
@@ -122,7 +122,7 @@ class Weighing(Displayed):
         return {"load": numbers} | {head: [x for columns in each for x in columns[head]] for head in each[0]}
 
 
-@watched
+@reports_progress
 def weigh(
     robot: RobotLike,
     with_load: LogsLike | Sequence[Sequence[LogLike]],

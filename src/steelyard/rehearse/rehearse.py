@@ -21,7 +21,7 @@ from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
-from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
+from steelyard.ground.progress import Watch, part, reports_progress, steps, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
@@ -114,7 +114,7 @@ class Rehearsal(Viewed, Displayed):
 
 
 @renamed(spread="relative_std")
-@watched
+@reports_progress
 def rehearse(
     robot: RobotLike,
     trajectory: Trajectory | Sequence[Trajectory],
