@@ -20,7 +20,7 @@ from steelyard.excitation.designed import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
-from steelyard.ground.progress import Watch, part, reports_progress, steps, tell_progress
+from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps, tell_progress
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.run import IdentificationRun
@@ -158,7 +158,7 @@ def demo_truth(robot: Robot) -> Model:
 
 
 @reports_progress
-def run_demo(folder: Path, progress: Watch | None = None) -> Demo:
+def run_demo(folder: Path, progress: ProgressCallback | None = None) -> Demo:
     """Motion, log, check, identification, report; a run in `folder` is replaced. `progress` is told how far it is
     (`steelyard.ground.progress`); None: nobody."""
     from steelyard.check import check_log

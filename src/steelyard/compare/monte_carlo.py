@@ -26,7 +26,7 @@ from steelyard.ground.files import name_in_errors
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.processes import one_thread
-from steelyard.ground.progress import Watch, reports_progress, tell_progress
+from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
 from steelyard.ground.untrusted import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
@@ -214,7 +214,7 @@ def monte_carlo(
     *,
     records: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Comparison:
     """Simulate the experiments of a protocol on a robot, let every estimator find it, and judge all by the truth.
 

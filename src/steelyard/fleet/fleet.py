@@ -17,7 +17,7 @@ from steelyard.fleet.results import fleet_tables, table_files
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.table import Fleet, read_fleet
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
-from steelyard.ground.progress import Watch, reports_progress, tell_progress
+from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.remote import is_url, shown_address
 from steelyard.parameters.terms import TermsLike
@@ -154,7 +154,7 @@ def identify_fleet(
     check: str = "some",
     terms: TermsLike | None = None,
     plain: bool = False,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> FleetOutcome:
     """Go through all logs of a fleet, each once, and merge what they tell by robot and by model.
 

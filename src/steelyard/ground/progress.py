@@ -35,7 +35,7 @@ class HowFar:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
 
-Watch = Callable[[HowFar], Any]
+ProgressCallback = Callable[[HowFar], Any]
 
 
 class CancelledError(BaseException):
@@ -48,7 +48,7 @@ class CancelledError(BaseException):
 class _Listener:
     """Calls the callback with a fraction that never decreases."""
 
-    def __init__(self, callback: Watch) -> None:
+    def __init__(self, callback: ProgressCallback) -> None:
         self.callback, self.fraction = callback, 0.0
 
     def report(self, stage: str, fraction: float, message: str, seen: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ _at: ContextVar[tuple[_Listener, float, float, str] | None] = ContextVar("progre
 
 
 @contextmanager
-def report_progress_to(callback: Watch | None) -> Iterator[None]:
+def report_progress_to(callback: ProgressCallback | None) -> Iterator[None]:
     """Inside, long functions report to `callback`; None keeps the current one."""
     if callback is None:
         yield
@@ -149,7 +149,7 @@ def reports_progress(function: _Long) -> _Long:
     """Decorate a long `function` so that it and the functions it calls report to its argument `progress`."""
 
     @wraps(function)
-    def call(*args: Any, progress: Watch | None = None, **options: Any) -> Any:
+    def call(*args: Any, progress: ProgressCallback | None = None, **options: Any) -> Any:
         with report_progress_to(progress):
             return function(*args, **options)
 

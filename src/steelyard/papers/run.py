@@ -19,8 +19,8 @@ from rich.console import Console
 from steelyard.dynamics import compiled_at_once
 from steelyard.errors import SteelyardError
 from steelyard.ground import (
+    ProgressCallback,
     RunFolderError,
-    Watch,
     build,
     check_target,
     explained,
@@ -176,7 +176,12 @@ _UNFINISHED = "unfinished"
 
 @reports_progress
 def reproduce(
-    names: Sequence[str], folder: Path, *, fast: bool = False, overwrite: bool = False, progress: Watch | None = None
+    names: Sequence[str],
+    folder: Path,
+    *,
+    fast: bool = False,
+    overwrite: bool = False,
+    progress: ProgressCallback | None = None,
 ) -> tuple[Reproduction, ...]:
     """Run the papers `names` one after the other: `folder`/NAME/result.json and report.html for each.
 

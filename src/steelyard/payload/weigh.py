@@ -28,7 +28,7 @@ from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
-from steelyard.ground.progress import Watch, reports_progress, steps, tell_progress
+from steelyard.ground.progress import ProgressCallback, reports_progress, steps, tell_progress
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
@@ -135,7 +135,7 @@ def weigh(
     physical: bool = True,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Weighing:
     """Find the load from logs with it, and logs without it or a known model of the arm.
 

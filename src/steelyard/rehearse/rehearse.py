@@ -21,7 +21,7 @@ from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
-from steelyard.ground.progress import Watch, part, reports_progress, steps, tell_progress
+from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
@@ -130,7 +130,7 @@ def rehearse(
     seeds: int = 5,
     workers: int | None = 1,
     gpu: bool = False,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Rehearsal:
     """Play motions on simulated robots, log them with real-life sensors, identify, and judge by all of them.
 
