@@ -275,7 +275,7 @@ class Commands(TyperGroup):
             message = str(error)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            remedy = "; free some space, or write to another folder" if full else ""
+            remedy = "; make room on the disk, or write to another folder" if full else ""
             message = f"{error.filename or 'A file'}: {error.strerror or error}{remedy}."
         except MemoryError:
             message = "Not enough memory; give a shorter log or fewer joints."
