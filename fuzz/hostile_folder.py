@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fuzz import mutators as change
-from steelyard.ground.places import _host
+from steelyard.ground.atomic_files import _host
 from steelyard.project import ROLES, Project
 
 # What a page must never hold unescaped, and what lies in the bait.

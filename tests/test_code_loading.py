@@ -26,7 +26,7 @@ ALLOWED = {
     ("robot/meshes.py", "import_module"): "trimesh, by its name",
     ("export/fmu.py", "subprocess"): "the C compiler, on code that was written now",
     ("ground/arrays.py", "CDLL"): "the C library of this process",
-    ("ground/places.py", "CDLL"): "the C library of this process",
+    ("ground/atomic_files.py", "CDLL"): "the C library of this process",
     ("studio/jobs.py", "subprocess"): "this Python, for a job: a command of this package",
     ("studio/jobs.py", "Popen"): "this Python, for a job: a command of this package",
     ("studio/worker.py", "runpy"): "the program itself, in the process of a job",

@@ -27,16 +27,12 @@ PENDING: set[str] = {
     "assessment",
     "assumptions",
     "check",
-    "cli",
     "compare",
     "estimation",
     "excitation",
-    "export",
-    "ground",
     "identification",
     "local",
     "papers",
-    "use",
 }
 
 # Of the methods that Python itself names, those that people call with arguments of our choosing.

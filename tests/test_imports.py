@@ -142,7 +142,7 @@ def test_the_plan_has_no_rooms_that_are_gone() -> None:
 MACHINE = re.compile(r"llvm|\bctypes\b|\bSTRIDE\b|\bLANES\b|\bvector_width\b")
 SPEAKS = {
     "ground/arrays.py": "threads share one heap by a call of the C library",
-    "ground/places.py": "names are taken and exchanged in one step by calls of the systems that Python does not have",
+    "ground/atomic_files.py": "atomic renames and exchanges by system calls that Python lacks",
 }
 
 

@@ -20,7 +20,7 @@ from .estimation.registry import fit_log
 from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
 from .excitation import ExcitationError, Plan, excite
-from .export.given import as_model
+from .export.coerce import as_model
 from .friction.measure import FrictionCurves, measure_friction
 from .identification.identification import Identification
 from .identification.identify import identify

@@ -20,7 +20,7 @@ from steelyard.excitation.designed import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
-from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
+from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps, tell_progress
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.run import IdentificationRun
@@ -162,8 +162,8 @@ def demo_truth(robot: Robot) -> Model:
     return Model(robot, identification_terms(robot, _TERMS), Model.nominal(robot).theta)
 
 
-@watched
-def run_demo(folder: Path, progress: Watch | None = None) -> Demo:
+@reports_progress
+def run_demo(folder: Path, progress: ProgressCallback | None = None) -> Demo:
     """Run motion, log, check, identification and report.
 
     Args:

@@ -1,4 +1,4 @@
-"""The command line: what a person sees, what a program reads, and how it refuses."""
+"""The command line: terminal output, JSON output and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-# ---------------------------------------------------------------- what one reads
+# ---------------------------------------------------------------- output
 
 
 def test_inspect_shows_a_robot() -> None:
@@ -41,33 +41,33 @@ def test_inspect_shows_a_robot() -> None:
 
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("name", [*builtin_names(), "ur10"])
-def test_tables_fit_and_lose_nothing(name: str, columns: int) -> None:
+def test_tables_fit_the_width_without_losing_text(name: str, columns: int) -> None:
     source = name if name in builtin_names() else str(public_robot_path(name))
     result = run("inspect", source, columns=columns)
     assert result.exit_code == 0
     assert max(len(line) for line in result.output.splitlines()) <= columns
-    seen = json.loads(run("inspect", source, "--json").output)
+    data = json.loads(run("inspect", source, "--json").output)
     assert "…" not in result.output.replace("more)", "")
-    for joint in seen["joints"]:
+    for joint in data["joints"]:
         assert joint["name"] in result.output
-    for base in seen["base_parameters"]["parameters"]:
+    for base in data["base_parameters"]["parameters"]:
         head = base["formula"].split(" ")[0]
         assert re.search(rf"^ *\d+ +{re.escape(head)} ", result.output, re.MULTILINE)
 
 
-def test_json_is_json() -> None:
-    """No NaN, no infinities: limits that nobody stated are null."""
+def test_json_output_is_valid() -> None:
+    """No NaN and no infinity: unknown limits are null."""
     result = run("inspect", "rotradi", "--terms", "nominal", "--json")
-    seen = json.loads(result.output, parse_constant=lambda token: pytest.fail(f"{token} is not JSON"))
-    assert seen["joints"][0]["lower"] is None
-    assert seen["joints"][0]["effort"] == 50.0
-    base = seen["base_parameters"]
+    data = json.loads(result.output, parse_constant=lambda token: pytest.fail(f"{token} is not JSON"))
+    assert data["joints"][0]["lower"] is None
+    assert data["joints"][0]["effort"] == 50.0
+    base = data["base_parameters"]
     assert base["count"] == len(base["parameters"]) == 21
     assert base["condition_number"] > 1.0
     assert set(base["parameters"][0]) == {"name", "formula", "unit", "nominal", "links"}
     assert math.isclose(base["parameters"][1]["nominal"], 12.742706 * 0.344322 + 2.85115 * 0.45, rel_tol=1e-9)
-    assert sum(map(len, seen["identifiable"].values())) == 36
-    assert seen["notes"] == []
+    assert sum(map(len, data["identifiable"].values())) == 36
+    assert data["notes"] == []
 
 
 def test_options_reach_the_robot() -> None:
@@ -81,14 +81,14 @@ def test_options_reach_the_robot() -> None:
     assert kernel["base_parameters"]["count"] == 36
 
 
-def test_rough_angles_get_a_note_and_snap_mends_them(tmp_path: Path) -> None:
+def test_nearly_right_angles_are_corrected_with_a_note(tmp_path: Path) -> None:
     rough = tmp_path / "rough.urdf"
     rough.write_text(urdf(ROUGH))
     first = run("inspect", str(rough))
     assert first.exit_code == 0
     assert "Nearly right angles were made exact" in words(first.output)
-    kept = run("inspect", str(rough), "--snap", "0")
-    assert "--snap 1e-4" in words(kept.output)
+    unchanged = run("inspect", str(rough), "--snap", "0")
+    assert "--snap 1e-4" in words(unchanged.output)
 
 
 def test_robots_are_listed() -> None:
@@ -114,7 +114,7 @@ def test_version() -> None:
     assert re.fullmatch(r"steelyard \d+\.\d+\.\d+\S*\n", result.output)
 
 
-# ---------------------------------------------------------------- how it refuses
+# ---------------------------------------------------------------- errors
 
 ROUGH = (
     '<joint name="a" type="continuous"><parent link="base"/><child link="one"/><axis xyz="0 0 1"/></joint>'
@@ -187,8 +187,8 @@ def test_bad_input_is_refused_in_one_sentence(
     assert "Traceback" not in result.stderr
 
 
-def test_the_program_itself_refuses_too() -> None:
-    """Through the installed entry point, not through a test runner."""
+def test_the_installed_program_refuses_bad_input() -> None:
+    """With the installed entry point instead of a test runner."""
     command = [sys.executable, "-c", "from steelyard.cli import main; main()", "inspect", "rotrady"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
@@ -197,17 +197,17 @@ def test_the_program_itself_refuses_too() -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_output_into_a_file_is_whole() -> None:
+def test_output_to_a_file_is_complete() -> None:
     command = [sys.executable, "-c", "from steelyard.cli import main; main()", "inspect", "ns16"]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONUTF8": "1"})
     assert "Iyy1 + a1²·m2 + Iyy2 + Izz3 + (a1² + a2²)·m3 + (a1² + a2² + a3²)·(m4 + m5 + m6)" in result.stdout
     assert "\x1b" not in result.stdout
 
 
-@pytest.mark.parametrize(("place", "why"), [("mine.toml", "is not replaced"), ("no/mended.toml", "cannot be written")])
-def test_a_mapping_is_put_on_nothing_and_refused_before_the_work(tmp_path: Path, place: str, why: str) -> None:
+@pytest.mark.parametrize(("path", "why"), [("mine.toml", "is not replaced"), ("no/fixed.toml", "cannot be written")])
+def test_an_existing_or_unwritable_mapping_is_refused_before_the_work(tmp_path: Path, path: str, why: str) -> None:
     (tmp_path / "mine.toml").write_text("# mine")
-    result = run("check", "rotradi", "no-such-log.csv", "--fix", str(tmp_path / place))
+    result = run("check", "rotradi", "no-such-log.csv", "--fix", str(tmp_path / path))
     assert result.exit_code == 2
     assert why in " ".join(result.stderr.split())
     assert (tmp_path / "mine.toml").read_text() == "# mine"

@@ -1,4 +1,4 @@
-"""What every command writes: finite figures, or a null and a reason; plain numbers; nothing torn in between."""
+"""Every output of every command has finite numbers, or nulls with a reason."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ READING = tuple(
         (("identify", "rotradi", "IN/log.csv", "IN/loaded.csv", "--terms", "viscous,coulomb", "--significant"), (0,)),
     )
 )  # fmt: skip
-# Of numbers in a text, a share in percent with an exponent, or what is no number; ε and the like have letters before.
-ODD = re.compile(r"\de\+\d+ %|\b(nan|inf|NaN|Infinity)\b|(?<![\w.])None(?![\w.])")
+# Percentages with an exponent, and values that are not numbers; a letter before excludes symbols such as ε.
+INVALID = re.compile(r"\de\+\d+ %|\b(nan|inf|NaN|Infinity)\b|(?<![\w.])None(?![\w.])")
 
 
 @pytest.mark.proof
@@ -33,17 +33,17 @@ def test_every_command_explains_its_nulls_and_dashes(tmp_path: Path) -> None:
     import_all()
     prepare(tmp_path / "in")
     for k, writing in enumerate((*COMMANDS, *READING)):
-        out, told = tmp_path / f"out-{k}", tmp_path / f"told-{k}"
-        assert ended(begin(program(writing.typed(tmp_path / "in", out)), told)) in writing.ends, told.read_text()
+        out, output = tmp_path / f"out-{k}", tmp_path / f"output-{k}"
+        assert ended(begin(program(writing.typed(tmp_path / "in", out)), output)) in writing.ends, output.read_text()
         if "--json" in writing.words:
-            document = json.loads(told.read_text())
+            document = json.loads(output.read_text())
             for part in document if isinstance(document, list) else [document]:
                 assert list(missing(part)) == [], writing.name
         else:
-            assert ODD.findall(told.read_text()) == [], writing.name
+            assert INVALID.findall(output.read_text()) == [], writing.name
         for path in out.rglob("result.json") if out.is_dir() else ():
             assert list(missing(json.loads(path.read_text()))) == [], path
         for path in out.rglob("report.html") if out.is_dir() else ():
             page = re.sub(r"<(style|script).*?</\1>", "", own_part(path.read_text()), flags=re.DOTALL)
             assert undashed(page) == [], writing.name
-            assert ODD.findall(re.sub(r"<[^>]*>", " ", page)) == [], writing.name
+            assert INVALID.findall(re.sub(r"<[^>]*>", " ", page)) == [], writing.name

@@ -1,4 +1,4 @@
-"""`steelyard map`: what it shows, asks, writes and exits with; presets in place of a mapping."""
+"""`steelyard map`: output, questions, files and exit codes; presets instead of a mapping."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def log(tmp_path):
     return tmp_path / "run.csv"
 
 
-def test_the_mapping_is_shown_with_reasons_and_written_whole(log, tmp_path):
+def test_the_mapping_is_shown_with_reasons_and_written(log, tmp_path):
     out = tmp_path / "columns.toml"
-    done = run("map", str(log), ARM, "-o", str(out))
-    assert done.exit_code == 1  # the speed is 50 times the derivative: left out, which is said
+    result = run("map", str(log), ARM, "-o", str(out))
+    assert result.exit_code == 1  # the speed is 50 times the derivative, so it is left out with a note
     for words in ("500 Hz", "50 times the derivative", "Assumed: leave the velocity out", "is written"):
-        assert words in done.stdout
+        assert words in result.stdout
     keys = tomllib.loads(out.read_text())
     assert keys["position"] == ["pos1", "pos2", "pos3"]
     assert keys["velocity"] is False
@@ -50,25 +50,25 @@ def test_the_mapping_is_shown_with_reasons_and_written_whole(log, tmp_path):
     assert "columns.toml" in again.stderr
 
 
-def test_who_sits_before_a_terminal_is_asked(log, tmp_path, monkeypatch):
+def test_questions_are_asked_on_a_terminal(log, tmp_path, monkeypatch):
     monkeypatch.setattr(map_command, "_is_terminal", lambda: True)
-    done = run("map", str(log), ARM, "-o", str(tmp_path / "columns.toml"), typed="\n2\n")
-    assert done.exit_code == 0
-    assert "Is it the speed of the motors" in done.stdout
+    result = run("map", str(log), ARM, "-o", str(tmp_path / "columns.toml"), typed="\n2\n")
+    assert result.exit_code == 0
+    assert "Is it the speed of the motors" in result.stdout
     keys = tomllib.loads((tmp_path / "columns.toml").read_text())
     assert keys["velocity"] == ["speed1", "speed2", "speed3"]
-    assert keys["units"]["position"] == "deg"  # an empty answer takes what was assumed
+    assert keys["units"]["position"] == "deg"  # an empty answer keeps the assumption
 
 
-def test_for_machines(log):
-    done = run("map", str(log), "--json")
-    found = json.loads(done.stdout)
-    assert found["exit_code"] == done.exit_code == 1
-    assert found["mapping"]["units"]["time"] == "ms"
-    assert any("the robot" in text for text in found["missing"])
+def test_json_output(log):
+    result = run("map", str(log), "--json")
+    data = json.loads(result.stdout)
+    assert data["exit_code"] == result.exit_code == 1
+    assert data["mapping"]["units"]["time"] == "ms"
+    assert any("the robot" in text for text in data["missing"])
 
 
-def test_a_preset_in_place_of_a_mapping(log, tmp_path):
+def test_a_preset_instead_of_a_mapping(log, tmp_path):
     table = np.loadtxt(log, delimiter=",", skiprows=1)
     names = ["time", *(f"state.{s}[{k}]" for s in ("q", "dq", "tau_J") for k in range(3))]
     table[:, 1:4], table[:, 4:7] = Q, DQ

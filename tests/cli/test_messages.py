@@ -1,4 +1,4 @@
-"""Messages that reach the command line name options, not arguments of Python alone."""
+"""Messages on the command line name options, not only arguments of Python."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from steelyard.cli import app
 _SOURCES = Path(__file__).parents[2] / "src" / "steelyard"
 # An argument as Python writes it: physical=True, how='table', snap=1e-4.
 _ARGUMENT = re.compile(r"(?<![-\w:])[a-z]\w+=(True\b|False\b|None\b|'|\"|…)|load_robot\(")
-# Only Python gets there.
-_PYTHON_ALONE = {"estimation/recursion/_history.py", "regression/reduce.py", "studio/mapping_editor.py"}
+# Messages of these files appear only in Python.
+_PYTHON_ONLY = {"estimation/recursion/_history.py", "regression/reduce.py", "studio/meanings.py"}
 
 
 def _text(node: ast.AST) -> str:
-    """All text of a message, whatever is filled in left out."""
+    """All text of a message without its inserted values."""
     return "".join(n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
@@ -28,15 +28,15 @@ def _messages() -> Iterator[tuple[str, str]]:
     for file in sorted(_SOURCES.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                for given in node.exc.args:
-                    yield file.relative_to(_SOURCES).as_posix(), _text(given)
+                for argument in node.exc.args:
+                    yield file.relative_to(_SOURCES).as_posix(), _text(argument)
 
 
-def test_an_argument_of_python_stands_beside_what_the_command_line_has() -> None:
+def test_a_message_with_a_python_argument_names_the_option_too() -> None:
     wrong = [
         (file, text)
         for file, text in _messages()
-        if file not in _PYTHON_ALONE and _ARGUMENT.search(text) and "Python" not in text and "<" not in text
+        if file not in _PYTHON_ONLY and _ARGUMENT.search(text) and "Python" not in text and "<" not in text
     ]
     assert wrong == []
 
@@ -50,14 +50,14 @@ def test_an_argument_of_python_stands_beside_what_the_command_line_has() -> None
         (("friction", "rotradi", "--design", "--on", "drive"), "--on drive"),
     ],
 )
-def test_the_option_that_helps_is_named(words: tuple[str, ...], option: str) -> None:
-    done = CliRunner().invoke(app, list(words))
-    assert done.exit_code == 2
-    assert option in " ".join(done.stderr.split())
+def test_the_message_names_the_option_that_helps(words: tuple[str, ...], option: str) -> None:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 2
+    assert option in " ".join(result.stderr.split())
 
 
-def test_the_command_to_repeat_keeps_the_joints_that_were_asked_for() -> None:
-    """`--only` chooses what is measured; it was dropped, and the repeated command measured all joints."""
-    done = CliRunner().invoke(app, ["friction", "rotradi", "--design", "--only", "q1"])
-    assert done.exit_code == 0
-    assert "--only q1" in " ".join(done.stdout.split())
+def test_the_repeat_command_keeps_the_selected_joints() -> None:
+    """Once `--only` was dropped, so that the repeated command measured all joints."""
+    result = CliRunner().invoke(app, ["friction", "rotradi", "--design", "--only", "q1"])
+    assert result.exit_code == 0
+    assert "--only q1" in " ".join(result.stdout.split())

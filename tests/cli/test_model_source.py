@@ -1,4 +1,4 @@
-"""What may stand for a model on the command line: a run, an exported model, a robot with inertias."""
+"""Models on the command line: a run, an exported model, a robot with inertias."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard.cli.options import DESCRIBED, Described
+from steelyard.cli.options import ROBOT_OPTIONS, RobotOptions
 from steelyard.errors import SteelyardError
 from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
 
 
 @pytest.fixture
 def exported(tmp_path: Path) -> tuple[sy.Model, Path]:
-    """A model that is not the nominal one, as `identify` leaves it: a URDF with a sidecar, in a folder."""
+    """A model different from the nominal one, exported like `identify` does: URDF and sidecar in a folder."""
     robot = sy.load_robot("szabo3r")
     nominal = sy.Model.nominal(robot)
     model = replace(nominal, theta=nominal.theta * 1.1)
@@ -27,32 +27,32 @@ def exported(tmp_path: Path) -> tuple[sy.Model, Path]:
     return model, path
 
 
-def test_a_run_and_its_urdf_are_the_model_that_was_exported(exported: tuple[sy.Model, Path]) -> None:
+def test_a_run_and_its_urdf_give_the_exported_model(exported: tuple[sy.Model, Path]) -> None:
     model, path = exported
     motion = np.random.default_rng(1).normal(size=(3, 5, model.robot.dof))
     for source in (path, path.parent):
-        found = DESCRIBED.model(str(source))
-        assert np.allclose(found.torque(*motion), model.torque(*motion), rtol=1e-9)  # digits of a URDF
+        loaded = ROBOT_OPTIONS.model(str(source))
+        assert np.allclose(loaded.torque(*motion), model.torque(*motion), rtol=1e-9)  # digits of a URDF
 
 
-def test_a_robot_is_its_nominal_model(exported: tuple[sy.Model, Path]) -> None:
+def test_a_robot_gives_its_nominal_model(exported: tuple[sy.Model, Path]) -> None:
     model, path = exported
-    assert np.array_equal(DESCRIBED.model("szabo3r").theta, sy.Model.nominal(sy.load_robot("szabo3r")).theta)
+    assert np.array_equal(ROBOT_OPTIONS.model("szabo3r").theta, sy.Model.nominal(sy.load_robot("szabo3r")).theta)
     sidecar_path(path).unlink()
-    plain = Described(gravity="0,0,0").model(str(path))
+    plain = RobotOptions(gravity="0,0,0").model(str(path))
     assert np.all(plain.gravity_torque(np.ones((1, model.robot.dof))) == 0.0)
 
 
-@pytest.mark.parametrize(("option", "given"), [("joints", "q1"), ("gravity", "0,0,-9.81"), ("snap", 1e-4)])
-def test_a_model_has_its_own_joints_gravity_and_angles(
-    exported: tuple[sy.Model, Path], option: str, given: str | float
+@pytest.mark.parametrize(("option", "value"), [("joints", "q1"), ("gravity", "0,0,-9.81"), ("snap", 1e-4)])
+def test_options_of_a_description_are_refused_for_a_model(
+    exported: tuple[sy.Model, Path], option: str, value: str | float
 ) -> None:
-    with pytest.raises(SteelyardError, match=f"--{option} is for robots, and .* leave it out"):
-        Described(**{option: given}).model(str(exported[1]))  # type: ignore[arg-type]
+    with pytest.raises(SteelyardError, match=f"--{option} is for robots, but .* remove it"):
+        RobotOptions(**{option: value}).model(str(exported[1]))  # type: ignore[arg-type]
 
 
-def test_a_robot_without_inertias_is_no_model(tmp_path: Path) -> None:
+def test_a_robot_without_inertias_is_refused(tmp_path: Path) -> None:
     bare = tmp_path / "bare.yaml"
     bare.write_text("convention: standard\nrows: [[q, 0.1, 0.2, 0.3]]\n")
     with pytest.raises(SteelyardError, match="no inertia is given for link"):
-        DESCRIBED.model(str(bare))
+        ROBOT_OPTIONS.model(str(bare))

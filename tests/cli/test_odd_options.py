@@ -1,4 +1,4 @@
-"""Numbers of options that nobody can mean end in one sentence that names the option, before any work is done."""
+"""Impossible numbers of options are refused with one sentence that names the option, before any work."""
 
 import subprocess
 import sys
@@ -17,26 +17,26 @@ from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 
-ODD = ("nan", "inf", "-inf", "1e308")
+IMPOSSIBLE = ("nan", "inf", "-inf", "1e308")
 
 
 def numeric_options() -> list[tuple[str, str, bool]]:
-    """Every option of every command that takes a number: the command, the option, whether it must be whole."""
-    found = []
+    """Return all numeric options: command, option, whether it is an integer."""
+    options = []
     for name in COMMANDS:
         above, _, last = name.rpartition(" ")
-        made = Commands(above=above).get_command(None, last)
-        for option in getattr(made, "params", ()):
+        command = Commands(above=above).get_command(None, last)
+        for option in getattr(command, "params", ()):
             kinds = getattr(option.type_descriptor.annotation, "__args__", (option.type_descriptor.annotation,))
             if {int, float} & set(kinds):
-                found.append((name, option.opts[-1], int in kinds))
-    return found
+                options.append((name, option.opts[-1], int in kinds))
+    return options
 
 
 OPTIONS = numeric_options()
 
 
-def test_there_are_many_such_options() -> None:
+def test_there_are_many_numeric_options() -> None:
     assert len(OPTIONS) > 30
 
 
@@ -56,12 +56,12 @@ def arguments(name: str) -> list[str]:
     return [*name.split(), "none.x", *needed.get(name, ["none.x"] if name in two else [])]
 
 
-@pytest.mark.parametrize(("name", "option", "whole"), OPTIONS, ids=lambda v: str(v))
-def test_every_option_is_checked_before_anything_is_read(name: str, option: str, whole: bool) -> None:
-    for value in ("-7", "9" * 40) if whole else ODD:
-        done = CliRunner().invoke(app, [*arguments(name), f"{option}={value}"])
-        assert done.exit_code == 2
-        assert option in done.output.replace("\n", "")
+@pytest.mark.parametrize(("name", "option", "integer"), OPTIONS, ids=lambda v: str(v))
+def test_every_option_is_checked_before_anything_is_read(name: str, option: str, integer: bool) -> None:
+    for value in ("-7", "9" * 40) if integer else IMPOSSIBLE:
+        result = CliRunner().invoke(app, [*arguments(name), f"{option}={value}"])
+        assert result.exit_code == 2
+        assert option in result.output.replace("\n", "")
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_every_option_is_checked_before_anything_is_read(name: str, option: str,
     ],
     ids=" ".join,
 )
-def test_the_refusal_is_one_sentence(typed: list[str]) -> None:
-    done = CliRunner().invoke(app, typed)
-    assert done.exit_code == 2
-    message = done.output.strip().splitlines()[-1]
+def test_the_error_is_one_sentence(typed: list[str]) -> None:
+    result = CliRunner().invoke(app, typed)
+    assert result.exit_code == 2
+    message = result.output.strip().splitlines()[-1]
     assert message.startswith("steelyard: ")
     assert len(message) <= 320
     assert typed[-2].strip("-") in message
@@ -115,16 +115,16 @@ STILL = Log(ARM.joint_names, np.arange(100) * 0.01, np.zeros((100, ARM.dof)))
         (lambda: design_motions(ARM, noise=float("nan")), ExcitationError),
     ],
 )
-def test_the_library_refuses_what_the_command_does(call, error) -> None:
+def test_the_library_refuses_the_same_values(call, error) -> None:
     with pytest.raises(error) as caught:
         call()
     assert type(caught.value) is error
 
 
-def test_a_warning_shows_no_line_of_the_program() -> None:
+def test_a_warning_shows_no_source_line() -> None:
     code = (
         "import warnings; from importlib import import_module; program = import_module('steelyard.cli.app'); "
         "program.app = lambda **_: warnings.warn('Mind this.'); program.main()"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
-    assert shown == "steelyard: note: Mind this.\n"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    assert output == "steelyard: note: Mind this.\n"

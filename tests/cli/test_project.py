@@ -1,4 +1,4 @@
-"""A project file says once what is typed otherwise; what is typed wins; and a run says the command that repeats it."""
+"""A project file sets defaults, typed options take precedence, and a run records the command that repeats it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a robot of three joints, one of them locked, and a folder below it, where one stands."""
+    """A project with a robot of three joints, one locked; the working folder is below it."""
     from importlib.resources import files
 
     (tmp_path / "arm.yaml").write_text((files("steelyard.robot.library") / "szabo3r.yaml").read_text())
@@ -56,33 +56,33 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_command_without_arguments_is_about_the_project_s_robot(folder: Path) -> None:
-    done = run("inspect", "--json")
-    seen = json.loads(done.stdout)
-    assert [j["name"] for j in seen["joints"]] == ["q1", "q2"]
-    assert seen["gravity"] == [0.0, 9.81, 0.0]
-    assert "Fv1" in str(seen["base_parameters"])
-    assert done.stderr == "Project ../../steelyard.toml: robot, joints, lock, gravity, terms\n"
-    spelled = run("--project", "none", "inspect", "../../arm.yaml", "--joints", "q1,q2", "--lock", "q3=0.25",
+def test_a_command_without_arguments_uses_the_project_s_robot(folder: Path) -> None:
+    result = run("inspect", "--json")
+    data = json.loads(result.stdout)
+    assert [j["name"] for j in data["joints"]] == ["q1", "q2"]
+    assert data["gravity"] == [0.0, 9.81, 0.0]
+    assert "Fv1" in str(data["base_parameters"])
+    assert result.stderr == "Project ../../steelyard.toml: robot, joints, lock, gravity, terms\n"
+    explicit = run("--project", "none", "inspect", "../../arm.yaml", "--joints", "q1,q2", "--lock", "q3=0.25",
                   "--gravity", "0,9.81,0", "--terms", "viscous,coulomb", "--json")  # fmt: skip
-    again = json.loads(spelled.stdout)
+    again = json.loads(explicit.stdout)
     assert again.pop("command").startswith("steelyard --project none inspect ../../arm.yaml --joints q1,q2 --lock")
-    assert seen.pop("command").startswith("steelyard --project none inspect ../../arm.yaml --joints q1,q2 --lock")
-    assert again == seen
-    assert spelled.stderr == ""
+    assert data.pop("command").startswith("steelyard --project none inspect ../../arm.yaml --joints q1,q2 --lock")
+    assert again == data
+    assert explicit.stderr == ""
 
 
-def test_what_is_typed_wins(folder: Path) -> None:
-    seen = json.loads(run("inspect", "--gravity", "0,0,-1.62", "--terms", "rotor", "--json").stdout)
-    assert seen["gravity"] == [0.0, 0.0, -1.62]
-    assert [j["name"] for j in seen["joints"]] == ["q1", "q2"]
-    assert "Fv1" not in str(seen["base_parameters"])
+def test_typed_options_take_precedence(folder: Path) -> None:
+    data = json.loads(run("inspect", "--gravity", "0,0,-1.62", "--terms", "rotor", "--json").stdout)
+    assert data["gravity"] == [0.0, 0.0, -1.62]
+    assert [j["name"] for j in data["joints"]] == ["q1", "q2"]
+    assert "Fv1" not in str(data["base_parameters"])
 
 
-def test_another_robot_takes_nothing_from_the_file(folder: Path) -> None:
-    done = run("inspect", "ns16", "--json")
-    assert len(json.loads(done.stdout)["joints"]) == 6
-    assert done.stderr == "Project ../../steelyard.toml: not used, it is about arm.yaml\n"
+def test_another_robot_ignores_the_project_file(folder: Path) -> None:
+    result = run("inspect", "ns16", "--json")
+    assert len(json.loads(result.stdout)["joints"]) == 6
+    assert result.stderr == "Project ../../steelyard.toml: not used, it is for arm.yaml\n"
     same = run("inspect", str(folder / "arm.yaml"), "--json")
     assert len(json.loads(same.stdout)["joints"]) == 2
 
@@ -98,7 +98,7 @@ def test_the_search_ends_at_a_repository(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "error"),
     [
         ("robbot = 'arm.yaml'", "steelyard.toml: unknown key 'robbot'; did you mean 'robot'? Known: robot,"),
         ("[logs]\nidentfy = 'a'", "steelyard.toml: logs: unknown key 'identfy'; did you mean 'identify'?"),
@@ -110,13 +110,13 @@ def test_the_search_ends_at_a_repository(folder: Path) -> None:
         ("robot = ", "steelyard.toml: is not valid TOML"),
     ],
 )
-def test_a_wrong_file_is_refused_by_table_and_key(tmp_path: Path, monkeypatch: Any, line: str, complaint: str) -> None:
+def test_an_invalid_file_is_refused_by_table_and_key(tmp_path: Path, monkeypatch: Any, line: str, error: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path("steelyard.toml").write_text(line + "\n")
-    done = run("inspect")
-    assert done.exit_code == 2
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
+    result = run("inspect")
+    assert result.exit_code == 2
+    assert error in result.stderr
+    assert "Traceback" not in result.stderr
     assert run("inspect", "--help").exit_code == run("--project", "none", "inspect", "ns16").exit_code == 0
 
 
@@ -134,9 +134,9 @@ def test_python_reads_the_same(folder: Path) -> None:
 
 
 def words_of(name: str, *typed: str) -> list[str]:
-    """The words that a command would run with here."""
+    """Return the complete words of a command here."""
     from steelyard.cli.app import Commands
-    from steelyard.cli.filling import chosen_project, with_project
+    from steelyard.cli.project_options import chosen_project, with_project
 
     found: Any = Commands(name="steelyard")
     for word in name.split():
@@ -150,7 +150,7 @@ ROBOT = ["--joints", "q1,q2", "--lock", "q3=0.25", "--gravity", "0.0,9.81,0.0"]
 TERMS = ["--terms", "viscous,coulomb"]
 
 
-def test_every_stage_takes_what_is_for_it(folder: Path) -> None:
+def test_every_command_takes_its_values_from_the_file(folder: Path) -> None:
     logs = ["../../logs/a.npz", "../../logs/b.npz"]
     arm, judge = "../../arm.yaml", ["--validate", "../../judge.npz"]
     identify = words_of("identify")
@@ -163,12 +163,12 @@ def test_every_stage_takes_what_is_for_it(folder: Path) -> None:
     assert words_of("compare schemes")[:2] == [arm, logs[0]]
     assert words_of("payload")[:3] == [arm, "--with", "tool=../../with-tool.npz"]
     assert words_of("friction")[:3] == [arm, *logs]
-    # An option beside which a role makes no sense keeps it away.
+    # Some options exclude logs of the project file.
     assert "--validate" not in words_of("identify", "--holdout", "0.3")
     assert words_of("friction", "--design")[:2] == [arm, "--design"]
 
 
-def test_a_log_that_is_typed_needs_no_robot_before_it(folder: Path) -> None:
+def test_a_typed_log_needs_no_robot_before_it(folder: Path) -> None:
     Path("today.csv").touch()
     assert words_of("check", "today.csv")[:3] == ["../../arm.yaml", "today.csv", "--joints"]
     assert words_of("identify", "today.csv", "../../judge.npz")[:3] == [
@@ -178,20 +178,20 @@ def test_a_log_that_is_typed_needs_no_robot_before_it(folder: Path) -> None:
     ]
 
 
-def test_what_is_missing_is_asked_for_with_the_way_out(folder: Path) -> None:
+def test_a_missing_argument_is_named_with_the_remedy(folder: Path) -> None:
     assert "[required, or in steelyard.toml]" in " ".join(run("check", "--help").stdout.split())
     file = folder / "steelyard.toml"
     file.write_text('robot = "arm.yaml"\n')
-    lacking = run("identify")
-    assert lacking.exit_code == 2
-    assert "LOG is missing, and ../../steelyard.toml has no 'logs.identify'; type it, or let" in lacking.stderr
+    no_log = run("identify")
+    assert no_log.exit_code == 2
+    assert "LOG is missing, and ../../steelyard.toml has no 'logs.identify'; give LOG, or create" in no_log.stderr
     file.unlink()
-    bare = run("check")
-    assert bare.exit_code == 2
-    assert "ROBOT is missing, and there is no steelyard.toml here or above; type it, or let" in bare.stderr
+    no_file = run("check")
+    assert no_file.exit_code == 2
+    assert "ROBOT is missing, and steelyard.toml was not found here or above; give ROBOT, or create" in no_file.stderr
 
 
-def test_a_model_has_its_own_joints_and_the_project_s_runs_are_found(folder: Path) -> None:
+def test_a_model_ignores_joints_and_is_found_in_the_project_s_runs(folder: Path) -> None:
     (folder / "runs" / "identify").mkdir(parents=True)
     predict = words_of("predict")
     assert predict[:2] == ["../../runs/identify", "../../judge.npz"]
@@ -199,50 +199,52 @@ def test_a_model_has_its_own_joints_and_the_project_s_runs_are_found(folder: Pat
     assert words_of("export") == ["../../runs/identify", "-o", "../../runs/export"]
 
 
-def test_a_run_says_the_command_that_repeats_it(folder: Path) -> None:
-    """Every option is spelled out: the command gives the same bytes without the project file."""
+def test_a_run_records_the_command_that_repeats_it(folder: Path) -> None:
+    """It contains all options, so it gives the same bytes without the project file."""
     (folder / "my arm.yaml").write_text((folder / "arm.yaml").read_text())
     file = folder / "steelyard.toml"
     file.write_text(file.read_text().replace("arm.yaml", "my arm.yaml"))
-    done = run("simulate", "../../my arm.yaml", "--duration", "0.05", "--json")
-    assert done.exit_code == 0, done.stderr
-    place = folder / "runs" / "simulate"
-    result, manifest = (json.loads((place / name).read_text()) for name in ("result.json", "manifest.json"))
+    result = run("simulate", "../../my arm.yaml", "--duration", "0.05", "--json")
+    assert result.exit_code == 0, result.stderr
+    run_folder = folder / "runs" / "simulate"
+    result, manifest = (json.loads((run_folder / name).read_text()) for name in ("result.json", "manifest.json"))
     command = (
         "steelyard --project none simulate '../../my arm.yaml' --duration 0.05 --joints q1,q2 --lock q3=0.25 "
         "--gravity 0.0,9.81,0.0"
     )
     assert result["command"] == command
     assert manifest["command"] == f"{command} -o ../../runs/simulate --json"
-    assert (place / manifest["command_in"]).resolve() == Path.cwd()
-    assert "&#x27;../../my arm.yaml&#x27; --duration 0.05" in (place / "report.html").read_text()
-    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    assert (run_folder / manifest["command_in"]).resolve() == Path.cwd()
+    assert "&#x27;../../my arm.yaml&#x27; --duration 0.05" in (run_folder / "report.html").read_text()
+    before = {path.name: path.read_bytes() for path in run_folder.iterdir()}
     file.unlink()
     again = run(*shlex.split(command)[1:], "-o", str(folder / "elsewhere"))
     assert again.exit_code == 0, again.stderr
     after = {path.name: path.read_bytes() for path in (folder / "elsewhere").iterdir()}
     assert before.keys() == after.keys()
-    # Where a run is written stands in the manifest alone.
+    # Only the manifest contains the path of the run.
     assert [name for name in before if before[name] != after[name]] == ["manifest.json"]
 
 
-def test_a_command_that_wrote_nothing_says_so_and_how_to_keep_it(folder: Path) -> None:
+def test_a_command_without_output_prints_how_to_save_the_result(folder: Path) -> None:
     file = folder / "steelyard.toml"
     file.write_text(file.read_text().replace('runs = "runs"', ""))
-    done = run("simulate", "../../arm.yaml", "--duration", "0.05")
-    assert done.exit_code == 0, done.stderr
-    last = done.stdout.splitlines()[-1]
-    assert last.startswith("Nothing was written; to keep the result: steelyard --project none simulate ../../arm.yaml")
+    result = run("simulate", "../../arm.yaml", "--duration", "0.05")
+    assert result.exit_code == 0, result.stderr
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("Nothing was written; to save the result: steelyard --project none simulate ../../arm.yaml")
     assert last.endswith("-o RUN")
     assert "Nothing was written" not in run("simulate", "../../arm.yaml", "--duration", "0.05", "--json").stdout
     assert "Nothing was written" not in run("inspect").stdout
 
 
-def test_init_writes_a_file_that_is_read_and_replaces_none(folder: Path) -> None:
+def test_init_writes_a_valid_file_and_replaces_none(folder: Path) -> None:
     robot = "../../arm.yaml"
-    done = run("init", robot, "../../logs/a.npz", "--validate", "../../judge.npz", "--lock", "q3=0.1", "--snap", "1e-4")
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout == "Written to steelyard.toml. ../../judge.npz will judge. Next: steelyard check.\n"
+    result = run(
+        "init", robot, "../../logs/a.npz", "--validate", "../../judge.npz", "--lock", "q3=0.1", "--snap", "1e-4"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "Written to steelyard.toml. Validation: ../../judge.npz. Next: steelyard check.\n"
     project = sy.Project.find()
     assert project.file == Path("steelyard.toml")
     assert (project.robot, project.lock, project.snap) == (robot, {"q3": 0.1}, 1e-4)
@@ -256,14 +258,14 @@ def test_init_writes_a_file_that_is_read_and_replaces_none(folder: Path) -> None
     assert sy.Project.find().robot == "ns16"
     two = run("init", robot, "../../logs/a.npz", "../../judge.npz", "--overwrite")
     assert two.exit_code == 0, two.stderr
-    assert sy.Project.find().logs.validate == ("../../judge.npz",)  # of several logs the last one judges
+    assert sy.Project.find().logs.validate == ("../../judge.npz",)  # the last of several logs is for validation
     assert run("init", "ns16", "--overwrite").exit_code == 0
     assert run("init", "nobody", "--overwrite").exit_code == 2
     assert sy.Project.find().robot == "ns16"
 
 
-def test_every_comment_of_a_new_file_is_a_key_that_is_read(folder: Path) -> None:
-    """The examples of `init` are right when the hash before them is taken away."""
+def test_every_comment_of_a_new_file_is_a_valid_key(folder: Path) -> None:
+    """The examples of `init` are valid without the hash before them."""
     assert run("init").exit_code == 0
     path = Path("steelyard.toml")
     head, *lines = path.read_text().splitlines()

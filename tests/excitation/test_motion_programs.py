@@ -187,7 +187,7 @@ def test_a_run_is_written_for_another_controller(tmp_path):
     assert "ros2 action send_goal" in (tmp_path / "ros" / "play.md").read_text()
     still = run("--poses", "4", "--for", "ur")
     assert still.exit_code == 2
-    assert "no speeds" in still.output
+    assert "static postures" in still.output
     wrong = run("--motion", str(tmp_path / "run"), "--for", "ur")
     assert wrong.exit_code == 2
     assert "6 joints" in wrong.output

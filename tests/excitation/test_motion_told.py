@@ -11,7 +11,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.excitation import SearchSettings
-from steelyard.ground.progress import HowFar, told_to
+from steelyard.ground.progress import HowFar, report_progress_to
 
 LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -24,7 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def designed(optimiser: str, **more: Any) -> tuple[Any, list[HowFar]]:
     told: list[HowFar] = []
     options = {"harmonics": 3, "duration": 4.0, "rate": 50.0, "limits": LIMITS, "optimiser": optimiser}
-    with told_to(told.append):
+    with report_progress_to(told.append):
         plan = sy.excite("szabo3r", **{**options, **SETTINGS[optimiser], **more})
     return plan, [p for p in told if p.seen.get("of") == "motion"]
 

@@ -56,7 +56,7 @@ def test_a_search_is_stopped_and_killed_and_ends_as_if_nothing_had_been(optimise
     stopped.send_signal(signal.SIGINT)
     _, said = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
-    assert said == "steelyard: stopping; the best motion so far is delivered (Ctrl-C again ends without it).\n"
+    assert said == "steelyard: stopping; the best motion so far is returned (Ctrl-C again: end without it).\n"
     early = result(tmp_path / "stopped")
     assert early["criterion"]["stopped"] is True
     assert early["violation"] <= 0.0

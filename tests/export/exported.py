@@ -1,4 +1,4 @@
-"""What Pinocchio, MuJoCo and a C compiler make of an exported model."""
+"""Loads exported models with Pinocchio, MuJoCo and a C compiler."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from steelyard.dynamics.model import Model
 from steelyard.export import model_to_c
 from steelyard.parameters import Stop, terms
 
-# -pedantic and -Werror: a customer's compiler must have nothing to say.
+# -pedantic and -Werror: the code must compile without warnings.
 FLAGS = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 
 def rigid_part(model: Model, *kinds: str) -> Model:
-    """The model with no terms but those of the given kinds."""
-    kept = terms(model.robot, *(t for t in model.terms.terms if t.kind in kinds))
+    """The model with only the terms of these kinds."""
+    remaining = terms(model.robot, *(t for t in model.terms.terms if t.kind in kinds))
     values = dict(zip(model.terms.names, model.theta[model.robot.inertial_count :], strict=True))
-    theta = [*model.theta[: model.robot.inertial_count], *(values[name] for name in kept.names)]
-    return Model(model.robot, kept, np.array(theta))
+    theta = [*model.theta[: model.robot.inertial_count], *(values[name] for name in remaining.names)]
+    return Model(model.robot, remaining, np.array(theta))
 
 
 def motion(model: Model, samples: int = 4):
@@ -40,7 +40,7 @@ def motion(model: Model, samples: int = 4):
 
 
 def pinocchio_torque(path: Path, model: Model) -> np.ndarray:
-    """Inverse dynamics of a URDF in Pinocchio at the states of `motion`; joints that follow are projected."""
+    """Inverse dynamics of a URDF in Pinocchio at the states of `motion`; torques of mimic joints are projected."""
     pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
     theirs = pin.buildModelFromUrdf(str(path))
     theirs.gravity = pin.Motion(np.array(model.robot.gravity), np.zeros(3))

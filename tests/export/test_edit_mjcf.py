@@ -1,4 +1,4 @@
-"""A user's MJCF with other numbers: what MuJoCo makes of it is the model, and the rest of the file is as it was."""
+"""An edited MJCF gives the model in MuJoCo, and the rest of the file is unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.export.capability import CAPABILITIES
 from steelyard.parameters import Coulomb, Offset, Rotor, Spring, Viscous, terms
 from steelyard.robot import Transmission, load_robot
 
-# Degrees, classes, a geom that would weigh, a welded tool, two joints anchored elsewhere, sensors and actuators.
+# Degrees, classes, a geom with mass, a welded tool, two joints with anchors, sensors and actuators.
 ARM = """<mujoco model="arm">
   <!-- from the workshop -->
   <compiler angle="degree" boundmass="0.5"/>
@@ -57,7 +57,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def identified(source: Path) -> Model:
-    """The arm with other inertias, and all that an MJCF joint can hold."""
+    """The arm with other inertias and all quantities of an MJCF joint."""
     robot = load_robot(source)
     bound = terms(robot, Rotor(), Viscous(), Coulomb(), Offset(), Spring(rest=0.4, where=("elbow",)))
     values = [0.01, 0.02, 0.3, 0.1, 0.0, 0.25, -0.6, 0.2, 3.0]
@@ -68,25 +68,25 @@ def test_mujoco_reads_the_model_from_it(source: Path, tmp_path: Path) -> None:
     mujoco = pytest.importorskip("mujoco")
     model = identified(source)
     model_to_mjcf(model, tmp_path / "out.xml", source)
-    made = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
-    assert (made.nu, made.nsensor, made.nsite, made.opt.timestep) == (1, 1, 1, 0.001)
-    made.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
-    data = mujoco.MjData(made)
-    # Soft as dry friction is in MuJoCo, it is left out here and compared by its number.
-    np.testing.assert_allclose(made.dof_frictionloss, [0.0, 0.25])
-    made.dof_frictionloss[:] = 0.0
+    compiled = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    assert (compiled.nu, compiled.nsensor, compiled.nsite, compiled.opt.timestep) == (1, 1, 1, 0.001)
+    compiled.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    data = mujoco.MjData(compiled)
+    # MuJoCo's dry friction is soft, so only its number is compared.
+    np.testing.assert_allclose(compiled.dof_frictionloss, [0.0, 0.25])
+    compiled.dof_frictionloss[:] = 0.0
     s = states(model.robot, 4)
     out = []
     for q, dq, ddq in zip(s.q, s.dq, s.ddq, strict=True):
         data.qpos[:], data.qvel[:], data.qacc[:] = q, dq, ddq
-        mujoco.mj_inverse(made, data)
+        mujoco.mj_inverse(compiled, data)
         out.append(data.qfrc_inverse.copy())
     friction = np.array([0.0, 0.25]) * np.sign(s.dq)
-    # The offset is a spring of a millionth of it per radian.
+    # The offset is a spring whose torque changes by a millionth per radian.
     assert relative(np.array(out) + friction, our_torque(model)) < 1e-6
 
 
-def test_the_rest_stays(source: Path, tmp_path: Path) -> None:
+def test_the_rest_of_the_file_is_unchanged(source: Path, tmp_path: Path) -> None:
     model_to_mjcf(identified(source), tmp_path / "out.xml", source)
     written = (tmp_path / "out.xml").read_text().splitlines()
     gone = [line[2:] for line in difflib.ndiff(ARM.splitlines(), written) if line.startswith("- ")]
@@ -100,13 +100,13 @@ def test_the_rest_stays(source: Path, tmp_path: Path) -> None:
     assert (named["Ia1"], named["Fv2"], named["Fc1"], named["Fc2"]) == (0.01, 0.1, 0.0, 0.25)
 
 
-def test_what_cannot_be_edited_is_written_anew_and_said(source: Path, tmp_path: Path) -> None:
+def test_an_uneditable_file_is_replaced_by_a_new_one_with_a_note(source: Path, tmp_path: Path) -> None:
     robot = load_robot(source).with_joints(["shoulder"])
     model = Model(robot, terms(robot), robot.inertial_parameters)
     notes = model_to_mjcf(model, tmp_path / "out.xml", source)
     assert any("has other joints than the model" in note for note in notes)
     assert "workshop" not in (tmp_path / "out.xml").read_text()
-    with pytest.raises(ExportError, match="the robot's own description"):
+    with pytest.raises(ExportError, match="the robot's original description"):
         model_to_mjcf(identified(source), source, source)
     assert source.read_text() == ARM
 
@@ -120,12 +120,12 @@ def test_a_drive_of_several_joints_is_a_tendon(source: Path, tmp_path: Path) -> 
     model = Model(robot, bound, np.concatenate([robot.inertial_parameters, [0.05, 0.2, 0.4]]))
     for given in (source, None):
         assert not [note for note in model_to_mjcf(model, tmp_path / "out.xml", given) if "left out" in note]
-        made = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
-        made.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
-        data = mujoco.MjData(made)
+        compiled = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+        compiled.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+        data = mujoco.MjData(compiled)
         data.qpos[:], data.qvel[:], data.qacc[:] = (0.3, -0.2), (0.5, 0.4), (1.0, -2.0)
-        mujoco.mj_inverse(made, data)
-        # Moving at 0.9 rad/s, MuJoCo's friction is at its full level.
+        mujoco.mj_inverse(compiled, data)
+        # At 0.9 rad/s MuJoCo's friction has its full level.
         expected = model.torque([0.3, -0.2], [0.5, 0.4], [1.0, -2.0])
         np.testing.assert_allclose(data.qfrc_inverse, expected, rtol=1e-9)
 

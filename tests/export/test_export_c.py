@@ -1,4 +1,4 @@
-"""A model in C compiles without a word and gives the numbers of the package."""
+"""A model in C compiles without warnings and gives the numbers of the package."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SAME = 1e-12
 def check(model: Model, folder: Path) -> Compiled:
     code = Compiled(model, folder)
     s, n = states(model.robot, 4), model.robot.dof
-    begun = 1 if model.has_memory else 0  # stops start relaxed, and one step between random states bends them fully
+    start = 1 if model.remembers else 0  # stops start without force, and one step between random states saturates them
     ours, theirs = model.torque(s.q, s.dq, s.ddq), code("inverse_dynamics", (n,), s.q, s.dq, s.ddq)
-    assert relative(theirs[begun:], ours[begun:]) < SAME
+    assert relative(theirs[start:], ours[start:]) < SAME
     assert relative(code("gravity", (n,), s.q), model.dynamics.gravity_torque(s.q, model.theta)) < SAME
     assert relative(code("mass_matrix", (n, n), s.q), model.mass_matrix(s.q)) < SAME
     return code
@@ -67,7 +67,7 @@ def test_smoothed_and_cut_friction(options, tmp_path):
 
 
 def test_unused_inputs_and_constants_are_fine(tmp_path):
-    """A massless robot with an offset: nothing is read, everything is constant."""
+    """A massless robot with an offset: no input is used, everything is constant."""
     robot = make_tree(0, 2)
     bound = terms(robot, "offset")
     check(Model(robot, bound, np.r_[np.zeros(20), np.arange(1.0, 1.0 + len(bound))]), tmp_path)
@@ -88,13 +88,13 @@ def test_regrouping_keeps_the_joints_whose_torque_is_not_used():
     assert relative(lean.torque(s.q, s.dq, s.ddq), model.torque(s.q, s.dq, s.ddq)) < SAME
 
 
-def test_the_header_tells_what_a_user_must_know(tmp_path):
+def test_the_header_describes_joints_gravity_and_operations(tmp_path):
     model = Model.nominal(load_robot("arm7"))
     _, header = model_to_c(model, tmp_path / "arm.c", "arm7")
     text = header.read_text()
     for known in ("0: joint1 (rad, N m)", "#define ARM7_JOINTS 7", "Gravity in the base frame", "Operations per call"):
         assert known in text
-    # Sines and cosines of six joints: the first turns about the vertical, which no torque depends on.
+    # Sines and cosines of six joints: the first has a vertical axis, on which no torque depends.
     assert re.search(r"inverse_dynamics: \d+, \d+, 0, 12, \d+", text)
     assert "#include <math.h>" in (tmp_path / "arm.c").read_text()
     assert (tmp_path / "arm.c").read_text().count("#include") == 2
@@ -102,9 +102,9 @@ def test_the_header_tells_what_a_user_must_know(tmp_path):
 
 @pytest.mark.parametrize("name", ["7arm", "my arm", "double", "", "a-b"])
 def test_bad_names_are_refused(name, tmp_path):
-    with pytest.raises(ExportError, match="not a name in C"):
+    with pytest.raises(ExportError, match="not a valid name in C"):
         model_to_c(Model.nominal(load_robot("arm7")), tmp_path / "arm.c", name)
-    with pytest.raises(ExportError, match=r"to a \.c file"):
+    with pytest.raises(ExportError, match=r"must end in \.c"):
         model_to_c(Model.nominal(load_robot("arm7")), tmp_path / "arm.h", "arm")
 
 
@@ -113,8 +113,8 @@ def test_names_cannot_break_out_of_a_comment(tmp_path):
     Compiled(Model.nominal(robot), tmp_path)
 
 
-def test_friction_that_remembers_has_its_state_in_a_struct(tmp_path: Path) -> None:
-    """Two stops, one under load: from relaxed stops on, sample by sample, as the definition says."""
+def test_friction_with_hysteresis_has_its_state_in_a_struct(tmp_path: Path) -> None:
+    """Two stops, one load-dependent: sample by sample, starting without force, according to the definition."""
     robot = load_robot("szabo3r")
     remembering = (StopElement(width=0.003), LoadedStop(width=0.05, load_limit=2.0), LoadedCoulomb(smooth=0.1), Lag())
     bound = terms(robot, "rotor", "viscous", *remembering)
@@ -131,15 +131,15 @@ def test_friction_that_remembers_has_its_state_in_a_struct(tmp_path: Path) -> No
                 s = min(max(s + step / along.width, -1.0), 1.0)
                 states.append(s)
             past[:, k] = states
-    made = Compiled(model, tmp_path)
+    compiled = Compiled(model, tmp_path)
     np.testing.assert_allclose(
-        made("inverse_dynamics", (robot.dof,), q, dq, ddq),
+        compiled("inverse_dynamics", (robot.dof,), q, dq, ddq),
         model.dynamics.inverse_dynamics(q, dq, ddq, theta, past),
         rtol=0.0,
         atol=1e-11,
     )
-    header = made.header.read_text("utf-8")
+    header = compiled.header.read_text("utf-8")
     assert "arm_state *state" in header
-    assert "is no part of the robot" in header
+    assert "is not part of the robot" in header
     plain = Model(robot, terms(robot, "viscous"), theta[: robot.inertial_count + robot.dof])
     assert "state *" not in Compiled(plain, tmp_path, "plain").header.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A model in MJCF: MuJoCo's inverse dynamics is ours, as far as MJCF can say it."""
+"""A model in MJCF: MuJoCo's inverse dynamics equals ours for all terms that MJCF supports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_built_in_robots(name, tmp_path):
     model_to_mjcf(model, tmp_path / "out.xml")
     xml = (tmp_path / "out.xml").read_text()
     assert relative(mujoco_torque(xml, model), our_torque(rigid_part(model))) < SAME
-    if all(term.on == "joint" for term in model.terms.terms) or name == "irp6":  # whose drives are tendons
+    if all(term.on == "joint" for term in model.terms.terms) or name == "irp6":  # irp6 has tendons for its drives
         with_rotors = our_torque(rigid_part(model, "rotor"))
         assert relative(mujoco_torque(xml, model, armature=True), with_rotors) < SAME
 
@@ -54,7 +54,7 @@ def test_any_tree(robot):
 
 
 def test_rotors_damping_and_springs_through_gears(tmp_path):
-    """A term behind a gear of its own becomes its reflected value at the joint."""
+    """A term behind a gear gets its reflected value at the joint."""
     plain = make_tree(3, 3, chain=True)
     gears = tuple(ConstantRatio(r) for r in (50.0, -80.0, 30.0))
     robot = replace(plain, transmission=Transmission(np.diag([1.0, -1.0, 2.0]), ratios=gears))
@@ -79,16 +79,16 @@ def test_massless_links_share_a_body(tmp_path):
     xml = (tmp_path / "out.xml").read_text()
     assert xml.count("<body") == 1
     assert relative(mujoco_torque(xml, model), our_torque(model)) < SAME
-    # Our own reader closes the circle.
+    # Our own reader gives the model again.
     again = Model.nominal(load_robot(tmp_path / "out.xml"))
     assert relative(our_torque(again), our_torque(model)) < 1e-12
 
 
-def test_what_mujoco_would_refuse_is_refused(tmp_path):
+def test_bodies_that_mujoco_refuses_are_refused(tmp_path):
     robot = make_tree(1, 2, chain=True)
     theta = robot.inertial_parameters.copy()
     theta[4] = -1.0
-    with pytest.raises(ExportError, match=r"not physically possible.*--physical"):
+    with pytest.raises(ExportError, match=r"physically impossible.*--physical"):
         model_to_mjcf(Model(robot, terms(robot), theta), tmp_path / "out.xml")
     theta = robot.inertial_parameters.copy()
     theta[10:] = 0.0
@@ -97,7 +97,7 @@ def test_what_mujoco_would_refuse_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_it_cannot_say_stands_in_the_file(tmp_path):
+def test_unsupported_terms_are_named_in_the_file(tmp_path):
     model = Model.nominal(load_robot("irp6-screws"))
     notes = model_to_mjcf(model, tmp_path / "out.xml")
     assert any("depends on posture" in note for note in notes)

@@ -1,4 +1,4 @@
-"""Parameters as a table, and files that are written whole."""
+"""Parameters as a table, and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_parameter_has_its_row(tmp_path):
         parameters_to_csv(model, tmp_path / "q.csv", [1.0])
 
 
-def test_a_file_is_old_or_new_never_half(tmp_path, monkeypatch):
+def test_a_file_is_written_atomically(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     write_whole(path, "ä")
     assert path.read_bytes() == "ä".encode()

@@ -1,4 +1,4 @@
-"""A model in a URDF is the same robot to Pinocchio, to MuJoCo and to ourselves."""
+"""A model in a URDF is the same robot in Pinocchio, in MuJoCo and in our reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steelyard.robot import load_robot
 from steelyard.robot.library import builtin_names
 from steelyard.robot.spatial import quaternion_of, rotation_about, rotation_from_quaternion, rotation_from_rpy, rpy_of
 
-# Reading snaps rounded angles of files by up to 1e-11, which the original file still has.
+# Reading corrects rounded angles by up to 1e-11; the original file keeps them.
 SAME = 1e-9
 
 ARM = """<?xml version="1.0" encoding="utf-8"?>
@@ -67,17 +67,17 @@ def arm(tmp_path: Path) -> Path:
 
 
 def random_theta(robot, seed: int = 0):
-    """Possible inertias that have nothing to do with the file's."""
+    """Possible inertias, independent of those of the file."""
     return make_tree(seed, len(robot.links)).inertial_parameters
 
 
 def without_shapes(path: Path) -> str:
-    """MuJoCo opens meshes, which are not there, and not all formats of them."""
+    """Remove meshes: MuJoCo opens them, but they are missing here, and it does not support all formats."""
     return re.sub(r"<(visual|collision)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_built_in_robots_are_written_anew(name, tmp_path):
+def test_built_in_robots_get_a_new_file(name, tmp_path):
     model = Model.nominal(load_robot(name))
     path = tmp_path / "out.urdf"
     model_to_urdf(model, path, Path(model.robot.source))
@@ -97,7 +97,7 @@ def test_public_robots_keep_their_files(name, tmp_path):
     model_to_urdf(model, path, source)
     ours = our_torque(model)
     assert relative(pinocchio_torque(path, model), ours) < SAME
-    if name != "tiago":  # whose antenna, welded to the base, has no inertia: MuJoCo refuses the original as well
+    if name != "tiago":  # its antenna, fixed to the base, has no inertia: MuJoCo also refuses the original
         assert relative(mujoco_torque(without_shapes(path), model), ours) < SAME
     shapes = [re.findall(r"<(?:mesh|visual|collision|limit)[^>]*>", p.read_text()) for p in (source, path)]
     assert shapes[0] == shapes[1]
@@ -115,22 +115,22 @@ def test_any_tree_is_the_same_robot_elsewhere(robot):
         assert relative(mujoco_torque(path.read_text(), model), ours) < SAME
 
 
-def test_what_is_not_the_model_stays_as_it_was(arm, tmp_path):
-    robot = load_robot(arm, snap=0.0)  # its angles have few digits, and stay
+def test_only_the_model_changes_in_the_file(arm, tmp_path):
+    robot = load_robot(arm, snap=0.0)  # keep its rounded angles
     bound = terms(robot, "viscous", "coulomb")
     model = Model(robot, bound, np.concatenate([random_theta(robot), [1.0, 2.0, 0.3, 0.4]]))
     out = tmp_path / "out.urdf"
     assert model_to_urdf(model, out, arm) == ()
     text = out.read_text(encoding="utf-8")
-    for kept in ("<!-- an arm, drawn by hand -->", "<!-- measured on a scale -->", 'name="grün"', "<mimic joint="):
-        assert kept in text
+    for text_part in ("<!-- an arm, drawn by hand -->", "<!-- measured on a scale -->", 'name="grün"', "<mimic joint="):
+        assert text_part in text
     assert '<dynamics damping="1.0" friction="0.3" spring="7"/>' in text
     assert "inertia merged into link 'upper'" in text
     assert text.count("<inertial>") == 3
     again = load_robot(out, snap=0.0)
     np.testing.assert_allclose(again.inertial_parameters, robot_theta(model), rtol=1e-12, atol=1e-14)
     assert relative(our_torque(Model.nominal(again)), our_torque(model)) < 1e-12
-    # The camera has a shape but no inertial any more: MuJoCo must not make up a mass for it.
+    # The camera has a shape but no inertia any more: MuJoCo must not compute a mass for it.
     assert relative(mujoco_torque(text, model), our_torque(rigid_part(model))) < SAME
 
 
@@ -146,20 +146,20 @@ def test_rounded_angles_are_written_as_the_model_has_them(arm, tmp_path):
     assert relative(pinocchio_torque(tmp_path / "out.urdf", model), our_torque(model)) < SAME
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_locked_joints_become_fixed(tmp_path, told):
+@pytest.mark.parametrize("with_values", [True, False])
+def test_locked_joints_become_fixed(tmp_path, with_values):
     source, locked = public_robot_path("panda"), {"panda_joint3": 0.7, "panda_joint7": -1.0}
     robot = load_robot(source, ["panda_joint4", "panda_joint2"], locked, gravity=(1.0, 2.0, -9.0))
     model = Model(robot, terms(robot), random_theta(robot))
     path = tmp_path / "out.urdf"
-    notes = model_to_urdf(model, path, source, locked=locked if told else None)
+    notes = model_to_urdf(model, path, source, locked=locked if with_values else None)
     assert "panda_joint3" in notes[0]
     ours = our_torque(model)
     assert relative(pinocchio_torque(path, model), ours) < SAME
     assert relative(mujoco_torque(without_shapes(path), model), ours) < SAME
 
 
-def test_what_urdf_cannot_say_is_said(tmp_path):
+def test_unsupported_terms_are_noted(tmp_path):
     robot = load_robot("arm7").with_joints(["joint1", "joint2"])
     bound = terms(robot, Rotor(), Coulomb(smooth=0.1, where=("joint1",)), AsymmetricCoulomb(where=("joint2",)))
     model = Model(robot, bound, np.concatenate([robot.inertial_parameters, [0.1, 0.2, 3.0, 4.0, 6.0]]))
@@ -173,21 +173,21 @@ def test_what_urdf_cannot_say_is_said(tmp_path):
     assert "rotor on joint" in text
 
 
-def test_what_cannot_be_written_is_refused(arm, tmp_path):
+def test_an_unsuitable_model_or_file_is_refused(arm, tmp_path):
     robot = load_robot(arm)
     theta = random_theta(robot)
     good = Model(robot, terms(robot), theta)
-    with pytest.raises(ExportError, match="own description"):
+    with pytest.raises(ExportError, match="original description"):
         model_to_urdf(good, arm, arm)
     assert arm.read_text(encoding="utf-8") == ARM
-    for change, message in (({0: -1.0}, "negative mass"), ({0: 0.0}, "no mass"), ({0: 1e-12}, "so little mass")):
+    for change, message in (({0: -1.0}, "negative mass"), ({0: 0.0}, "no mass"), ({0: 1e-12}, "too little mass")):
         bad = theta.copy()
         for k, value in change.items():
             bad[k] = value
         with pytest.raises(ExportError, match=message):
             model_to_urdf(Model(robot, terms(robot), bad), tmp_path / "out.urdf", arm)
     other = load_robot("arm7")
-    with pytest.raises(ExportError, match="has no joint 'joint1'"):
+    with pytest.raises(ExportError, match="has no movable joint 'joint1'"):
         model_to_urdf(Model.nominal(other), tmp_path / "out.urdf", arm)
     assert [p.name for p in tmp_path.iterdir()] == ["arm.urdf"]
 
@@ -225,8 +225,8 @@ def test_rotations_survive_angles_and_quaternions(seed):
         np.testing.assert_allclose(rotation_from_quaternion(*quaternion_of(rotation)), rotation, atol=4e-15)
 
 
-def test_limits_that_nobody_knows_come_back_as_none(tmp_path):
-    """URDF must state them: what is written for an unknown limit is none for whoever reads it."""
+def test_unknown_limits_are_read_as_no_limits(tmp_path):
+    """URDF requires limits: the value for an unknown limit is read as no limit."""
     model_to_urdf(Model.nominal(load_robot("rotradi")), tmp_path / "arm.urdf")
     for joint in load_robot(tmp_path / "arm.urdf").joints:
         assert (joint.lower, joint.upper, joint.velocity) == (-np.inf, np.inf, np.inf)

@@ -1,4 +1,4 @@
-"""A model as SDF, xacro, USD and FMU, as other programs read them: rebuilt in Pinocchio, expanded, simulated."""
+"""A model as SDF, xacro, USD and FMU: rebuilt in Pinocchio, expanded, simulated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def model_of(name, *kinds):
 
 
 class Rebuilt:
-    """A tree in Pinocchio, joint by joint, from what a file says."""
+    """A tree in Pinocchio, built joint by joint from a file."""
 
     def __init__(self, gravity):
         self.model, self.ids = pin.Model(), {}
@@ -39,8 +39,8 @@ class Rebuilt:
 
     def add(self, link, parent, joint, kind, placement, axis, mass, com, tensor):
         turns = kind == "revolute"
-        made = (pin.JointModelRevoluteUnaligned if turns else pin.JointModelPrismaticUnaligned)(np.array(axis))
-        self.ids[link] = self.model.addJoint(self.ids.get(parent, 0), made, placement, joint)
+        kind = (pin.JointModelRevoluteUnaligned if turns else pin.JointModelPrismaticUnaligned)(np.array(axis))
+        self.ids[link] = self.model.addJoint(self.ids.get(parent, 0), kind, placement, joint)
         self.model.appendBodyToJoint(self.ids[link], pin.Inertia(mass, com, tensor), pin.SE3.Identity())
 
     def torque(self, robot):
@@ -91,11 +91,11 @@ def test_sdf_is_the_model(name, tmp_path):
     assert relative(rebuilt.torque(model.robot), our_torque(rigid_part(model))) < 1e-9
 
 
-def test_sdf_says_what_it_leaves_out(tmp_path):
+def test_sdf_names_the_parts_that_it_leaves_out(tmp_path):
     (note,) = model_to_sdf(model_of("szabo3r", "rotor"), tmp_path / "arm.sdf")
     assert "rotor" in note
     assert note in (tmp_path / "arm.sdf").read_text()
-    model = Model.nominal(load_robot(public_robot_path("panda")))  # a finger that follows the other
+    model = Model.nominal(load_robot(public_robot_path("panda")))  # one finger mimics the other
     model_to_sdf(model, tmp_path / "panda.sdf")
     root = ET.parse(tmp_path / "panda.sdf").getroot()
     assert root.get("version") == "1.11"
@@ -104,9 +104,9 @@ def test_sdf_says_what_it_leaves_out(tmp_path):
 
 
 def test_xacro_expands_to_the_inertias_of_the_model(tmp_path):
-    """ROS's own xacro puts the macros where a description calls them, and Pinocchio reads that."""
+    """ROS's xacro expands the macros in a description, and Pinocchio reads the result."""
     xacro = pytest.importorskip("xacro")
-    ET.register_namespace("xacro", "http://www.ros.org/wiki/xacro")  # xacro goes by the prefix
+    ET.register_namespace("xacro", "http://www.ros.org/wiki/xacro")  # xacro needs the prefix
     model = model_of("ur10", "viscous", "coulomb")
     model_to_xacro(model, tmp_path / "identified.xacro")
     tree = ET.parse(public_robot_path("ur10"))
@@ -172,19 +172,19 @@ def test_usd_is_the_model_as_pxr_reads_it(name, tmp_path):
         rebuilt.add(child, parent, prim.GetDisplayName(), "revolute", placement, after.rotation[:, 0],
                     mass.GetMassAttr().Get(), com, tensor)  # fmt: skip
         assert prim.GetAttribute("physxJoint:armature").Get() == pytest.approx(0.3)
-        # The bodies are drawn where the joints put them at zero.
+        # The bodies are displayed at the zero position of the joints.
         places[child] = places.get(parent, pin.SE3.Identity()) * placement
         drawn = np.array(UsdGeom.Xformable(stage.GetPrimAtPath(child)).ComputeLocalToWorldTransform(0.0)).T
         assert drawn == pytest.approx(places[child].homogeneous, abs=1e-6)
-    # UsdPhysics holds single precision: seven digits.
+    # UsdPhysics has single precision: seven digits.
     assert relative(rebuilt.torque(model.robot), our_torque(rigid_part(model))) < 1e-5
 
 
-def test_usd_needs_its_library_and_bodies_that_can_exist(tmp_path, monkeypatch):
+def test_usd_needs_its_library_and_possible_bodies(tmp_path, monkeypatch):
     model = model_of("szabo3r")
     impossible = Model(model.robot, model.terms, np.where(np.arange(len(model.theta)) == 4, -1.0, model.theta))
     pytest.importorskip("pxr")
-    with pytest.raises(ExportError, match=r"not physically possible.*--physical"):
+    with pytest.raises(ExportError, match=r"physically impossible.*--physical"):
         model_to_usd(impossible, tmp_path / "arm.usda")
     monkeypatch.setitem(sys.modules, "pxr", None)
     with pytest.raises(ExportError, match="Writing USD needs the package pxr"):
@@ -202,7 +202,7 @@ def unit(tmp_path_factory):
 
 
 def stepped(path: Path, model: Model, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
-    """Torques of a unit that FMPy steps along a motion of 100 Hz."""
+    """Torques of a unit in FMPy along a motion of 100 Hz."""
     fmpy = pytest.importorskip("fmpy")
     t = 0.01 * np.arange(len(q))
     names = [f"{x}_{joint}" for x in ("q", "dq", "ddq") for joint in model.robot.joint_names]
@@ -222,19 +222,19 @@ def to_and_fro() -> tuple[np.ndarray, ...]:
 
 
 def test_an_fmu_has_the_torques_of_the_model_friction_included(unit):
-    """FMPy finds nothing to complain of, and steps it along a motion."""
+    """FMPy validates the unit and steps it along a motion."""
     pytest.importorskip("fmpy")
     from fmpy.validation import validate_fmu
 
     model, path = unit
     assert validate_fmu(str(path)) == []
     motion = to_and_fro()
-    # Inputs are set before a step and outputs read after it: the row at t + 0.01 answers the input at t.
+    # Inputs are set before a step and outputs read after it: the row at t + 0.01 belongs to the input at t.
     assert relative(stepped(path, model, *motion)[1:], model.torque(*motion)[:-1]) < 1e-9
 
 
-def test_an_fmu_keeps_what_friction_remembers(tmp_path):
-    """Stops move on from step to step; their sources compile without a warning."""
+def test_an_fmu_stores_the_hysteresis_of_friction(tmp_path):
+    """Each step updates the stops, and the sources compile without warnings."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     robot = sy.load_robot("szabo3r")
@@ -243,7 +243,7 @@ def test_an_fmu_keeps_what_friction_remembers(tmp_path):
     assert model_to_fmu(model, tmp_path / "arm.fmu") == ()
     q, dq, ddq = to_and_fro()
     found, expected = stepped(tmp_path / "arm.fmu", model, q, dq, ddq)[1:], model.torque(q, dq, ddq)[:-1]
-    # A unit begins with relaxed stops, the model with those that the motion leaves: alike after one width of travel.
+    # A unit starts with stops without force, the model does not: they agree after one width of travel.
     start = int(np.argmax((np.abs(q - q[0]) > 0.05).all(axis=1)))
     assert 0 < start < 20
     assert relative(found[start:], expected[start:]) < 1e-9
@@ -262,10 +262,10 @@ def test_the_sources_of_an_fmu_compile_without_a_warning(unit, tmp_path):
         subprocess.run(["cc", *FLAGS, "-c", str(source), "-o", str(tmp_path / "x.o")], check=True)
 
 
-def test_an_fmu_without_a_compiler_holds_its_sources_and_says_so(tmp_path, monkeypatch):
+def test_an_fmu_without_a_compiler_contains_only_sources_with_a_note(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     (note,) = model_to_fmu(model_of("szabo3r"), tmp_path / "arm.fmu")
-    assert "sources alone" in note
+    assert "only sources" in note
     with zipfile.ZipFile(tmp_path / "arm.fmu") as archive:
         assert not [x for x in archive.namelist() if x.startswith("binaries")]
         description = ET.fromstring(archive.read("modelDescription.xml"))
@@ -273,8 +273,8 @@ def test_an_fmu_without_a_compiler_holds_its_sources_and_says_so(tmp_path, monke
     assert files == ["arm_fmi.c", "arm.c"]
 
 
-def test_names_are_just_names(tmp_path):
-    """Signs that mean something in XML, C or USD come back as they are."""
+def test_special_characters_in_names_are_preserved(tmp_path):
+    """Characters with a meaning in XML, C or USD are preserved."""
     name = 'a<b> & "c" é/1'
     file = tmp_path / "arm.yaml"
     body = "mass: 1.0, com: [0.1, 0.0, 0.0], inertia_com: {xx: 0.1, yy: 0.1, zz: 0.1}"

@@ -1,4 +1,4 @@
-"""A URDF with its sidecar is the whole model again."""
+"""A URDF with its sidecar gives the complete model."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_built_in_robots_come_back(name, tmp_path):
     model = Model.nominal(load_robot(name))
     again = there_and_back(model, tmp_path)
     assert relative(our_torque(again), our_torque(model)) < SAME
-    # The parameters live in the frames of the table again, and the description states the terms.
+    # The parameters are again in the frames of the table, and the robot has the nominal terms.
     np.testing.assert_allclose(again.theta, model.theta, rtol=SAME, atol=1e-14)
     assert relative(our_torque(Model.nominal(again.robot)), our_torque(model)) < SAME
 
@@ -105,11 +105,11 @@ def test_options_places_and_own_terms_come_back(tmp_path):
     model, cubic = cubic_model()
     again = there_and_back(model, tmp_path, custom={"cubic": cubic})
     assert relative(our_torque(again), our_torque(model)) < SAME
-    with pytest.raises(ExportError, match="a term 'cubic' of your own"):
+    with pytest.raises(ExportError, match="the custom term 'cubic'"):
         load_model(tmp_path / "arm.urdf")
 
 
-def test_it_goes_with_mjcf_as_well(tmp_path):
+def test_a_sidecar_also_works_with_mjcf(tmp_path):
     model = Model.nominal(load_robot("irp6-screws"))
     model_to_mjcf(model, tmp_path / "arm.xml")
     model_to_sidecar(model, sidecar_path(tmp_path / "arm.xml"))
@@ -130,13 +130,13 @@ def test_every_number_has_a_name_and_a_unit(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(schema="other"), "no sidecar, or one of another version"),
+        (lambda d: d.update(schema="other"), "not a sidecar, or is of another version"),
         (lambda d: d.update(extra=1), "unknown key 'extra'"),
         (lambda d: d.pop("gravity"), "'gravity' is missing"),
-        (lambda d: d["joints"][0].update(name="q9"), "is in one of description and sidecar only"),
+        (lambda d: d["joints"][0].update(name="q9"), "is only in one of description and sidecar"),
         (lambda d: d["joints"][0].update(torque_used=1), "must be true or false"),
-        (lambda d: d["links"].pop(), "link 'link3' is in one of description and sidecar only"),
-        (lambda d: d["terms"][0].update(kind="magic"), "a term 'magic' of your own"),
+        (lambda d: d["links"].pop(), "link 'link3' is only in one of description and sidecar"),
+        (lambda d: d["terms"][0].update(kind="magic"), "the custom term 'magic'"),
         (lambda d: d["terms"][0].update(options={"kind": "viscous"}), "There is no option of term .* 'kind'"),
         (lambda d: d["terms"][0]["options"].update(on=5, where=6), None),
         (lambda d: d["terms"][0]["parameters"].pop(), "values for"),
@@ -144,7 +144,7 @@ def test_every_number_has_a_name_and_a_unit(tmp_path):
         (lambda d: d["transmission"].update(motor_from_joint=[[1, 2]]), "numbers, not 3"),
     ],
 )
-def test_a_damaged_sidecar_says_where(tmp_path, change, message):
+def test_an_error_in_a_sidecar_names_its_place(tmp_path, change, message):
     model = Model.nominal(load_robot("irp6"))
     model_to_urdf(model, tmp_path / "a.urdf")
     path = sidecar_path(tmp_path / "a.urdf")
@@ -152,14 +152,14 @@ def test_a_damaged_sidecar_says_where(tmp_path, change, message):
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))
-    if message is None:  # where a term acts is said beside its options, and counts
+    if message is None:  # the joints of a term are outside of its options, and take precedence
         load_model(tmp_path / "a.urdf")
         return
     with pytest.raises(SteelyardError, match=message):
         load_model(tmp_path / "a.urdf")
 
 
-def test_no_file_and_no_json_are_told_apart(tmp_path):
+def test_a_missing_file_and_invalid_json_have_different_errors(tmp_path):
     with pytest.raises(ExportError, match="no such file"):
         read_sidecar(tmp_path / "none.steelyard.json")
     (tmp_path / "bad.json").write_text("{")
@@ -182,7 +182,7 @@ def test_options_of_terms_are_checked_as_on_the_command_line(tmp_path, option, v
     data = json.loads(side.read_text())
     data["terms"][0]["options"][option] = value
     side.write_text(json.dumps(data))
-    if option in ("on", "where"):  # which have a place of their own, and that one counts
+    if option in ("on", "where"):  # they have separate keys, which take precedence
         load_model(tmp_path / "arm.urdf")
         return
     with pytest.raises(ExportError, match=rf"arm\.urdf.*{option}"):
@@ -191,13 +191,13 @@ def test_options_of_terms_are_checked_as_on_the_command_line(tmp_path, option, v
 
 @pytest.mark.parametrize("kind", sorted(TERMS))
 @pytest.mark.parametrize("value", [{}, [], None, "x", [[1.0]], float("nan"), 10**400, b"1", object()])
-def test_no_option_of_any_term_takes_what_it_cannot_use(kind, value):
-    """Refused in a sentence, or a term that can be asked for its columns and its force."""
+def test_invalid_options_of_terms_are_refused(kind, value):
+    """The value is refused with one sentence, or the term has columns and a force."""
     for option in TERMS[kind]().options:
         try:
-            made = make_term(kind, **{option: value})
+            term = make_term(kind, **{option: value})
         except SteelyardError as error:
             assert "\n" not in str(error)  # noqa: PT017
             continue
-        assert made.columns
-        made.force(0.1, 0.2)
+        assert term.columns
+        term.force(0.1, 0.2)

@@ -22,7 +22,7 @@ from tests.fleet.planar_fleet import write_fleet
 from tests.fleet.test_connection import listening, say_nothing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes with names are POSIX")
-NOT_A_FILE = "this is not a file but a pipe or a device"
+NOT_A_FILE = "this is a pipe or a device"
 
 
 def make_socket(path: Path) -> None:
@@ -45,7 +45,7 @@ ODD = {
     "pipe": (os.mkfifo, NOT_A_FILE),
     "socket": (make_socket, NOT_A_FILE),
     "endless": (lambda path: path.symlink_to("/dev/zero"), NOT_A_FILE),
-    "kernel": (lambda path: path.symlink_to("/proc/kmsg"), "as it is read"),
+    "kernel": (lambda path: path.symlink_to("/proc/kmsg"), "while it is read"),
     "circle": (lambda path: path.symlink_to(path.name), "cannot be read"),
     "huge": (make_huge, ""),
 }

@@ -155,7 +155,7 @@ def test_the_command_prints_one_error_line(folder, tmp_path, bucket, monkeypatch
     with http_server(folder) as served:
         for source, words in {
             "http://127.0.0.1:1/fleet.toml": "cannot be reached",
-            f"{served.url}/secret.toml": "no permission",
+            f"{served.url}/secret.toml": "access denied",
             f"{served.url}/none.csv": "no such file",
             "s3://nobody/": "no such",
             "s3://arms/*.toml": "no such",
@@ -190,7 +190,7 @@ def test_paths_in_a_table_behind_http_are_relative_to_it(folder, tmp_path):
         read = served.total
         assert content_identity(log.url, state) == content_identity(log.url)
         assert served.total == read
-        refused(lambda: read_fleet(f"{served.url}/secret.toml"), "no permission", error=FleetError)
+        refused(lambda: read_fleet(f"{served.url}/secret.toml"), "access denied", error=FleetError)
         refused(lambda: read_fleet(f"{served.url}/none.toml"), "no such file", error=FleetError)
 
 

@@ -65,4 +65,4 @@ def test_a_log_without_starts_is_an_error(tmp_path: Path) -> None:
     assert code == 2
     assert "starts from rest" in " ".join(err.split())
     code, _, err = run("friction", "irp6", "--design", "--break-away")
-    assert (code, "leave one of the two out" in " ".join(err.split())) == (2, True)
+    assert (code, "remove one of the two" in " ".join(err.split())) == (2, True)

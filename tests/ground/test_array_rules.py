@@ -1,4 +1,4 @@
-"""The arrays of a saved state against those of a new one."""
+"""Arrays of a saved state are checked against a new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check(**changes: Any) -> dict[str, Any]:
     return check_arrays(NEW, {**NEW, **changes}, RULES, "file", SteelyardError)
 
 
-def test_what_fits_passes() -> None:
+def test_valid_arrays_pass() -> None:
     check()
     check(x=np.ones((2, 3), dtype="f4"), t=np.array(3), word=np.array(["load", "q1"]))
     assert check(x=np.ones((2, 3), dtype="u1"))["x"].dtype == float
@@ -27,7 +27,7 @@ def test_what_fits_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "problem"),
     [
         ("x", np.zeros((3, 2)), "shape"),
         ("x", np.zeros(6), "shape"),
@@ -44,12 +44,12 @@ def test_what_fits_passes() -> None:
         ("rows", np.zeros(()), "shape"),
     ],
 )
-def test_what_does_not_fit_is_named(name: str, value: Any, said: str) -> None:
-    with pytest.raises(SteelyardError, match=f"file: '{name}' .*{said}"):
+def test_an_invalid_array_is_named(name: str, value: Any, problem: str) -> None:
+    with pytest.raises(SteelyardError, match=f"file: '{name}' .*{problem}"):
         check(**{name: value})
 
 
-def test_what_is_missing_is_named_unless_earlier_versions_had_none() -> None:
+def test_a_missing_array_is_named_unless_it_is_optional() -> None:
     with pytest.raises(SteelyardError, match="'x' is missing"):
         check_arrays(NEW, {}, {}, "file", SteelyardError)
     check_arrays({"x": NEW["x"]}, {}, {"x": ArrayRule(optional=True)}, "file", SteelyardError)

@@ -1,4 +1,4 @@
-"""Files appear whole, what is somebody's own is not replaced, and what cannot be written is told early."""
+"""Files are written atomically, files of others are not replaced, and unwritable paths are refused early."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import SteelyardError
-from steelyard.ground import places
-from steelyard.ground.files import OwnFile, check_file, named, write_whole
+from steelyard.ground import atomic_files
+from steelyard.ground.files import OwnFile, check_file, name_in_errors, write_whole
 
 
 @pytest.fixture(autouse=True, params=["system", "links", "neither"])
-def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the system's own step, by links, and on file systems that have neither."""
+def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rename by the system call, by hard links, and on file systems with neither."""
     if request.param != "system":
-        monkeypatch.setattr(places, "_system_call", lambda: None)
+        monkeypatch.setattr(atomic_files, "_system_call", lambda: None)
     if request.param == "neither":
 
         def no_links(*_: object) -> None:
@@ -26,7 +26,7 @@ def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr("os.link", no_links)
 
 
-def test_a_new_file_is_put_on_nothing(tmp_path: Path) -> None:
+def test_a_new_file_does_not_replace_an_existing_one(tmp_path: Path) -> None:
     write_whole(tmp_path / "a.txt", "first", new=True)
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "a.txt", "second", new=True)
@@ -35,8 +35,8 @@ def test_a_new_file_is_put_on_nothing(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "b.txt"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links take a right of their own there")
-def test_a_new_file_is_not_put_on_a_link_to_nowhere(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name == "nt", reason="links need a special permission on Windows")
+def test_a_new_file_does_not_replace_a_broken_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "link", "second", new=True)
@@ -44,36 +44,36 @@ def test_a_new_file_is_not_put_on_a_link_to_nowhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "why"),
+    ("path", "why"),
     [("here.txt", "exists and is not replaced"), (".", "is a folder"), ("missing/a.txt", "cannot be written"),
      ("here.txt/a.txt", "cannot be written")],
 )  # fmt: skip
-def test_what_cannot_be_written_is_told_early(tmp_path: Path, place: str, why: str) -> None:
+def test_an_unwritable_path_is_refused_early(tmp_path: Path, path: str, why: str) -> None:
     (tmp_path / "here.txt").write_text("mine")
     with pytest.raises(SteelyardError, match=why):
-        check_file(tmp_path / place)
+        check_file(tmp_path / path)
     check_file(tmp_path / "new.txt")
     assert [p.name for p in tmp_path.iterdir()] == ["here.txt"]
 
 
-def test_a_checkpoint_that_another_process_wrote_is_not_replaced(tmp_path: Path) -> None:
-    one, other = OwnFile(tmp_path / "kept.json"), OwnFile(tmp_path / "kept.json")
+def test_a_file_changed_by_another_process_is_not_replaced(tmp_path: Path) -> None:
+    one, other = OwnFile(tmp_path / "state.json"), OwnFile(tmp_path / "state.json")
     one.write("1")
     with pytest.raises(SteelyardError, match="another process"):
         other.write("2")
     one.write("3")
-    assert (tmp_path / "kept.json").read_text() == "3"
-    again = OwnFile(tmp_path / "kept.json")
+    assert (tmp_path / "state.json").read_text() == "3"
+    again = OwnFile(tmp_path / "state.json")
     again.write("4")
     with pytest.raises(SteelyardError, match="another process"):
         one.write("5")
-    (tmp_path / "kept.json").unlink()
+    (tmp_path / "state.json").unlink()
     again.write("6")
-    assert (tmp_path / "kept.json").read_text() == "6"
+    assert (tmp_path / "state.json").read_text() == "6"
 
 
-def test_a_failure_names_the_file_that_people_know(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"No space left.*result\.json"), named(tmp_path / "result.json"):
+def test_an_error_names_the_final_path(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No space left.*result\.json"), name_in_errors(tmp_path / "result.json"):
         raise OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(OSError, match=r"in other words.*result\.json"), named(tmp_path / "result.json"):
-        raise OSError("in other words")
+    with pytest.raises(OSError, match=r"error of a library.*result\.json"), name_in_errors(tmp_path / "result.json"):
+        raise OSError("error of a library")

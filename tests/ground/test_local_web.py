@@ -1,4 +1,4 @@
-"""Which names and pages a server on this machine answers to."""
+"""Allowed hosts and origins of a local server."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("host", HERE)
-def test_names_of_this_machine_are_answered(host: str) -> None:
+def test_names_of_this_machine_are_allowed(host: str) -> None:
     assert AllowedNames().refusal([host]) == ""
 
 
 @pytest.mark.parametrize("host", ELSEWHERE)
-def test_other_names_are_not(host: str) -> None:
+def test_other_names_are_refused(host: str) -> None:
     """A name that an attacker points at this machine (DNS rebinding) is still the attacker's name."""
     assert "host name" in AllowedNames().refusal([host])
 
 
-def test_none_and_two_host_headers_are_refused() -> None:
+def test_a_missing_or_duplicate_host_header_is_refused() -> None:
     assert AllowedNames().refusal([])
     assert AllowedNames().refusal(["127.0.0.1", "127.0.0.1"])
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:8080", "https://127.0.0.1", "http://[::1]:3000"])
-def test_pages_of_this_machine_may_ask(origin: str) -> None:
+def test_pages_of_this_machine_are_allowed(origin: str) -> None:
     assert AllowedNames().refusal(["localhost"], [origin]) == ""
 
 
@@ -44,11 +44,11 @@ def test_pages_of_this_machine_may_ask(origin: str) -> None:
     ["https://evil.example", "null", "file://", "", "http://localhost.evil.example", "http://localhost/x", "localhost",
      "http://localhost@evil.example", "ftp://localhost", "http://local\thost", "https://app.foxglove.dev"],
 )  # fmt: skip
-def test_other_pages_may_not(origin: str) -> None:
+def test_other_pages_are_refused(origin: str) -> None:
     assert "pages" in AllowedNames().refusal(["localhost"], [origin])
 
 
-def test_a_page_that_is_named_may_and_only_by_its_own_scheme_and_port() -> None:
+def test_an_additional_origin_is_allowed_with_its_scheme_and_port_only() -> None:
     names = AllowedNames(origins=("https://app.foxglove.dev",))
     assert names.refusal(["localhost"], ["https://app.foxglove.dev"]) == ""
     assert names.refusal(["localhost"], ["https://APP.foxglove.dev:443"]) == ""
@@ -58,8 +58,8 @@ def test_a_page_that_is_named_may_and_only_by_its_own_scheme_and_port() -> None:
     assert AllowedNames(origins=("http://robot.local:9464",)).refusal(["robot.local:9464"]) == ""
 
 
-def test_a_server_that_was_opened_to_a_network_answers_to_addresses_and_its_own_name() -> None:
-    """An address cannot be pointed elsewhere; a foreign name can."""
+def test_a_server_on_a_network_allows_addresses_and_its_own_name() -> None:
+    """DNS can redirect a foreign name, but not an address."""
     names = AllowedNames("0.0.0.0")
     for host in ("192.168.1.9:8765", "[fe80::1]:8765", socket.gethostname().lower(), "localhost"):
         assert names.refusal([host]) == "", host
@@ -68,6 +68,6 @@ def test_a_server_that_was_opened_to_a_network_answers_to_addresses_and_its_own_
 
 
 @pytest.mark.parametrize("origin", ["app.foxglove.dev", "https://a.b/path", "*", "", "null", "javascript:1"])
-def test_an_origin_that_is_none_is_refused_with_an_example(origin: str) -> None:
+def test_an_invalid_origin_is_refused_with_an_example(origin: str) -> None:
     with pytest.raises(SteelyardError, match=r"--allow-origin.*https://app\.foxglove\.dev"):
         AllowedNames(origins=(origin,))

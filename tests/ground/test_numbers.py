@@ -1,4 +1,4 @@
-"""Numbers for people have the digits that are known, and no exponent where plain digits do."""
+"""Formatted numbers have significant digits only, and no exponent if possible."""
 
 import json
 import math
@@ -46,19 +46,19 @@ def test_percent_has_no_exponent() -> None:
         (5.0, 0.0, "5 ± 0"),
     ],
 )
-def test_the_error_says_how_many_digits_are_known(value: float, error: float, text: str) -> None:
+def test_the_error_limits_the_digits(value: float, error: float, text: str) -> None:
     assert with_error(value, error) == text
 
 
-def test_an_interval_is_95_percent_of_a_normal() -> None:
+def test_an_interval_is_the_95_percent_interval_of_a_normal_distribution() -> None:
     assert with_interval(10.0, 1.0) == "10.0 ± 2"
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
-def test_rounding_never_costs_a_tenth_of_the_error(value: float, error: float) -> None:
-    """The second digit of the error is kept: half a unit there is at most a twentieth of it."""
+def test_rounding_costs_less_than_a_tenth_of_the_error(value: float, error: float) -> None:
+    """The error keeps two digits, so half a unit of the last digit is at most a twentieth of it."""
     assert abs(rounded_to(value, error) - value) <= 0.0501 * error
 
 
-def test_what_is_not_finite_is_null_in_files() -> None:
+def test_numbers_that_are_not_finite_become_null_in_files() -> None:
     assert json.loads(json_text({"a": [math.nan, 1.0, {"b": math.inf}]})) == {"a": [None, 1.0, {"b": None}]}

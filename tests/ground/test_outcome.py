@@ -1,4 +1,4 @@
-"""A result is handed out one way: a folder holds what the result lists, whole or not at all."""
+"""A run folder holds the files that a result lists, and is written atomically."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from steelyard.ground.outcome import Content, Outcome
 
 
 @dataclass(frozen=True)
-class Weighed(Outcome):
-    """A mass, with a folder below its own and a file that writes itself."""
+class Mass(Outcome):
+    """A mass, with a file in a subfolder and a file written by a function."""
 
     mass: float
     breaks: bool = False
@@ -38,46 +38,46 @@ class Weighed(Outcome):
         path.write_bytes(b"\x01")
 
 
-def held(folder: Path) -> set[str]:
+def file_names(folder: Path) -> set[str]:
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_a_folder_holds_result_page_and_what_the_result_lists(tmp_path: Path) -> None:
-    place = Weighed(2.5).save(tmp_path / "a" / "run")
-    assert held(place) == {"result.json", "report.html", "tables/mass.csv", "mass.bin", "manifest.json"}
-    assert json.loads((place / "result.json").read_text()) == {"mass": 2.5}
-    assert (place / "report.html").read_text() == "<p>2.5</p>"
+def test_a_run_folder_holds_result_page_and_listed_files(tmp_path: Path) -> None:
+    folder = Mass(2.5).save(tmp_path / "a" / "run")
+    assert file_names(folder) == {"result.json", "report.html", "tables/mass.csv", "mass.bin", "manifest.json"}
+    assert json.loads((folder / "result.json").read_text()) == {"mass": 2.5}
+    assert (folder / "report.html").read_text() == "<p>2.5</p>"
 
 
-def test_a_result_that_cannot_be_written_leaves_nothing_and_spoils_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_trace_and_keeps_the_old_run(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="full"):
-        Weighed(2.5, breaks=True).save(tmp_path / "run")
+        Mass(2.5, breaks=True).save(tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
-    Weighed(1.0).save(tmp_path / "run")
+    Mass(1.0).save(tmp_path / "run")
     with pytest.raises(OSError, match="full"):
-        Weighed(2.5, breaks=True).save(tmp_path / "run", overwrite=True)
+        Mass(2.5, breaks=True).save(tmp_path / "run", overwrite=True)
     assert json.loads((tmp_path / "run" / "result.json").read_text()) == {"mass": 1.0}
 
 
-def test_an_existing_run_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
-    Weighed(1.0).save(tmp_path / "run")
+def test_an_existing_run_is_replaced_only_on_request(tmp_path: Path) -> None:
+    Mass(1.0).save(tmp_path / "run")
     with pytest.raises(RunFolderError, match="--overwrite"):
-        Weighed(2.0).save(tmp_path / "run")
-    Weighed(2.0).save(tmp_path / "run", overwrite=True)
+        Mass(2.0).save(tmp_path / "run")
+    Mass(2.0).save(tmp_path / "run", overwrite=True)
     assert json.loads((tmp_path / "run" / "result.json").read_text()) == {"mass": 2.0}
 
 
-def test_a_folder_that_grew_is_replaced_by_the_finished_run_which_keeps_what_it_is_told_to(tmp_path: Path) -> None:
-    with growing_folder(tmp_path / "run", "lines") as place:
-        (place / "lines").write_text("1\n2\n")
-    Weighed(1.0).save(tmp_path / "run", overwrite=True, keep=["lines"])
-    assert held(tmp_path / "run") == {
+def test_the_finished_run_replaces_a_growing_one_and_keeps_its_files_on_request(tmp_path: Path) -> None:
+    with growing_folder(tmp_path / "run", "lines") as folder:
+        (folder / "lines").write_text("1\n2\n")
+    Mass(1.0).save(tmp_path / "run", overwrite=True, keep=["lines"])
+    assert file_names(tmp_path / "run") == {
         "result.json", "report.html", "tables/mass.csv", "mass.bin", "manifest.json", "lines",
     }  # fmt: skip
     assert (tmp_path / "run" / "lines").read_text() == "1\n2\n"
 
 
-def test_a_full_disk_names_the_file_where_it_would_have_been(tmp_path: Path) -> None:
+def test_an_error_of_a_full_disk_names_the_final_path(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="full") as caught:
-        Weighed(2.5, breaks=True).save(tmp_path / "run")
+        Mass(2.5, breaks=True).save(tmp_path / "run")
     assert caught.value.filename == str(tmp_path / "run" / "mass.bin")

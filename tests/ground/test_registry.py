@@ -1,4 +1,4 @@
-"""A registry finds members in packages and plug-ins, and a broken plug-in stops nothing else."""
+"""A registry finds members in packages and plug-ins, and skips a broken plug-in with a warning."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_members_are_found_by_name_and_the_nearest_is_suggested() -> None:
         fruit["aple"]
 
 
-def test_a_name_belongs_to_one() -> None:
+def test_a_name_can_be_registered_once() -> None:
     fruit: Registry[type] = Registry("fruit", ())
     fruit.register("apple")(Apple)
-    fruit.register("apple")(Apple)  # a module that is imported anew
-    with pytest.raises(SteelyardError, match="is there already"):
+    fruit.register("apple")(Apple)  # the same class again, as after a reload
+    with pytest.raises(SteelyardError, match="is defined twice"):
         fruit.register("apple")(Pear)
 
 
@@ -49,8 +49,8 @@ def test_a_broken_plug_in_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
     assert fruit["pear"].__name__ == "Pear"
 
 
-def test_packages_are_searched_to_the_bottom(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-    monkeypatch.setattr(module, "import_module", lambda name: seen.append(name) or __import__(name, fromlist=["_"]))
+def test_packages_are_searched_recursively(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(module, "import_module", lambda name: imported.append(name) or __import__(name, fromlist=["_"]))
     Registry("robot module", ("steelyard.robot",)).__len__()
-    assert "steelyard.robot.kinematics.inverse" in seen
+    assert "steelyard.robot.kinematics.inverse" in imported

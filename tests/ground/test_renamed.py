@@ -1,4 +1,4 @@
-"""Old names of arguments and attributes say what the new ones say."""
+"""Old names of arguments and attributes still work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_old_names_of_arguments_and_attributes_work():
     assert smooth(cutoff=5.0, order=2) == smooth(5.0, 2)
 
 
-@pytest.mark.parametrize("made", [Filter, smooth])
-def test_what_is_given_under_both_names_is_refused(made):
+@pytest.mark.parametrize("thing", [Filter, smooth])
+def test_both_names_at_once_are_refused(thing):
     with pytest.raises(SteelyardError, match="'cutoff' is the old name of 'cutoff_hz'"):
-        made(cutoff=5.0, cutoff_hz=5.0)
+        thing(cutoff=5.0, cutoff_hz=5.0)

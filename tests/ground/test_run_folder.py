@@ -1,6 +1,4 @@
-"""A run folder appears whole or not at all, and nothing that a run did not write is ever replaced.
-
-All of it holds by the system's own steps and, told so, without them."""
+"""A run folder is written atomically, and only files of a run are replaced: with and without atomic system calls."""
 
 from __future__ import annotations
 
@@ -15,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.ground import folders, places
+from steelyard.ground import atomic_files, folders
 from steelyard.ground.folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 
 
 @pytest.fixture(autouse=True, params=["system", "fall-back"])
-def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def system_call(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "fall-back":
-        monkeypatch.setattr(places, "_system_call", lambda: None)
+        monkeypatch.setattr(atomic_files, "_system_call", lambda: None)
     return str(request.param)
 
 
@@ -32,10 +30,10 @@ def fill(folder: Path, text: str) -> None:
     (folder / "tables" / "more.txt").write_text(text)
 
 
-def made(place: Path, text: str = "old") -> Path:
-    with run_folder(place) as aside:
-        fill(aside, text)
-    return place
+def make_run(target: Path, text: str = "old") -> Path:
+    with run_folder(target) as staging:
+        fill(staging, text)
+    return target
 
 
 def names(folder: Path) -> list[str]:
@@ -46,119 +44,119 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def refused(place: Path, why: str, overwrite: bool = True) -> None:
-    """It is refused before the work and, that forgotten, at the end; nothing is touched."""
-    before = contents(place.parent)
+def check_refused(target: Path, why: str, overwrite: bool = True) -> None:
+    """Check that a run is refused before the work and also at its end, without any change."""
+    before = contents(target.parent)
     with pytest.raises(RunFolderError, match=why):
-        check_target(place, overwrite)
-    with pytest.raises(RunFolderError, match=why), run_folder(place, overwrite):
-        pytest.fail("the work was begun")
-    assert contents(place.parent) == before
+        check_target(target, overwrite)
+    with pytest.raises(RunFolderError, match=why), run_folder(target, overwrite):
+        pytest.fail("the work was started")
+    assert contents(target.parent) == before
 
 
-def test_a_run_appears_at_the_end(tmp_path: Path) -> None:
-    with run_folder(tmp_path / "a" / "run") as aside:
-        fill(aside, "1")
+def test_a_run_appears_when_it_is_complete(tmp_path: Path) -> None:
+    with run_folder(tmp_path / "a" / "run") as staging:
+        fill(staging, "1")
         assert not (tmp_path / "a" / "run").exists()
     assert (tmp_path / "a" / "run" / "tables" / "more.txt").read_text() == "1"
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["run"]
 
 
-def test_an_error_leaves_nothing(tmp_path: Path) -> None:
-    def break_off() -> None:
-        with run_folder(tmp_path / "run") as aside:
-            fill(aside, "1")
+def test_an_error_leaves_no_trace(tmp_path: Path) -> None:
+    def fail() -> None:
+        with run_folder(tmp_path / "run") as staging:
+            fill(staging, "1")
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        break_off()
+        fail()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_existing_run_is_replaced_whole_and_only_on_request(tmp_path: Path) -> None:
-    place = made(tmp_path / "run")
-    refused(place, "--overwrite", overwrite=False)
-    (place / ".DS_Store").write_text("a file manager was here")
-    with run_folder(place, overwrite=True) as aside:
-        (aside / "result.json").write_text("new")
-    assert names(place) == ["manifest.json", "result.json"]
+    target = make_run(tmp_path / "run")
+    check_refused(target, "--overwrite", overwrite=False)
+    (target / ".DS_Store").write_text("a file manager was here")
+    with run_folder(target, overwrite=True) as staging:
+        (staging / "result.json").write_text("new")
+    assert names(target) == ["manifest.json", "result.json"]
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
-def test_the_list_of_what_was_written_is_the_same_every_time(tmp_path: Path) -> None:
-    assert contents(made(tmp_path / "a")) == contents(made(tmp_path / "b"))
+def test_the_manifest_is_reproducible(tmp_path: Path) -> None:
+    assert contents(make_run(tmp_path / "a")) == contents(make_run(tmp_path / "b"))
     listed = json.loads((tmp_path / "a" / "manifest.json").read_text())
     assert set(listed["files"]) == {"result.json", "tables/more.txt"}
 
 
-def test_what_is_no_run_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_or_file_that_is_not_a_run_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "thesis.tex").write_text("dear to me")
-    refused(tmp_path / "home", "holds no run")
-    # As an older version would have left it.
+    (tmp_path / "home" / "thesis.tex").write_text("mine")
+    check_refused(tmp_path / "home", "is not replaced")
+    # Like a run of an older version.
     (tmp_path / "home" / "result.json").write_text("{}")
-    refused(tmp_path / "home", "holds no run")
+    check_refused(tmp_path / "home", "is not replaced")
     (tmp_path / "file").write_text("x")
-    refused(tmp_path / "file", "is a file")
+    check_refused(tmp_path / "file", "is a file")
 
 
-def test_an_empty_folder_may_be_taken(tmp_path: Path) -> None:
+def test_an_empty_folder_may_be_replaced(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    with run_folder(tmp_path / "run", overwrite=True) as aside:
-        fill(aside, "new")
+    with run_folder(tmp_path / "run", overwrite=True) as staging:
+        fill(staging, "new")
     assert (tmp_path / "run" / "result.json").read_text() == "new"
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "tables/log.csv", "mine/log.csv", ".hidden"])
-def test_a_file_that_no_run_wrote_stops_it_by_name(tmp_path: Path, name: str) -> None:
-    place = made(tmp_path / "run")
-    (place / name).parent.mkdir(exist_ok=True)
-    (place / name).write_text("mine")
-    refused(place, f"'{name.removesuffix('/log.csv') if name.startswith('mine') else name}', which no run wrote")
+def test_a_file_that_no_run_wrote_is_named_and_not_replaced(tmp_path: Path, name: str) -> None:
+    target = make_run(tmp_path / "run")
+    (target / name).parent.mkdir(exist_ok=True)
+    (target / name).write_text("mine")
+    check_refused(target, f"'{name.removesuffix('/log.csv') if name.startswith('mine') else name}', which no run wrote")
 
 
-def test_a_file_that_was_changed_stops_it_by_name(tmp_path: Path) -> None:
-    place = made(tmp_path / "run")
-    (place / "tables" / "more.txt").write_text("old, and a remark of mine")
-    refused(place, "'tables/more.txt', which was changed")
+def test_a_changed_file_is_named_and_not_replaced(tmp_path: Path) -> None:
+    target = make_run(tmp_path / "run")
+    (target / "tables" / "more.txt").write_text("old, and a remark of mine")
+    check_refused(target, "'tables/more.txt', which was changed")
 
 
-def test_an_empty_folder_of_somebody_stops_it_too(tmp_path: Path) -> None:
-    place = made(tmp_path / "run")
-    (place / "mine").mkdir()
-    refused(place, "'mine', which no run wrote")
+def test_an_empty_folder_of_the_user_is_not_replaced(tmp_path: Path) -> None:
+    target = make_run(tmp_path / "run")
+    (target / "mine").mkdir()
+    check_refused(target, "'mine', which no run wrote")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links take a right of their own there")
-def test_a_link_in_the_place_of_a_file_stops_it(tmp_path: Path) -> None:
-    place = made(tmp_path / "run")
-    (place / "result.json").rename(tmp_path / "elsewhere")
-    (place / "result.json").symlink_to(tmp_path / "elsewhere")
-    refused(place, "'result.json', which no run wrote")
+@pytest.mark.skipif(os.name == "nt", reason="links need a special permission on Windows")
+def test_a_link_instead_of_a_file_is_not_replaced(tmp_path: Path) -> None:
+    target = make_run(tmp_path / "run")
+    (target / "result.json").rename(tmp_path / "other")
+    (target / "result.json").symlink_to(tmp_path / "other")
+    check_refused(target, "'result.json', which no run wrote")
 
 
-def test_a_file_that_went_is_missed_by_nobody(tmp_path: Path) -> None:
-    place = made(tmp_path / "run")
-    (place / "result.json").unlink()
-    with run_folder(place, overwrite=True) as aside:
-        fill(aside, "new")
-    assert (place / "result.json").read_text() == "new"
+def test_a_run_with_a_deleted_file_can_be_replaced(tmp_path: Path) -> None:
+    target = make_run(tmp_path / "run")
+    (target / "result.json").unlink()
+    with run_folder(target, overwrite=True) as staging:
+        fill(staging, "new")
+    assert (target / "result.json").read_text() == "new"
 
 
 @pytest.mark.parametrize("foreign", ["folder", "empty folder", "file"])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_what_appears_while_a_run_is_at_work_stays(tmp_path: Path, foreign: str, overwrite: bool) -> None:
-    place = tmp_path / "run"
+def test_files_created_during_a_run_are_not_replaced(tmp_path: Path, foreign: str, overwrite: bool) -> None:
+    target = tmp_path / "run"
 
     def work() -> None:
-        with run_folder(place, overwrite) as aside:
-            fill(aside, "new")
+        with run_folder(target, overwrite) as staging:
+            fill(staging, "new")
             if foreign == "file":
-                place.write_text("mine")
+                target.write_text("mine")
             else:
-                place.mkdir()
+                target.mkdir()
             if foreign == "folder":
-                (place / "thesis.txt").write_text("mine")
+                (target / "thesis.txt").write_text("mine")
 
     if foreign == "empty folder" and overwrite:
         work()
@@ -170,49 +168,49 @@ def test_what_appears_while_a_run_is_at_work_stays(tmp_path: Path, foreign: str,
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
-def test_a_file_put_into_a_run_while_another_replaces_it_stays(tmp_path: Path) -> None:
-    place = made(tmp_path / "run")
+def test_a_file_added_to_the_old_run_during_the_work_is_not_lost(tmp_path: Path) -> None:
+    target = make_run(tmp_path / "run")
 
     def work() -> None:
-        with run_folder(place, overwrite=True) as aside:
-            fill(aside, "new")
-            (place / "thesis.txt").write_text("mine")
+        with run_folder(target, overwrite=True) as staging:
+            fill(staging, "new")
+            (target / "thesis.txt").write_text("mine")
 
-    with pytest.raises(RunFolderError, match=r"run holds 'thesis\.txt'"):
+    with pytest.raises(RunFolderError, match=r"run contains 'thesis\.txt'"):
         work()
-    assert (place / "thesis.txt").read_text() == "mine"
-    assert (place / "result.json").read_text() == "old"
+    assert (target / "thesis.txt").read_text() == "mine"
+    assert (target / "result.json").read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
-def test_of_two_runs_at_once_one_wins_and_the_other_says_so(tmp_path: Path) -> None:
+def test_of_two_simultaneous_runs_one_is_written_and_the_other_fails(tmp_path: Path) -> None:
     def both() -> None:
         with run_folder(tmp_path / "run") as one:
             fill(one, "first")
             with run_folder(tmp_path / "run") as other:
                 fill(other, "second")
 
-    with pytest.raises(RunFolderError, match="appeared while this run was at work"):
+    with pytest.raises(RunFolderError, match="was created during this run"):
         both()
     assert (tmp_path / "run" / "result.json").read_text() == "second"
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links take a right of their own there")
+@pytest.mark.skipif(os.name == "nt", reason="links need a special permission on Windows")
 def test_a_link_to_a_run_stays_a_link(tmp_path: Path) -> None:
-    made(tmp_path / "of-may")
+    make_run(tmp_path / "of-may")
     (tmp_path / "latest").symlink_to("of-may")
-    with run_folder(tmp_path / "latest", overwrite=True) as aside:
-        fill(aside, "new")
+    with run_folder(tmp_path / "latest", overwrite=True) as staging:
+        fill(staging, "new")
     assert (tmp_path / "latest").is_symlink()
     assert (tmp_path / "of-may" / "result.json").read_text() == "new"
 
 
-@pytest.mark.parametrize("place", ["file/run", "file/deeper/run", "n" * 300])
-def test_a_folder_that_cannot_be_made_is_named_before_the_work(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("target", ["file/run", "file/deeper/run", "n" * 300])
+def test_an_unwritable_folder_is_refused_before_the_work(tmp_path: Path, target: str) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(RunFolderError, match="cannot be written"):
-        check_target(tmp_path / place, overwrite=False)
+        check_target(tmp_path / target, overwrite=False)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
@@ -220,78 +218,76 @@ def test_a_folder_that_cannot_be_made_is_named_before_the_work(tmp_path: Path, p
 @pytest.mark.parametrize("name", ["new\nline", "it's", "-o", "bytes\udcff", "n" * 190, "\x1b[31m", "ü" * 95])
 def test_a_run_may_have_any_name(tmp_path: Path, name: str) -> None:
     for overwrite in (False, True):
-        with run_folder(tmp_path / name, overwrite) as aside:
-            fill(aside, "1")
+        with run_folder(tmp_path / name, overwrite) as staging:
+            fill(staging, "1")
     assert os.listdir(tmp_path) == [name]
 
 
 # ---------------------------------------------------------------- runs that grow
 
 
-def test_a_run_that_grows_is_held_by_one_process_and_can_be_resumed(tmp_path: Path) -> None:
-    place = tmp_path / "run"
-    with growing_folder(place, "lines") as folder:
+def test_a_growing_run_is_locked_and_can_be_resumed(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    with growing_folder(target, "lines") as folder:
         (folder / "lines").write_text("1\n")
         for way in ("resume", "overwrite"):
-            with pytest.raises(RunFolderError, match="another run is at work"):
-                growing_folder(place, "lines", **{way: True}).__enter__()  # type: ignore[arg-type]
-    with growing_folder(place, "lines", resume=True) as folder:
+            with pytest.raises(RunFolderError, match="another run is writing"):
+                growing_folder(target, "lines", **{way: True}).__enter__()  # type: ignore[arg-type]
+    with growing_folder(target, "lines", resume=True) as folder:
         assert (folder / "lines").read_text() == "1\n"
-    with growing_folder(place, "lines", overwrite=True) as folder:
+    with growing_folder(target, "lines", overwrite=True) as folder:
         assert not (folder / "lines").exists()
-    (place / "thesis.txt").write_text("mine")
+    (target / "thesis.txt").write_text("mine")
     for way in ("resume", "overwrite"):
         with pytest.raises(RunFolderError, match=r"'thesis.txt', which no run wrote"):
-            growing_folder(place, "lines", **{way: True}).__enter__()  # type: ignore[arg-type]
-    assert (place / "thesis.txt").read_text() == "mine"
+            growing_folder(target, "lines", **{way: True}).__enter__()  # type: ignore[arg-type]
+    assert (target / "thesis.txt").read_text() == "mine"
 
 
 # ---------------------------------------------------------------- after a kill
 
 
 @contextmanager
-def somebody_dead(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Names given in here are those of a process that has died."""
+def ended_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Inside, staging names are those of a process that has ended."""
     with monkeypatch.context() as changed:
         child = subprocess.Popen([sys.executable, "-c", ""])
         child.wait()
         changed.setattr(os, "getpid", lambda: child.pid)
-        changed.setattr(places, "_started", lambda pid: "12345")
+        changed.setattr(atomic_files, "_start_ticks", lambda pid: "12345")
         yield
 
 
-def test_the_litter_of_a_killed_run_is_swept_up_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with somebody_dead(monkeypatch):
-        fill_me = places.aside_of(tmp_path / "run")
-        whole = places.aside_of(tmp_path / "run")
-        file = places.aside_of(tmp_path / "table.csv")
-    fill_me.mkdir()
-    fill(fill_me, "half")
-    made(tmp_path / "other").rename(whole)
+def test_the_next_run_removes_leftovers_of_a_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ended_process(monkeypatch):
+        partial = atomic_files.staging_path(tmp_path / "run")
+        complete = atomic_files.staging_path(tmp_path / "run")
+        file = atomic_files.staging_path(tmp_path / "table.csv")
+    partial.mkdir()
+    fill(partial, "half")
+    make_run(tmp_path / "other").rename(complete)
     file.write_text("half")
-    living = places.aside_of(tmp_path / "living")
-    living.mkdir()
+    running = atomic_files.staging_path(tmp_path / "running")
+    running.mkdir()
     (tmp_path / ".mine.steelyard-new").write_text("looks alike")
-    made(tmp_path / "run", "new")
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([living.name, ".mine.steelyard-new", "run"])
+    make_run(tmp_path / "run", "new")
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([running.name, ".mine.steelyard-new", "run"])
 
 
-def test_litter_of_another_machine_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with somebody_dead(monkeypatch):
-        monkeypatch.setattr(places, "_host", lambda: "0" * 8)
-        elsewhere = places.aside_of(tmp_path / "run")
+def test_leftovers_of_another_machine_are_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ended_process(monkeypatch):
+        monkeypatch.setattr(atomic_files, "_host", lambda: "0" * 8)
+        other = atomic_files.staging_path(tmp_path / "run")
     monkeypatch.undo()
-    elsewhere.mkdir()
+    other.mkdir()
     sweep_up(tmp_path)
-    assert elsewhere.exists()
+    assert other.exists()
 
 
-def test_a_kill_between_the_old_run_and_the_new_gives_the_old_one_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = made(tmp_path / "run")
-    with somebody_dead(monkeypatch):
-        place.rename(places.aside_of(place, "old"))
+def test_a_kill_between_the_two_renames_restores_the_old_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = make_run(tmp_path / "run")
+    with ended_process(monkeypatch):
+        target.rename(atomic_files.staging_path(target, "old"))
     sweep_up(tmp_path)
     assert names(tmp_path) == [
         "run",
@@ -299,13 +295,13 @@ def test_a_kill_between_the_old_run_and_the_new_gives_the_old_one_back(
     ]
 
 
-def test_litter_with_something_of_somebodys_in_it_is_put_where_it_is_seen(
+def test_a_leftover_run_with_a_file_of_the_user_gets_a_visible_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = made(tmp_path / "run")
-    (place / "thesis.txt").write_text("mine")
-    with somebody_dead(monkeypatch):
-        place.rename(places.aside_of(place))
+    target = make_run(tmp_path / "run")
+    (target / "thesis.txt").write_text("mine")
+    with ended_process(monkeypatch):
+        target.rename(atomic_files.staging_path(target))
     sweep_up(tmp_path)
     (kept,) = tmp_path.iterdir()
     assert kept.name.startswith("run-kept-")
@@ -314,30 +310,30 @@ def test_litter_with_something_of_somebodys_in_it_is_put_where_it_is_seen(
 
 SCRIPT = """
 import sys
-from steelyard.ground import places
+from steelyard.ground import atomic_files
 from steelyard.ground.folders import run_folder
 if sys.argv[2] == "fall-back":
-    places._system_call = lambda: None
+    atomic_files._system_call = lambda: None
 k = 0
 while True:
     k += 1
-    with run_folder(sys.argv[1], overwrite=True) as aside:
+    with run_folder(sys.argv[1], overwrite=True) as staging:
         for name in ("result.json", "more.txt"):
-            (aside / name).write_text(str(k))
+            (staging / name).write_text(str(k))
     print(k, flush=True)
 """
 
 
-def test_a_kill_at_any_moment_leaves_a_whole_run(tmp_path: Path, how: str) -> None:
+def test_a_kill_at_any_moment_leaves_a_complete_run(tmp_path: Path, system_call: str) -> None:
     target = tmp_path / "run"
     for attempt in range(6):
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(target), how], stdout=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(target), system_call], stdout=subprocess.PIPE)
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.003 * attempt)
         process.kill()
         process.wait()
-        if how == "fall-back":  # there is a moment without a run, which the next one mends
+        if system_call == "fall-back":  # for a moment there is no run; the next run restores it
             sweep_up(tmp_path)
         assert len({(target / name).read_text() for name in ("result.json", "more.txt")}) == 1
         assert folders.only_a_run(target)

@@ -1,4 +1,4 @@
-"""XML is read without fetching anything, without growing, and with a line number on every complaint."""
+"""XML is read without loading other files and without unbounded growth, and every error has a line number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_elements_know_their_line_their_text_and_who_owns_them(tmp_path: Path) -> None:
+def test_elements_store_line_text_and_owner(tmp_path: Path) -> None:
     root = parse_xml(
         write(tmp_path, '<robot name="arm">\n <link name="hand">\n  <mass value="2"/>hello</link>\n</robot>')
     )
@@ -37,7 +37,7 @@ def test_a_document_type_without_declarations_is_harmless(tmp_path: Path) -> Non
 
 
 BOMB = '<!DOCTYPE r [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>\n<r>&b;</r>'
-REFUSED = {
+INVALID = {
     "bomb": (BOMB, "declares the entity 'a'"),
     "external entity": ('<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/passwd">]><r>&a;</r>', "declares the entity 'a'"),
     "parameter entity": ('<!DOCTYPE r [<!ENTITY % a SYSTEM "http://x.invalid/a">%a;]><r/>', "declares the entity 'a'"),
@@ -52,16 +52,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=str)
-def test_what_is_dangerous_or_broken_is_refused(case: str, tmp_path: Path) -> None:
-    text, words = REFUSED[case]
+@pytest.mark.parametrize("case", INVALID, ids=str)
+def test_dangerous_or_broken_xml_is_refused(case: str, tmp_path: Path) -> None:
+    text, words = INVALID[case]
     with pytest.raises(RobotError, match=r"robot\.urdf") as caught:
         parse_xml(write(tmp_path, text))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_too_large_or_too_full_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_with_too_many_bytes_or_elements_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, "<r>" + "<a/>" * 100 + "</r>")
     monkeypatch.setattr(xml, "MAX_ELEMENTS", 50)
     with pytest.raises(RobotError, match="more than 50 elements"):
@@ -98,12 +98,12 @@ NUMBERS = st.floats(1e-60, LARGEST_NUMBER) | st.floats(-LARGEST_NUMBER, -1e-60) 
 
 
 @given(st.lists(NUMBERS, min_size=3, max_size=3))
-def test_every_sensible_vector_is_read_back_exactly(values: list[float]) -> None:
+def test_vectors_are_read_back_exactly(values: list[float]) -> None:
     element = Element("origin", {"xyz": " ".join(map(repr, values))}, "arm.urdf", 1)
     assert np.array_equal(element.vector("xyz", 3), values)
 
 
-def test_a_huge_value_does_not_flood_the_message() -> None:
+def test_a_long_value_is_shortened_in_the_message() -> None:
     with pytest.raises(RobotError) as caught:
         Element("mass", {"value": "x" * 10_000}, "arm.urdf", 1).number("value")
     assert len(str(caught.value)) < 250

@@ -99,7 +99,7 @@ def test_what_an_estimator_lacks_is_said_in_a_sentence(controller: Path) -> None
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("kind: pd", "kind: pdd"), "controller.yaml: kind: 'pdd' is not known; write one of pd"),
+        (("kind: pd", "kind: pdd"), "controller.yaml: kind: 'pdd' is unknown; write one of pd"),
         (("kd:", "kdd:"), "unknown key 'kdd'; did you mean 'kd'"),
         (("rate: 500", "rate: -1"), "rate: -1 must be positive"),
         (("rate: 500", "lag: 0.001"), "pd has no lag"),

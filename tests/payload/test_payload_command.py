@@ -106,7 +106,7 @@ def test_several_payloads_at_once(files: dict[str, str], tmp_path: Path) -> None
     assert {p.parent.name for p in Path(files["run"]).glob("*/load.yaml")} == {"heavy", "light"}
     mixed = run.invoke(app, [*command, "--with", files["loaded.csv"]])
     assert mixed.exit_code == 2
-    assert "name all of them, or none" in " ".join(mixed.stderr.split())
+    assert "name all or none" in " ".join(mixed.stderr.split())
 
 
 def test_gains_from_a_known_payload(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_scheme_can_be_written_and_read(text: str) -> None:
         ("energy:window", "name=value"),
         ("energy:window=long", "'long' is not a number"),
         ("energy:samples=1.5", "not a whole number"),
-        ("energy:growing=perhaps", "neither yes nor no"),
+        ("energy:growing=perhaps", "must be yes or no"),
         ("energy:window=-1", "positive number of seconds"),
         ("momentum:samples=0", "whole number of sampling intervals"),
         ("momentum:samples=2,window=1", "not both"),

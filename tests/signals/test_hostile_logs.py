@@ -247,8 +247,8 @@ def test_impossible_values_of_a_signal_are_refused_with_their_place() -> None:
     [
         ({"meta": npy(array=np.array("[" * 5000))}, ["meta", "nested"]),
         ({"meta": npy(array=np.array("[1]"))}, ["meta", "table"]),
-        ({"joints": npy(header("(2,)", "'<U1'"), struct.pack("<2I", 0x110000, 65))}, ["joints", "no text"]),
-        ({"joints": npy(header("(2,)", "'<U1'"), struct.pack("<2I", 0xD800, 65))}, ["joints", "no text"]),
+        ({"joints": npy(header("(2,)", "'<U1'"), struct.pack("<2I", 0x110000, 65))}, ["joints", "invalid text"]),
+        ({"joints": npy(header("(2,)", "'<U1'"), struct.pack("<2I", 0xD800, 65))}, ["joints", "invalid text"]),
         ({"segments": npy(array=np.zeros(3))}, ["segments"]),
         ({"t": npy(array=np.array(["a", "b", "c"]))}, ["t"]),
     ],

@@ -190,7 +190,7 @@ def test_statements_for_the_caller_are_in_the_meta_data(raw):
         ({"time": "time"}, "no column 'time'"),
         ({"torque_constants": [1, 2, 3], "current": "tau{}"}, "torque_constants has 3 entries, but there are 2 joints"),
         ({"gear_ratio": 0}, "gear_ratio: 0 makes"),
-        ({"side": "left"}, "side: 'left' is not known; write one of motor, joint"),
+        ({"side": "left"}, "side: 'left' is unknown; write one of motor, joint"),
         ({"coupling": [[1, 0], [1, 0]]}, "coupling: is singular"),
         ({"coupling": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}, "coupling has 3 columns, but there are 2 joints"),
         ({"coupling": [[1, 0], [1]]}, "coupling: write one row per motor, with one number per joint"),

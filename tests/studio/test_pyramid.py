@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import SteelyardError
-from steelyard.ground.progress import CancelledError, HowFar, told_to
+from steelyard.ground.progress import CancelledError, HowFar, report_progress_to
 from steelyard.robot.library import builtin
 from steelyard.signals import source as sources
 from steelyard.signals.log import Log
@@ -144,7 +144,7 @@ def test_a_cancelled_build_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Mo
         if far.fraction > 0.3:
             raise CancelledError
 
-    with pytest.raises(CancelledError), told_to(cancel):
+    with pytest.raises(CancelledError), report_progress_to(cancel):
         build_pyramid(log_of(10_000), ROBOT, tmp_path / "x")
     assert not list(tmp_path.iterdir())
     (tmp_path / "x").write_bytes(b"no pyramid")
@@ -164,7 +164,7 @@ def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
     del columns
     tracemalloc.start()
     reports: list[HowFar] = []
-    with told_to(reports.append):
+    with report_progress_to(reports.append):
         made = build_pyramid(LogFile(tmp_path / "long.npz", ROBOT), ROBOT, tmp_path / "pyramid")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -180,7 +180,7 @@ def test_the_state_folder_must_be_the_users(folder: Path, tmp_path: Path, monkey
     (state / "studio").chmod(0o700)
     if os.geteuid() == 0:
         os.chown(jobs.home.parent, 12345, 12345)
-        with pytest.raises(StudioError, match="not this user's"):
+        with pytest.raises(StudioError, match="belongs to another user"):
             Jobs(StudioFolder(folder))
         os.chown(jobs.home.parent, 0, 0)
     jobs.home.rmdir()

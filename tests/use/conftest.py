@@ -1,4 +1,4 @@
-"""A motion as `excite` designs it, once for all tests of uses."""
+"""A motion of `excite`, shared by all tests of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`steelyard predict` and `steelyard export`, as a person types them, against the model itself and a C compiler."""
+"""`steelyard predict` and `steelyard export` against the model itself and a C compiler."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ def model_file(tmp_path: Path) -> Path:
 
 
 def test_torques_of_a_log(model_file: Path, tmp_path: Path) -> None:
-    code, said = run("predict", model_file, tmp_path / "log.csv", "-o", tmp_path / "torques")
-    assert code == 0, said
+    code, output = run("predict", model_file, tmp_path / "log.csv", "-o", tmp_path / "torques")
+    assert code == 0, output
     with (tmp_path / "torques" / "log.csv").open() as file:
         heads, *rows = csv.reader(file)
     assert heads == ["t", "tau_q1", "tau_q2", "tau_q3"]
     table = np.array(rows, dtype=float)
     t, q, dq, ddq = states()
     expected = np.column_stack([np.interp(table[:, 0], t, x) for x in MODEL.torque(q, dq, ddq).T])
-    inner = slice(200, -200)  # ends are where derivatives are worst
-    # Friction jumps where a joint turns round, and a sample's width decides on which side it is.
-    off = np.abs(table[inner, 1:] - expected[inner]) / np.std(expected, axis=0)
-    assert np.quantile(off, 0.99) < 0.02
+    inner = slice(200, -200)  # derivatives are worst at the ends
+    # Friction jumps where a joint reverses, and the sampling decides on which side a sample is.
+    error = np.abs(table[inner, 1:] - expected[inner]) / np.std(expected, axis=0)
+    assert np.quantile(error, 0.99) < 0.02
     found = json.loads((tmp_path / "torques" / "result.json").read_text())
-    # Of white noise of 5 % the filter leaves what is below its cut-off, of 100 Hz; a half more for friction's jumps.
+    # The filter leaves the part of 5 % white noise below its cut-off, of 100 Hz; friction adds up to half of it.
     [errors] = [one["error_percent"] for one in found["logs"]]
     assert max(errors) < 1.5 * 5.0 * np.sqrt(found["cutoff_hz"] / 100.0)
     assert "Measured and predicted" in (tmp_path / "torques" / "report.html").read_text()
 
 
-def test_a_log_without_torque_is_predicted_for_and_not_judged() -> None:
+def test_a_log_without_torque_is_predicted_without_comparison() -> None:
     t, q, dq, _ = states()
     found = predict(MODEL, [Log(ROBOT.joint_names, t, q, dq=dq)])
     assert found.logs[0].error_percent is None
@@ -81,12 +81,12 @@ def test_a_log_without_torque_is_predicted_for_and_not_judged() -> None:
     assert "error_percent" not in found.to_json()["logs"][0]
 
 
-def test_files_for_others(model_file: Path, tmp_path: Path) -> None:
-    code, said = run("export", model_file, "--name", "my arm", "-o", tmp_path / "out")
-    assert code == 0, said
-    made = {p.name for p in (tmp_path / "out").iterdir()}
-    wanted = {"my_arm.urdf", "my_arm.steelyard.json", "my_arm.xml", "my_arm.c", "my_arm.h", "parameters.csv"}
-    assert made == wanted | {"result.json", "manifest.json"}
+def test_exported_files(model_file: Path, tmp_path: Path) -> None:
+    code, output = run("export", model_file, "--name", "my arm", "-o", tmp_path / "out")
+    assert code == 0, output
+    result = {p.name for p in (tmp_path / "out").iterdir()}
+    expected = {"my_arm.urdf", "my_arm.steelyard.json", "my_arm.xml", "my_arm.c", "my_arm.h", "parameters.csv"}
+    assert result == expected | {"result.json", "manifest.json"}
     _, q, dq, ddq = states(1.0, 20.0)
     again = load_model(tmp_path / "out" / "my_arm.urdf")
     np.testing.assert_allclose(again.torque(q, dq, ddq), MODEL.torque(q, dq, ddq), atol=1e-9)
@@ -105,21 +105,21 @@ def test_files_for_others(model_file: Path, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(arguments: tuple[str, ...], words: str) -> None:
-    code, said = run(*arguments)
+    code, output = run(*arguments)
     assert code == 2
-    assert words in said
+    assert words in output
 
 
 @pytest.mark.parametrize("name", ["7axis", "für", "*/ int main"])
-def test_names_that_c_does_not_know(name: str, tmp_path: Path) -> None:
+def test_invalid_names_are_changed_for_c(name: str, tmp_path: Path) -> None:
     Exported(MODEL, ("c",), name).save(tmp_path / "out")
     [header] = (tmp_path / "out").glob("*.h")
     [function] = re.findall(r"(\w+)_inverse_dynamics\(", header.read_text())
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", function)
 
 
-def test_a_run_knows_its_band(tmp_path: Path) -> None:
-    """Measured torques of another log lie inside the band that the run folder tells, as often as it says."""
+def test_a_run_provides_its_band(tmp_path: Path) -> None:
+    """Measured torques of another log are inside the run's 95 % band in about 95 % of the samples."""
     t, q, dq, ddq = states()
     found = identify(ROBOT, log(0.05), plain=True, check=False)
     folder = found.save(tmp_path / "run")
@@ -127,16 +127,16 @@ def test_a_run_knows_its_band(tmp_path: Path) -> None:
     tau = MODEL.torque(0.8 * q, 0.8 * dq, 0.8 * ddq)
     noisy = tau + 0.05 * np.std(MODEL.torque(q, dq, ddq), axis=0) * rng.normal(size=tau.shape)
     other = Log(ROBOT.joint_names, t, 0.8 * q, dq=0.8 * dq, tau=noisy)
-    made = predict(folder, [other], cutoff_hz=found.cutoff_hz)
-    (one,) = made.logs
+    result = predict(folder, [other], cutoff_hz=found.cutoff_hz)
+    (one,) = result.logs
     assert one.inside_percent is not None
     assert one.half_width is not None
-    # 20 s below the cut-off have some hundred independent samples: 95 % within about 2 % each.
+    # 20 s below the cut-error have several hundred independent samples, so the share is 95 % ± 2 %.
     assert 90.0 < np.mean(one.inside_percent) <= 100.0
     (direct,) = predict(found, [other], cutoff_hz=found.cutoff_hz).logs
     assert direct.half_width is not None
     np.testing.assert_allclose(direct.half_width, one.half_width, rtol=1e-6)
-    made.save(tmp_path / "torques")
+    result.save(tmp_path / "torques")
     with next((tmp_path / "torques").glob("*.csv")).open() as file:
         row = next(csv.DictReader(file))
     name = ROBOT.joint_names[0]
@@ -144,11 +144,11 @@ def test_a_run_knows_its_band(tmp_path: Path) -> None:
     assert predict(MODEL, [other]).logs[0].half_width is None
 
 
-def test_a_joint_that_stands_has_a_wider_band(tmp_path: Path) -> None:
+def test_a_joint_at_rest_has_a_wider_band(tmp_path: Path) -> None:
     found = identify(ROBOT, log(0.05), plain=True, check=False)
     band = found.torque_band
     q, still = np.full((5, 3), 0.3), np.zeros((5, 3))
     moving, standing = (band.half_width(q, still, still, np.full((5, 3), x)) for x in (False, True))
-    # The Coulomb friction of this robot is 0.3 N m; a little of its viscous friction, 0.3 N m s/rad, is in it as well.
+    # The Coulomb friction of this robot is 0.3 N m; its viscous friction of 0.3 N m s/rad adds a little.
     assert np.all(standing - moving > 0.25)
     assert np.all(standing - moving < 0.45)

@@ -1,4 +1,4 @@
-"""`steelyard sequential`: a plan on paper is the plan in Python, and what is wrong in it is named by its place."""
+"""`steelyard sequential`: a plan in a file equals the plan in Python, and errors name their place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.estimation.sequential.plan import read_plan
 ARM = sy.load_robot("irp6")
 TRUTH = sy.Model.nominal(ARM)
 L2 = ARM.lengths["l2"]
-# Of Kozłowski & Dutkiewicz 1996, section 5.1: what motor 2, then motor 3 shows when it moves alone.
+# Kozłowski & Dutkiewicz 1996, section 5.1: parameters identified from motor 2, then motor 3 moving alone.
 PLAN = f"""
 terms: nominal
 signals: as logged
@@ -56,17 +56,19 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_command_finds_what_python_finds_and_what_is_true(plan: Path, tmp_path: Path) -> None:
-    done = run("sequential", "irp6", plan, "-o", tmp_path / "steps")
-    assert done.exit_code == 0
-    assert "are taken for zero" in done.output
+def test_the_command_equals_python_and_recovers_the_truth(plan: Path, tmp_path: Path) -> None:
+    process = run("sequential", "irp6", plan, "-o", tmp_path / "steps")
+    assert process.exit_code == 0
+    assert "are assumed to be zero" in process.output
     found = {row["name"]: row for row in csv.DictReader((tmp_path / "steps" / "found.csv").read_text().splitlines())}
     assert set(found) == set(TRUE)
     for name, row in found.items():
-        # Printed values have three or four digits; otherwise four standard errors.
+        # Four standard errors, plus rounding of printed values to three or four digits.
         assert abs(float(row["value"]) - TRUE[name]) < 4.0 * float(row["standard_error"]) + 1e-3 * TRUE[name]
         assert float(row["standard_error"]) >= float(row["own_error"])
-    assert float(found["F2c"]["standard_error"]) > 1.01 * float(found["F2c"]["own_error"])  # rests on what is known
+    assert float(found["F2c"]["standard_error"]) > 1.01 * float(
+        found["F2c"]["own_error"]
+    )  # includes the error of the known friction
     movements = [
         sy.Movement(
             motor, sy.load_log(plan.with_name(f"{motor}.csv"), ARM.joint_names), (motor,), finds, neglects="rest"
@@ -89,7 +91,7 @@ def test_the_command_finds_what_python_finds_and_what_is_true(plan: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("moves: [motor2]", "moves: 7", "movements: entry 1: moves: 7 is not a list"),
         ("moves: [motor2]", "moves: []", "movements: entry 1: 'moves' is empty"),
@@ -105,15 +107,15 @@ def test_the_command_finds_what_python_finds_and_what_is_true(plan: Path, tmp_pa
         ("movements:", "movments:", "unknown key 'movments'; did you mean 'movements'?"),
     ],
 )
-def test_a_plan_is_refused_at_its_place(plan: Path, old: str, new: str, said: str) -> None:
+def test_an_error_in_a_plan_names_its_place(plan: Path, old: str, new: str, message: str) -> None:
     plan.write_text(PLAN.replace(old, new, 1))
-    with pytest.raises(SteelyardError) as refused:
+    with pytest.raises(SteelyardError) as caught:
         read_plan(plan, ARM)
-    assert said in str(refused.value)
+    assert message in str(caught.value)
 
 
-def test_without_what_it_neglects_a_movement_says_what_else_it_shows(plan: Path) -> None:
+def test_a_movement_names_the_parameters_that_it_does_not_list(plan: Path) -> None:
     plan.write_text(PLAN.replace("    neglects: rest\n", "", 1))
-    done = run("sequential", "irp6", plan)
-    assert done.exit_code == 2
-    assert "Movement 'motor 2' also shows" in done.output
+    process = run("sequential", "irp6", plan)
+    assert process.exit_code == 2
+    assert "Movement 'motor 2' also shows" in process.output

@@ -1,4 +1,4 @@
-"""`steelyard simulate`: models move as physics says, and their logs are logs."""
+"""`steelyard simulate`: the motion agrees with physics, and its logs can be read and replayed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ waves:
 """
 
 
-def test_what_falls_without_friction_keeps_its_energy() -> None:
+def test_a_free_fall_without_friction_keeps_its_energy() -> None:
     bare = sy.Model(ARM, Terms(ARM, ()), ARM.inertial_parameters)
     fallen = let_move(bare, duration=1.0, start=[0.3, 0.5, -0.4]).runs[0]
     energy = bare.energy(fallen.q, fallen.dq)
@@ -40,17 +40,19 @@ def test_a_carriage_falls_by_half_g_t_squared() -> None:
     assert np.allclose(fallen.q[:, 0], -0.5 * 9.81 * fallen.t**2, atol=1e-9)
 
 
-def test_a_motion_is_followed_and_its_log_is_one(motion: Path, tmp_path: Path) -> None:
-    done = run("simulate", "szabo3r", "--motion", motion, "--noise", "0.05,0.1,0.02", "--seed", 3, "-o", tmp_path / "s")
-    assert done.exit_code == 0
+def test_a_motion_is_followed_and_its_log_is_readable(motion: Path, tmp_path: Path) -> None:
+    process = run(
+        "simulate", "szabo3r", "--motion", motion, "--noise", "0.05,0.1,0.02", "--seed", 3, "-o", tmp_path / "s"
+    )
+    assert process.exit_code == 0
     result = json.loads((tmp_path / "s" / "result.json").read_text())
-    # Computed torque by the true model at 4 kHz is off by what happens within a control period.
+    # Computed torque with the true model at 4 kHz has only the error of one control period.
     assert all(j["tracking_rms"] < 1e-3 for j in result["runs"][0]["joints"])
     log = read_log(tmp_path / "s" / "log.csv", ARM)
     assert len(log) == 2001
     again = let_move(MODEL, motions=[_first(motion)])
     noise = np.asarray(log.tau) - again.runs[0].tau
-    assert np.allclose(np.std(noise, axis=0), [0.05, 0.1, 0.02], rtol=0.1)  # 2001 samples tell σ to 1.6 %
+    assert np.allclose(np.std(noise, axis=0), [0.05, 0.1, 0.02], rtol=0.1)  # 2001 samples give σ within 1.6 %
     page = (tmp_path / "s" / "report.html").read_text()
     assert all(f"<h3>{title}</h3>" in page for title in ("Positions", "Velocities", "Torques"))
 
@@ -61,18 +63,18 @@ def _first(motion: Path):
     return read_designed(motion, ARM).trajectories[0]
 
 
-def test_a_controller_of_ones_own_follows_less_well(motion: Path, tmp_path: Path) -> None:
+def test_a_pd_controller_has_a_larger_tracking_error(motion: Path, tmp_path: Path) -> None:
     (tmp_path / "pd.yaml").write_text("kind: pd\nkp: [400, 900, 300]\nkd: [40, 60, 20]\nrate: 2000\n")
-    done = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "pd.yaml", "--json")
-    assert done.exit_code == 0
-    off = [j["tracking_rms"] for j in json.loads(done.stdout)["runs"][0]["joints"]]
-    assert 1e-3 < max(off) < 0.1  # PD lags by friction and gravity over its gain: some 10 N m over 900
+    process = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "pd.yaml", "--json")
+    assert process.exit_code == 0
+    errors = [j["tracking_rms"] for j in json.loads(process.stdout)["runs"][0]["joints"]]
+    assert 1e-3 < max(errors) < 0.1  # PD lags by friction and gravity over its gain: some 10 N m over 900
     refused = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "pd.yaml", "--rate", 900)
     assert refused.exit_code == 2
-    assert "2000 Hz is no multiple of the log's 900 Hz" in refused.output
+    assert "2000 Hz is not a multiple of the log's 900 Hz" in refused.output
 
 
-def test_waves_are_the_torques_that_act_and_a_log_of_them_can_be_played_again(tmp_path: Path) -> None:
+def test_waves_are_applied_as_torques_and_their_log_can_be_replayed(tmp_path: Path) -> None:
     (tmp_path / "waves.yaml").write_text(WAVES)
     assert run("simulate", "szabo3r", "--torque", tmp_path / "waves.yaml", "-o", tmp_path / "a").exit_code == 0
     log = read_log(tmp_path / "a" / "log.csv", ARM)
@@ -85,7 +87,7 @@ def test_waves_are_the_torques_that_act_and_a_log_of_them_can_be_played_again(tm
     assert np.allclose(again.q, log.q, atol=1e-9)  # the same torques, steps and start
 
 
-def test_phases_are_drawn_by_the_seed(tmp_path: Path) -> None:
+def test_phases_depend_on_the_seed(tmp_path: Path) -> None:
     path = tmp_path / "waves.toml"
     path.write_text('duration = 1\nseed = 4\nwaves = [{joint = "q1", amplitude = 2, phase = [0, 6.28]}]\n')
     tables = [read_torque_signal(path, ARM, seed)[0].table(np.zeros(1)) for seed in (None, 4, 5)]
@@ -104,13 +106,13 @@ def test_joints_stick_or_creep_below_their_friction() -> None:
     assert creeping != 0.0
 
 
-def test_a_run_that_diverges_says_when_and_why(motion: Path, tmp_path: Path) -> None:
+def test_a_diverging_simulation_names_time_and_reason(motion: Path, tmp_path: Path) -> None:
     (tmp_path / "wild.yaml").write_text("kind: pd\nkp: 1e8\n")
     out = tmp_path / "out"
-    done = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "wild.yaml", "-o", out)
-    assert done.exit_code == 2
-    assert "The run diverged at t = 0." in done.output
-    assert "lower the torques or gains" in " ".join(done.output.split())
+    process = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "wild.yaml", "-o", out)
+    assert process.exit_code == 2
+    assert "The simulation diverged at t = 0." in process.output
+    assert "lower the torques or gains" in " ".join(process.output.split())
     assert not out.exists()
     impossible = sy.Model(ARM, MODEL.terms, np.concatenate([-ARM.inertial_parameters, MODEL.theta[30:]]))
     with pytest.raises(SimulationError, match="not positive definite"):
@@ -118,26 +120,26 @@ def test_a_run_that_diverges_says_when_and_why(motion: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
-        ([], "Say what drives the model"),
-        (["--duration", "1", "--motion", "none"], "Say what drives the model"),
-        (["--duration", "1", "--controller", "none"], "--controller is what follows a --motion"),
+        ([], "Give one input for the model"),
+        (["--duration", "1", "--motion", "none"], "Give one input for the model"),
+        (["--duration", "1", "--controller", "none"], "--controller needs a --motion"),
         (["--duration", "1", "--friction", "dry"], "--friction is 'dry'; choose smooth or stick"),
         (["--duration", "1", "--start", "0,1"], "--start is '0,1'; give 3 finite numbers"),
-        (["--duration", "1e6"], "shorten it or lower the rate"),
+        (["--duration", "1e6"], "lower the duration or the rate"),
         (["--duration", "0.3", "--rate", "0.5"], "are less than two samples"),
-        (["--torque", "none.csv", "--duration", "1"], "a log is played as long as it is"),
+        (["--torque", "none.csv", "--duration", "1"], "a log is played over its whole length"),
     ],
 )
-def test_what_makes_no_sense_is_refused(typed: list[str], said: str) -> None:
-    done = run("simulate", "szabo3r", *typed)
-    assert done.exit_code == 2
-    assert said in " ".join(done.output.split())
+def test_contradictory_options_are_refused(typed: list[str], message: str) -> None:
+    process = run("simulate", "szabo3r", *typed)
+    assert process.exit_code == 2
+    assert message in " ".join(process.output.split())
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("joint: q3", "joint: q9", "waves: entry 2: there is no joint 'q9'; known: q1, q2, q3."),
         ("phase:", "phse:", "waves: entry 2: unknown key 'phse'; did you mean 'phase'?"),
@@ -150,10 +152,10 @@ def test_what_makes_no_sense_is_refused(typed: list[str], said: str) -> None:
         ("duration: 1.5", "", "'duration' is missing"),
     ],
 )
-def test_a_document_of_waves_is_refused_at_its_place(old: str, new: str, said: str, tmp_path: Path) -> None:
+def test_an_error_in_a_file_of_waves_names_its_place(old: str, new: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "waves.yaml"
     path.write_text(WAVES.replace(old, new))
     with pytest.raises(SimulationError) as refused:
         read_torque_signal(path, ARM)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert str(refused.value).startswith(str(path))

@@ -1,4 +1,4 @@
-"""What tests of uses share: an arm, its model, a motion, the program."""
+"""Shared by tests of uses: an arm, its model, a motion, the program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODEL = sy.Model.nominal(ARM)
 
 
 class Swing:
-    """All joints to and fro, from rest."""
+    """All joints oscillate, starting at rest."""
 
     duration = 1.0
 

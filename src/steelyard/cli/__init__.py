@@ -1,4 +1,4 @@
-"""The command line: one file per command. It joins the rooms of the house and does nothing itself."""
+"""The command line: one file per command. It only connects the other packages."""
 
 from steelyard.cli.app import app, main
 

@@ -1,4 +1,4 @@
-"""The program `steelyard`: it knows its commands by name, and imports one when it is called."""
+"""The program `steelyard`: it lists its commands by name and imports only the one that is called."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command as made_command
+from typer.main import get_command as build_command
 
 from steelyard.errors import SteelyardError, shortened, warnings_as_notes
 from steelyard.ground.interrupt import on_interrupt
 
-# What options can be, listed in their help: asked of those who know it, and only when help is shown.
-
-
-# What a help text may name in braces: the module, and in it the names, or a function that says them.
+# Lists that a help text may name in braces: the module, and its names or a function that returns text. They are read
+# only when help is shown.
 LISTS = {
     "estimators": ("estimation.registry", "estimator_help"),
     "schemes": ("regression.schemes", "SCHEMES"),
@@ -45,122 +43,118 @@ LISTS = {
 }
 
 
-def filled(text: str) -> str:
-    """The help `text` with "{schemes:or}" spelled out as "dynamic, … or filtered-power", or "{papers:,}" as a list."""
+def expand_lists(text: str) -> str:
+    """Expand lists in a help `text`: "{schemes:or}" becomes "dynamic, … or filtered-power"."""
     out = []
-    for plain, name, joint, _ in Formatter().parse(text):
+    for plain, name, separator, _ in Formatter().parse(text):
         out.append(plain)
         if name:
-            module, listed = LISTS[name]
-            found = getattr(import_module(f"steelyard.{module}"), listed)
-            out.append(found() if callable(found) else _joined(list(found), joint or ""))
+            module, attribute = LISTS[name]
+            members = getattr(import_module(f"steelyard.{module}"), attribute)
+            out.append(members() if callable(members) else _join(list(members), separator or ""))
     return "".join(out)
 
 
-def _joined(names: list[str], joint: str) -> str:
-    if joint == "or" and len(names) > 1:
+def _join(names: list[str], separator: str) -> str:
+    if separator == "or" and len(names) > 1:
         return f"{', '.join(names[:-1])} or {names[-1]}"
-    return (joint or ", ").join(names)
+    return (separator or ", ").join(names)
 
 
-# Every command with its help, by the stage of work it belongs to: `steelyard --help` shows them without importing one.
-# Tests hold the table to the modules: a command stands in the module of its first word, and its docstring is its help.
+# All commands with their help, by stage of work, so that `steelyard --help` imports no command. Each command is defined
+# in the module of its first word; tests check that its docstring equals the help here.
 STAGES = {
-    "Begin": {
-        "studio": "Open the whole way in a browser: robot, data, check, motion, identification, use; on this machine "
-        "alone.",
+    "Start": {
+        "studio": "Open the web interface: robot, data, check, motion, identification, use. It is reachable only from "
+        "this machine.",
     },
     "Prepare": {
-        "init": "Write a project file (steelyard.toml): what every command below its folder is about.",
-        "inspect": "Show a robot's joints, links and drives, and which parameters its motion can show.",
+        "init": "Write a project file (steelyard.toml) with defaults for all commands in this folder and below.",
+        "inspect": "Show a robot's joints, links and drives, and its identifiable parameters.",
         "robots": "List the robots that come with the package.",
-        "excite": "Design the motion that shows a robot's parameters best, within limits that hold at every instant.",
-        "rehearse": "Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or "
-        "1.)",
-        "simulate": "Let a model follow a motion, play torques to it, or let it fall, and write the log of that.",
+        "excite": "Design the most informative motion for a robot within its limits, which hold between samples too.",
+        "rehearse": "Test a designed motion in simulation: does identification recover the known parameters? Exits "
+        "with 0 if it does, else with 1.",
+        "simulate": "Simulate a model that follows a motion, receives torques or falls freely, and write the log.",
     },
-    "Look": {
-        "map": "Guess what the columns of a log mean, say why, ask where it is unsure, and write the mapping. Exits "
-        "with 0 if all is certain or was answered, 1 if something was assumed or is missing.",
-        "check": "Look at logs before identifying from them: are they sound, what can they show, what to do. Exits "
-        "with 0 if all can be identified from, 1 if one must be mended first, 2 if one is of no use.",
+    "Check data": {
+        "map": "Guess the meaning of a log's columns with reasons, ask where unsure, and write the mapping. Exits with "
+        "0 if nothing was assumed, 1 if something was assumed or is missing.",
+        "check": "Check logs before identification: data quality, identifiable parameters, advice. Exits with 0 if all "
+        "logs are usable, 1 if one must be fixed first, 2 if one is unusable.",
     },
     "Identify": {
-        "identify": "Find a robot's parameters from logs, judge them, and write a run folder.",
-        "sequential": "Identify movement by movement: each finds a few parameters, and rests on what the ones before "
-        "it found.",
-        "friction": "Measure friction over velocity, joint by joint or drive by drive, and find the law behind it.",
-        "payload": "Weigh what a robot carries: mass, centre of gravity and inertia, with error bars.",
-        "fleet": "Identify a fleet: many logs of many robots, on all cores or several machines; tomorrow only what is "
-        "new.",
-        "local": "Models for parts of the workspace: motions, identification, validation, recalibration.",
+        "identify": "Identify a robot's parameters from logs, validate them, and write a run folder.",
+        "sequential": "Identify in steps: each movement gives a few parameters and uses those of the steps before.",
+        "friction": "Measure friction over velocity, per joint or per drive, and fit a friction law.",
+        "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
+        "fleet": "Identify many robots from many logs, on all cores or several machines; a later run reads only new "
+        "logs.",
+        "local": "Identify models for parts of the workspace: motions, identification, validation, recalibration.",
         "local design": "Design a motion inside every region, to be played on the robot.",
-        "local identify": "Identify one model per region, from logs of each or on a simulated robot.",
-        "local validate": "Validate a bank over many motions: errors, bands, transfer between regions, a global model "
-        "beside it.",
-        "local recalibrate": "Make a region's model anew from a new log, and say what has drifted.",
+        "local identify": "Identify one model per region, from logs or on a simulated robot.",
+        "local validate": "Validate a bank over many motions: errors, bands, transfer between regions, comparison with "
+        "a global model.",
+        "local recalibrate": "Identify a region's model again from a new log, and report its drift.",
     },
-    "Judge and use": {
-        "validate": "Judge a model by how it moves: four ways against a plant along a motion, or two on logs; and by "
-        "a sweep which parameters matter.",
-        "predict": "Predict the torques of logged motions by a model, or by a bank of local ones, with 95 % bands.",
-        "export": "Write a model as files that other programs load: URDF, MJCF, SDF, xacro, USD, C, FMU, a table.",
-        "compare": "Run several schemes or estimators on the same data.",
-        "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, "
-        "time.",
-        "compare estimators": "Let all estimators find the same robot: errors of parameters, torque and position, "
-        "time, and what to use when.",
+    "Validate and use": {
+        "validate": "Validate the motion of a model: four tests against a plant, or two against logs; a sweep ranks "
+        "the parameters by their influence.",
+        "predict": "Predict the torques of logged motions with a model or a bank of local models, with 95 % bands.",
+        "export": "Write a model as files for other programs: URDF, MJCF, SDF, xacro, USD, C, FMU, a table.",
+        "compare": "Compare several schemes or estimators on the same data.",
+        "compare schemes": "Identify with every scheme from one log: parameters, intervals, hold-out errors, time.",
+        "compare estimators": "Identify the same robot with all estimators: errors of parameters, torque and position, "
+        "time, recommendations.",
     },
-    "Watch": {
-        "watch": "Watch a robot while it works, by its model: what touches it, what it carries, how it ages, whether "
-        "the model holds.",
+    "Monitor": {
+        "watch": "Monitor a working robot with its model: contacts, payload, wear, validity of the model.",
     },
     "Learn": {
-        "demo": "The whole story on a simulated 6-axis arm: motion, log, check, identification, report.",
-        "reproduce": "Regenerate the tables and figures of a source paper beside the printed ones, and test what it "
-        "claims.",
+        "demo": "Run all steps on a simulated 6-axis arm: motion, log, check, identification, report.",
+        "reproduce": "Reproduce the tables and figures of a paper next to the printed ones, and test its claims.",
     },
 }
 COMMANDS = {name: help for stage in STAGES.values() for name, help in stage.items()}
-_imported: dict[str, Callable[[], TyperCommand]] = {}
+_builders: dict[str, Callable[[], TyperCommand]] = {}
 
 
-def command(name: str, epilog: str, asks_project: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator that makes a function a command; what its docstring says is the help.
+def command(name: str, epilog: str, uses_project: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that makes a function a command; its docstring is the help text.
 
     Args:
-        name: as it is typed, "local design".
-        epilog: an example, below the help.
-        asks_project: what is not typed is taken from the project file.
+        name: Words of the command, such as "local design".
+        epilog: Example below the help text.
+        uses_project: Take missing options from the project file.
     """
 
-    def enter(function: Callable[..., None]) -> Callable[..., None]:
-        def made() -> TyperCommand:
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        def build() -> TyperCommand:
             single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
             single.command(name.split()[-1], cls=_Command, epilog=epilog)(function)
-            found = made_command(single)
-            assert isinstance(found, _Command)
-            found.full_name, found.project_keys = name, _marked(function) if asks_project else {}
-            return found
+            built = build_command(single)
+            assert isinstance(built, _Command)
+            built.full_name, built.project_keys = name, _project_marks(function) if uses_project else {}
+            return built
 
-        _imported[name] = made
+        _builders[name] = build
         return function
 
-    return enter
+    return register
 
 
-def _marked(function: Callable[..., None]) -> dict[str, Any]:
-    """The options of a command that a project file may give, by name, with where they stand there."""
-    from steelyard.cli.filling import FromProject
+def _project_marks(function: Callable[..., None]) -> dict[str, Any]:
+    """The options of a command that a project file may set, by name."""
+    from steelyard.cli.project_options import FromProject
 
-    found = inspect.signature(function, eval_str=True).parameters.values()
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
     marks = {
-        p.name: [m for m in getattr(p.annotation, "__metadata__", ()) if isinstance(m, FromProject)] for p in found
+        p.name: [m for m in getattr(p.annotation, "__metadata__", ()) if isinstance(m, FromProject)] for p in parameters
     }
     return {name: each[0] for name, each in marks.items() if each}
 
 
-# What the numbers of an option may be, by what its help calls them; others are finite and below 1e15.
+# Allowed range of an option's number, by its placeholder in the help; other numbers are finite and below 1e15.
 _RANGES = {
     "HZ": (1e-3, 1e7), "RAD/S": (1e-3, 1e7), "S": (-1e7, 1e7), "SHARE": (0.0, 1.0), "PERCENT": (0.0, 1e4),
     "M": (0.0, 1e6), "Z": (-1e6, 1e6), "POS": (-1e6, 1e6), "SPEED": (0.0, 1e6), "TOL": (0.0, 0.1),
@@ -169,9 +163,7 @@ _RANGES = {
 
 
 class _Command(TyperCommand):
-    """A command whose numbers are checked, that asks the project file for what was not typed, and whose options list
-    what there is of a kind ("{estimators}") when their help is shown, not before. `args`, `ctx` and `formatter` are
-    Click's."""
+    """A command that checks numbers, takes missing options from the project file, and expands lists in help texts."""
 
     full_name = ""
     project_keys: Mapping[str, Any] = {}
@@ -182,13 +174,13 @@ class _Command(TyperCommand):
         typed, left, _ = self.make_parser(ctx).parse_args(args=list(args))
         if left or typed.get("help"):
             return super().parse_args(ctx, args)
-        from steelyard.cli.filling import chosen_project, with_project
+        from steelyard.cli.project_options import chosen_project, with_project
 
-        asked = ctx.find_root().params.get("project") or ""
-        project = chosen_project(asked) if self.project_keys else None
-        ctx.meta["steelyard.filled"] = made = with_project(self, typed, project, self.full_name)
+        file = ctx.find_root().params.get("project") or ""
+        project = chosen_project(file) if self.project_keys else None
+        ctx.meta["steelyard.words"] = line = with_project(self, typed, project, self.full_name)
         try:
-            return super().parse_args(ctx, list(made.words))
+            return super().parse_args(ctx, list(line.words))
         except typer.Exit:
             raise
         except Exception as error:
@@ -196,36 +188,36 @@ class _Command(TyperCommand):
                 type(error).__name__ == "MissingParameter"
             ):
                 raise
-            key, what = self.project_keys[missing].keys[0], error.param.metavar  # type: ignore[attr-defined]
-            where = f"{made.file} has no '{key}'" if made.file else "there is no steelyard.toml here or above"
+            key, name = self.project_keys[missing].keys[0], error.param.metavar  # type: ignore[attr-defined]
+            where = f"{line.file} has no '{key}'" if line.file else "steelyard.toml was not found here or above"
             raise SteelyardError(
-                f"{what} is missing, and {where}; type it, or let `steelyard init ROBOT LOG…` write it down."
+                f"{name} is missing, and {where}; give {name}, or create a project file: steelyard init ROBOT LOG…"
             ) from None
 
     def invoke(self, ctx: Any) -> Any:
         from steelyard.ground.field import Field
-        from steelyard.ground.repeat import run_by
+        from steelyard.ground.repeat import running_command
 
-        made = ctx.meta["steelyard.filled"]
-        if made.line:
-            typer.echo(made.line, err=True)
-        # What is repeated has all its options, and asks no file that may have changed since.
-        asked = ctx.find_root().params.get("project") == "none"
-        alone = ["--project", "none"] if made.taken or asked else []
+        line = ctx.meta["steelyard.words"]
+        if line.note:
+            typer.echo(line.note, err=True)
+        # The recorded command contains all options, so that it does not depend on the project file.
+        without = ctx.find_root().params.get("project") == "none"
+        no_project = ["--project", "none"] if line.keys or without else []
 
         for option in self.params:
             value = ctx.params.get(option.name)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 low, high = _RANGES.get(getattr(option, "metavar", None) or "", (-math.inf, math.inf))
                 Field(value, option.opts[-1], error=SteelyardError).number(low=low, high=high)
-        begin = ["steelyard", *alone, *self.full_name.split()]
-        with run_by([*begin, *made.words], [*begin, *made.of_result]):
+        begin = ["steelyard", *no_project, *self.full_name.split()]
+        with running_command([*begin, *line.words], [*begin, *line.of_result]):
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.params:
             if getattr(option, "help", None):
-                option.help = filled(option.help)  # type: ignore[attr-defined]
+                option.help = expand_lists(option.help)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -235,8 +227,15 @@ class _Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one sentence on standard error and exit code 2. Where there is one word `above`, such
-    as "local", those that follow it; the other arguments are Click's: `settings`, `ctx`, `formatter` and `cmd_name`."""
+    """A group of commands; errors become one sentence on standard error and exit code 2.
+
+    Args:
+        above: First word of the commands, such as "local"; "" for the whole program.
+        settings: Arguments of Click's group.
+        ctx: Click's context.
+        cmd_name: Last word of a command.
+        formatter: Click's formatter.
+    """
 
     def __init__(self, *, above: str = "", **settings: Any) -> None:
         super().__init__(**settings)
@@ -255,7 +254,7 @@ class Commands(TyperGroup):
         if any(other.startswith(f"{name} ") for other in COMMANDS):
             return Commands(above=name, name=cmd_name, help=COMMANDS[name], no_args_is_help=True, rich_markup_mode=None)
         import_module(f"steelyard.cli.{name.split()[0]}")
-        return _imported[name]()
+        return _builders[name]()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         if self._above:
@@ -263,7 +262,7 @@ class Commands(TyperGroup):
             return
         widest = max(map(len, self.commands))
         for stage, names in STAGES.items():
-            # The first sentence of each, whole: Click would cut it off.
+            # Show the first sentence completely; Click would truncate it.
             firsts = {name: help.partition(". ") for name, help in names.items() if name in self.commands}
             rows = [(name.ljust(widest), first + end.strip()) for name, (first, end, _) in firsts.items()]
             with formatter.section(stage):
@@ -276,10 +275,10 @@ class Commands(TyperGroup):
             message = str(error)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            remedy = "; make room, or write elsewhere" if full else ""
+            remedy = "; make room on the disk, or write to another folder" if full else ""
             message = f"{error.filename or 'A file'}: {error.strerror or error}{remedy}."
         except MemoryError:
-            message = "There is not enough memory for this; give a shorter log or fewer joints."
+            message = "Not enough memory; give a shorter log or fewer joints."
         typer.echo(f"steelyard: {shortened(' '.join(message.split()))}", err=True)
         raise typer.Exit(2)
 
@@ -287,7 +286,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     name="steelyard",
-    help="Find the true dynamic model of a robot from its own motion.",
+    help="Identify the dynamic model of a robot from its motion.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -315,7 +314,7 @@ def _every_command(
     ] = False,
     project: Annotated[
         str,
-        typer.Option(metavar="F", help="The project file; default steelyard.toml, here or above; 'none' for none."),
+        typer.Option(metavar="F", help="Project file; default: steelyard.toml here or above; 'none': no file."),
     ] = "",
 ) -> None:
     pass

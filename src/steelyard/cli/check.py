@@ -22,48 +22,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What may be typed."""
+    """Options of `steelyard check`."""
 
     robot: opt.RobotSource
-    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="The logs to look at."), opt.FromProject("logs.all")]
+    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs to check."), opt.FromProject("logs.all")]
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     term_names: opt.TermNames = ""
     velocity: opt.Velocity = "auto"
     fix: Annotated[
-        str, typer.Option("--fix", metavar="F", help="Write a mapping (TOML) that mends what can be mended in one log.")
+        str,
+        typer.Option(
+            "--fix", metavar="F", help="Write a mapping (TOML) that fixes the repairable problems of one log."
+        ),
     ] = ""
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND[:JOINT]", help="Of what --fix would mend, this alone: sign:elbow. May be repeated."),
+        typer.Option(metavar="KIND[:JOINT]", help="Let --fix fix only this problem, e.g. sign:elbow. May be repeated."),
     ] = None
     output: opt.Output = ""
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
 
-@command("check", epilog="Example: steelyard check arm.urdf run.parquet --map columns.toml --fix mended.toml")
-@opt.taking(CheckOptions)
+@command("check", epilog="Example: steelyard check arm.urdf run.parquet --map columns.toml --fix fixed.toml")
+@opt.with_options(CheckOptions)
 def check(o: CheckOptions) -> None:
-    """Look at logs before identifying from them: are they sound, what can they show, what to do.
+    """Check logs before identification: data quality, identifiable parameters, advice.
 
-    Exits with 0 if all can be identified from, 1 if one must be mended first, 2 if one is of no use.
+    Exits with 0 if all logs are usable, 1 if one must be fixed first, 2 if one is unusable.
     """
     if o.fix and len(o.logs) > 1:
-        raise SteelyardError("--fix mends one log at a time; give one log.")
+        raise SteelyardError("--fix works on one log at a time; give one log.")
     if o.only and not o.fix:
-        raise SteelyardError("--only says what --fix mends; give --fix F as well.")
+        raise SteelyardError("--only selects the problems for --fix; give --fix F as well.")
     if o.fix:
         check_file(o.fix)
-    robot = o.described.robot(o.robot)
-    found = deliver(lambda: _checked(o, robot), o.output or None, o.overwrite, o.as_json)
+    robot = o.robot_options.robot(o.robot)
+    result = deliver(lambda: _check(o, robot), o.output or None, o.overwrite, o.as_json)
     if o.fix:
-        _mend(o, robot, found)
-    if found.exit_code:
-        raise typer.Exit(found.exit_code)
+        _fix(o, robot, result)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)
 
 
-def _checked(o: CheckOptions, robot: Robot) -> Check | Checks:
+def _check(o: CheckOptions, robot: Robot) -> Check | Checks:
     from steelyard.check import check_log
     from steelyard.check.many import checked_alike
     from steelyard.signals.prepare import Preparation, as_velocity
@@ -72,20 +75,20 @@ def _checked(o: CheckOptions, robot: Robot) -> Check | Checks:
     settings = Preparation(velocity=as_velocity(o.velocity))
     terms = opt.words(o.term_names) or None
     sources = [open_log(Path(log), robot, o.mapping or None) for log in o.logs]
-    looked = steps(zip(o.logs, sources, strict=True), "Checking", lambda one: one[0])
-    return checked_alike(o.logs, [check_log(robot, log, terms, settings) for _, log in looked])
+    pairs = steps(zip(o.logs, sources, strict=True), "Checking", lambda pair: pair[0])
+    return checked_alike(o.logs, [check_log(robot, log, terms, settings) for _, log in pairs])
 
 
-def _mend(o: CheckOptions, robot: Robot, found: Check | Checks) -> None:
-    """Write the mapping that mends what can be mended, and say what cannot be."""
+def _fix(o: CheckOptions, robot: Robot, result: Check | Checks) -> None:
+    """Write the mapping that fixes the repairable problems, and print the others."""
     from steelyard.check import Check
     from steelyard.check.fix import as_toml, mended
     from steelyard.signals.mapping import mapping_table
     from steelyard.signals.source import open_log, pieces_of
 
-    assert isinstance(found, Check)  # of one log
+    assert isinstance(result, Check)  # for one log
     piece = next(pieces_of(open_log(Path(o.logs[0]), robot, o.mapping or None)))
-    data, by_hand = mended(found, robot, piece, mapping_table(o.mapping), o.only or ())
+    data, by_hand = mended(result, robot, piece, mapping_table(o.mapping), o.only or ())
     write_whole(o.fix, as_toml(data), new=True)
     for text in by_hand if not o.as_json else ():
-        typer.echo(shortened(f"Not in {o.fix}: {text}"))
+        typer.echo(shortened(f"Not fixed in {o.fix}: {text}"))

@@ -1,4 +1,4 @@
-"""`steelyard compare`: several ways to the same end, side by side."""
+"""`steelyard compare`: schemes or estimators on the same data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.completions import some_of
-from steelyard.cli.deliver import say_not_written, show, shown_as_bar
+from steelyard.cli.deliver import print_not_saved, progress_bar, show
 from steelyard.errors import SteelyardError
 from steelyard.ground.folders import check_target
 
@@ -31,52 +31,50 @@ _EPILOG = (
 
 @dataclass(frozen=True)
 class SchemesOptions:
-    """What may be typed."""
+    """Options of `steelyard compare schemes`."""
 
     robot: opt.RobotSource
-    log: Annotated[
-        str, typer.Argument(metavar="LOG", help="The log to identify from."), opt.FromProject("logs.identify")
-    ]
+    log: Annotated[str, typer.Argument(metavar="LOG", help="Log to identify from."), opt.FromProject("logs.identify")]
     validate: opt.Validate = None
     holdout: Annotated[
-        float, typer.Option(metavar="SHARE", help="Without --validate: the last part of the log to judge by.")
+        float, typer.Option(metavar="SHARE", help="Without --validate: last part of the log as hold-out.")
     ] = 0.3
     only: Annotated[
         str,
         typer.Option(
             "--schemes",
             metavar="S,…",
-            help="Those to run, e.g. dynamic,energy; default: all.",
+            help="Schemes to run, e.g. dynamic,energy; default: all.",
             autocompletion=some_of("schemes"),
         ),
     ] = ""
     horizon: opt.Horizon = 0.5
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     term_names: opt.TermNames = ""
     physical: opt.Physical = True
     cutoff: opt.Cutoff = None
     delay: opt.Delay = 0.0
     torque_between: opt.BetweenSamples = "auto"
-    end: opt.End = opt.END
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command(
     "compare schemes", epilog="Example: steelyard compare schemes arm.urdf run.parquet --map columns.toml -o schemes"
 )
-@opt.taking(SchemesOptions)
+@opt.with_options(SchemesOptions)
 def schemes(o: SchemesOptions) -> None:
-    """Identify by every scheme from one log: parameters, intervals, errors on held-out data, time."""
+    """Identify with every scheme from one log: parameters, intervals, hold-out errors, time."""
     from steelyard.compare.schemes import compare_schemes
     from steelyard.regression.schemes import SCHEMES
     from steelyard.signals.between import as_torque_between
     from steelyard.signals.prepare import Preparation
 
-    def compared() -> SchemeComparison:
-        loaded = o.described.robot(o.robot)
-        first, *others = opt.logs_from([o.log, *(o.validate or ())], loaded, o.mapping)
+    def run() -> SchemeComparison:
+        robot = o.robot_options.robot(o.robot)
+        first, *others = opt.logs_from([o.log, *(o.validate or ())], robot, o.mapping)
         return compare_schemes(
-            loaded,
+            robot,
             first,
             others,
             schemes=opt.words(o.only) or tuple(SCHEMES),
@@ -89,10 +87,10 @@ def schemes(o: SchemesOptions) -> None:
             ),
         )
 
-    o.end.deliver(compared)
+    o.out.deliver(run)
 
 
-# Options that are fields of `Protocol` by the same name.
+# Options that are fields of `Protocol` with the same name.
 _PASSED_ON = (
     "trajectories", "starts", "duration", "seed", "harmonics", "control_rate", "horizon", "limit",
 )  # fmt: skip
@@ -100,12 +98,12 @@ _PASSED_ON = (
 
 @dataclass(frozen=True)
 class EstimatorsOptions:
-    """What may be typed of `compare estimators`."""
+    """Options of `steelyard compare estimators`."""
 
     robot: opt.RobotSource
     log: Annotated[
         str,
-        typer.Argument(metavar="LOG", help="A log to identify from; without one, experiments are simulated."),
+        typer.Argument(metavar="LOG", help="Log to identify from; without one, experiments are simulated."),
         opt.FromProject("logs.identify", unless=("noise", "trajectories", "starts", "controllers", "rates", "resume")),
     ] = ""
     only: Annotated[
@@ -113,55 +111,55 @@ class EstimatorsOptions:
         typer.Option(
             "--estimators",
             metavar="E,…",
-            help="Names or groups ({groups}); -NAME takes one away.",
+            help="Names or groups ({groups}); -NAME excludes one.",
             autocompletion=some_of("estimators"),
         ),
     ] = "all"
-    noise: Annotated[str, typer.Option(metavar="N,…", help="{noises}; or NAME=DEG:NM.")] = ""
-    trajectories: Annotated[int, typer.Option(metavar="N", help="Motions to play.")] = 2
-    starts: Annotated[int, typer.Option(metavar="N", help="Repetitions: other noise, another initial estimate.")] = 5
-    controllers: Annotated[str, typer.Option(metavar="C,…", help="{controllers}.")] = "pd"
-    rates: Annotated[str, typer.Option(metavar="HZ,…", help="Sampling rates.")] = "1000"
-    cutoffs: Annotated[str, typer.Option(metavar="HZ,…", help="Low-passes: Hz, auto, none.")] = "50"
-    duration: Annotated[float, typer.Option(metavar="S", help="Length of a motion.")] = 10.0
-    harmonics: Annotated[int, typer.Option(metavar="N", help="Of the Fourier motions.")] = 20
-    control_rate: Annotated[float, typer.Option(metavar="HZ", help="Of the controller.")] = 5000.0
-    bandwidth: Annotated[float, typer.Option(metavar="RAD/S", help="Of the controller.")] = 60.0
+    noise: Annotated[str, typer.Option(metavar="N,…", help="Noise levels: {noises}; or NAME=DEG:NM.")] = ""
+    trajectories: Annotated[int, typer.Option(metavar="N", help="Number of motions.")] = 2
+    starts: Annotated[int, typer.Option(metavar="N", help="Repetitions with other noise and initial estimate.")] = 5
+    controllers: Annotated[str, typer.Option(metavar="C,…", help="Controllers: {controllers}.")] = "pd"
+    rates: Annotated[str, typer.Option(metavar="HZ,…", help="Sampling rates, Hz.")] = "1000"
+    cutoffs: Annotated[str, typer.Option(metavar="HZ,…", help="Cut-offs of the low-pass: Hz, auto, none.")] = "50"
+    duration: Annotated[float, typer.Option(metavar="S", help="Duration of a motion, s.")] = 10.0
+    harmonics: Annotated[int, typer.Option(metavar="N", help="Harmonics of the Fourier motions.")] = 20
+    control_rate: Annotated[float, typer.Option(metavar="HZ", help="Rate of the controller, Hz.")] = 5000.0
+    bandwidth: Annotated[float, typer.Option(metavar="RAD/S", help="Bandwidth of the controller.")] = 60.0
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same comparison.")] = 0
     workers: Annotated[int, typer.Option(metavar="N", help="Processes; default: one per core.")] = 0
-    limit: Annotated[float, typer.Option(metavar="S", help="Processor time that a single fit may take.")] = 120.0
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the runs in RUN that were broken off.")] = False
+    limit: Annotated[float, typer.Option(metavar="S", help="Limit of the processor time per fit, s.")] = 120.0
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted comparison in RUN.")] = False
     validate: Annotated[
         list[str] | None,
-        typer.Option(metavar="LOG", help="With a log: another one to judge by. May be repeated."),
+        typer.Option(metavar="LOG", help="With LOG: another log for validation. May be repeated."),
         opt.FromProject("logs.validate", unless=("holdout",)),
     ] = None
     holdout: Annotated[
-        float, typer.Option(metavar="SHARE", help="With a log, without --validate: its last part to judge by.")
+        float, typer.Option(metavar="SHARE", help="With LOG, without --validate: its last part as hold-out.")
     ] = 0.3
     horizon: opt.Horizon = 0.5
-    cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With a log: low-pass of the fit.")] = None
+    cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With LOG: low-pass cut-off of the fit.")] = None
     delay: opt.Delay = 0.0
     torque_between: opt.BetweenSamples = "auto"
     mapping: opt.MapFile = ""
     controller: opt.ControllerFile = ""
-    described: opt.Described = opt.DESCRIBED
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     term_names: opt.TermNames = ""
-    end: opt.End = opt.END
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("compare estimators", epilog=_EPILOG)
-@opt.taking(EstimatorsOptions)
+@opt.with_options(EstimatorsOptions)
 def estimators(o: EstimatorsOptions) -> None:
-    """Let all estimators find the same robot: errors of parameters, torque and position, time, and what to use when."""
+    """Identify the same robot with all estimators: errors of parameters, torque and position, time, recommendations."""
     if o.log:
-        o.end.deliver(lambda: _on_log(o.described.robot(o.robot), o))
+        o.out.deliver(lambda: _on_log(o.robot_options.robot(o.robot), o))
         return
-    if o.end.output and not os.path.lexists(o.end.output):
-        check_target(Path(o.end.output), False)  # before anything large is imported
-    show(_simulated(o.described.robot(o.robot), o), o.end.output, o.end.as_json)
-    if not o.end.output and not o.end.as_json:
-        say_not_written()
+    if o.out.output and not os.path.lexists(o.out.output):
+        check_target(Path(o.out.output), False)  # before the slow imports
+    show(_simulated(o.robot_options.robot(o.robot), o), o.out.output, o.out.as_json)
+    if not o.out.output and not o.out.as_json:
+        print_not_saved()
 
 
 def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
@@ -197,20 +195,20 @@ def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
         bandwidth_rad_s=o.bandwidth,
         **{name: getattr(o, name) for name in _PASSED_ON},
     )
-    folder = Path(o.end.output) if o.end.output else None
+    folder = Path(o.out.output) if o.out.output else None
     if folder is None and o.resume:
-        raise SteelyardError("--resume needs the folder of the broken-off comparison: add -o RUN.")
-    kept = nullcontext() if folder is None else records_folder(folder, o.end.overwrite, o.resume)
-    with kept, shown_as_bar(o.end.as_json):
-        found = monte_carlo(
+        raise SteelyardError("--resume needs the folder of the interrupted comparison: add -o RUN.")
+    records = nullcontext() if folder is None else records_folder(folder, o.out.overwrite, o.resume)
+    with records, progress_bar(o.out.as_json):
+        result = monte_carlo(
             robot,
             protocol,
             records=None if folder is None else folder / RUNS,
             workers=o.workers or None,
         )
     if folder is not None:
-        found.save(folder, overwrite=True, keep=[RUNS])
-    return found
+        result.save(folder, overwrite=True, keep=[RUNS])
+    return result
 
 
 def _frequency(text: str) -> float:

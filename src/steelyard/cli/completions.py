@@ -1,7 +1,7 @@
-"""What a shell offers when Tab is pressed.
+"""Completions for the shell's Tab key.
 
-A shell waits for it at every key, so that the names stand here as a table: asking the registries would import most of
-the package. A test holds the table to them; what other packages announce is added by name, and not imported.
+Completion must be fast, so the names are listed in a table: the registries would import most of the package. A test
+compares the table with the registries. Plug-ins are added by name, without importing them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from glob import escape, glob
 from pathlib import Path
 
-OFFERED = {
+COMPLETIONS = {
     "terms": (
         "viscous", "viscous-asymmetric", "viscous-saturating", "quadratic", "coulomb", "coulomb-asymmetric", "stribeck",
         "stribeck-atan", "friction-table", "stop", "stop-loaded", "coulomb-loaded", "lag", "rotor", "offset", "spring",
@@ -32,7 +32,7 @@ _ROBOT_FILES = (".urdf", ".xml", ".yaml", ".yml", ".toml")
 
 
 def one_of(kind: str) -> Callable[[str], list[str]]:
-    """Completes one name of a `kind` of `OFFERED`."""
+    """Return a function that completes one name of a `kind` of `COMPLETIONS`."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in _names(kind) if name.startswith(incomplete)]
@@ -41,26 +41,26 @@ def one_of(kind: str) -> Callable[[str], list[str]]:
 
 
 def some_of(kind: str) -> Callable[[str], list[str]]:
-    """Completes the last of several names of a `kind` of `OFFERED`, commas between, by one that is not there yet."""
+    """Return a function that completes the last of several comma-separated names of a `kind` of `COMPLETIONS`."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
-        given = before.split(",")
-        return [f"{before}{comma}{name}" for name in _names(kind) if name.startswith(last) and name not in given]
+        used = before.split(",")
+        return [f"{before}{comma}{name}" for name in _names(kind) if name.startswith(last) and name not in used]
 
     return complete
 
 
 def robots(incomplete: str) -> list[str]:
-    """Built-in robots whose names begin like `incomplete`, and files of robots and folders that do."""
+    """Return built-in robots, robot files and folders whose names start with `incomplete`."""
     library = Path(__file__).parents[1] / "robot" / "library"
     builtin = sorted(path.stem for path in library.glob("*.yaml"))
-    there = sorted(glob(f"{escape(incomplete)}*"))
-    files = [f"{p}{os.sep}" if os.path.isdir(p) else p for p in there if os.path.isdir(p) or p.endswith(_ROBOT_FILES)]
+    paths = sorted(glob(f"{escape(incomplete)}*"))
+    files = [f"{p}{os.sep}" if os.path.isdir(p) else p for p in paths if os.path.isdir(p) or p.endswith(_ROBOT_FILES)]
     return [name for name in builtin if name.startswith(incomplete)] + files
 
 
 def _names(kind: str) -> list[str]:
     from importlib.metadata import entry_points
 
-    return list(dict.fromkeys([*OFFERED[kind], *(point.name for point in entry_points(group=f"steelyard.{kind}"))]))
+    return list(dict.fromkeys([*COMPLETIONS[kind], *(point.name for point in entry_points(group=f"steelyard.{kind}"))]))

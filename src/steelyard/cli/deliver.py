@@ -1,4 +1,4 @@
-"""`deliver`: how every command hands out what it found."""
+"""`deliver`: writes and prints the result of a command."""
 
 from __future__ import annotations
 
@@ -14,89 +14,93 @@ import typer
 from steelyard.ground.folders import check_target
 from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 from steelyard.ground.outcome import Outcome, printed_json
-from steelyard.ground.progress import HowFar, tell_progress, told_to
+from steelyard.ground.progress import HowFar, report_progress_to, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import repeat_command, with_command
 
-Found = TypeVar("Found", bound=Outcome)
+AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
 
 
 def deliver(
-    make: Callable[[], Found], output: str | None = None, overwrite: bool = False, as_json: bool = False
-) -> Found:
-    """Find something, write its run folder, and print it for people or for machines.
+    make: Callable[[], AnyOutcome], output: str | None = None, overwrite: bool = False, as_json: bool = False
+) -> AnyOutcome:
+    """Compute a result, write its run folder, and print it.
 
     Args:
-        make: finds it; called when the folder is known to be one that may be written.
-        output: the run folder; "" if none was given, which is said; None of commands that write none.
-        overwrite: replace an existing run.
-        as_json: print JSON instead of tables.
+        make: Computes the result; called after the run folder is checked.
+        output: Run folder; "": not given, so print how to save the result; None: the command writes no folder.
+        overwrite: Replace an existing run.
+        as_json: Print JSON instead of tables.
     """
     if output:
         check_target(Path(output), overwrite)
-    with shown_as_bar(as_json):
-        found = make()
+    with progress_bar(as_json):
+        result = make()
         if output:
             tell_progress("Writing the result", 0.99)
-            found.save(output, overwrite=overwrite)
-    show(found, output or "", as_json)
+            result.save(output, overwrite=overwrite)
+    show(result, output or "", as_json)
     if output == "" and not as_json:
-        say_not_written()
-    return found
+        print_not_saved()
+    return result
 
 
-def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
-    """Print what was `found`, `as_json` or for people; `output` is the folder that was written."""
+def show(result: Outcome, output: str = "", as_json: bool = False) -> None:
+    """Print a result.
+
+    Args:
+        result: AnyOutcome of a command.
+        output: Folder that was written, "" for none.
+        as_json: Print JSON instead of tables.
+    """
     if as_json:
-        print_json(with_command(found.to_json()))
+        print_json(with_command(result.to_json()))
         return
     from steelyard.report.terminal import console
 
-    found.tell(console(), output)
+    result.tell(console(), output)
 
 
-def say_not_written() -> None:
-    """Say that nothing was written, and how to keep what was found."""
+def print_not_saved() -> None:
+    """Print that nothing was written, and the command that saves the result."""
     from steelyard.report.terminal import console, say
 
     again = repeat_command("-o", "RUN")
-    say(console(), f"\nNothing was written; to keep the result: {again}" if again else "\nNothing was written.")
+    say(console(), f"\nNothing was written; to save the result: {again}" if again else "\nNothing was written.")
 
 
 def print_json(value: Any) -> None:
-    """`value` as JSON is printed: two spaces deep, a reason for every null."""
-    made = [explained(x) for x in value] if isinstance(value, list) else explained(value)
-    typer.echo(printed_json(made, 2))
+    """Print a `value` as JSON, with a reason for every null."""
+    data = [explained(x) for x in value] if isinstance(value, list) else explained(value)
+    typer.echo(printed_json(data, 2))
 
 
 @contextmanager
-def shown_as_bar(quiet: bool = False) -> Iterator[None]:
-    """In here a bar on standard error shows how far long work is; none if `quiet`, or where that is no terminal."""
+def progress_bar(quiet: bool = False) -> Iterator[None]:
+    """Show a progress bar on standard error, unless `quiet` or without a terminal."""
     if quiet or not sys.stderr.isatty():
         yield
         return
     from steelyard.report.terminal import bar
 
-    with bar() as watch, told_to(watch):
+    with bar() as callback, report_progress_to(callback):
         yield
 
 
 @contextmanager
-def watching(what: str, seconds: float | None = None) -> Iterator[Callable[[HowFar], bool]]:
-    """For searches of motions: an end that delivers.
+def search_progress(what: str, seconds: float | None = None) -> Iterator[Callable[[HowFar], bool]]:
+    """Yield a progress callback that stops a search of motions at Ctrl-C or at a time limit.
 
     Args:
-        what: is delivered where Ctrl-C ends the search.
-        seconds: how long the search may take.
-
-    Yields what a search wants as its `progress`.
+        what: Name of the result that an interrupted search returns, for the message.
+        seconds: Time limit [s].
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     with best_on_interrupt(what):
-        yield lambda _: stop_wanted() or (seconds is not None and time.monotonic() - begun > seconds)
+        yield lambda _: stop_wanted() or (seconds is not None and time.monotonic() - start > seconds)
 
 
-def told_if_stopped() -> None:
-    """Exit as a program that was interrupted does, once the best so far is delivered."""
+def exit_if_stopped() -> None:
+    """Exit with the code of an interrupted program, after an interrupted search has returned its result."""
     if stop_wanted():
         raise typer.Exit(130)

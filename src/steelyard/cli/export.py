@@ -13,38 +13,38 @@ from steelyard.cli.app import command
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What may be typed."""
+    """Options of `steelyard export`."""
 
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, or a robot with inertias."),
+        typer.Argument(metavar="MODEL", help="Run of identify, exported URDF, or robot with inertias."),
         opt.FromProject("model"),
     ]
-    to: Annotated[str, typer.Option(metavar="F,…", help="Some of {model_formats:,}; default {formats:,}.")] = ""
-    c: Annotated[bool, typer.Option("--c", help="C99 and its header: the same as --to c.")] = False
-    observer: Annotated[bool, typer.Option("--observer", help="C99 that tells the external torque on every joint.")] = (
-        False
-    )
-    name: Annotated[str, typer.Option(metavar="NAME", help="Of files and C functions; default: the robot's.")] = ""
-    description: Annotated[
-        str, typer.Option(metavar="F", help="The robot's own URDF or MJCF, whose meshes the URDF keeps.")
+    to: Annotated[
+        str, typer.Option(metavar="F,…", help="Formats to write: {model_formats:,}; default {formats:,}.")
     ] = ""
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    c: Annotated[bool, typer.Option("--c", help="C99 source and header, like --to c.")] = False
+    observer: Annotated[bool, typer.Option("--observer", help="C99 observer of the external joint torques.")] = False
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of files and C functions; default: the robot's.")] = ""
+    description: Annotated[
+        str, typer.Option(metavar="F", help="Original URDF or MJCF of the robot, for its meshes.")
+    ] = ""
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("export", epilog="Example: steelyard export run --to c --name arm -o controller")
-@opt.taking(ExportOptions)
+@opt.with_options(ExportOptions)
 def export(o: ExportOptions) -> None:
-    """Write a model as files that other programs load: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
+    """Write a model as files for other programs: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
     from steelyard.export.sidecar import load_format_models
     from steelyard.use.exported import FORMATS, Exported
 
-    def made() -> Exported:
-        model = o.described.model(o.model)
-        wanted = [*opt.words(o.to), *(["c"] if o.c else []), *(["observer"] if o.observer else [])]
-        formats = tuple(dict.fromkeys(wanted)) if wanted or o.to else FORMATS
+    def run() -> Exported:
+        model = o.robot_options.model(o.model)
+        chosen = [*opt.words(o.to), *(["c"] if o.c else []), *(["observer"] if o.observer else [])]
+        formats = tuple(dict.fromkeys(chosen)) if chosen or o.to else FORMATS
         fitted = load_format_models(o.model) if opt.is_run(o.model) else {}
         return Exported(model, formats, o.name, opt.description(o.description), fitted)
 
-    o.end.deliver(made)
+    o.out.deliver(run)

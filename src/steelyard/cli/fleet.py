@@ -19,74 +19,68 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """What may be typed."""
+    """Options of `steelyard fleet`."""
 
     fleet: Annotated[
         str,
         typer.Argument(
-            metavar="FLEET", help="Robots, models and logs: a TOML file, a table (.csv, .parquet) or a folder, here or "
-            "elsewhere (URL); with --robot the folder of a run.",
+            metavar="FLEET", help="Robots, models and logs: TOML file, table (.csv, .parquet) or folder, local or "
+            "remote (URL); with --robot the folder of a run.",
         ),
     ]  # fmt: skip
     output: opt.Output = ""
     workers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=1024, help="Processes of this machine; 0: this one alone. Default: one a core."
+            metavar="N", min=0, max=1024, help="Worker processes on this machine; 0: none; default: one per core."
         ),
     ] = None
     scheduler: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="A running scheduler of Dask instead, such as tls://host:8786. It can run code as you: name your own "
-            "alone. Certificates: those of Dask's configuration (distributed.comm.tls).",
+            help="Use a running Dask scheduler, such as tls://host:8786. It can run code with your permissions, so "
+            "give only a scheduler of your own. Certificates: Dask's configuration (distributed.comm.tls).",
         ),
     ] = ""
     insecure_scheduler: Annotated[
         bool,
         typer.Option(
             "--insecure-scheduler",
-            help="Accept a scheduler without TLS (tcp://), in a network whose computers you all trust.",
+            help="Accept a scheduler without TLS (tcp://), for a network of trusted computers.",
         ),
     ] = False
     store: Annotated[
         str,
-        typer.Option(
-            metavar="PLACE", help="The folder in which what logs left is kept; default: fleet-store beside RUN."
-        ),
+        typer.Option(metavar="PLACE", help="Folder for the processed data of logs; default: fleet-store next to RUN."),
     ] = ""
     choose_again: Annotated[
-        bool, typer.Option("--choose-again", help="Choose terms, filters and cut-offs of the models anew.")
+        bool, typer.Option("--choose-again", help="Repeat the choice of the models' terms, filters and cut-offs.")
     ] = False
     check: Annotated[
         str,
         typer.Option(
-            metavar="WHICH", help="Logs to look at in full, as check does: some (those unlike the others), all or none."
+            metavar="WHICH", help="Logs to check completely, as check does: some (the outliers), all or none."
         ),
     ] = "some"
     term_names: opt.TermNames = ""
-    plain: Annotated[bool, typer.Option("--plain", help="Take the default terms as they are, without a search.")] = (
-        False
-    )
+    plain: Annotated[bool, typer.Option("--plain", help="Use the default terms without a search.")] = False
     robot_id: Annotated[
         str,
-        typer.Option(
-            "--robot", metavar="ID", help="One robot of a run that is there, on a page of its own; no log is read."
-        ),
+        typer.Option("--robot", metavar="ID", help="Show one robot of an existing run on its own page; reads no log."),
     ] = ""
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
 
-@command("fleet", epilog="Example: steelyard fleet fleet.toml -o runs/tonight", asks_project=False)
-@opt.taking(FleetOptions)
+@command("fleet", epilog="Example: steelyard fleet fleet.toml -o runs/tonight", uses_project=False)
+@opt.with_options(FleetOptions)
 def fleet(o: FleetOptions) -> None:
-    """Identify a fleet: many logs of many robots, on all cores or several machines; tomorrow only what is new."""
+    """Identify many robots from many logs, on all cores or several machines; a later run reads only new logs."""
     if o.robot_id:
         deliver(lambda: _one_robot(o), o.output, o.overwrite, o.as_json)
     else:
-        deliver(lambda: _found(o), o.output, o.overwrite, o.as_json)
+        deliver(lambda: _identify(o), o.output, o.overwrite, o.as_json)
 
 
 def _one_robot(o: FleetOptions) -> FleetRobot:
@@ -95,15 +89,15 @@ def _one_robot(o: FleetOptions) -> FleetRobot:
     return read_run_robot(o.fleet, o.robot_id)
 
 
-def _found(o: FleetOptions) -> FleetOutcome:
+def _identify(o: FleetOptions) -> FleetOutcome:
     from steelyard.fleet.fleet import identify_fleet
     from steelyard.ground.arrays import one_heap
 
     one_heap()
-    beside = Path(o.output).absolute().parent / "fleet-store" if o.output else None
+    default_store = Path(o.output).absolute().parent / "fleet-store" if o.output else None
     return identify_fleet(
         o.fleet,
-        store=o.store or beside,
+        store=o.store or default_store,
         workers=o.workers,
         scheduler=o.scheduler,
         insecure_scheduler=o.insecure_scheduler,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard.identification.run import IdentificationRun
 
 
-# IdentifyOptions of the command that are arguments of `identify_files` by the same name.
+# Options that are arguments of `identify_files` with the same name.
 _PASSED_ON = (
     "scheme", "estimator", "physical", "prior", "velocity", "mask", "delay", "torque_between", "period", "holdout",
     "holdout_blocks", "significant", "plain", "tune",
@@ -26,7 +26,7 @@ _PASSED_ON = (
 
 @dataclass(frozen=True)
 class IdentifyOptions:
-    """What may be typed."""
+    """Options of `steelyard identify`."""
 
     robot: opt.RobotSource
     logs: Annotated[
@@ -35,16 +35,16 @@ class IdentifyOptions:
     validate: opt.Validate = None
     output: opt.Output = ""
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     torque_used: Annotated[
-        str, typer.Option(metavar="A,B,…", help="The joints whose torque can be trusted; the others still move.")
+        str, typer.Option(metavar="A,B,…", help="Joints whose measured torque is used; the others still move.")
     ] = ""
     term_names: opt.TermNames = ""
     scheme: Annotated[
         str,
         typer.Option(
             metavar="S",
-            help="{schemes:or}; options as name:key=value.",
+            help="Scheme: {schemes:or}; options as name:key=value.",
             autocompletion=one_of("schemes"),
         ),
     ] = "dynamic"
@@ -55,32 +55,31 @@ class IdentifyOptions:
     prior: opt.PriorOption = "nominal"
     cutoff: opt.Cutoff = None
     score_cutoff: Annotated[
-        float | None, typer.Option(metavar="HZ", help="Low-pass of the scores; default: that of the fit.")
+        float | None, typer.Option(metavar="HZ", help="Low-pass cut-off of the scores; default: that of the fit.")
     ] = None
     velocity: opt.Velocity = "auto"
-    mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0
+    mask: Annotated[float, typer.Option(metavar="SPEED", help="Ignore rows slower than this, rad/s or m/s.")] = 0.0
     delay: opt.OpenDelay = None
     torque_between: opt.BetweenSamples = "auto"
     period: Annotated[
-        float | None, typer.Option(metavar="S", help="Average a periodic motion over its periods of S seconds.")
+        float | None, typer.Option(metavar="S", help="Average a periodic motion over periods of S seconds.")
     ] = None
     holdout: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Keep the last part of each log to judge by, e.g. 0.3.")
+        float | None, typer.Option(metavar="SHARE", help="Last part of each log as hold-out, e.g. 0.3.")
     ] = None
     holdout_blocks: Annotated[
-        str, typer.Option(metavar="S:K", help="Keep every K-th block of S seconds to judge by, e.g. 0.5:3.")
+        str, typer.Option(metavar="S:K", help="Every K-th block of S seconds as hold-out, e.g. 0.5:3.")
     ] = ""
     significant: Annotated[
-        bool, typer.Option("--significant", help="Also take away what the data do not support, and say what it does.")
+        bool, typer.Option("--significant", help="Remove insignificant parameters, and report the effect.")
     ] = False
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Take the default terms as they are, without a search on LOG….")
-    ] = False
+    plain: Annotated[bool, typer.Option("--plain", help="Use the default terms without a search on LOG….")] = False
     tune: Annotated[
-        bool, typer.Option("--tune", help="Search for more than --terms on LOG…; without them it is the default.")
+        bool,
+        typer.Option("--tune", help="Search for more terms than --terms on LOG…; without --terms this is the default."),
     ] = False
     friction: Annotated[
-        str, typer.Option(metavar="RUN", help="A run of `steelyard friction`, whose curves are taken off the torque.")
+        str, typer.Option(metavar="RUN", help="Run of `steelyard friction`; its curves are subtracted from the torque.")
     ] = ""
     controller: opt.ControllerFile = ""
     overwrite: opt.Overwrite = False
@@ -90,9 +89,9 @@ class IdentifyOptions:
 @command(
     "identify", epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run"
 )
-@opt.taking(IdentifyOptions)
+@opt.with_options(IdentifyOptions)
 def identify(o: IdentifyOptions) -> None:
-    """Find a robot's parameters from logs, judge them, and write a run folder."""
+    """Identify a robot's parameters from logs, validate them, and write a run folder."""
     deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
 
 
@@ -102,8 +101,8 @@ def _run(o: IdentifyOptions) -> IdentificationRun:
     from steelyard.identification.run import IdentificationRun
 
     one_heap()
-    robot = o.described.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
-    found = identify_files(
+    robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
+    result = identify_files(
         robot,
         [Path(p) for p in o.logs],
         [Path(p) for p in o.validate or ()],
@@ -115,9 +114,9 @@ def _run(o: IdentifyOptions) -> IdentificationRun:
         score_cutoff_hz=o.score_cutoff,
         **{name: getattr(o, name) for name in _PASSED_ON},
     )
-    known = [str(Path(o.friction) / "result.json")] if o.friction else []
-    inputs = [Path(p) for p in [o.robot, *o.logs, *(o.validate or ()), o.mapping, o.controller, *known] if p]
-    return IdentificationRun(found, inputs, opt.description(o.robot))
+    friction = [str(Path(o.friction) / "result.json")] if o.friction else []
+    inputs = [Path(p) for p in [o.robot, *o.logs, *(o.validate or ()), o.mapping, o.controller, *friction] if p]
+    return IdentificationRun(result, inputs, opt.description(o.robot))
 
 
 def _curves(folder: str) -> Any:

@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InspectOptions:
-    """What may be typed."""
+    """Options of `steelyard inspect`."""
 
     robot: opt.RobotSource
-    described: opt.Described = opt.DESCRIBED
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     term_names: Annotated[
         str,
         typer.Option(
             "--terms",
             metavar="T,…",
-            help="Joint terms, e.g. viscous,coulomb or rotor@drive; 'nominal' for those of the description.",
+            help="Joint terms, e.g. viscous,coulomb or rotor@drive; nominal: those of the description.",
             autocompletion=some_of("terms"),
         ),
         opt.FromProject("terms"),
     ] = ""
     method: Annotated[
-        str, typer.Option(metavar="METHOD", help="How the base parameters are found: qr, rref, svd or kernel.")
+        str, typer.Option(metavar="METHOD", help="Method for base parameters: qr, rref, svd or kernel.")
     ] = "qr"
     as_json: opt.AsJson = False
 
 
 @command("inspect", epilog="Example: steelyard inspect ns16 --terms rotor,viscous,coulomb")
-@opt.taking(InspectOptions)
+@opt.with_options(InspectOptions)
 def inspect(o: InspectOptions) -> None:
-    """Show a robot's joints, links and drives, and which parameters its motion can show."""
+    """Show a robot's joints, links and drives, and its identifiable parameters."""
     from steelyard.regression.inspection import inspect_robot
 
-    robot = o.described.robot(o.robot)
+    robot = o.robot_options.robot(o.robot)
     deliver(lambda: inspect_robot(robot, _terms(robot, o.term_names), cast(Any, o.method)), as_json=o.as_json)
 
 
@@ -53,11 +53,11 @@ def _terms(robot: Robot, text: str) -> Terms | None:
     from steelyard.parameters.term import make_term
     from steelyard.parameters.terms import nominal_terms, terms
 
-    made: list[Any] = []
+    chosen: list[Any] = []
     for word in opt.words(text):
         if word == "nominal":
-            made.extend(nominal_terms(robot)[0].terms)
+            chosen.extend(nominal_terms(robot)[0].terms)
         else:
             kind, _, side = word.partition("@")
-            made.append(make_term(kind, on=cast(Any, side or "joint")))
-    return terms(robot, *made) if made else None
+            chosen.append(make_term(kind, on=cast(Any, side or "joint")))
+    return terms(robot, *chosen) if chosen else None

@@ -10,7 +10,7 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
-from steelyard.cli.deliver import deliver, told_if_stopped, watching
+from steelyard.cli.deliver import deliver, exit_if_stopped, search_progress
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
@@ -19,39 +19,42 @@ if TYPE_CHECKING:
     from steelyard.local.validate import BankValidation
     from steelyard.robot.robot import Robot
 
-Regions = Annotated[str, typer.Argument(metavar="REGIONS", help="A YAML, JSON or TOML file with the regions.")]
-BankFolder = Annotated[str, typer.Argument(metavar="BANK", help="The folder that `local identify` wrote.")]
+Regions = Annotated[str, typer.Argument(metavar="REGIONS", help="File with the regions (YAML, JSON, TOML).")]
+BankFolder = Annotated[str, typer.Argument(metavar="BANK", help="Folder written by `local identify`.")]
 RegionLogs = Annotated[
-    list[str] | None, typer.Option("--log", metavar="REGION=LOG", help="A log of a region. May be repeated.")
+    list[str] | None, typer.Option("--log", metavar="REGION=LOG", help="Log of a region. May be repeated.")
 ]
 Simulate = Annotated[
-    bool, typer.Option("--simulate", help="Play the motions on the robot's nominal model instead of reading logs.")
+    bool, typer.Option("--simulate", help="Simulate the motions with the nominal model instead of reading logs.")
 ]
-_How = Annotated[str, typer.Option("--how", metavar="HOW", help="gradient, via-points or evolved.")]
-Duration = Annotated[float, typer.Option(metavar="S", help="Length of each region's motion.")]
+_How = Annotated[str, typer.Option("--how", metavar="HOW", help="Search for motions: gradient, via-points or evolved.")]
+Duration = Annotated[float, typer.Option(metavar="S", help="Duration of each region's motion, s.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same motions.")]
-_Noise = Annotated[float, typer.Option(metavar="PERCENT", help="Simulated torque noise, of the stated torque.")]
+_Noise = Annotated[
+    float, typer.Option(metavar="PERCENT", help="Simulated torque noise, in percent of the rated torque.")
+]
 
 
 @dataclass(frozen=True)
-class Designing:
-    """How motions of regions are searched for."""
+class MotionSearch:
+    """Options of the search for motions of regions."""
 
     how: _How = "gradient"
     duration: Duration = 20.0
     seed: Seed = 0
-    via_points: Annotated[int, typer.Option(metavar="K", help="Via-points of an evolved program.")] = 6
-    population: Annotated[int, typer.Option(metavar="N", help="Of evolved programs.")] = 150
-    generations: Annotated[int, typer.Option(metavar="N", help="For which they evolve, at most.")] = 100
+    via_points: Annotated[int, typer.Option(metavar="K", help="Via-points of an evolved motion.")] = 6
+    population: Annotated[int, typer.Option(metavar="N", help="Population of the evolution.")] = 150
+    generations: Annotated[int, typer.Option(metavar="N", help="Largest number of generations.")] = 100
     patience: Annotated[
-        int | None, typer.Option(metavar="N", help="End an evolution after N generations that brought nothing.")
+        int | None, typer.Option(metavar="N", help="Stop the evolution after N generations without improvement.")
     ] = None
     checkpoint: Annotated[
-        str, typer.Option(metavar="FILE", help="Write progress there, a file per region; go on where they exist.")
+        str,
+        typer.Option(metavar="FILE", help="Save the search there, one file per region; continue from existing files."),
     ] = ""
 
     def settings(self, progress: Any) -> Design:
-        """As the room knows them; a search tells `progress` how far it is."""
+        """Convert to settings of a search that reports to the callback `progress`."""
         from steelyard.local.design import Design
 
         return Design(
@@ -60,19 +63,19 @@ class Designing:
         )  # fmt: skip
 
 
-_DESIGNING = Designing()
+_SEARCH = MotionSearch()
 
 
 @dataclass(frozen=True)
 class LocalDesignOptions:
-    """What may be typed."""
+    """Options of `steelyard local design`."""
 
     robot: opt.RobotSource
     regions: Regions
     output: opt.Output = ""
-    designing: Designing = _DESIGNING
+    search: MotionSearch = _SEARCH
     term_names: opt.TermNames = ""
-    described: opt.Described = opt.DESCRIBED
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
@@ -81,69 +84,69 @@ class LocalDesignOptions:
     "local design",
     epilog="Example: steelyard local design arm.urdf regions.yaml --how evolved --checkpoint bred.json -o motions",
 )
-@opt.taking(LocalDesignOptions)
+@opt.with_options(LocalDesignOptions)
 def design(o: LocalDesignOptions) -> None:
     """Design a motion inside every region, to be played on the robot."""
     from steelyard.local.identify import design_regions
     from steelyard.local.regions import read_regions
 
-    def designed() -> RegionMotions:
-        loaded = o.described.robot(o.robot)
-        found, named = read_regions(o.regions, loaded), opt.words(o.term_names) or None
-        watch = held.enter_context(watching("each region's best motion"))
-        return design_regions(loaded, found, named, o.designing.settings(watch))
+    def run() -> RegionMotions:
+        robot = o.robot_options.robot(o.robot)
+        regions, names = read_regions(o.regions, robot), opt.words(o.term_names) or None
+        progress = stack.enter_context(search_progress("each region's best motion"))
+        return design_regions(robot, regions, names, o.search.settings(progress))
 
-    with ExitStack() as held:
-        deliver(designed, o.output, o.overwrite, o.as_json)
-    told_if_stopped()
+    with ExitStack() as stack:
+        deliver(run, o.output, o.overwrite, o.as_json)
+    exit_if_stopped()
 
 
 @dataclass(frozen=True)
 class LocalIdentifyOptions:
-    """What may be typed."""
+    """Options of `steelyard local identify`."""
 
     robot: opt.RobotSource
     regions: Regions
     log: RegionLogs = None
     simulate: Simulate = False
-    motions: Annotated[str, typer.Option(metavar="RUN", help="The folder of `local design`.")] = ""
-    designing: Designing = _DESIGNING
+    motions: Annotated[str, typer.Option(metavar="RUN", help="Folder written by `local design`.")] = ""
+    search: MotionSearch = _SEARCH
     noise: _Noise = 2.0
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     term_names: opt.TermNames = ""
     physical: opt.Physical = True
     prior: opt.PriorOption = "nominal"
     cutoff: opt.Cutoff = None
     order: Annotated[int, typer.Option(metavar="N", help="Order of the Butterworth filter.")] = 4
-    blend: Annotated[float, typer.Option(metavar="M", help="Width over which models are blended, m or rad.")] = 0.05
-    end: opt.End = opt.END
+    blend: Annotated[float, typer.Option(metavar="M", help="Width of the transition between models, m or rad.")] = 0.05
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command(
     "local identify",
     epilog="Example: steelyard local identify arm.urdf regions.yaml --log A=a.csv --log B=b.csv -o bank",
 )
-@opt.taking(LocalIdentifyOptions)
+@opt.with_options(LocalIdentifyOptions)
 def identify(o: LocalIdentifyOptions) -> None:
-    """Identify one model per region, from logs of each or on a simulated robot."""
+    """Identify one model per region, from logs or on a simulated robot."""
     from steelyard.local.files import BankRun, read_motions
     from steelyard.local.identify import identify_locally
     from steelyard.local.regions import read_regions
     from steelyard.signals.prepare import Preparation
 
-    def identified() -> BankRun:
-        loaded = o.described.robot(o.robot)
-        found = read_regions(o.regions, loaded)
-        known: Any = read_motions(o.motions, loaded) if o.motions else None
-        if o.simulate and known is None:
-            known = o.designing.settings(held.enter_context(watching("models of each region's best motion")))
+    def run() -> BankRun:
+        robot = o.robot_options.robot(o.robot)
+        regions = read_regions(o.regions, robot)
+        motions: Any = read_motions(o.motions, robot) if o.motions else None
+        if o.simulate and motions is None:
+            motions = o.search.settings(stack.enter_context(search_progress("models of each region's best motion")))
         bank = identify_locally(
-            loaded,
-            _source(loaded, o.log, o.simulate, o.mapping, o.noise, o.designing.seed),
-            found,
+            robot,
+            _source(robot, o.log, o.simulate, o.mapping, o.noise, o.search.seed),
+            regions,
             terms=opt.words(o.term_names) or None,
-            motions=known,
+            motions=motions,
             blend=o.blend,
             physical=o.physical,
             prior=o.prior,
@@ -151,98 +154,98 @@ def identify(o: LocalIdentifyOptions) -> None:
         )
         return BankRun(bank)
 
-    with ExitStack() as held:
-        o.end.deliver(identified)
-    told_if_stopped()
+    with ExitStack() as stack:
+        o.out.deliver(run)
+    exit_if_stopped()
 
 
 @dataclass(frozen=True)
 class ValidateOptions:
-    """What may be typed."""
+    """Options of `steelyard local validate`."""
 
     robot: opt.RobotSource
     bank: BankFolder
     log: RegionLogs = None
     simulate: Simulate = False
     trajectories: Annotated[int, typer.Option(metavar="N", help="Simulated motions per region.")] = 30
-    points: Annotated[int, typer.Option(metavar="K", help="Via-points of each.")] = 6
-    against: Annotated[str, typer.Option(metavar="RUN", help="The run folder of a global model.")] = ""
+    points: Annotated[int, typer.Option(metavar="K", help="Via-points per motion.")] = 6
+    against: Annotated[str, typer.Option(metavar="RUN", help="Run folder of a global model to compare with.")] = ""
     seed: Seed = 1
     noise: _Noise = 2.0
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command(
     "local validate",
     epilog="Example: steelyard local validate arm.urdf bank --log A=a2.csv --log B=b2.csv -o validation",
 )
-@opt.taking(ValidateOptions)
+@opt.with_options(ValidateOptions)
 def validate(o: ValidateOptions) -> None:
-    """Validate a bank over many motions: errors, bands, transfer between regions, a global model beside it."""
+    """Validate a bank over many motions: errors, bands, transfer between regions, comparison with a global model."""
     from steelyard.dynamics.model import Model
     from steelyard.local.files import load_bank, whole_model
     from steelyard.local.identify import GLOBAL
     from steelyard.local.validate import validate_bank
 
-    def validated() -> BankValidation:
-        found = load_bank(o.bank, o.described.robot(o.robot))
+    def run() -> BankValidation:
+        bank = load_bank(o.bank, o.robot_options.robot(o.robot))
         return validate_bank(
-            found,
-            _source(found.robot, o.log, o.simulate, o.mapping, o.noise, o.seed),
+            bank,
+            _source(bank.robot, o.log, o.simulate, o.mapping, o.noise, o.seed),
             trajectories=o.trajectories,
             points=o.points,
-            others={GLOBAL: whole_model(found, o.against)} if o.against else {},
-            nominal=Model.nominal(found.robot) if found.robot.has_inertia else None,
+            others={GLOBAL: whole_model(bank, o.against)} if o.against else {},
+            nominal=Model.nominal(bank.robot) if bank.robot.has_inertia else None,
             seed=o.seed,
         )
 
-    o.end.deliver(validated)
+    o.out.deliver(run)
 
 
 @dataclass(frozen=True)
 class RecalibrateOptions:
-    """What may be typed."""
+    """Options of `steelyard local recalibrate`."""
 
     robot: opt.RobotSource
     bank: BankFolder
-    region: Annotated[str, typer.Argument(metavar="REGION", help="The region whose motion was played again.")]
-    log: Annotated[list[str], typer.Option("--log", metavar="LOG", help="A new log of it. May be repeated.")]
+    region: Annotated[str, typer.Argument(metavar="REGION", help="Region whose motion was played again.")]
+    log: Annotated[list[str], typer.Option("--log", metavar="LOG", help="New log of the region. May be repeated.")]
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("local recalibrate", epilog="Example: steelyard local recalibrate arm.urdf bank A --log again.csv -o bank-may")
-@opt.taking(RecalibrateOptions)
+@opt.with_options(RecalibrateOptions)
 def recalibrate(o: RecalibrateOptions) -> None:
-    """Make a region's model anew from a new log, and say what has drifted."""
+    """Identify a region's model again from a new log, and report its drift."""
     from steelyard.local.files import BankRun, load_bank
-    from steelyard.local.recalibrate import recalibrate as again
+    from steelyard.local.recalibrate import recalibrate as recalibrate_region
 
-    def recalibrated() -> BankRun:
-        loaded = o.described.robot(o.robot)
-        found = load_bank(o.bank, loaded)
-        found.local(o.region)
-        return BankRun(*again(found, o.region, opt.logs_from(o.log, loaded, o.mapping)))
+    def run() -> BankRun:
+        robot = o.robot_options.robot(o.robot)
+        bank = load_bank(o.bank, robot)
+        bank.local(o.region)  # refuses an unknown region before the logs are read
+        return BankRun(*recalibrate_region(bank, o.region, opt.logs_from(o.log, robot, o.mapping)))
 
-    o.end.deliver(recalibrated)
+    o.out.deliver(run)
 
 
 def _source(robot: Robot, logs: list[str] | None, simulate: bool, mapping: str, noise: float, seed: int) -> Any:
     """A simulated arm, or logs by region."""
     if simulate == bool(logs):
-        raise SteelyardError("Give logs (--log REGION=LOG, one for every region), or --simulate; one of the two.")
+        raise SteelyardError("Give either logs (--log REGION=LOG, one for every region) or --simulate.")
     if simulate:
         from steelyard.dynamics.model import Model
         from steelyard.local.identify import SimulatedArm, default_sensors
 
         return SimulatedArm(Model.nominal(robot), default_sensors(robot, noise), seed=seed)
-    found: dict[str, list[Any]] = {}
+    by_region: dict[str, list[Any]] = {}
     for text in logs or ():
         region, equals, path = text.partition("=")
         if not equals or not region or not path:
             raise SteelyardError(f"--log is '{text}'; write REGION=LOG, e.g. A=run.csv.")
-        found.setdefault(region, []).extend(opt.logs_from([path], robot, mapping))
-    return found
+        by_region.setdefault(region, []).extend(opt.logs_from([path], robot, mapping))
+    return by_region

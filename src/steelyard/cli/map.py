@@ -20,53 +20,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MapOptions:
-    """What may be typed."""
+    """Options of `steelyard map`."""
 
     log: Annotated[
         str,
-        typer.Argument(metavar="LOG", help="The log whose columns are looked at."),
+        typer.Argument(metavar="LOG", help="Log whose columns are to be mapped."),
         opt.FromProject("logs.identify"),
     ]
     robot: Annotated[
         str,
-        typer.Argument(metavar="ROBOT", help="Whose log it is; with it more can be told."),
+        typer.Argument(metavar="ROBOT", help="Robot of the log; it makes the mapping more certain."),
         opt.FromProject("robot"),
     ] = ""
     preset: Annotated[
-        str, typer.Option(metavar="NAME", help="The recorder: {presets:or}; default: the one it looks like, if any.")
+        str, typer.Option(metavar="NAME", help="Recorder: {presets:or}; default: the best match, if any.")
     ] = ""
-    described: opt.Described = opt.DESCRIBED
-    output: Annotated[str, typer.Option("-o", "--output", metavar="F", help="The mapping to write (TOML).")] = ""
-    ask: Annotated[bool, typer.Option("--ask/--assume", help="Ask where it is unsure, if this is a terminal.")] = True
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    output: Annotated[str, typer.Option("-o", "--output", metavar="F", help="Mapping to write (TOML).")] = ""
+    ask: Annotated[bool, typer.Option("--ask/--assume", help="Ask where unsure, if this is a terminal.")] = True
     as_json: opt.AsJson = False
 
 
 @command("map", epilog="Example: steelyard map run.csv arm.urdf -o columns.toml")
-@opt.taking(MapOptions)
+@opt.with_options(MapOptions)
 def map(o: MapOptions) -> None:
-    """Guess what the columns of a log mean, say why, ask where it is unsure, and write the mapping.
+    """Guess the meaning of a log's columns with reasons, ask where unsure, and write the mapping.
 
-    Exits with 0 if all is certain or was answered, 1 if something was assumed or is missing.
+    Exits with 0 if nothing was assumed, 1 if something was assumed or is missing.
     """
     from steelyard.check.fix import as_toml
     from steelyard.check.guess import guess_mapping
 
     if o.output:
         check_file(o.output)
-    robot = o.described.robot(o.robot) if o.robot else None
+    robot = o.robot_options.robot(o.robot) if o.robot else None
     guessed = guess_mapping(o.log, robot, o.preset or None)
     show(guessed, as_json=o.as_json)
     if o.ask and not o.as_json and _is_terminal():
-        guessed = _asked(guessed)
+        guessed = _ask(guessed)
     if o.output:
         notes = [f"# Assumed: {next(iter(guess.choices))}. {guess.question}" for guess in guessed.questions]
         notes += [f"# Missing: {gap.text}" for gap in guessed.missing]
         write_whole(o.output, "\n".join([f"# {o.log}", *notes, as_toml(guessed.keys)]), new=True)
         if not o.as_json:
-            again = f" {o.robot}" if o.robot else " ROBOT"
-            typer.echo(shortened(f"{o.output} is written. Next: steelyard check{again} {o.log} --map {o.output}"))
+            robot_name = o.robot or "ROBOT"
+            typer.echo(shortened(f"{o.output} is written. Next: steelyard check {robot_name} {o.log} --map {o.output}"))
     elif not o.as_json:
-        typer.echo("Nothing was written; -o columns.toml writes the mapping.")
+        typer.echo("Nothing was written; add -o columns.toml to write the mapping.")
     if guessed.exit_code:
         raise typer.Exit(guessed.exit_code)
 
@@ -75,8 +75,8 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _asked(guessed: GuessedMapping) -> GuessedMapping:
-    """With the answers of whoever sits before the terminal; an empty one takes what was assumed."""
+def _ask(guessed: GuessedMapping) -> GuessedMapping:
+    """Ask the user about uncertain columns; an empty answer keeps the assumption."""
     for guess in guessed.questions:
         choices = list(guess.choices)
         typer.echo(shortened(guess.question))

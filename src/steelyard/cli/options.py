@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their text is read."""
+"""Options shared by several commands, and parsers of their text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from steelyard.cli.completions import robots, some_of
-from steelyard.cli.deliver import Found, deliver
-from steelyard.cli.filling import FromProject
+from steelyard.cli.deliver import AnyOutcome, deliver
+from steelyard.cli.project_options import FromProject
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
@@ -24,21 +24,19 @@ if TYPE_CHECKING:
 RobotSource = Annotated[
     str,
     typer.Argument(
-        metavar="ROBOT", help="A .urdf, .xml (MJCF), .yaml or .toml file, or a built-in robot.", autocompletion=robots
+        metavar="ROBOT", help="File .urdf, .xml (MJCF), .yaml or .toml, or built-in robot.", autocompletion=robots
     ),
     FromProject("robot"),
 ]
 ModelSource = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", help="A run of `steelyard identify`, a model it exported (.urdf), or a robot with inertias."
+        metavar="MODEL", help="Run of `steelyard identify`, its exported model (.urdf), or robot with inertias."
     ),
     FromProject("model"),
 ]
-DesignedMotion = Annotated[str, typer.Option("--motion", metavar="RUN", help="A run of `steelyard excite`.")]
-Joints = Annotated[
-    str, typer.Option(metavar="A,B,…", help="The joints that move; others are locked."), FromProject("joints")
-]
+DesignedMotion = Annotated[str, typer.Option("--motion", metavar="RUN", help="Run of `steelyard excite`.")]
+Joints = Annotated[str, typer.Option(metavar="A,B,…", help="Moving joints; others are locked."), FromProject("joints")]
 Lock = Annotated[
     list[str] | None,
     typer.Option(metavar="JOINT=VALUE", help="Lock a joint at a value in rad or m. May be repeated."),
@@ -47,7 +45,7 @@ Lock = Annotated[
 Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s²."), FromProject("gravity")]
 Snap = Annotated[
     float | None,
-    typer.Option(metavar="TOL", help="Make nearly right angles exact; 0 keeps them (default 1e-4)."),
+    typer.Option(metavar="TOL", help="Make nearly right angles exact; 0: keep them; default: 1e-4."),
     FromProject("snap"),
 ]
 MapFile = Annotated[
@@ -56,56 +54,54 @@ MapFile = Annotated[
         "--map",
         "--preset",
         metavar="F",
-        help="What the logs' columns mean: a file (TOML, JSON), or one of {presets:or}.",
+        help="Mapping of the logs' columns: file (TOML, JSON), or {presets:or}.",
     ),
     FromProject("mapping"),
 ]
 ControllerFile = Annotated[
     str,
-    typer.Option("--controller", metavar="F", help="What controlled the robot (YAML, TOML), for didim, cloe, …."),
+    typer.Option("--controller", metavar="F", help="Controller of the robot (YAML, TOML), for didim, cloe, …."),
     FromProject("controller"),
 ]
 TermNames = Annotated[
     str,
     typer.Option(
-        "--terms", metavar="T,…", help="Joint terms; default {default_terms:,}.", autocompletion=some_of("terms")
+        "--terms", metavar="T,…", help="Joint terms; default: {default_terms:,}.", autocompletion=some_of("terms")
     ),
     FromProject("terms"),
 ]
-Physical = Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")]
-PriorOption = Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")]
-Cutoff = Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")]
+Physical = Annotated[bool, typer.Option("--physical/--free", help="Physically consistent, or unconstrained fit.")]
+PriorOption = Annotated[str, typer.Option(metavar="P", help="Prior: nominal (inertias of the description) or none.")]
+Cutoff = Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass cut-off of the fit; default by a rule.")]
 Velocity = Annotated[
     str,
-    typer.Option(metavar="V", help="measured, differentiated (from the positions), or auto: the better one."),
+    typer.Option(metavar="V", help="Velocity: measured, differentiated (from positions), or auto: the better one."),
 ]
-Delay = Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")]
+Delay = Annotated[float, typer.Option(metavar="S", help="Delay of torques behind positions, s.")]
 OpenDelay = Annotated[
     float | None,
-    typer.Option(metavar="S", help="How far torques lag behind positions, s; default: as logs show it."),
+    typer.Option(metavar="S", help="Delay of torques behind positions, s; default: estimated from the logs."),
 ]
 BetweenSamples = Annotated[
     str,
-    typer.Option(
-        "--torque-between", metavar="W", help="How the torque runs between samples: held, sampled, averaged, or auto."
-    ),
+    typer.Option("--torque-between", metavar="W", help="Torque between samples: held, sampled, averaged, or auto."),
 ]
 Validate = Annotated[
     list[str] | None,
-    typer.Option(metavar="LOG", help="A log to judge by. May be repeated."),
+    typer.Option(metavar="LOG", help="Log for validation. May be repeated."),
     FromProject("logs.validate", unless=("holdout", "holdout_blocks")),
 ]
-Horizon = Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write."), FromProject("runs")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing run, whole.")]
+Horizon = Annotated[float, typer.Option(metavar="S", help="Duration of open-loop replays, s.")]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="Folder to write."), FromProject("runs")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 _Options = TypeVar("_Options")
 
 
 @dataclass(frozen=True)
-class Described:
-    """How a robot's description is read: the same options, with the same meaning, in every command that has a robot."""
+class RobotOptions:
+    """Options for reading a robot's description, the same in every command with a robot."""
 
     joints: Joints = ""
     lock: Lock = None
@@ -113,7 +109,12 @@ class Described:
     snap: Snap = None
 
     def robot(self, source: str, **more: Any) -> Robot:
-        """The robot that `source` names, so read; `more` are arguments of `load_robot`."""
+        """Load a robot with these options.
+
+        Args:
+            source: File or name of a built-in robot.
+            more: Additional arguments of `load_robot`.
+        """
         from steelyard.robot.load import load_robot
 
         return load_robot(
@@ -126,63 +127,70 @@ class Described:
         )
 
     def model(self, source: str) -> Model:
-        """The model that `source` names: a run of `identify`, a description with its sidecar beside it, or a robot with
-        inertias, whose nominal model it is. These options are for the last; the others have their own."""
+        """Load the model of `source`: a run, a description with sidecar, or a robot, which has its nominal model.
+
+        These options apply only to a robot, because a model contains its own values; else they are refused.
+        """
         from steelyard.dynamics.model import Model
         from steelyard.export.sidecar import load_model
 
         if not is_run(source):
             return Model.nominal(self.robot(source))
-        for option, given in vars(self).items():
-            if given:
+        for option, value in vars(self).items():
+            if value:
                 raise SteelyardError(
-                    f"--{option} is for robots, and {source} is a model, which has its own; leave it out."
+                    f"--{option} is for robots, but {source} is a model with its own value; remove it."
                 )
         return load_model(source)
 
     def model_like(self, source: str, model: Model) -> Model:
-        """The model that `source` names; a robot has the joints and gravity of `model`."""
+        """Load a model; a robot gets the joints and gravity of another model.
+
+        Args:
+            source: As in `model`.
+            model: Model with the joints and gravity to use.
+        """
         if is_run(source):
-            return DESCRIBED.model(source)
+            return ROBOT_OPTIONS.model(source)
         gravity = ",".join(repr(float(x)) for x in model.robot.gravity)
         return replace(self, joints=",".join(model.robot.joint_names), gravity=gravity).model(source)
 
 
-DESCRIBED = Described()
+ROBOT_OPTIONS = RobotOptions()
 
 
 @dataclass(frozen=True)
-class End:
-    """With what most commands end: where to and how the result is handed out."""
+class OutputOptions:
+    """Output options of most commands."""
 
     output: Output = ""
     overwrite: Overwrite = False
     as_json: AsJson = False
 
-    def deliver(self, make: Callable[[], Found]) -> Found:
-        """Find something by `make`, write it, print it: see `deliver`."""
+    def deliver(self, make: Callable[[], AnyOutcome]) -> AnyOutcome:
+        """Compute a result with `make`, write it and print it."""
         return deliver(make, self.output, self.overwrite, self.as_json)
 
 
-END = End()
+OUTPUT_OPTIONS = OutputOptions()
 
 
-def taking(kind: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
-    """A decorator for commands: the fields of the dataclass `kind` are the options, in its order.
+def with_options(kind: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
+    """Return a decorator for commands whose options are the fields of the dataclass `kind`.
 
-    A field that is itself such a dataclass (`End`) stands for the options in it.
+    A field that is itself such a dataclass (`OutputOptions`) adds its own fields.
     """
 
-    def enter(function: Callable[[_Options], None]) -> Callable[..., None]:
-        def called(**values: Any) -> None:
-            function(_filled(kind, values))
+    def decorate(function: Callable[[_Options], None]) -> Callable[..., None]:
+        def call(**values: Any) -> None:
+            function(_build(kind, values))
 
-        called.__signature__ = inspect.Signature(list(_parameters(kind)))  # type: ignore[attr-defined]
-        called.__doc__ = function.__doc__
-        called.__annotations__ = {}
-        return called
+        call.__signature__ = inspect.Signature(list(_parameters(kind)))  # type: ignore[attr-defined]
+        call.__doc__ = function.__doc__
+        call.__annotations__ = {}
+        return call
 
-    return enter
+    return decorate
 
 
 def _parameters(kind: Any) -> Iterator[inspect.Parameter]:
@@ -195,10 +203,10 @@ def _parameters(kind: Any) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def _filled(kind: Any, values: dict[str, Any]) -> Any:
+def _build(kind: Any, values: dict[str, Any]) -> Any:
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]
-    return kind(**{n: _filled(hints[n], values) if is_dataclass(hints[n]) else values[n] for n in names})
+    return kind(**{n: _build(hints[n], values) if is_dataclass(hints[n]) else values[n] for n in names})
 
 
 def _locked(text: str) -> tuple[str, float]:
@@ -206,42 +214,59 @@ def _locked(text: str) -> tuple[str, float]:
     try:
         return name.strip(), float(value)
     except ValueError:
-        raise SteelyardError(f"--lock is '{text}'; give joint=value, e.g. --lock elbow=0.5.") from None
+        raise SteelyardError(f"--lock is '{text}'; write joint=value, e.g. --lock elbow=0.5.") from None
 
 
 def is_run(text: str) -> bool:
-    """Whether `text` names a model that was exported: a run folder, or a description with its sidecar."""
-    from steelyard.export.given import is_exported
+    """Whether `text` names an exported model: a run folder, or a description with sidecar."""
+    from steelyard.export.coerce import is_exported
 
     return is_exported(text)
 
 
 def motions_from(run: str, robot: Robot) -> Sequence[Trajectory]:
-    """The motions of a `run` of `steelyard excite` for `robot`."""
+    """Read the motions of a run of `steelyard excite`.
+
+    Args:
+        run: Run folder.
+        robot: Robot of the motions.
+    """
     from steelyard.excitation.designed import read_designed
 
     return read_designed(run, robot).trajectories
 
 
 def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[Log]:
-    """The logs `paths` of `robot`; `mapping` is the file that says what their columns mean, "" for none."""
+    """Read logs.
+
+    Args:
+        paths: Paths of the logs.
+        robot: Robot of the logs.
+        mapping: Mapping file or preset for their columns; "" for none.
+    """
     from steelyard.signals.read import read_log
 
     return [read_log(path, robot, mapping or None) for path in paths or ()]
 
 
 def description(robot: str) -> Path | None:
-    """The file that the option `robot` names, where it can be written again with other numbers."""
+    """Return the path of the option `robot` if its format can be edited (URDF, MJCF), else None."""
     return Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
 
 
 def words(text: str) -> list[str]:
-    """The words between commas of `text`."""
+    """Split a comma-separated `text` into words."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(option: str, text: str, count: int) -> Sequence[float]:
-    """So many (`count`) numbers between commas of `text`; `option` is named in the complaint."""
+    """Parse comma-separated numbers.
+
+    Args:
+        option: Name of the option, for the error.
+        text: Text to parse.
+        count: Required number of numbers.
+    """
     from steelyard.ground.field import LARGEST_NUMBER
 
     try:
@@ -249,13 +274,17 @@ def numbers(option: str, text: str, count: int) -> Sequence[float]:
     except ValueError:
         values = []
     if len(values) != count or not all(abs(x) <= LARGEST_NUMBER for x in values):
-        raise SteelyardError(f"{option} is '{text}'; give {count} finite numbers with commas between, e.g. 0,0,-9.81.")
+        raise SteelyardError(f"{option} is '{text}'; give {count} finite numbers, separated by commas, e.g. 0,0,-9.81.")
     return values
 
 
 def per_joint(option: str, text: str) -> Any:
-    """`text` as one number, one per joint, or pairs low:high; None for "none", which lifts a limit. `option` is named
-    in the complaint."""
+    """Parse one number, one per joint, or pairs low:high; None for "none", which removes a limit.
+
+    Args:
+        option: Name of the option, for the error.
+        text: Text to parse.
+    """
     if text.lower() in ("none", "off", "inf"):
         return None
     parts = words(text)
@@ -266,13 +295,13 @@ def per_joint(option: str, text: str) -> Any:
                 raise ValueError
             return pairs
         values = [float(part) for part in parts]
-        if any(x != x for x in values):  # not a number
+        if any(x != x for x in values):  # NaN
             raise ValueError
     except ValueError:
         values = []
     if not values:
         raise SteelyardError(
-            f"{option} is '{text}'; give one number, one per joint with commas between (positions also as low:high), "
+            f"{option} is '{text}'; give one number, one per joint separated by commas (positions also as low:high), "
             "or none."
         )
     return values[0] if len(values) == 1 else values

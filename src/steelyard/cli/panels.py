@@ -1,10 +1,10 @@
-"""Which panel of a command's help an option stands in: one table for all, since a name means the same everywhere."""
+"""Panels of options in the help of commands. An option is in the same panel for every command."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Panels in the order in which they are shown; what no panel names stands in "Options", behind what is read.
+# Panels in the order of display; other options are in "Options".
 PANELS = {
     "Input": (
         "mapping", "log", "validate", "given", "with_load", "without", "arm", "known", "controller", "controllers",
@@ -17,8 +17,8 @@ PANELS = {
         "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "torque_between",
         "period", "order", "cutoffs", "limit", "method",
     ),
-    "Watch": ("parts", "false_alarms", "calibration", "calibrate", "state", "snapshot", "adapt"),
-    "Judging": ("holdout", "holdout_blocks", "score_cutoff", "horizon", "sweep"),
+    "Monitor": ("parts", "false_alarms", "calibration", "calibrate", "state", "snapshot", "adapt"),
+    "Validation": ("holdout", "holdout_blocks", "score_cutoff", "horizon", "sweep"),
     "Limits": (
         "q", "dq", "ddq", "jerk", "tau", "power", "torque_margin", "box", "floor", "collision", "clearance",
         "srdf", "bandwidth",
@@ -27,7 +27,7 @@ PANELS = {
         "duration", "rate", "dwell", "harmonics", "family", "poses", "motions", "moving", "posture", "passes", "rates",
         "trajectories", "points", "start", "control_rate", "noise",
     ),
-    "Aim": ("criterion", "scaling", "weights", "window", "equations", "parameters", "wanted"),
+    "Objective": ("criterion", "scaling", "weights", "window", "equations", "parameters", "wanted"),
     "Search": (
         "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts", "time",
         "gpu", "checkpoint", "workers", "resume",
@@ -38,17 +38,23 @@ _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 
 
 def panel_of(option: str) -> str:
-    """The panel that the `option`, by its name in the program, stands in."""
+    """Return the panel of an `option`, given its name in the program."""
     return _PANEL_OF.get(option, "Options")
 
 
 def write_panels(command: Any, ctx: Any, formatter: Any) -> None:
-    """Write the arguments of a `command`, and its options panel by panel; `ctx` and `formatter` are Click's."""
+    """Write the arguments of a command and its options, panel by panel.
+
+    Args:
+        command: Command of the program.
+        ctx: Click's context.
+        formatter: Click's formatter.
+    """
     shown = [(p, record) for p in command.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
     places: dict[str, list[Any]] = {"Arguments": [], **{panel: [] for panel in PANELS}}
     for param, (name, text) in shown:
-        asked = param.name in command.project_keys
-        record = name, text.replace("[required]", "[required, or in steelyard.toml]") if asked else text
+        in_project = param.name in command.project_keys
+        record = name, text.replace("[required]", "[required, or in steelyard.toml]") if in_project else text
         places["Arguments" if param.param_type_name == "argument" else panel_of(param.name)].append(record)
     for panel, records in places.items():
         if records:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """What may be typed."""
+    """Options of `steelyard predict`."""
 
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, a robot, or a bank of local."),
+        typer.Argument(metavar="MODEL", help="Run of identify, exported URDF, robot, or bank of local."),
         opt.FromProject("model"),
     ]
     logs: Annotated[
@@ -29,42 +29,45 @@ class PredictOptions:
         typer.Argument(metavar="LOG", help="Logs with the motions."),
         opt.FromProject("logs.validate", "logs.identify"),
     ]
-    robot: Annotated[str, typer.Option(metavar="ROBOT", help="The robot of a bank; other models have their own.")] = ""
+    robot: Annotated[str, typer.Option(metavar="ROBOT", help="Robot of a bank; other models contain theirs.")] = ""
     mapping: opt.MapFile = ""
     cutoff: Annotated[
-        float | None, typer.Option(metavar="HZ", help="Torques are compared below this; default by a rule.")
+        float | None,
+        typer.Option(metavar="HZ", help="Low-pass cut-off for the comparison of torques; default by a rule."),
     ] = None
     delay: Annotated[
-        float | None, typer.Option(metavar="S", help="How far torques lag behind positions, s; default: as in the run.")
+        float | None, typer.Option(metavar="S", help="Delay of torques behind positions, s; default: that of the run.")
     ] = None
-    to: Annotated[str, typer.Option(metavar="F,…", help="What to write for every log: {prediction_formats:,}.")] = "csv"
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    to: Annotated[str, typer.Option(metavar="F,…", help="Formats to write for every log: {prediction_formats:,}.")] = (
+        "csv"
+    )
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("predict", epilog="Example: steelyard predict run tomorrow.parquet --map columns.toml -o torques")
-@opt.taking(PredictOptions)
+@opt.with_options(PredictOptions)
 def predict(o: PredictOptions) -> None:
-    """Predict the torques of logged motions by a model, or by a bank of local ones, with 95 % bands."""
+    """Predict the torques of logged motions with a model or a bank of local models, with 95 % bands."""
     from steelyard.use._band_of import torque_band_of, torque_delay_of
-    from steelyard.use.predict import predict as predicted
+    from steelyard.use.predict import predict as predict_torques
 
     options: dict[str, Any] = {"names": _names(o.logs), "cutoff_hz": o.cutoff, "formats": opt.words(o.to)}
 
-    def made() -> Predictions:
+    def run() -> Predictions:
         if o.robot:
             from steelyard.local.files import load_bank
 
-            bank = load_bank(o.model, o.described.robot(o.robot))
+            bank = load_bank(o.model, o.robot_options.robot(o.robot))
             logs = opt.logs_from(o.logs, bank.robot, o.mapping)
-            return predicted(bank, logs, label="the bank's local models", **options)
-        model = o.described.model(o.model)
+            return predict_torques(bank, logs, label="the bank's local models", **options)
+        model = o.robot_options.model(o.model)
         logs = opt.logs_from(o.logs, model.robot, o.mapping)
         band = torque_band_of(o.model, model)
-        late = torque_delay_of(o.model) if o.delay is None else o.delay
-        return predicted(model, logs, label=f"the model of {o.model}", band=band, delay=late, **options)
+        delay = torque_delay_of(o.model) if o.delay is None else o.delay
+        return predict_torques(model, logs, label=f"the model of {o.model}", band=band, delay=delay, **options)
 
-    o.end.deliver(made)
+    o.out.deliver(run)
 
 
 def _names(paths: list[str]) -> list[str]:

@@ -13,49 +13,50 @@ from steelyard.cli.app import command
 
 @dataclass(frozen=True)
 class RehearseOptions:
-    """What may be typed."""
+    """Options of `steelyard rehearse`."""
 
     robot: opt.RobotSource
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of `steelyard excite`."), opt.FromProject("motion")]
-    truth: Annotated[str, typer.Option(metavar="T", help="nominal, or perturbed: a possible robot around it.")] = (
-        "perturbed"
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Run of `steelyard excite`."), opt.FromProject("motion")]
+    truth: Annotated[str, typer.Option(metavar="T", help="True parameters: nominal or perturbed.")] = "perturbed"
+    spread: Annotated[float, typer.Option(metavar="SHARE", help="Relative standard deviation of the perturbation.")] = (
+        0.2
     )
-    spread: Annotated[float, typer.Option(metavar="SHARE", help="How far a perturbed robot is off.")] = 0.2
     noise: Annotated[
-        str, typer.Option(metavar="X[,…]", help="Torque noise, N m (N); default half a percent of the limits.")
+        str, typer.Option(metavar="X[,…]", help="Torque noise, N m (N); default: 0.5 % of the limits.")
     ] = ""
-    rate: Annotated[float, typer.Option(metavar="HZ", help="Of the simulated log.")] = 1000.0
-    passes: Annotated[int, typer.Option(metavar="N", help="How often the motion is played.")] = 1
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the first planted robot and of its noise.")] = 0
-    seeds: Annotated[int, typer.Option(metavar="N", help="Robots to plant; all of them are judged by.")] = 5
-    workers: Annotated[
-        int, typer.Option(metavar="N", help="Processes that share many robots; default: one per core.")
-    ] = 0
-    gpu: Annotated[bool, typer.Option("--gpu", help="Move all robots at once on an NVIDIA GPU.")] = False
+    rate: Annotated[float, typer.Option(metavar="HZ", help="Sampling rate of the simulated log, Hz.")] = 1000.0
+    passes: Annotated[int, typer.Option(metavar="N", help="Number of times the motion is played.")] = 1
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the first simulated robot and its noise.")] = 0
+    seeds: Annotated[int, typer.Option(metavar="N", help="Number of simulated robots; all of them are evaluated.")] = 5
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes for many robots; default: one per core.")] = 0
+    gpu: Annotated[bool, typer.Option("--gpu", help="Simulate all robots at once on an NVIDIA GPU.")] = False
     term_names: opt.TermNames = ""
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("rehearse", epilog="Example: steelyard rehearse arm.urdf motion -o rehearsal")
-@opt.taking(RehearseOptions)
+@opt.with_options(RehearseOptions)
 def rehearse(o: RehearseOptions) -> None:
-    """Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)"""
+    """Test a designed motion in simulation: does identification recover the known parameters?
+
+    Exits with 0 if it does, else with 1.
+    """
     from steelyard.excitation.designed import read_designed
     from steelyard.rehearse.rehearse import Rehearsal
     from steelyard.rehearse.rehearse import rehearse as play
 
-    def rehearsed() -> Rehearsal:
-        loaded = o.described.robot(o.robot)
-        made = read_designed(o.run, loaded)
-        given = opt.words(o.term_names) or [t for t in made.terms if t != "default"]
+    def run() -> Rehearsal:
+        robot = o.robot_options.robot(o.robot)
+        design = read_designed(o.run, robot)
+        names = opt.words(o.term_names) or [t for t in design.terms if t != "default"]
         return play(
-            loaded,
-            made.trajectories,
-            terms=given or None,
+            robot,
+            design.trajectories,
+            terms=names or None,
             truth=o.truth,
             relative_std=o.spread,
-            limits=made.limits,
+            limits=design.limits,
             noise=opt.per_joint("--noise", o.noise) if o.noise else None,
             rate=o.rate,
             passes=o.passes,
@@ -65,4 +66,4 @@ def rehearse(o: RehearseOptions) -> None:
             gpu=o.gpu,
         )
 
-    raise typer.Exit(0 if o.end.deliver(rehearsed).passed else 1)
+    raise typer.Exit(0 if o.out.deliver(run).passed else 1)

@@ -9,7 +9,7 @@ import typer
 
 from steelyard.cli.app import command
 from steelyard.cli.completions import one_of
-from steelyard.cli.deliver import print_json, shown_as_bar
+from steelyard.cli.deliver import print_json, progress_bar
 from steelyard.cli.options import AsJson, Overwrite
 
 
@@ -22,31 +22,31 @@ def reproduce(
         ),
     ],
     fast: Annotated[bool, typer.Option("--fast", help="Fewer repetitions: seconds instead of minutes.")] = False,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="A folder for all papers.")] = "papers",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Folder for all papers.")] = "papers",
     most_seconds: Annotated[
         float | None,
-        typer.Option(metavar="S", min=0.0, help="Fail if a paper takes more processor seconds. Default: no bound."),
+        typer.Option(metavar="S", min=0.0, help="Fail if a paper takes more processor time, s; default: no limit."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Regenerate the tables and figures of a source paper beside the printed ones, and test what it claims."""
+    """Reproduce the tables and figures of a paper next to the printed ones, and test its claims."""
     from steelyard.papers import PAPERS
     from steelyard.papers.run import reproduce as run
     from steelyard.report.terminal import console
 
     out = console()
-    names = [name for given in paper for name in (PAPERS if given == "all" else (given,))]
-    with shown_as_bar(as_json):
-        done = run(names, Path(output), fast=fast, overwrite=overwrite)
+    names = [name for word in paper for name in (PAPERS if word == "all" else (word,))]
+    with progress_bar(as_json):
+        results = run(names, Path(output), fast=fast, overwrite=overwrite)
     if as_json:
-        print_json([one.to_json() for one in done])
+        print_json([result.to_json() for result in results])
     else:
-        for one in done:
-            one.tell(out, str(Path(output) / one.paper.name))
-    took = {one.paper.name: one.processor_seconds or 0.0 for one in done}
-    slow = {name: seconds for name, seconds in took.items() if most_seconds is not None and seconds > most_seconds}
+        for result in results:
+            result.tell(out, str(Path(output) / result.paper.name))
+    times = {result.paper.name: result.processor_seconds or 0.0 for result in results}
+    slow = {name: seconds for name, seconds in times.items() if most_seconds is not None and seconds > most_seconds}
     for name, seconds in slow.items():
         typer.echo(f"steelyard: {name} took {seconds:.1f} processor seconds, more than {most_seconds:g}.", err=True)
-    if slow or any(one.failures for one in done):
+    if slow or any(result.failures for result in results):
         raise typer.Exit(1)

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SequentialOptions:
-    """What may be typed."""
+    """Options of `steelyard sequential`."""
 
     robot: opt.RobotSource
     plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="The movements, their logs and what each finds (YAML, TOML, JSON).")
+        str, typer.Argument(metavar="PLAN", help="Movements with their logs and parameters (YAML, TOML, JSON).")
     ]
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("sequential", epilog="Example: steelyard sequential arm.urdf plan.yaml -o steps")
-@opt.taking(SequentialOptions)
+@opt.with_options(SequentialOptions)
 def sequential(o: SequentialOptions) -> None:
-    """Identify movement by movement: each finds a few parameters, and rests on what the ones before it found."""
+    """Identify in steps: each movement gives a few parameters and uses those of the steps before."""
 
-    def identified() -> Stepwise:
+    def run() -> Stepwise:
         from steelyard.estimation.sequential.plan import read_plan
         from steelyard.use.stepwise import Stepwise
 
-        return Stepwise.of(read_plan(o.plan, o.described.robot(o.robot)))
+        return Stepwise.of(read_plan(o.plan, o.robot_options.robot(o.robot)))
 
-    o.end.deliver(identified)
+    o.out.deliver(run)

@@ -18,60 +18,67 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SimulateOptions:
-    """What may be typed."""
+    """Options of `steelyard simulate`."""
 
     model: opt.ModelSource
     motion: Annotated[
         str,
-        typer.Option("--motion", metavar="RUN", help="A run of `steelyard excite`."),
+        typer.Option("--motion", metavar="RUN", help="Run of `steelyard excite`."),
         opt.FromProject("motion", unless=("torque", "duration")),
     ] = ""
     controller: Annotated[
         str,
-        typer.Option(metavar="F", help="What follows the motion (YAML, TOML); default: computed torque by the model."),
+        typer.Option(
+            metavar="F", help="Controller for --motion (YAML, TOML); default: computed torque with the model."
+        ),
     ] = ""
     torque: Annotated[
-        str, typer.Option(metavar="FILE", help="Torques to play: waves (YAML, TOML, JSON), or those of a log.")
+        str, typer.Option(metavar="FILE", help="Torques: waves (YAML, TOML, JSON), or those of a log.")
     ] = ""
-    start: Annotated[str, typer.Option(metavar="Q,…", help="Where it starts from, at rest, rad (m).")] = ""
+    start: Annotated[str, typer.Option(metavar="Q,…", help="Initial position, at rest, rad (m).")] = ""
     duration: Annotated[
-        float | None, typer.Option(metavar="S", help="Let it fall for so long; or play waves for so long.")
+        float | None, typer.Option(metavar="S", help="Duration of the free fall or of the waves, s.")
     ] = None
-    rate: Annotated[float | None, typer.Option(metavar="HZ", help="Of the log; default 1000, or as played.")] = None
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="HZ", help="Sampling rate of the log, Hz; default: 1000, or that of the played log."),
+    ] = None
     noise: Annotated[
         str,
-        typer.Option(metavar="X[,…]", help="Torque noise in the log, N m (N), with encoders; default: none."),
+        typer.Option(
+            metavar="X[,…]", help="Torque noise in the log, N m (N); positions get 19-bit resolution; default: none."
+        ),
     ] = ""
-    friction: Annotated[str, typer.Option(metavar="F", help="smooth, or stick: joints truly stand still.")] = "smooth"
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Of the noise, and of phases that are drawn.")] = None
+    friction: Annotated[str, typer.Option(metavar="F", help="smooth, or stick: joints can stand still.")] = "smooth"
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed of noise and phases.")] = None
     delay: opt.Delay = 0.0
     torque_between: opt.BetweenSamples = "auto"
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("simulate", epilog="Example: steelyard simulate found --motion motion --noise 0.1 -o simulated")
-@opt.taking(SimulateOptions)
+@opt.with_options(SimulateOptions)
 def simulate(o: SimulateOptions) -> None:
-    """Let a model follow a motion, play torques to it, or let it fall, and write the log of that."""
+    """Simulate a model that follows a motion, receives torques or falls freely, and write the log."""
     if o.friction not in ("smooth", "stick"):
         raise SteelyardError(f"--friction is '{o.friction}'; choose smooth or stick.")
     if bool(o.motion) + bool(o.torque) + (o.duration is not None and not o.torque) != 1:
         raise SteelyardError(
-            "Say what drives the model: --motion RUN, --torque FILE, or --duration S to let it fall; one of them."
+            "Give one input for the model: --motion RUN, --torque FILE, or --duration S alone for a free fall."
         )
     if o.controller and not o.motion:
-        raise SteelyardError("--controller is what follows a --motion; give one, or leave it out.")
+        raise SteelyardError("--controller needs a --motion to follow; add --motion RUN, or remove --controller.")
 
-    def simulated() -> Simulated:
+    def run() -> Simulated:
         from steelyard.signals.between import as_torque_between
         from steelyard.use.simulated import let_move
 
-        model = o.described.model(o.model)
+        model = o.robot_options.model(o.model)
         return let_move(
             model,
-            **_driven(o, model),
+            **_inputs(o, model),
             start=opt.numbers("--start", o.start, model.robot.dof) if o.start else None,
             rate=o.rate,
             noise=opt.per_joint("--noise", o.noise) if o.noise else None,
@@ -81,11 +88,11 @@ def simulate(o: SimulateOptions) -> None:
             delay=o.delay,
         )
 
-    o.end.deliver(simulated)
+    o.out.deliver(run)
 
 
-def _driven(o: SimulateOptions, model: Model) -> dict[str, Any]:
-    """What of `let_move`'s arguments says what drives the model."""
+def _inputs(o: SimulateOptions, model: Model) -> dict[str, Any]:
+    """Arguments of `let_move` that define the input of the model."""
     if o.motion:
         from steelyard.estimation.simulated.control_loop import read_control_loop
 
@@ -102,5 +109,5 @@ def _driven(o: SimulateOptions, model: Model) -> dict[str, Any]:
         signal, seconds = read_torque_signal(o.torque, model.robot, o.seed)
         return {"torque": signal, "duration": seconds if o.duration is None else o.duration}
     if o.duration is not None:
-        raise SteelyardError("--duration is for waves and for falling; a log is played as long as it is.")
+        raise SteelyardError("--duration is for waves and free fall; a log is played over its whole length. Remove it.")
     return {"torque": opt.logs_from([o.torque], model.robot, o.mapping)[0]}

@@ -13,25 +13,30 @@ from steelyard.cli.app import command
 
 @dataclass(frozen=True)
 class StudioOptions:
-    """What may be typed."""
+    """Options of `steelyard studio`."""
 
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder to work in; made if need be.")] = "."
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Working folder; created if missing.")] = "."
     host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Where to listen; any other than this machine's own lets the network in."),
+        typer.Option(metavar="ADDRESS", help="Address to listen on; any but the default gives the network access."),
     ] = "127.0.0.1"
-    port: Annotated[int, typer.Option(metavar="PORT", help="0: any that is free.", min=0, max=65535)] = 8421
+    port: Annotated[int, typer.Option(metavar="PORT", help="Port; 0: any free port.", min=0, max=65535)] = 8421
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True
-    at_once: Annotated[int, typer.Option("--jobs", metavar="K", help="Jobs at a time.", min=1)] = 2
-    memory: Annotated[float, typer.Option(metavar="GB", help="Memory that a job may take.", min=0.1)] = 8.0
-    hours: Annotated[float, typer.Option(metavar="H", help="Time that a job may take.", min=0.001)] = 24.0
-    upload: Annotated[float, typer.Option("--upload-limit", metavar="GB", help="The largest file.", min=0.001)] = 16.0
+    at_once: Annotated[int, typer.Option("--jobs", metavar="K", help="Largest number of simultaneous jobs.", min=1)] = 2
+    memory: Annotated[float, typer.Option(metavar="GB", help="Memory limit of a job, GB.", min=0.1)] = 8.0
+    hours: Annotated[float, typer.Option(metavar="H", help="Time limit of a job, h.", min=0.001)] = 24.0
+    upload: Annotated[
+        float, typer.Option("--upload-limit", metavar="GB", help="Largest uploaded file, GB.", min=0.001)
+    ] = 16.0
 
 
-@command("studio", epilog="Example: steelyard studio my-arm", asks_project=False)
-@opt.taking(StudioOptions)
+@command("studio", epilog="Example: steelyard studio my-arm", uses_project=False)
+@opt.with_options(StudioOptions)
 def studio(o: StudioOptions) -> None:
-    """Open the whole way in a browser: robot, data, check, motion, identification, use; on this machine alone."""
+    """Open the web interface: robot, data, check, motion, identification, use.
+
+    It is reachable only from this machine.
+    """
     from steelyard.studio.jobs import JobLimits
     from steelyard.studio.server import ServeOptions, serve
 
@@ -39,6 +44,6 @@ def studio(o: StudioOptions) -> None:
     options = ServeOptions(o.host, o.port, o.show, limits, o.upload)
 
     def say(address: str) -> None:
-        typer.echo(f"The studio of {o.folder} is at\n  {address}\nCtrl-C ends it; jobs go on.")
+        typer.echo(f"The studio of {o.folder} is at\n  {address}\nCtrl-C ends it; running jobs continue.")
 
     serve(o.folder, options, say)

@@ -17,54 +17,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What may be typed."""
+    """Options of `steelyard validate`."""
 
     model: opt.ModelSource
-    against: Annotated[str, typer.Option(metavar="PLANT", help="What stands for the robot; like MODEL.")] = ""
+    against: Annotated[
+        str, typer.Option(metavar="PLANT", help="Plant that represents the robot; given like MODEL.")
+    ] = ""
     motion: opt.DesignedMotion = ""
     log: Annotated[
         list[str] | None,
-        typer.Option(metavar="LOG", help="Instead of a plant: a log. May be repeated."),
+        typer.Option(metavar="LOG", help="Log to compare with instead of a plant. May be repeated."),
         opt.FromProject("logs.validate", "logs.identify", unless=("motion", "against", "sweep")),
     ] = None
     horizon: opt.Horizon = 0.5
-    bandwidth: Annotated[float, typer.Option(metavar="RAD/S", help="Of the controllers.")] = 20.0
+    bandwidth: Annotated[float, typer.Option(metavar="RAD/S", help="Bandwidth of the controllers.")] = 20.0
     sweep: Annotated[
-        float, typer.Option(metavar="SHARE", help="Change each base parameter by this share, and rank them.")
+        float, typer.Option(metavar="SHARE", help="Rank the base parameters: change each by this share.")
     ] = 0.0
     delay: opt.Delay = 0.0
     torque_between: opt.BetweenSamples = "auto"
     mapping: opt.MapFile = ""
-    described: opt.Described = opt.DESCRIBED
-    end: opt.End = opt.END
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command(
     "validate", epilog="Example: steelyard validate found --against arm.urdf --motion motion --sweep 0.1 -o judged"
 )
-@opt.taking(JudgeOptions)
+@opt.with_options(JudgeOptions)
 def validate(o: JudgeOptions) -> None:
-    """Judge a model by how it moves: four ways against a plant along a motion, or two on logs; and by a sweep which
-    parameters matter."""
+    """Validate the motion of a model: four tests against a plant, or two against logs; a sweep ranks the parameters by
+    their influence."""
     if bool(o.motion) == bool(o.log):
-        raise SteelyardError("Give a --motion to play on a plant (--against), or a --log; one of them.")
+        raise SteelyardError("Give either a --motion for a plant (--against) or a --log.")
     if o.log and (o.against or o.sweep):
-        raise SteelyardError("--against and --sweep go with a --motion, not with a log; leave them out.")
+        raise SteelyardError("--against and --sweep need a --motion, not a log; remove them.")
     if o.motion and (o.delay or o.torque_between != "auto"):
-        raise SteelyardError("--delay and --torque-between are about the torques of a --log; leave them out.")
+        raise SteelyardError("--delay and --torque-between are for the torques of a --log; remove them.")
     if o.motion and not (o.against or o.sweep):
-        raise SteelyardError("Say what the model is judged --against; or ask for a --sweep of its own parameters.")
+        raise SteelyardError("Give a plant to compare --against, or a --sweep of the model's own parameters.")
 
-    def judged() -> Validated:
+    def run() -> Validated:
         from steelyard.signals.between import as_torque_between
         from steelyard.use.validated import validate_on_logs, validate_on_plant
 
-        model = o.described.model(o.model)
+        model = o.robot_options.model(o.model)
         if o.log:
             logs = opt.logs_from(o.log, model.robot, o.mapping)
             between = as_torque_between(o.torque_between)
             return validate_on_logs(model, logs, o.horizon, torque_between=between, delay=o.delay)
-        plant = o.described.model_like(o.against, model) if o.against else None
+        plant = o.robot_options.model_like(o.against, model) if o.against else None
         return validate_on_plant(
             model,
             plant,
@@ -74,4 +76,4 @@ def validate(o: JudgeOptions) -> None:
             sweep_share=o.sweep,
         )
 
-    o.end.deliver(judged)
+    o.out.deliver(run)

@@ -18,35 +18,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """What may be typed."""
+    """Options of `steelyard watch`."""
 
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="A run of `steelyard identify`, or a model it exported (.urdf)."),
+        typer.Argument(metavar="MODEL", help="Run of `steelyard identify`, or its exported model (.urdf)."),
         opt.FromProject("model"),
     ]
     sources: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="SOURCE",
-            help="A log (several are replayed one after the other), - for standard input, or KIND:ADDRESS with one of "
-            "{sources:or}; without a host, on this machine.",
+            help="Log (several are replayed in sequence), - for standard input, or KIND:ADDRESS with KIND one of "
+            "{sources:or}; an address without host is on this machine.",
         ),
     ] = None
     mapping: opt.MapFile = ""
     speed: Annotated[
-        str, typer.Option(metavar="X", help="Of a replay: 1 for its own, max, or step (a sample a line typed).")
+        str,
+        typer.Option(metavar="X", help="Speed of a replay: factor of real time, max, or step (one sample per Enter)."),
     ] = "1"
     torque_variable: Annotated[
-        str, typer.Option("--torque-variable", metavar="NAME", help="What stands for torque over RTDE.")
+        str, typer.Option("--torque-variable", metavar="NAME", help="RTDE variable to use as torque.")
     ] = ""
-    hold: Annotated[int, typer.Option(metavar="K", help="Hold back samples to sort late ones.", min=0, max=1000)] = 0
-    gap: Annotated[float, typer.Option(metavar="S", help="A longer step is a gap; 0: by the period.", min=0.0)] = 0.0
-    stale: Annotated[float, typer.Option(metavar="S", help="Without samples for so long: stale.", min=0.01)] = 0.5
-    parts: Annotated[str, typer.Option(metavar="P,…", help="What to tell: {watch_parts:,}; default all.")] = ""
-    false_alarms: Annotated[str, typer.Option(metavar="N/TIME", help="How often an alarm may be false.")] = "1/day"
+    hold: Annotated[int, typer.Option(metavar="K", help="Delay by K samples to sort late ones.", min=0, max=1000)] = 0
+    gap: Annotated[
+        float,
+        typer.Option(
+            metavar="S", help="Smallest time step that counts as a gap, s; 0: from the sampling period.", min=0.0
+        ),
+    ] = 0.0
+    stale: Annotated[
+        float, typer.Option(metavar="S", help="Report stale data after this time without samples, s.", min=0.01)
+    ] = 0.5
+    parts: Annotated[str, typer.Option(metavar="P,…", help="What to monitor: {watch_parts:,}; default: all.")] = ""
+    false_alarms: Annotated[str, typer.Option(metavar="N/TIME", help="Allowed false-alarm rate.")] = "1/day"
     calibration: Annotated[
-        str, typer.Option(metavar="F", help="How the residuals scatter; default: what the run tells of them.")
+        str, typer.Option(metavar="F", help="Calibration of the residuals' scatter; default: that of the run.")
     ] = ""
     calibrate: Annotated[
         list[str] | None,
@@ -54,36 +62,32 @@ class WatchOptions:
     ] = None
     to: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KIND[=WHERE]", help="Where it goes: {watch_outputs:or}. May be repeated; default terminal."
-        ),
+        typer.Option(metavar="KIND[=WHERE]", help="Output: {watch_outputs:or}. May be repeated; default: terminal."),
     ] = None
     as_json: opt.AsJson = False
-    every: Annotated[float, typer.Option(metavar="S", help="Between two reports.", min=0.0)] = 0.2
-    state: Annotated[str, typer.Option(metavar="FOLDER", help="Keep the state there, and go on from it.")] = ""
+    every: Annotated[float, typer.Option(metavar="S", help="Time between reports, s.", min=0.0)] = 0.2
+    state: Annotated[str, typer.Option(metavar="FOLDER", help="Save the state there, and continue from it.")] = ""
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew; the state that is there becomes state-old.npz.")
+        bool, typer.Option("--fresh", help="Start with a new state; rename an existing one to state-old.npz.")
     ] = False
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-origin",
             metavar="ORIGIN",
-            help="A page that may open the live view, or a name of this machine, beside localhost: "
+            help="Additional web page, or name of this machine, that may open the live view, e.g. "
             "https://app.foxglove.dev. May be repeated.",
         ),
     ] = None
-    adapt: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Follow the robot with a recursive model, and write it there.")
-    ] = ""
-    snapshot: Annotated[float, typer.Option(metavar="S", help="Between two snapshots.", min=0.1)] = 2.0
+    adapt: Annotated[str, typer.Option(metavar="FOLDER", help="Adapt the model recursively, and write it there.")] = ""
+    snapshot: Annotated[float, typer.Option(metavar="S", help="Time between snapshots of the state, s.", min=0.1)] = 2.0
 
     real_time: Annotated[
-        bool, typer.Option("--real-time", help="Samples of a running robot go before all else this machine does.")
+        bool, typer.Option("--real-time", help="Give this process priority over others on this machine.")
     ] = False
 
     def settings(self) -> WatchSettings:
-        """What the watch is made with."""
+        """Convert to settings of the monitor."""
         from steelyard.watch.loop import WatchTimes
         from steelyard.watch.settings import WatchSettings, rate_of
 
@@ -109,15 +113,14 @@ class WatchOptions:
 
 
 @command("watch", epilog="Example: steelyard watch run tcp:5005 --state kept --false-alarms 1/day --to foxglove")
-@opt.taking(WatchOptions)
+@opt.with_options(WatchOptions)
 def watch(o: WatchOptions) -> None:
-    """Watch a robot while it works, by its model: what touches it, what it carries, how it ages, whether the model
-    holds."""
+    """Monitor a working robot with its model: contacts, payload, wear, validity of the model."""
     if o.calibrate:
         _calibrate(o)
         return
     if not o.sources:
-        raise SteelyardError("SOURCE is missing; name a log, - for standard input, or one such as tcp:5005.")
+        raise SteelyardError("SOURCE is missing; give a log, - for standard input, or an address such as tcp:5005.")
     from steelyard.watch.loop import stop_on_signal
     from steelyard.watch.settings import make_watch
 
@@ -143,8 +146,10 @@ def _calibrate(o: WatchOptions) -> None:
     from steelyard.watch.threshold import calibrate
 
     if not o.calibration:
-        raise SteelyardError("--calibrate writes a file; name it with --calibration FILE.")
-    uncertain_model = load_uncertain_model(o.model)
-    found = calibrate(uncertain_model, opt.logs_from(o.calibrate, uncertain_model.model.robot, o.mapping))
+        raise SteelyardError("--calibrate writes a file; give its name with --calibration FILE.")
+    watched = load_uncertain_model(o.model)
+    found = calibrate(watched, opt.logs_from(o.calibrate, watched.model.robot, o.mapping))
     found.write(o.calibration)
-    typer.echo(f"{o.calibration}: from {found.seconds:.0f} s without contact, low-pass {found.cutoff_hz:g} Hz.")
+    typer.echo(
+        f"{o.calibration}: calibrated with {found.seconds:.0f} s without contact, low-pass {found.cutoff_hz:g} Hz."
+    )

@@ -21,12 +21,12 @@ from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.errors import SteelyardError
-from steelyard.ground.files import named
+from steelyard.ground.atomic_files import lock_file
+from steelyard.ground.files import name_in_errors
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
-from steelyard.ground.places import hold
 from steelyard.ground.processes import one_thread
-from steelyard.ground.progress import Watch, tell_progress, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
 from steelyard.ground.untrusted import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
@@ -76,7 +76,7 @@ class _Records:
         """To add runs by; a torn last line is cut off first."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
-            if not hold(file):
+            if not lock_file(file):
                 raise SteelyardError(f"{self.path}: another process adds runs to this file; wait for it.")
             whole = self.path.read_bytes()
             kept = whole[: whole.rfind(b"\n") + 1]
@@ -85,7 +85,7 @@ class _Records:
 
             def add(document: dict[str, Any]) -> None:
                 # One write of a whole line, then down to the disk.
-                with named(self.path):
+                with name_in_errors(self.path):
                     file.write(json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n")
                     file.flush()
                     os.fsync(file.fileno())
@@ -207,14 +207,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@watched
+@reports_progress
 def monte_carlo(
     robot: Robot,
     protocol: Protocol | None = None,
     *,
     records: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Comparison:
     """Simulate the experiments of a protocol on a robot, let every estimator find it, and judge all by the truth.
 

@@ -23,7 +23,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Presentation, Viewed
-from steelyard.ground.progress import Watch, steps, tell_progress, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, steps, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import TermsLike
@@ -137,7 +137,7 @@ class LogComparison(Viewed, Displayed):
         return log_report, print_log_estimators
 
 
-@watched
+@reports_progress
 def compare_on_log(
     robot: RobotLike,
     log: LogLike,
@@ -150,7 +150,7 @@ def compare_on_log(
     preparation: Preparation | None = None,
     controller: str | os.PathLike[str] | ControlLoop | None = None,
     limit: float = 120.0,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
     mapping: AnyMapping = None,
 ) -> LogComparison:
     """Identify by every estimator from the same log, and judge all on the same others (default: its last 30 %).

@@ -17,7 +17,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Presentation, Viewed
-from steelyard.ground.progress import Watch, steps, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -115,7 +115,7 @@ class SchemeComparison(Viewed, Displayed):
         return schemes_report, print_schemes
 
 
-@watched
+@reports_progress
 def compare_schemes(
     robot: RobotLike,
     log: LogLike,
@@ -124,7 +124,7 @@ def compare_schemes(
     schemes: Sequence[str] = tuple(SCHEMES),
     holdout: float = 0.3,
     horizon: float = HORIZON,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
     mapping: AnyMapping = None,
     **options: Any,
 ) -> SchemeComparison:

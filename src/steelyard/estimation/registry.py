@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, EstimatorFamily, Prior
+from steelyard.ground.named_options import parse_named_options
 from steelyard.ground.registry import Registry
-from steelyard.ground.spelled import spelled_options
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.signals.given import LogLike, as_log
 
@@ -114,7 +114,7 @@ def spelled_estimator(text: str) -> Named:
     known = ESTIMATORS[text.partition(":")[0]]
     if ":" not in text:
         return known
-    _, options = spelled_options("estimator", text, known.kinds, example="ekf:start=prior")
+    _, options = parse_named_options("estimator", text, known.kinds, example="ekf:start=prior")
     return known.told(**options)
 
 

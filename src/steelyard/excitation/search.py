@@ -25,7 +25,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
-from steelyard.ground.progress import HowFar, is_told, tell_progress
+from steelyard.ground.progress import HowFar, has_progress_callback, tell_progress
 from steelyard.ground.untrusted import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
@@ -249,7 +249,7 @@ class Search:
                 raise _StoppedError
             found = self.problem.objective(x, sharpness)
             count += 1
-            if is_told():
+            if has_progress_callback():
                 self._tell(count, now=self.problem.goal.criterion.shown(found[0]))
             return found
 

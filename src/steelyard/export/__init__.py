@@ -1,4 +1,4 @@
-"""The identified model for other programs: URDF with a sidecar, MJCF, C code, tables."""
+"""Exports of an identified model: URDF with a sidecar, MJCF, C code, tables and others."""
 
 import lazy_loader
 

@@ -1,11 +1,11 @@
-"""The identified model for other programs: URDF with a sidecar, MJCF, C code, tables."""
+"""Exports of an identified model: URDF with a sidecar, MJCF, C code, tables and others."""
 
 import steelyard.errors
 
 from .c import model_to_c
+from .coerce import as_model
 from .fmu import model_to_fmu
 from .formats import MODEL_FORMATS, ModelFormat
-from .given import as_model
 from .mjcf import model_to_mjcf
 from .objects import LeftOutWarning, model_to_mujoco, model_to_pinocchio
 from .observer import observer_to_c

@@ -1,4 +1,4 @@
-"""`Body`: a link as other programs know it: mass and centre of mass in the joint frame, one joint, one parent."""
+"""`Body`: a link in the form of other programs: inertia in the joint frame, one joint, one parent."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Joint, JointKind, Link, MovingBody, Robot
 from steelyard.robot.spatial import inertia_matrix, move_parameters, parameters_from_com, rotation_about
 
-# Mass, centre and central tensor must give the ten parameters back this well, or the format would change the model.
+# Allowed relative error of the ten parameters after conversion to mass, centre of mass and central tensor.
 _ROUNDING = 1e-12
-# The remedy of a body that cannot be, for the command line and for Python.
+# Remedy for a physically impossible body, for the command line and for Python.
 IDENTIFY_POSSIBLE = "identify with --physical (in Python: physical=True)"
 
 
 @dataclass(frozen=True, eq=False)
 class Inertial:
-    """A rigid body by its mass (kg), its centre of mass (m) and its tensor about that centre (kg m²)."""
+    """Mass [kg], centre of mass [m] and inertia tensor about that centre [kg m²]."""
 
     mass: float
     com: Array
@@ -35,7 +35,7 @@ class Inertial:
 
 @dataclass(frozen=True)
 class Following:
-    """A joint that moves by `ratio` · (position of `leader`) + `offset`."""
+    """A mimic joint: position = `ratio` · (position of `leader`) + `offset`."""
 
     leader: str
     ratio: float
@@ -44,7 +44,7 @@ class Following:
 
 @dataclass(frozen=True, eq=False)
 class Body(MovingBody):
-    """A link whose joint moves by exactly its position, or follows another."""
+    """A link whose joint has a coordinate of its own, or follows another joint."""
 
     inertial: Inertial
     limits: Joint
@@ -52,7 +52,7 @@ class Body(MovingBody):
 
 
 def bodies_of(model: Model) -> list[Body]:
-    """The links of a model in their order. Constant shifts and signs of a joint go into its placement and axis."""
+    """Convert the links of a model in order; constant offsets and signs become part of placement and axis."""
     robot = model.robot
     _check_names(robot)
     inertials = inertials_of(model)
@@ -64,20 +64,20 @@ def bodies_of(model: Model) -> list[Body]:
 
 
 def inertials_of(model: Model) -> list[Inertial]:
-    """The links' inertias in their joint frames, from whatever frames the parameters live in."""
+    """Convert the inertias of the links to their joint frames."""
     blocks = model.theta[: model.robot.inertial_count].reshape(-1, 10)
     return [_inertial(link, block) for link, block in zip(model.robot.links, blocks, strict=True)]
 
 
 def impossible_links(model: Model) -> list[str]:
-    """The links with some inertia that no real body can have (pseudo-inertia not positive definite)."""
+    """Names of links with physically impossible inertia (pseudo-inertia not positive definite)."""
     blocks = model.theta[: model.robot.inertial_count].reshape(-1, 10)
     least = smallest_pseudo_eigenvalues(blocks)
     return [k.name for k, p, e in zip(model.robot.links, blocks, least, strict=True) if np.any(p) and e <= 0.0]
 
 
 def displaced(kind: JointKind, axis: Array, value: float) -> tuple[Array, Array]:
-    """Rotation and translation of a joint that stands at `value`."""
+    """Rotation and translation of a joint at the position `value`."""
     if kind == "revolute":
         return rotation_about(axis, value), np.zeros(3)
     return np.eye(3), value * axis
@@ -88,13 +88,13 @@ def _inertial(link: Link, block: Array) -> Inertial:
     mass = float(p[0])
     if not np.all(np.isfinite(p)):
         raise ExportError(f"Link '{link.name}' has an inertia that is not finite; identify it first.")
-    # Rounding leaves a link without mass some 1e-16 kg of either sign.
+    # A massless link can have ±1e-16 kg from rounding.
     if mass < -_ROUNDING * np.max(np.abs(p)):
         raise ExportError(f"Link '{link.name}' has a negative mass ({mass:g} kg); {IDENTIFY_POSSIBLE}.")
     if mass <= 0.0:
         if np.any(p[1:4]):
             raise ExportError(
-                f"Link '{link.name}' has a first moment but no mass, which has no centre of mass; "
+                f"Link '{link.name}' has a first moment but no mass, so its centre of mass is undefined; "
                 f"{IDENTIFY_POSSIBLE}, or export C code."
             )
         return Inertial(0.0, np.zeros(3), inertia_matrix(p))
@@ -103,36 +103,36 @@ def _inertial(link: Link, block: Array) -> Inertial:
     back = parameters_from_com(mass, com, tensor)
     if np.max(np.abs(back - p)) > _ROUNDING * np.max(np.abs(p)):
         raise ExportError(
-            f"Link '{link.name}' has so little mass ({mass:g} kg) for its first moment that its centre of mass "
-            f"lies {np.linalg.norm(com):.3g} m away; {IDENTIFY_POSSIBLE}, or export C code."
+            f"Link '{link.name}' has too little mass ({mass:g} kg) for its first moment: its centre of mass would be "
+            f"{np.linalg.norm(com):.3g} m away; {IDENTIFY_POSSIBLE}, or export C code."
         )
     return Inertial(mass, com, 0.5 * (tensor + tensor.T))
 
 
 def _check_names(robot: Robot) -> None:
-    for what, names in (("link", robot.link_names), ("joint", [link.joint for link in robot.links])):
-        twice = sorted({n for n in names if list(names).count(n) > 1})
-        if twice:
-            raise ExportError(f"Robot '{robot.name}' has two {what}s named '{twice[0]}'; rename one of them.")
+    for kind, names in (("link", robot.link_names), ("joint", [link.joint for link in robot.links])):
+        duplicates = sorted({n for n in names if list(names).count(n) > 1})
+        if duplicates:
+            raise ExportError(f"Robot '{robot.name}' has two {kind}s named '{duplicates[0]}'; rename one of them.")
 
 
 def _leaders(robot: Robot) -> list[int]:
-    """For every coordinate the link that it moves one to one."""
+    """For every coordinate, the link with ratio ±1."""
     out = []
     for coordinate, joint in enumerate(robot.joints):
         moved = [k for k, link in enumerate(robot.links) if link.coordinate == coordinate and abs(link.ratio) == 1.0]
-        named = [k for k in moved if robot.links[k].joint == joint.name]
+        same_name = [k for k in moved if robot.links[k].joint == joint.name]
         if not moved:
             raise ExportError(
-                f"Joint '{joint.name}' moves no link one to one, which only C code can express; export that."
+                f"Joint '{joint.name}' moves no link with ratio ±1; only C code supports this, export it."
             )
-        out.append((named or moved)[0])
+        out.append((same_name or moved)[0])
     return out
 
 
 def _leading(robot: Robot, link: Link, inertial: Inertial) -> Body:
     joint = robot.joints[link.coordinate]
-    # value = ±q + offset: first the constant turn or slide, then the joint itself about ± its axis.
+    # value = ±q + offset: first the constant rotation or translation, then the joint about ± its axis.
     turn, slide = displaced(link.kind, link.axis, link.offset)
     rotation = link.rotation @ turn
     translation = link.translation + link.rotation @ slide
@@ -153,5 +153,5 @@ def _following(robot: Robot, link: Link, inertial: Inertial) -> Body:
 
 
 def children_of(bodies: Sequence[Body], parent: int) -> list[int]:
-    """The bodies that hang on `parent` (−1: the base)."""
+    """Indices of the child bodies of `parent` (−1: the base)."""
     return [k for k, body in enumerate(bodies) if body.parent == parent]

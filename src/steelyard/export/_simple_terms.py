@@ -1,4 +1,4 @@
-"""`SimpleTerms`: friction, rotors, springs and offsets as single numbers per joint, which is all that files know."""
+"""`SimpleTerms`: friction, rotors, springs and offsets as one number per joint, as file formats need them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.term import NOT_EXPRESSIBLE, SimpleTerm, Term
 from steelyard.robot.transmission import ConstantRatio
 
-# What a format may be able to say.
+# Quantities that a format may support.
 DAMPING, FRICTION, ARMATURE, STIFFNESS, OFFSET = "damping", "friction", "armature", "stiffness", "offset"
 # Damping, friction and armature of a drive that moves several joints at once.
 COUPLED = "coupled"
@@ -23,7 +23,7 @@ _NEGATIVE = SimpleTerm(omission="is negative, so it is left out")
 
 @dataclass(eq=False)
 class CoupledDrive:
-    """Numbers of a drive that moves by `weights` @ q, in SI units; `smooth` as in `SimpleTerms`."""
+    """Numbers of a drive with the position `weights` @ q, in SI units; `smooth` as in `SimpleTerms`."""
 
     name: str
     weights: Array
@@ -35,11 +35,18 @@ class CoupledDrive:
 
 @dataclass(frozen=True, eq=False)
 class SimpleTerms:
-    """One number per joint each, joint side, in SI units.
+    """Numbers of the joints, on the joint side, in SI units.
 
-    `rest` is where the springs are slack, `smooth` the speed below which dry friction is rounded off.
-
-    `missing` says, one sentence each, what of the model's terms these numbers leave out or only approximate.
+    Attributes:
+        damping: Viscous friction.
+        friction: Dry friction.
+        armature: Rotor inertia.
+        stiffness: Spring stiffness.
+        rest: Position without spring force.
+        offset: Constant torque.
+        smooth: Speed below which dry friction is smoothed.
+        coupled: Drives that move several joints.
+        missing: One sentence for each term that is left out or approximated.
     """
 
     damping: Array
@@ -54,10 +61,15 @@ class SimpleTerms:
 
 
 def simple_terms(model: Model, can: Collection[str]) -> SimpleTerms:
-    """The model's terms as far as a format that `can` hold some of damping, friction, armature, … allows."""
+    """Convert the terms of a model to the quantities of a format.
+
+    Args:
+        model: The model.
+        can: Supported quantities: damping, friction, armature, …
+    """
     n = model.robot.dof
     sums = {name: np.zeros(n) for name in (DAMPING, FRICTION, ARMATURE, STIFFNESS, OFFSET)}
-    pull, smooth = np.zeros(n), np.zeros(n)  # Σ stiffness · rest; the roundest friction
+    pull, smooth = np.zeros(n), np.zeros(n)  # Σ stiffness · rest; largest smoothing speed
     missing: dict[tuple[str, str], list[str]] = {}
     drives: dict[str, CoupledDrive] = {}
     first = model.robot.inertial_count
@@ -69,48 +81,48 @@ def simple_terms(model: Model, can: Collection[str]) -> SimpleTerms:
         if COUPLED in can and _add_to_drive(drives, term, place, [float(x) for x in values]):
             continue
         gain = _gain(place)
-        said = term.simple([float(x) for x in values]) if gain else _COUPLED
-        # A torque T(u, u̇) on u = g·q is g·T(g·q, g·q̇) on q: an offset goes with g, dry friction with |g|, the rest
-        # with g².
+        simple = term.simple([float(x) for x in values]) if gain else _COUPLED
+        # A torque T(u, u̇) on u = g·q is g·T(g·q, g·q̇) on q: an offset scales with g, dry friction with |g|, the
+        # others with g².
         scale = {OFFSET: gain, FRICTION: abs(gain)}
-        parts = {name: getattr(said, name) * scale.get(name, gain * gain) for name in sums}
+        parts = {name: getattr(simple, name) * scale.get(name, gain * gain) for name in sums}
         if any(value < 0.0 for name, value in parts.items() if name != OFFSET):
-            parts, said = {}, _NEGATIVE
+            parts, simple = {}, _NEGATIVE
         elif any(value and name not in can for name, value in parts.items()):
-            parts, said = {}, NOT_EXPRESSIBLE
-        if said.omission:
-            missing.setdefault((f"{term.kind} on {term.on}", said.omission), []).append(place.name)
+            parts, simple = {}, NOT_EXPRESSIBLE
+        if simple.omission:
+            missing.setdefault((f"{term.kind} on {term.on}", simple.omission), []).append(place.name)
         joint = int(np.argmax(np.abs(place.weights)))
         for name, value in parts.items():
             sums[name][joint] += value
             if name == STIFFNESS and value:
-                pull[joint] += value * said.rest / gain
+                pull[joint] += value * simple.rest / gain
             if name == FRICTION and value:
-                smooth[joint] = max(smooth[joint], said.smooth / abs(gain))
+                smooth[joint] = max(smooth[joint], simple.smooth / abs(gain))
     rest = np.divide(pull, sums[STIFFNESS], out=np.zeros(n), where=sums[STIFFNESS] > 0.0)
-    notes = tuple(f"{what} ({', '.join(names)}) {why}." for (what, why), names in missing.items())
+    notes = tuple(f"{kind} ({', '.join(names)}) {why}." for (kind, why), names in missing.items())
     return SimpleTerms(**sums, rest=rest, smooth=smooth, coupled=tuple(drives.values()), missing=notes)
 
 
 def _add_to_drive(drives: dict[str, CoupledDrive], term: Term, place: Coordinate, values: list[float]) -> bool:
-    """Add a term of a drive that moves several joints to `drives`; whether all of it has a place there."""
+    """Add a term of a drive that moves several joints; False if it does not fit there completely."""
     if np.count_nonzero(place.weights) < 2 or not isinstance(place.ratio, ConstantRatio):
         return False
-    said, ratio = term.simple(values), place.ratio.ratio
-    if said.stiffness or said.offset or min(said.damping, said.friction, said.armature) < 0.0:
+    simple, ratio = term.simple(values), place.ratio.ratio
+    if simple.stiffness or simple.offset or min(simple.damping, simple.friction, simple.armature) < 0.0:
         return False
-    if not (said.damping or said.friction or said.armature):
+    if not (simple.damping or simple.friction or simple.armature):
         return False
     drive = drives.setdefault(place.name, CoupledDrive(place.name, np.array(place.weights)))
-    drive.damping += said.damping * ratio**2
-    drive.friction += said.friction * abs(ratio)
-    drive.armature += said.armature * ratio**2
-    drive.smooth = max(drive.smooth, said.smooth / abs(ratio) if said.friction else 0.0)
+    drive.damping += simple.damping * ratio**2
+    drive.friction += simple.friction * abs(ratio)
+    drive.armature += simple.armature * ratio**2
+    drive.smooth = max(drive.smooth, simple.smooth / abs(ratio) if simple.friction else 0.0)
     return True
 
 
 def _gain(place: Coordinate) -> float:
-    """du/dq where one joint moves the coordinate through a constant gear; 0 where it is not as simple as that."""
+    """du/dq if one joint moves the coordinate through a constant gear; else 0."""
     moved = [weight for weight in place.weights if weight != 0.0]
     if len(moved) != 1 or not isinstance(place.ratio, ConstantRatio):
         return 0.0

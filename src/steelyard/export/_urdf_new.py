@@ -1,4 +1,4 @@
-"""A URDF written from nothing but the model: links as boxes without looks, joints, inertias, friction."""
+"""Writes a new URDF from a model: links without geometry, joints, inertias, friction."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from steelyard.export._xml_text import comment, number, numbers, tag
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import UNLIMITED, Robot
 from steelyard.robot.spatial import rpy_of
-
-# The elements of a URDF that an export writes.
-
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -46,15 +43,15 @@ def gravity_is_standard(gravity: Array) -> bool:
 
 
 def new_urdf(model: Model, terms: SimpleTerms, notes: Sequence[str]) -> str:
-    """The text of the URDF. Every link's frame is its joint's frame."""
+    """Return the text of the URDF; the frame of a link is that of its joint."""
     robot, bodies = model.robot, bodies_of(model)
     names = {body.name for body in bodies}
     base = next(n for n in itertools.chain(["base"], (f"base{k}" for k in itertools.count(2))) if n not in names)
     gravity = numbers(robot.gravity)
     head = [
         f"The model of robot '{robot.name}', written by Steelyard.",
-        "Every link stands in the frame of its joint. Limits that are not known are written as 1e9.",
-        f"The model holds for gravity {gravity} m/s2, which URDF cannot say (MuJoCo is told below).",
+        "The frame of a link is that of its joint. Unknown limits are written as 1e9.",
+        f"The model is valid for gravity {gravity} m/s2; URDF has no element for it (for MuJoCo see below).",
         *notes,
     ]
     lines = ['<?xml version="1.0" encoding="utf-8"?>', comment(head), tag("robot", {"name": robot.name}, closed=False)]
@@ -71,7 +68,7 @@ def new_urdf(model: Model, terms: SimpleTerms, notes: Sequence[str]) -> str:
 
 
 def mujoco_lines(robot: Robot) -> list[str]:
-    """What MuJoCo must know beside the URDF: gravity, and that links without inertial have none."""
+    """Settings for MuJoCo: gravity, and no inertia for links without <inertial>."""
     inside = [tag("compiler", {"inertiafromgeom": "false"})]
     if not gravity_is_standard(robot.gravity):
         inside.append(tag("option", {"gravity": numbers(robot.gravity)}))
@@ -81,7 +78,7 @@ def mujoco_lines(robot: Robot) -> list[str]:
 def _joint_lines(robot: Robot, body: Body, parent: str, terms: SimpleTerms) -> list[str]:
     limits = body.limits
     free = not np.isfinite(limits.lower) and not np.isfinite(limits.upper)
-    # A joint that follows stays revolute: programs that know mimic joints do not all know continuous ones.
+    # A mimic joint stays revolute, because some programs do not support continuous mimic joints.
     kind = "continuous" if body.kind == "revolute" and free and body.follows is None else body.kind
     lines = [
         tag("joint", {"name": body.joint, "type": kind}, closed=False),
@@ -92,7 +89,7 @@ def _joint_lines(robot: Robot, body: Body, parent: str, terms: SimpleTerms) -> l
     ]
     bounds = {} if kind == "continuous" else {"lower": limits.lower, "upper": limits.upper}
     every = {**bounds, "effort": limits.effort, "velocity": limits.velocity}
-    # URDF's own parsers want limits where none are known, and do not all understand "inf".
+    # URDF parsers require limits, and some do not accept "inf".
     finite = {name: number(np.clip(value, -UNLIMITED, UNLIMITED)) for name, value in every.items()}
     lines.append(f"  {tag('limit', finite)}")
     if body.follows is not None:

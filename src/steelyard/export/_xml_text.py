@@ -1,4 +1,4 @@
-"""Numbers, names and comments as they are written into XML."""
+"""Edits XML files in place, and formats numbers, tags and comments."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from steelyard.errors import ExportError
 from steelyard.ground.untrusted import read_bytes
 from steelyard.ground.xml import MAX_BYTES, Element, parse_xml
 
-# Where the elements of an XML file stand in its bytes, so that a few can be replaced and the rest kept.
-
-
-# Of an attribute's value. (xml.sax.saxutils does the same, and brings all of urllib and ssl with it.)
+# Escapes for attribute values; xml.sax.saxutils would import urllib and ssl.
 _ESCAPED = str.maketrans(
     {c: f"&#{ord(c)};" for c in "\n\r\t"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 )
@@ -27,7 +24,7 @@ _DECLARED = re.compile(rb"""^<\?xml[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']
 
 @dataclass(frozen=True)
 class Span:
-    """An element's bytes: its start tag is [start, inside), all of it is [start, end)."""
+    """Byte range of an element: the start tag is [start, inside), the whole element [start, end)."""
 
     start: int
     inside: int
@@ -36,7 +33,7 @@ class Span:
 
 
 class Document:
-    """A parsed file with its bytes, and the changes that are to be made to them."""
+    """A parsed file with its bytes and pending edits; everything else is kept."""
 
     def __init__(self, path: Path) -> None:
         self.root = parse_xml(path)
@@ -54,12 +51,12 @@ class Document:
         return self._spans[id(element)]
 
     def replace(self, element: Element, text: str) -> None:
-        """Put `text` in the place of an element."""
+        """Replace an element by `text`."""
         span = self.span(element)
         self._edits.append((span.start, span.end, text))
 
     def remove(self, element: Element) -> None:
-        """Take an element out, with the line it stands on if nothing else stands there."""
+        """Remove an element, and its line if nothing else is on it."""
         span = self.span(element)
         start = span.start - len(self.indent(element).encode(self.encoding))
         alone = self.data[start - 1 : start] == b"\n" and self.data[span.end : span.end + 2].startswith(
@@ -68,12 +65,12 @@ class Document:
         self._edits.append((start - 1 if alone else span.start, span.end, ""))
 
     def replace_tag(self, element: Element, text: str) -> None:
-        """Put `text` in the place of an element's start tag; of the same kind, empty or not."""
+        """Replace the start tag of an element by `text`, which must also be empty or not."""
         span = self.span(element)
         self._edits.append((span.start, span.inside, text))
 
     def insert_first(self, element: Element, lines: Sequence[str]) -> None:
-        """Put lines at the beginning of what is inside an element, indented one step further than the element."""
+        """Insert lines at the beginning of an element's content, with one more level of indent."""
         span, outer = self.span(element), self.indent(element)
         text = "".join(f"\n{outer}  {line}" for line in lines)
         if span.empty:
@@ -84,7 +81,7 @@ class Document:
             self._edits.append((span.inside, span.inside, text))
 
     def indent(self, element: Element) -> str:
-        """The white space before an element on its line."""
+        """White space before an element on its line."""
         line = self.data[: self.span(element).start].rpartition(b"\n")[2].decode(self.encoding, "replace")
         return line if not line.strip() else ""
 
@@ -93,16 +90,16 @@ class Document:
         return self.data[span.start : span.inside].decode(self.encoding)
 
     def edited(self) -> bytes:
-        """The bytes with all changes made."""
+        """Apply all edits."""
         data = self.data
-        # From the end, so that earlier places stay where they are; later insertions at one place come first.
+        # From the end, so that earlier offsets stay valid; later insertions at the same offset come first.
         for start, end, text in sorted(self._edits, key=lambda edit: edit[:2], reverse=True):
             data = data[:start] + text.encode(self.encoding, "xmlcharrefreplace") + data[end:]
         return data
 
 
 def _spans(data: bytes) -> list[Span]:
-    """The spans of all elements, in the order of their start tags."""
+    """Spans of all elements, in the order of their start tags."""
     starts: list[int] = []
     ends: dict[int, int] = {}
     open_elements: list[int] = []
@@ -127,7 +124,7 @@ def _spans(data: bytes) -> list[Span]:
 
 
 def _tag_end(data: bytes, start: int) -> int:
-    """Just behind the > that ends the tag; a > inside quotes does not count."""
+    """Offset after the > that ends a tag; a > inside quotes is ignored."""
     quote = 0
     for k in range(start, len(data)):
         byte = data[k]
@@ -141,7 +138,7 @@ def _tag_end(data: bytes, start: int) -> int:
 
 
 def number(value: float) -> str:
-    """All digits of a number, no more than are needed to read the same number back."""
+    """The shortest text that gives the same number."""
     return repr(float(value) + 0.0)  # + 0.0 turns -0.0 into 0.0
 
 
@@ -150,13 +147,13 @@ def numbers(values: ArrayLike) -> str:
 
 
 def tag(name: str, attributes: Mapping[str, str], closed: bool = True) -> str:
-    """`<name a="…"/>`, or the opening tag alone."""
+    """`<name a="…"/>`, or only the opening tag."""
     inside = "".join(f' {key}="{value.translate(_ESCAPED)}"' for key, value in attributes.items())
     return f"<{name}{inside}{'/' if closed else ''}>"
 
 
 def comment(lines: Iterable[str], indent: str = "") -> str:
-    """A comment of one or more lines; `--`, which XML forbids in comments, is spread out."""
+    """A comment of one or more lines; `--`, which XML forbids in comments, becomes `- -`."""
     body = [re.sub("-(?=-)", "- ", line).rstrip("-") for line in lines]
     if len(body) == 1:
         return f"{indent}<!-- {body[0]} -->"

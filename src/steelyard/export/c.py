@@ -1,4 +1,4 @@
-"""`model_to_c`: the identified model as C99 that needs nothing but math.h."""
+"""`model_to_c`: exports a model as C99 that needs only math.h."""
 
 from __future__ import annotations
 
@@ -20,19 +20,17 @@ from steelyard.parameters.hysteresis import Rate, Stop
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
 
-# The same torques from fewer numbers: a model whose parameters are its base parameters and zeros.
-
-
-# Regrouping is exact but for rounding; where the structure is not clear enough for that it is not done.
+# Allowed relative rounding error of regrouping; a model with a larger error is not regrouped.
 _ROUNDING = 2e-13
 _STATES = 32
 
 
 def regrouped(model: Model) -> Model:
-    """A model with the same torques and the same mass matrix as `model`, most of whose parameters are zero.
+    """Regroup a `model` to its base parameters: same torques and mass matrix, but most parameters are zero.
 
-    Zeros drop out of traced code: a six-axis arm loses a fifth of its operations, and most of those of its gravity
-    torque. The parameters mean nothing one by one. Where the structure cannot be decided the model comes back.
+    Zeros drop out of traced code: a six-axis arm needs a fifth fewer operations, and far fewer for the gravity torque.
+    Single parameters then have no physical meaning. If the base parameters cannot be determined, the model is
+    returned unchanged.
     """
     robot = model.robot.with_torque_used(model.robot.joint_names)
     try:
@@ -41,8 +39,8 @@ def regrouped(model: Model) -> Model:
         return model
     theta = np.zeros(len(model.theta))
     theta[list(base.independent)] = base.values(model.theta)
-    lean = Model(model.robot, model.terms, theta)
-    return lean if _same(lean, model) else model
+    smaller = Model(model.robot, model.terms, theta)
+    return smaller if _same(smaller, model) else model
 
 
 def _same(a: Model, b: Model) -> bool:
@@ -61,32 +59,25 @@ _KEYWORDS = frozenset(
     [
         *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern"),
         *("float", "for", "goto", "if", "inline", "int", "long", "main", "register", "restrict", "return", "short"),
-        *(
-            "signed",
-            "sizeof",
-            "static",
-            "struct",
-            "switch",
-            "typedef",
-            "union",
-            "unsigned",
-            "void",
-            "volatile",
-            "while",
-        ),
+        *("signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile"),
+        "while",
     ]
 )
 
 
 def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
-    """Write `model` to `path` (.c) and the header beside it (.h); returns both paths.
+    """Write a model as C99 source and header; return both paths.
 
-    Parameters are regrouped to the base parameters first, which changes no result and saves operations.
-    The functions `NAME_inverse_dynamics`, `NAME_gravity` and `NAME_mass_matrix` (NAME: `name`) are straight-line code
-    with the model's numbers in it: no loops, no memory of their own and no state, so that
-    they may run in any thread. Friction, rotors and all other terms are included, but for torque that is measured late
-    (term `lag`), which is no part of the robot. Where friction remembers, its state is a struct `NAME_state` of fixed
-    size that the caller owns: `NAME_init` sets it up, `NAME_inverse_dynamics` takes it along the motion.
+    The functions `NAME_inverse_dynamics`, `NAME_gravity` and `NAME_mass_matrix` are straight-line code with the
+    model's numbers, without loops, memory or state, so that any thread may call them. Parameters are regrouped to
+    base parameters first, which saves operations. All terms are included except the delay of measured torque (term
+    `lag`). Friction with hysteresis has a state `NAME_state` of fixed size that the caller owns: `NAME_init` sets it,
+    and `NAME_inverse_dynamics` updates it.
+
+    Args:
+        model: Model to write.
+        path: Path of the source (.c); the header (.h) is next to it.
+        name: Prefix NAME of the functions.
     """
     target = c_target(path, name)
     functions = _c_functions(model)
@@ -97,19 +88,24 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
 
 
 def c_target(path: str | os.PathLike[str], name: str) -> Path:
-    """The `path` of a file of C code whose functions begin with `name`; refused where C would not take either."""
+    """Check the path and the name of a C file.
+
+    Args:
+        path: Path of the source (.c).
+        name: Prefix of the functions.
+    """
     target = Path(path)
     if target.suffix != ".c":
-        raise ExportError(f"{target}: C code is written to a .c file (and a .h beside it); name it so.")
+        raise ExportError(f"{target}: the name of a C file must end in .c; rename it.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS:
-        raise ExportError(f"'{name}' is not a name in C; use letters, digits and _, starting with a letter.")
+        raise ExportError(f"'{name}' is not a valid name in C; use letters, digits and _, starting with a letter.")
     if not target.name.isprintable() or set(target.name) & set('"\\<>?*'):
-        raise ExportError(f"{target}: C cannot include a file of this name; use letters, digits, - and _.")
+        raise ExportError(f"{target}: C cannot include a file with this name; use letters, digits, - and _.")
     return target
 
 
 def _c_functions(model: Model) -> dict[str, Function]:
-    """The traced functions with the model's numbers, regrouped, as constants, so that zeros drop out."""
+    """Trace the functions with the regrouped numbers as constants, so that zeros drop out."""
     n, dynamics = model.robot.dof, model.dynamics
     theta = [float(x) for x in regrouped(model).theta]
     still = [0.0] * n
@@ -143,7 +139,7 @@ def _stop_widths(model: Model) -> list[float]:
 
 
 def _memory_header(model: Model, name: str) -> list[str]:
-    """The struct of a model whose friction remembers, and the function that sets it up."""
+    """The state of friction with hysteresis, and its init function."""
     if not _stop_widths(model):
         return []
     stops = f"{name.upper()}_STOPS"
@@ -157,10 +153,10 @@ def _memory_header(model: Model, name: str) -> list[str]:
 
 
 def _memory_source(model: Model, name: str, positions: Function) -> list[str]:
-    """Setting up the stops, relaxed where the robot stands, and taking them along to the next posture."""
+    """Functions that set the stops to zero force at a posture, and that update them at the next posture."""
     widths = _stop_widths(model)
     body = [f"    {line}" for line in body_lines(positions, "u")]
-    given = f"{name}_state *state, const double q[{name.upper()}_JOINTS]"
+    arguments = f"{name}_state *state, const double q[{name.upper()}_JOINTS]"
     start = [f"    state->{x}[{k}] = {v};" for k in range(len(widths)) for x, v in (("u", f"u[{k}]"), ("s", "0.0"))]
     follow = [
         line
@@ -172,8 +168,8 @@ def _memory_source(model: Model, name: str, positions: Function) -> list[str]:
     ]
     own = f"    double u[{name.upper()}_STOPS];"
     return [
-        *(f"void {name}_init({given})", "{", own, *body, *start, "}", ""),
-        *(f"static void follow({given})", "{", own, *body, *follow, "}", ""),
+        *(f"void {name}_init({arguments})", "{", own, *body, *start, "}", ""),
+        *(f"static void follow({arguments})", "{", own, *body, *follow, "}", ""),
     ]
 
 
@@ -190,23 +186,25 @@ def _header(model: Model, name: str, functions: dict[str, Function]) -> str:
     guard, joints = f"{name.upper()}_H", f"{name.upper()}_JOINTS"
     order = [f"{k}: {plain_comment(j.name)} ({j.unit}, {j.effort_unit})" for k, j in enumerate(robot.joints)]
     gravity = ", ".join(f"{g:g}" for g in robot.gravity)
-    said = [t for t in model.terms.terms if not any(isinstance(a, Rate) for a in t.history)]
-    terms = ", ".join(dict.fromkeys(f"{t.kind} ({t.on})" for t in said)) or "none"
-    late = (
-        ["Torque that is measured late (lag) is no part of the robot, and left out."]
-        if len(said) < len(model.terms.terms)
+    included = [t for t in model.terms.terms if not any(isinstance(a, Rate) for a in t.history)]
+    terms = ", ".join(dict.fromkeys(f"{t.kind} ({t.on})" for t in included)) or "none"
+    delay = (
+        ["The delay of the measured torque (lag) is not part of the robot and is left out."]
+        if len(included) < len(model.terms.terms)
         else []
     )
-    state = "The functions keep no state."
+    state = "The functions have no state."
     if _stop_widths(model):
-        state = "Friction remembers, in *state alone: call init once, then inverse_dynamics at each posture in turn."
+        state = (
+            "*state holds the hysteresis of friction: call init once, then inverse_dynamics at each posture in turn."
+        )
     lines = [
         f"Dynamic model of robot '{plain_comment(robot.name)}', written by Steelyard. C99, needs math.h only.",
         "",
         "Joints, in the order of all arrays (unit of position, of torque):",
         *(f"  {line}" for line in order),
         f"Gravity in the base frame: ({gravity}) m/s2. Joint terms: {plain_comment(terms)}.",
-        *late,
+        *delay,
         "",
         "Operations per call (add, mul, div, sin and cos, others):",
         *(f"  {key}: {_counts(function)}" for key, function in functions.items() if key != "positions"),
@@ -268,13 +266,12 @@ def _counts(function: Function) -> str:
     return ", ".join(str(n) for n in [*parts, sum(counts.values()) - sum(parts)])
 
 
-# What ends a comment, begins one inside it (-Wcomment), or means another character (trigraphs); and what a string of
-# JSON is told by.
+# Text that ends a comment, starts one inside it (-Wcomment), is a trigraph or an escape, or looks like a JSON string.
 _NOT_IN_COMMENTS = re.compile(r'\*/|/\*|\?\?|\\|^"')
 
 
 def plain_comment(text: str) -> str:
-    """A name, `text`, as a comment may hold it: as it is, or, if C could take it for more, as a string of JSON."""
+    """Return a `text` that is safe in a C comment: unchanged, or as a JSON string."""
     if text.isprintable() and not _NOT_IN_COMMENTS.search(text):
         return text
     safe = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(text, ensure_ascii=False))

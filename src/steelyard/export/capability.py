@@ -1,4 +1,4 @@
-"""`Capability`: which joint terms a file format holds exactly, and the terms of the best model that it can hold."""
+"""`Capability`: joint terms that a file format supports, and the terms of the best model for it."""
 
 from __future__ import annotations
 
@@ -10,52 +10,57 @@ from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, coupled_drives, terms, terms_named
 from steelyard.robot.robot import Robot
 
-# The term that is each number of a format. Dry friction is smoothed in a fit, since the sign of a slow velocity is
-# that of noise; the file states its level.
+# Term for each quantity of a format. A fit smooths dry friction, because the sign of a slow velocity is noise; the file
+# contains only its level.
 _TERMS = {ARMATURE: "rotor", DAMPING: "viscous", FRICTION: "coulomb", OFFSET: "offset"}
 
 
 @dataclass(frozen=True)
 class Capability:
-    """What the joints of a file format can hold beside the inertias of the links.
+    """Joint quantities of a file format, in addition to the inertias of the links.
 
     Args:
-        numbers: which of damping, friction, armature, stiffness and offset the format has a place for, and whether it
-            has one for drives that move several joints.
+        numbers: Supported quantities of damping, friction, armature, stiffness, offset, and drives that move several
+            joints.
     """
 
     numbers: tuple[str, ...]
 
     def terms(self, robot: Robot, model: Terms) -> Terms:
-        """The terms of the best model of `robot` that the format can hold.
+        """Return the terms of the best model for the format.
 
         Args:
-            robot: whose joints they act on.
-            model: the terms of the full model. What it has nothing of (rotors, friction, offsets) the file has not
-                either; springs, which are rare, are taken from there.
+            robot: Robot with the joints.
+            model: Terms of the full model. The result has rotors, friction and offsets only if the full model has
+                them; springs are copied.
         """
-        rubs = any(t.dissipative for t in model.terms)
-        there = {ARMATURE: any(t.inertial for t in model.terms), DAMPING: rubs, FRICTION: rubs}
-        there[OFFSET] = any(t.kind == _TERMS[OFFSET] for t in model.terms)
-        wanted = [n for n in _TERMS if n in self.numbers and there[n]]
-        made: list[Term] = [t for n in wanted for t in terms_named(robot, _TERMS[n])]
+        friction = any(t.dissipative for t in model.terms)
+        present = {ARMATURE: any(t.inertial for t in model.terms), DAMPING: friction, FRICTION: friction}
+        present[OFFSET] = any(t.kind == _TERMS[OFFSET] for t in model.terms)
+        quantities = [n for n in _TERMS if n in self.numbers and present[n]]
+        chosen: list[Term] = [t for n in quantities for t in terms_named(robot, _TERMS[n])]
         if COUPLED in self.numbers:
-            made += [t for t in coupled_drives(robot) if t.kind in {_TERMS[n] for n in wanted}]
-        return terms(robot, *made, *(t for t in model.terms if self._is_spring(t)))
+            chosen += [t for t in coupled_drives(robot) if t.kind in {_TERMS[n] for n in quantities}]
+        return terms(robot, *chosen, *(t for t in model.terms if self._is_spring(t)))
 
     def _is_spring(self, term: Term) -> bool:
         return STIFFNESS in self.numbers and term.kind == "spring" and term.on == "joint"
 
     def left_out(self, model: Model, joint: int) -> list[str]:
-        """The terms of `model` on a `joint` (from 0) that the format has no exact place for, with their numbers."""
-        held = {_TERMS[n] for n in _TERMS if n in self.numbers}
+        """Describe the terms on a joint that the format does not support exactly, with their numbers.
+
+        Args:
+            model: The model.
+            joint: Index of the joint.
+        """
+        supported = {_TERMS[n] for n in _TERMS if n in self.numbers}
         first, out = model.robot.inertial_count, []
         parameters = model.dynamics.parameters
         for term, place in model.terms.placed:
             own = slice(first, first + len(term.columns))
             first = own.stop
-            # Dry friction that differs from the format's only by its smoothing is the format's.
-            has_place = term.kind in held and (
+            # Dry friction is supported whatever its smoothing.
+            has_place = term.kind in supported and (
                 term.on == "joint" or (COUPLED in self.numbers and term.kind != "offset")
             )
             if place.weights[joint] and not (has_place or self._is_spring(term)):
@@ -64,17 +69,16 @@ class Capability:
         return out
 
 
-# What each format of a robot holds. C code, FMU, sidecar and table hold the full model and are not listed.
+# Formats with limited joint quantities. C code, FMU, sidecar and table contain the full model.
 CAPABILITIES: dict[str, Capability] = {
     "urdf": Capability((DAMPING, FRICTION)),
     "xacro": Capability((DAMPING, FRICTION)),
     "sdf": Capability((DAMPING, FRICTION, STIFFNESS)),
-    # A constant torque is a spring so soft and so far from rest that it pulls alike everywhere.
-    # A drive that moves several joints is a fixed tendon.
+    # A constant torque becomes a very soft spring far from its rest position, a drive of several joints a fixed tendon.
     "mjcf": Capability((ARMATURE, DAMPING, FRICTION, STIFFNESS, OFFSET, COUPLED)),
     "usd": Capability((ARMATURE,)),
 }
-# The formats that models are fitted for, and for each format the one whose model it is written from. USD leaves
-# friction to the simulator's own settings; fitted without friction, its inertias would stand in for it.
+# Formats with a fitted model, and for each format the fitted model that it uses. USD leaves friction to the settings of
+# the simulator; a fit without friction would put its effect into the inertias.
 FITTED = ("urdf", "mjcf")
 FITTED_AS = {"urdf": "urdf", "xacro": "urdf", "sdf": "urdf", "mjcf": "mjcf", "usd": "mjcf"}

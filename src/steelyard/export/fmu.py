@@ -1,8 +1,8 @@
-"""`model_to_fmu`: the identified model, friction included, as a functional mock-up unit for Simulink and Modelica.
+"""`model_to_fmu`: exports a model with friction as a functional mock-up unit for Simulink and Modelica.
 
-The unit (FMI 2.0, co-simulation) is the C code of `model_to_c` with a thin coat: positions, velocities and
-accelerations go in, torques come out at once. Where friction remembers, the unit keeps its stops, and a step takes them
-along. Why this: docs/decisions/012-fmu.md.
+The unit (FMI 2.0, co-simulation) wraps the C code of `model_to_c`: inputs are positions, velocities and accelerations,
+outputs are torques without delay. It stores the state of friction with hysteresis and updates it in each step. Reasons:
+docs/decisions/012-fmu.md.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from steelyard.export.formats import MODEL_FORMATS, ModelFormat, c_name
 from steelyard.ground.files import write_whole
 from steelyard.parameters.hysteresis import Stop
 
-# Unit names with their exponents of kg, m, s and rad, by kind of joint: position, velocity, acceleration, torque.
+# Units of position, velocity, acceleration and torque with exponents of kg, m, s and rad, by kind of joint.
 _UNITS = {
     "revolute": (("rad", 0, 0, 0, 1), ("rad/s", 0, 0, -1, 1), ("rad/s2", 0, 0, -2, 1), ("N.m", 1, 2, -2, 0)),
     "prismatic": (("m", 0, 1, 0, 0), ("m/s", 0, 1, -1, 0), ("m/s2", 0, 1, -2, 0), ("N", 1, 1, -2, 0)),
 }
 _SIGNALS = ("q", "dq", "ddq", "tau")
 _PLATFORMS = {"linux": ("linux64", ".so"), "darwin": ("darwin64", ".dylib")}
-_SECONDS = 120.0  # what a compiler may take
-_DAY = (1980, 1, 1, 0, 0, 0)  # of the files inside: the same model gives the same bytes, but for the compiler's
+_SECONDS = 120.0  # time limit of the compiler
+_DAY = (1980, 1, 1, 0, 0, 0)  # fixed date of the files, so that the same model gives the same bytes
 
-# The functions of FMI 2.0 for co-simulation, in the names of the standard (fmi-standard.org, 2.0.4, section 4).
-_COAT = """\
-/* The functions of FMI 2.0 around the model in @NAME@.c. Inputs: q, dq, ddq of every joint; outputs: tau. */
+# Functions of FMI 2.0 for co-simulation, with the names of the standard (fmi-standard.org, 2.0.4, section 4).
+_WRAPPER = """\
+/* FMI 2.0 functions for the model in @NAME@.c. Inputs: q, dq, ddq of every joint; outputs: tau. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,8 +119,8 @@ API int fmi2DoStep(Unit c, double now, double step, int final)
 API int fmi2CancelStep(Unit c) { (void)c; return ERROR; }
 @OTHERS@
 """
-# What a unit holds and how it computes: of a model without memory, and of one whose friction remembers. A step keeps
-# the stops as they are at its inputs; torques that are asked for in between do not, so that a step may be tried again.
+# State and computation of a unit without and with friction hysteresis. Only a step stores the hysteresis; reading
+# torques does not, so that a step can be repeated.
 _PLAIN = """\
 typedef struct { double values[4 * N]; int late; } Model;
 
@@ -131,7 +131,7 @@ static void torques(Model *m)
     m->late = 0;
 }
 """
-_REMEMBERING = """\
+_WITH_HYSTERESIS = """\
 typedef struct { double values[4 * N]; int late, begun; @NAME@_state before, now; } Model;
 
 static void torques(Model *m)
@@ -148,12 +148,12 @@ static void torques(Model *m)
 _KEEP = """
     ((Model *)c)->before = ((Model *)c)->now;
     ((Model *)c)->begun = 1;"""
-# What the standard asks for and this unit does not have: variables of other types, saved states, derivatives.
+# Required functions without support here: variables of other types, saved states, derivatives.
 _ABSENT = {
     **{
-        f"{verb}{kind}": f"Unit c, const Reference r[], size_t n, {'' if verb == 'Get' else 'const '}{held}"
+        f"{verb}{kind}": f"Unit c, const Reference r[], size_t n, {'' if verb == 'Get' else 'const '}{argument}"
         for verb in ("Get", "Set")
-        for kind, held in (("Integer", "int v[]"), ("Boolean", "int v[]"), ("String", "char *v[]"))
+        for kind, argument in (("Integer", "int v[]"), ("Boolean", "int v[]"), ("String", "char *v[]"))
     },
     "SetRealInputDerivatives": "Unit c, const Reference r[], size_t n, const int o[], const double v[]",
     "GetRealOutputDerivatives": "Unit c, const Reference r[], size_t n, const int o[], double v[]",
@@ -170,44 +170,48 @@ _REFUSED = {
 
 
 def model_to_fmu(model: Model, path: str | os.PathLike[str], name: str = "") -> tuple[str, ...]:
-    """Write `model` as a unit of FMI 2.0 (co-simulation) to `path` (.fmu); returns what it leaves out, a sentence each.
+    """Write a model as an FMI 2.0 unit (co-simulation); return one sentence for each missing part.
 
-    Inputs are `q_JOINT`, `dq_JOINT` and `ddq_JOINT` (rad, m, s), outputs `tau_JOINT` (N m, N): the torque that the
-    motion needs, friction and rotors included. Where friction remembers, every step moves its stops on to the inputs of
-    that step: give the motion in steps as short as those of the log. The C code is inside, and, where a compiler is,
-    the library made of it; `name` is what it is called there (default: the file's).
+    Inputs are `q_JOINT`, `dq_JOINT` and `ddq_JOINT` [rad or m, s], outputs `tau_JOINT` [N m or N]: the torque for the
+    motion, including friction and rotors. With friction hysteresis the steps must be as short as those of the log,
+    because each step updates the hysteresis to its inputs. The unit contains the C code and, if there is a compiler,
+    the compiled library.
+
+    Args:
+        model: Model to write.
+        path: Path of the unit (.fmu).
+        name: Name of the C code in the unit; default: that of the file.
     """
-    remembers = any(isinstance(a, Stop) for a, _ in model.terms.history)
+    hysteresis = any(isinstance(a, Stop) for a, _ in model.terms.history)
     target = Path(path)
-    called = c_name(name or target.stem)
-    with TemporaryDirectory() as place:
-        source, header = model_to_c(model, Path(place) / f"{called}.c", called)
+    prefix = c_name(name or target.stem)
+    with TemporaryDirectory() as folder:
+        source, header = model_to_c(model, Path(folder) / f"{prefix}.c", prefix)
         guid = f"{{{hashlib.sha256(source.read_bytes() + header.read_bytes()).hexdigest()[:32]}}}"
-        coat = Path(place) / f"{called}_fmi.c"
-        coat.write_text(_coat(called, guid, remembers), "utf-8")
-        files = {f"sources/{x.name}": x.read_bytes() for x in (coat, source, header)}
-        library = _compiled(Path(place), called)
+        wrapper = Path(folder) / f"{prefix}_fmi.c"
+        wrapper.write_text(_wrapper(prefix, guid, hysteresis), "utf-8")
+        files = {f"sources/{x.name}": x.read_bytes() for x in (wrapper, source, header)}
+        library = _compile(Path(folder), prefix)
         if library is not None:
             files[library[0]] = library[1]
-    files["modelDescription.xml"] = _description(model, called, guid).encode()
+    files["modelDescription.xml"] = _description(model, prefix, guid).encode()
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, content in files.items():
             archive.writestr(zipfile.ZipInfo(file, _DAY), content, zipfile.ZIP_DEFLATED)
     write_whole(target, packed.getvalue())
-    return () if library is not None else ("No C compiler was found: the FMU holds sources alone.",)
+    return () if library is not None else ("No C compiler was found: the FMU contains only sources.",)
 
 
-def _coat(name: str, guid: str, remembers: bool) -> str:
+def _wrapper(name: str, guid: str, hysteresis: bool) -> str:
     others = []
     for table, body in ((_ABSENT, "return n ? ERROR : OK;"), (_REFUSED, "return ERROR;")):
         for function, arguments in table.items():
-            held = [part.split()[-1].strip("*").removesuffix("[]") for part in arguments.split(", ")]
-            unused = "".join(f"(void){x}; " for x in held if not (table is _ABSENT and x == "n"))
+            names = [part.split()[-1].strip("*").removesuffix("[]") for part in arguments.split(", ")]
+            unused = "".join(f"(void){x}; " for x in names if not (table is _ABSENT and x == "n"))
             others.append(f"API int fmi2{function}({arguments}) {{ {unused}{body} }}")
-    text = _COAT.replace("@MEMORY@", _REMEMBERING if remembers else _PLAIN).replace(
-        "@STEP@", _KEEP if remembers else ""
-    )
+    text = _WRAPPER.replace("@MEMORY@", _WITH_HYSTERESIS if hysteresis else _PLAIN)
+    text = text.replace("@STEP@", _KEEP if hysteresis else "")
     text = text.replace("@NAME@", name).replace("@SIZE@", name.upper()).replace("@GUID@", guid)
     return text.replace("@OTHERS@", "\n".join(others))
 
@@ -216,20 +220,20 @@ def _compiler() -> str | None:
     return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
-def _compiled(place: Path, name: str) -> tuple[str, bytes] | None:
-    """The library of the sources in `place`, and where it belongs in a unit; None where there is no compiler."""
+def _compile(folder: Path, name: str) -> tuple[str, bytes] | None:
+    """Compile the sources in a folder; return the library's path in a unit and its bytes, or None without compiler."""
     compiler = _compiler()
     if compiler is None or sys.platform not in _PLATFORMS:
         return None
-    platform, end = _PLATFORMS[sys.platform]
-    library = place / f"{name}{end}"
-    sources = [str(place / f"{name}.c"), str(place / f"{name}_fmi.c")]
+    platform, suffix = _PLATFORMS[sys.platform]
+    library = folder / f"{name}{suffix}"
+    sources = [str(folder / f"{name}.c"), str(folder / f"{name}_fmi.c")]
     options = ["-std=c99", "-O2", "-shared", "-fPIC", "-fvisibility=hidden"]
     command = [compiler, *options, *sources, "-lm", "-o", str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    if done.returncode:
-        raise ExportError(f"The compiler {compiler} refused the FMU's sources: {done.stderr.strip().splitlines()[-1]}")
-    return f"binaries/{platform}/{name}{end}", library.read_bytes()
+    run = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    if run.returncode:
+        raise ExportError(f"The compiler {compiler} refused the FMU's sources: {run.stderr.strip().splitlines()[-1]}")
+    return f"binaries/{platform}/{name}{suffix}", library.read_bytes()
 
 
 def _description(model: Model, name: str, guid: str) -> str:
@@ -239,7 +243,7 @@ def _description(model: Model, name: str, guid: str) -> str:
     about = {
         "fmiVersion": "2.0", "modelName": robot.name, "guid": guid, "variableNamingConvention": "flat",
         "generationTool": f"Steelyard {version('steelyard')}",
-        "description": "Torques that a motion needs: rigid bodies, rotors, friction and all other terms.",
+        "description": "Torques for a motion: rigid bodies, rotors, friction and all other terms.",
     }  # fmt: skip
     can = {"modelIdentifier": name, "canHandleVariableCommunicationStepSize": "true",
            "canNotUseMemoryManagementFunctions": "true"}  # fmt: skip
@@ -267,8 +271,8 @@ def _description(model: Model, name: str, guid: str) -> str:
 
 MODEL_FORMATS.register("fmu")(
     ModelFormat(
-        "FMI 2.0 with friction, for Simulink and Modelica; compiled where a C compiler is",
+        "FMI 2.0 with friction, for Simulink and Modelica; compiled if there is a C compiler",
         lambda model, name, _: {f"{name}.fmu": lambda p: model_to_fmu(model, p, name)},
-        lacking=lambda: "" if _compiler() else "a C compiler (gcc or clang); without one a unit holds sources alone",
+        lacking=lambda: "" if _compiler() else "a C compiler (gcc or clang); without one a unit contains only sources",
     )
 )

@@ -1,4 +1,4 @@
-"""`ModelFormat`: a kind of file that a model is written as, and the registry of them."""
+"""`ModelFormat`: a file format for models, and the registry of formats."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from steelyard.ground.registry import Registry
 
 @dataclass(frozen=True)
 class ModelFormat:
-    """A kind of file that a model is written as. It is entered in `MODEL_FORMATS` at the end of the file of its writer;
-    other packages announce theirs as entry points of the group `steelyard.exports`.
+    """A file format for models, registered in `MODEL_FORMATS`. Plug-ins use the entry-point group `steelyard.exports`.
 
     Args:
-        description: what it is and who reads it, in a few words.
-        files: makes the files, by name, of a model, what they are to be called, and the robot's own description, of
-            which they keep what they can (None: there is none).
-        beside: ends of what is written beside these files, without being named.
-        lacking: says how to install what writing it needs; "" where all is there.
+        description: Short description.
+        files: Builds the files by name from a model, a file name, and the robot's original description or None.
+        beside: Suffixes of files that are written in addition to these.
+        lacking: Returns how to install missing requirements, or "".
     """
 
     description: str
@@ -43,7 +41,7 @@ MODEL_FORMATS: Registry[ModelFormat] = Registry(
 
 
 def c_name(name: str) -> str:
-    """The nearest to `name` that a function in C, or a macro, may be called."""
+    """Convert a `name` to a valid name of a C function."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
     return plain if plain[:1].isalpha() else f"robot_{plain}"
 
@@ -68,9 +66,9 @@ def _csv(model: Model, name: str, source: Path | None) -> dict[str, Content]:
 
 
 for _name, _format in {
-    "urdf": ModelFormat("URDF with a sidecar of what it cannot say", _urdf),
+    "urdf": ModelFormat("URDF with a sidecar for data that URDF does not support", _urdf),
     "mjcf": ModelFormat("MuJoCo's XML", _mjcf),
-    "c": ModelFormat("C99 and its header", _c, beside=(".h",)),
-    "csv": ModelFormat("a table of all parameters", _csv),
+    "c": ModelFormat("C99 source and header", _c, beside=(".h",)),
+    "csv": ModelFormat("table of all parameters", _csv),
 }.items():
     MODEL_FORMATS.register(_name)(_format)

@@ -1,4 +1,4 @@
-"""`model_to_mjcf`: the identified model as MJCF, the XML of MuJoCo."""
+"""`model_to_mjcf`: exports a model as MJCF, the XML of MuJoCo."""
 
 from __future__ import annotations
 
@@ -21,23 +21,27 @@ from steelyard.ground.files import write_whole
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import quaternion_of
 
-# A constant torque is written as a spring that is so soft, per N m of it, and whose rest is so far away, that it pulls
-# alike everywhere: over a turn the torque changes by six millionths.
-_SOFT = 1e-6  # N m/rad per N m, or N/m per N
+# Stiffness per constant torque [1/rad or 1/m]. A constant torque becomes a very soft spring with a distant rest
+# position; over a turn its torque changes by six millionths.
+_SOFT = 1e-6
 
 
 def model_to_mjcf(
     model: Model, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None
 ) -> tuple[str, ...]:
-    """Write `model` as MJCF to `path`; returns, one sentence each, what the file leaves out or only approximates.
+    """Write a model as MJCF; return one sentence for each part that the file leaves out or approximates.
 
-    With an MJCF as `source`, the robot's own, that file is kept as it is (base, geoms, actuators, sensors, defaults,
-    comments), but for the inertials of its bodies and the numbers of its joints. Otherwise the robot is written anew:
-    bodies stand in the frames of their joints and have no geometry, and every joint that moves on its own gets a torque
-    motor. Joints that follow others are tied by equality constraints, which MuJoCo holds softly.
+    With an original MJCF, only the inertials of its bodies and the numbers of its joints change. Otherwise a new file
+    is written: bodies have the frames of their joints and no geometry, and every independent joint gets a torque
+    motor. Mimic joints use equality constraints, which are soft in MuJoCo.
 
-    Rotor inertia becomes `armature`, viscous friction `damping`, dry friction `frictionloss` (sharp or soft, as its
-    term is), springs `stiffness`, a constant torque a soft spring with a rest far away.
+    Rotor inertia becomes `armature`, viscous friction `damping`, dry friction `frictionloss` (sharp or soft, like its
+    term), springs `stiffness`, a constant torque a soft spring with a distant rest position.
+
+    Args:
+        model: Model to write.
+        path: Path of the file.
+        source: Original MJCF of the robot, if any.
     """
     text, notes = mjcf_text(model)
     origin, target = None if source is None else Path(source), Path(path)
@@ -45,11 +49,11 @@ def model_to_mjcf(
         write_whole(target, text)
         return notes
     if target.exists() and target.resolve() == origin.resolve():
-        raise ExportError(f"{target}: this is the robot's own description; write the model to another file.")
+        raise ExportError(f"{target}: this is the robot's original description; write the model to another file.")
     terms = simple_terms(model, CAPABILITIES["mjcf"].numbers)
     attributes = [(joint_numbers(terms, k), solver_settings(terms, k)) for k in range(model.robot.dof)]
-    told = (*terms.missing, *_about_offsets(terms))
-    edited, why_not = edited_mjcf(model, attributes, tendon_lines(model.robot, terms), origin, told)
+    head = (*terms.missing, *_about_offsets(terms))
+    edited, why_not = edited_mjcf(model, attributes, tendon_lines(model.robot, terms), origin, head)
     write_whole(target, edited or text)
     if why_not:
         return (*notes, why_not)
@@ -58,12 +62,12 @@ def model_to_mjcf(
 
 
 def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
-    """What `model_to_mjcf` writes of `model`, and what that leaves out or only approximates."""
+    """Return the MJCF of a `model`, and sentences on parts that it leaves out or approximates."""
     robot = model.robot
     impossible = impossible_links(model)
     if impossible:
         raise ExportError(
-            f"The inertia of link '{impossible[0]}' is not physically possible, and MuJoCo refuses such bodies; "
+            f"The inertia of link '{impossible[0]}' is physically impossible, and MuJoCo refuses such bodies; "
             f"{IDENTIFY_POSSIBLE}, or export URDF or C code."
         )
     terms = simple_terms(model, CAPABILITIES["mjcf"].numbers)
@@ -71,7 +75,7 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
     notes = list(terms.missing)
     followers = [body for body in bodies if body.follows is not None]
     if followers:
-        notes.append("Joints that follow others are held by soft constraints, not exactly.")
+        notes.append("Mimic joints use soft constraints, so they follow only approximately.")
     head = [f"The model of robot '{robot.name}', written by Steelyard.", *notes, *_about_offsets(terms)]
     lines = [comment(head), tag("mujoco", {"model": robot.name}, closed=False)]
     lines.append("  " + tag("compiler", {"angle": "radian", "autolimits": "true", "inertiafromgeom": "false"}))
@@ -88,26 +92,26 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
 
 
 def _body_lines(robot: Robot, bodies: Sequence[Body], index: int, terms: SimpleTerms, indent: str) -> list[str]:
-    """A body with everything that hangs on it. Links without mass share the body of the link they carry."""
+    """A body with all its children. Massless links share the body of the next link."""
     chain = [index]
     while bodies[chain[-1]].inertial.massless:
         inside = children_of(bodies, chain[-1])
         if len(inside) != 1:
             raise ExportError(
-                f"Link '{bodies[chain[-1]].name}' moves but has no mass, which MuJoCo refuses; give it some."
+                f"Link '{bodies[chain[-1]].name}' moves but has no mass, which MuJoCo refuses; give it a mass."
             )
         chain.append(inside[0])
     last = bodies[chain[-1]]
     rotation, translation = np.eye(3), np.zeros(3)
-    feet: list[tuple[Array, Array]] = []  # of each joint in the parent, all joints at zero
+    frames: list[tuple[Array, Array]] = []  # of each joint in the parent, with all joints at zero
     for k in chain:
         translation = translation + rotation @ bodies[k].translation
         rotation = rotation @ bodies[k].rotation
-        feet.append((rotation, translation))
+        frames.append((rotation, translation))
     place = {"name": last.name, "pos": numbers(translation), "quat": numbers(quaternion_of(rotation))}
     lines = [indent + tag("body", place, closed=False)]
     lines.append(f"{indent}  {_inertial(last)}")
-    for k, (r, t) in zip(chain, feet, strict=True):
+    for k, (r, t) in zip(chain, frames, strict=True):
         axis, anchor = rotation.T @ r @ bodies[k].axis, rotation.T @ (t - translation)
         lines.append(f"{indent}  {_joint(robot, bodies[k], axis, anchor, terms)}")
     for child in children_of(bodies, chain[-1]):
@@ -138,7 +142,12 @@ def _joint(robot: Robot, body: Body, axis: Array, anchor: Array, terms: SimpleTe
 
 
 def joint_numbers(terms: SimpleTerms, k: int) -> dict[str, float]:
-    """The attributes of joint number `k` that hold `terms`, in SI units; 0 where it has none."""
+    """Return the attributes of a joint in SI units, 0 for missing terms.
+
+    Args:
+        terms: Numbers of the joints.
+        k: Index of the joint.
+    """
     stiffness, rest, offset = float(terms.stiffness[k]), float(terms.rest[k]), float(terms.offset[k])
     if offset:
         stiffness = stiffness or _SOFT * abs(offset)
@@ -153,20 +162,29 @@ def joint_numbers(terms: SimpleTerms, k: int) -> dict[str, float]:
 
 
 def _about_offsets(terms: SimpleTerms) -> list[str]:
-    """A sentence for the head of a file whose joints have constant torques."""
-    return ["Constant torques are springs, soft and with a rest far away."] if np.any(terms.offset) else []
+    """A sentence for the head of a file with constant torques."""
+    return ["Constant torques are soft springs with distant rest positions."] if np.any(terms.offset) else []
 
 
 def solver_settings(terms: SimpleTerms, k: int) -> dict[str, str]:
-    """Settings of MuJoCo's constraint for joint number `k` of `terms`: dry friction that is not smoothed is made sharp.
+    """Return the settings of MuJoCo's friction constraint: sharp for dry friction without smoothing.
 
-    By default MuJoCo's dry friction grows over 0.01 rad/s, and over far more where a joint moves little mass.
+    By default MuJoCo's dry friction rises over 0.01 rad/s, and over a wider range for joints with little inertia.
+
+    Args:
+        terms: Numbers of the joints.
+        k: Index of the joint.
     """
     return SHARP if terms.friction[k] and not terms.smooth[k] else {}
 
 
 def tendon_lines(robot: Robot, terms: SimpleTerms) -> list[str]:
-    """A section with a fixed tendon for every drive of `terms` that moves several joints of `robot`; none: no lines."""
+    """Return the section with a fixed tendon for each drive that moves several joints; [] without such drives.
+
+    Args:
+        robot: Robot with the joints.
+        terms: Numbers of the joints and drives.
+    """
     if not terms.coupled:
         return []
     lines = ["<tendon>"]

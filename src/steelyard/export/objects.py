@@ -1,4 +1,4 @@
-"""`model_to_pinocchio`, `model_to_mujoco`: the identified model as another library's object, without a file between."""
+"""`model_to_pinocchio`, `model_to_mujoco`: convert a model to objects of other libraries."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from steelyard.ground.extras import import_extra
 
 
 class LeftOutWarning(UserWarning):
-    """What of a model another library's object cannot hold."""
+    """A part of a model is not supported by another library."""
 
 
 def model_to_pinocchio(model: Model) -> Any:
-    """`model` as a `pinocchio.Model`: joints, bodies, limits, gravity, frames; armature, damping and friction are set.
+    """Convert a `model` to a `pinocchio.Model` with limits, gravity, frames, armature, damping and friction.
 
-    Joints come in the order of the robot's links, parents first, and are to be found by their names: after
-    `load_robot(…, joints=[…])` that may be another order than the arrays'. Pinocchio's own `rnea` counts the armature,
-    but neither damping nor friction. What it cannot hold at all is a `LeftOutWarning`.
+    Find joints by name: their order is that of the robot's links, which may differ from that of the arrays after
+    `load_robot(…, joints=[…])`. Pinocchio's `rnea` includes the armature, but neither damping nor friction. An
+    unsupported part causes a `LeftOutWarning`.
     """
     pin = import_extra("pinocchio", "collision", "to_pinocchio", ExportError)
     terms, bodies = simple_terms(model, (DAMPING, FRICTION, ARMATURE)), bodies_of(model)
@@ -40,22 +40,23 @@ def model_to_pinocchio(model: Model) -> Any:
         inertia = pin.Inertia(body.inertial.mass, np.array(body.inertial.com), np.array(body.inertial.tensor))
         out.appendBodyToJoint(ids[k], inertia, pin.SE3.Identity())
         out.addBodyFrame(body.name, ids[k], pin.SE3.Identity(), -1)
-    for name, where in model.robot.frames.items():
-        place = pin.SE3(np.array(where.rotation), np.array(where.translation))
-        out.addFrame(pin.Frame(name, ids[where.host], 0, place, pin.FrameType.OP_FRAME))
+    for name, frame in model.robot.frames.items():
+        place = pin.SE3(np.array(frame.rotation), np.array(frame.translation))
+        out.addFrame(pin.Frame(name, ids[frame.host], 0, place, pin.FrameType.OP_FRAME))
     for k, body in enumerate(bodies):
         if body.follows is None:
             continue
         if not hasattr(pin, "transformJointIntoMimic"):
             raise ExportError(
-                f"Joint '{body.joint}' follows '{body.follows.leader}', which this Pinocchio cannot say; update it."
+                f"Joint '{body.joint}' follows '{body.follows.leader}', which this version of Pinocchio does not "
+                "support; update it."
             )
         leader = out.getJointId(body.follows.leader)
         out = pin.transformJointIntoMimic(out, leader, ids[k], body.follows.ratio, body.follows.offset)
-    places = [out.joints[out.getJointId(joint.name)].idx_v for joint in model.robot.joints]
+    indices = [out.joints[out.getJointId(joint.name)].idx_v for joint in model.robot.joints]
     for name, values in (("armature", terms.armature), ("damping", terms.damping), ("friction", terms.friction)):
         each = np.zeros(out.nv)
-        each[places] = values
+        each[indices] = values
         setattr(out, name, each)
         if name == "friction" and hasattr(out, "lowerDryFrictionLimit"):
             out.lowerDryFrictionLimit = -each
@@ -64,17 +65,17 @@ def model_to_pinocchio(model: Model) -> Any:
 
 
 def _limits(body: Body) -> tuple[Any, ...]:
-    """Effort, velocity, lowest and highest position, as Pinocchio writes "none"."""
+    """Effort, velocity, lowest and highest position; Pinocchio uses the largest float for "no limit"."""
     most = np.finfo(float).max
     limits = (body.limits.effort, body.limits.velocity, body.limits.lower, body.limits.upper)
     return tuple(np.array([np.clip(x, -most, most)]) for x in limits)
 
 
 def model_to_mujoco(model: Model) -> Any:
-    """`model` as a compiled `mujoco.MjModel`: what `model_to_mjcf` writes, without a file.
+    """Convert a `model` to a compiled `mujoco.MjModel`, like `model_to_mjcf` without a file.
 
-    Joints are to be found by their names; each that moves on its own has a torque motor. What MuJoCo cannot hold, or
-    only nearly, is a `LeftOutWarning`.
+    Find joints by name; each independent joint has a torque motor. A part that MuJoCo does not support exactly causes a
+    `LeftOutWarning`.
     """
     mujoco = import_extra("mujoco", "oracle", "to_mujoco", ExportError)
     text, notes = mjcf_text(model)

@@ -1,7 +1,7 @@
-"""`observer_to_c`: the momentum observer of a model as C99 that needs nothing but math.h, for use in a controller.
+"""`observer_to_c`: exports the momentum observer of a model as C99 for a controller; it needs only math.h.
 
-It does what `watch.MomentumObserver` does, operation by operation: p and d are the same traced function with the
-model's numbers in it, and what is made of them is written once here and once there; a test compiles it and compares.
+It performs the operations of `watch.MomentumObserver`. Momentum p and torque d are the same traced function with the
+model's numbers; the other operations are written here and there. A test compiles the code and compares both.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ from steelyard.ground.outcome import Content
 
 
 def observer_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
-    """Write the observer of `model` to `path` (.c) and the header beside it (.h); returns both paths.
+    """Write the observer of a model as C99 source and header; return both paths.
 
-    Its state is a struct `NAME_observer` of fixed size that the caller owns (NAME: `name`): `NAME_observer_init` sets
-    it up, `NAME_observer_step` takes a sample, after which `r` holds the external torque on every joint. No memory is
-    allocated, no loop depends on data, nothing is called but functions of math.h.
+    The caller owns the state, a struct `NAME_observer` of fixed size. `NAME_observer_init` sets it;
+    `NAME_observer_step` processes a sample, after which `r` contains the external torque of every joint. The code
+    allocates no memory, has no data-dependent loops, and calls only functions of math.h.
+
+    Args:
+        model: Model of the robot.
+        path: Path of the source (.c); the header (.h) is next to it.
+        name: Prefix NAME of the functions.
     """
     target = c_target(path, name)
     balance = momentum_balance(regrouped(model))
@@ -39,28 +44,28 @@ def _header(model: Model, name: str, balance: MomentumBalance) -> str:
     n, guard = f"{upper}_OBSERVER_JOINTS", f"{upper}_OBSERVER_H"
     order = [f"{k}: {plain_comment(j.name)} ({j.unit}, {j.effort_unit})" for k, j in enumerate(robot.joints)]
     counts = {k: c for k, c in balance.function.operation_counts.items() if k not in ("in", "const")}
-    turned = counts.get("sin", 0) + counts.get("cos", 0)
+    trigonometric = counts.get("sin", 0) + counts.get("cos", 0)
     lines = [
-        f"External torque on robot '{plain_comment(robot.name)}' by the balance of its momentum, written by Steelyard.",
+        f"External torque on robot '{plain_comment(robot.name)}' from its momentum balance, written by Steelyard.",
         "C99, needs math.h only. Fixed memory, no allocation, bounded time.",
         "",
         "Joints, in the order of all arrays (unit of position, of torque):",
         *(f"  {line}" for line in order),
-        f"Operations per sample: about {sum(counts.values())}, of them {turned} sines and cosines.",
+        f"Operations per sample: about {sum(counts.values())}, including {trigonometric} sines and cosines.",
         "",
-        "init  begins anew; cutoff_hz is that of the low-pass. Call it again after a gap in the samples.",
-        "step  takes a sample: time t (s), positions q, velocities dq, measured torques tau. It returns 1 when e and r",
-        "      are those of the interval that ends with it, and 0 at the first sample, and for one that is not later",
-        "      than the last (which is left out).",
-        "e is the external torque over the last interval, r the same through the low-pass; p is the momentum, d the",
-        "torque that changes it by the model.",
+        "init  resets the state; cutoff_hz is the cut-off of the low-pass. Call it again after a gap in the samples.",
+        "step  processes a sample: time t (s), positions q, velocities dq, measured torques tau. It returns 1 if e and",
+        "      r are valid for the interval that ends with the sample, and 0 at the first sample and for a sample that",
+        "      is not later than the last one (it is ignored).",
+        "e is the external torque of the last interval, r its low-passed value; p is the momentum, d the torque that",
+        "changes it according to the model.",
     ]
     stops = len(balance.widths)
     fields = [f"    double e[{n}], r[{n}], p[{n}], d[{n}];", f"    double t, rate, dq[{n}], tau[{n}];"]
     if stops:
         fields.append(f"    double u[{stops}], s[{stops}];")
     fields.append("    int begun;")
-    given = f"const double q[{n}], const double dq[{n}], const double tau[{n}]"
+    inputs = f"const double q[{n}], const double dq[{n}], const double tau[{n}]"
     return "\n".join(
         [
             *("/*", *(f" * {line}".rstrip() for line in lines), " */"),
@@ -68,7 +73,7 @@ def _header(model: Model, name: str, balance: MomentumBalance) -> str:
             *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
             *("typedef struct {", *fields, f"}} {name}_observer;", ""),
             f"void {name}_observer_init({name}_observer *o, double cutoff_hz);",
-            f"int {name}_observer_step({name}_observer *o, double t, {given});",
+            f"int {name}_observer_step({name}_observer *o, double t, {inputs});",
             *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
         ]
     )
@@ -145,7 +150,7 @@ def _source(name: str, balance: MomentumBalance, header: str) -> str:
 
 
 def _static(function: Function, called: str, result: str) -> list[str]:
-    """A traced function as one of the file's own."""
+    """A traced function as a static C function."""
     inputs = ", ".join(f"const double {x}[{width}]" for x, width in function.inputs.items())
     body = [f"    {line}" for line in body_lines(function, result)]
     return [f"static void {called}({inputs}, double {result}[{function.size}])", "{", *body, "}", ""]
@@ -156,5 +161,5 @@ def _observer(model: Model, name: str, source: Path | None) -> dict[str, Content
 
 
 MODEL_FORMATS.register("observer")(
-    ModelFormat("C99 that tells the external torque on every joint", _observer, beside=("_observer.h",))
+    ModelFormat("C99 observer of the external joint torques", _observer, beside=("_observer.h",))
 )

@@ -1,4 +1,4 @@
-"""`model_to_sdf`: the identified model as SDFormat, the XML of Gazebo and Drake."""
+"""`model_to_sdf`: exports a model as SDFormat, the XML of Gazebo and Drake."""
 
 from __future__ import annotations
 
@@ -18,31 +18,35 @@ from steelyard.ground.files import write_whole
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import rpy_of
 
-# Mimic joints came with 1.11; what has none says 1.9, which more programs read.
+# Mimic joints need 1.11; without them 1.9 is used, which more programs read.
 _VERSION, _WITH_MIMIC = "1.9", "1.11"
 
 
 def model_to_sdf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Write `model` as SDFormat to `path`; returns, one sentence each, what the file leaves out or only approximates.
+    """Write a model as SDFormat; return one sentence for each part that the file leaves out or approximates.
 
-    Links stand in the frames of their joints and have no looks; the base is fixed to the world. Joints have damping,
-    dry friction and springs; rotor inertia has no place in SDFormat. Gravity belongs to a world, not to a model.
+    Links have the frames of their joints and no geometry; the base is fixed to the world. Joints have damping, dry
+    friction and springs; SDFormat supports neither rotor inertia nor gravity of a model.
+
+    Args:
+        model: Model to write.
+        path: Path of the file.
     """
     robot, bodies = model.robot, bodies_of(model)
     terms = simple_terms(model, CAPABILITIES["sdf"].numbers)
     notes = list(terms.missing)
     if impossible := impossible_links(model):
-        notes.append(f"The inertia of {', '.join(impossible)} is not physically possible; simulators may refuse it.")
-    taken = {body.name for body in bodies}
-    base = next(n for n in itertools.chain(["base"], (f"base{k}" for k in itertools.count(2))) if n not in taken)
-    following = any(body.follows is not None for body in bodies)
+        notes.append(f"The inertia of {', '.join(impossible)} is physically impossible; simulators may refuse it.")
+    names = {body.name for body in bodies}
+    base = next(n for n in itertools.chain(["base"], (f"base{k}" for k in itertools.count(2))) if n not in names)
+    has_mimic = any(body.follows is not None for body in bodies)
     head = [
         f"The model of robot '{robot.name}', written by Steelyard.",
-        f"It holds for gravity {numbers(robot.gravity)} m/s2, which a world says.",
+        f"It is valid for gravity {numbers(robot.gravity)} m/s2, which must be set in the world.",
         *notes,
     ]
     lines = ['<?xml version="1.0" encoding="utf-8"?>', comment(head)]
-    lines.append(tag("sdf", {"version": _WITH_MIMIC if following else _VERSION}, closed=False))
+    lines.append(tag("sdf", {"version": _WITH_MIMIC if has_mimic else _VERSION}, closed=False))
     lines.append(f"  {tag('model', {'name': robot.name}, closed=False)}")
     lines += [f"    {tag('link', {'name': base})}", *(f"    {x}" for x in _fixed(base))]
     for body in bodies:
@@ -57,7 +61,7 @@ def _element(name: str, text: str, **attributes: str) -> str:
 
 
 def _text(name: str) -> str:
-    """A name as the text of an element."""
+    """Escape a name for the text of an element."""
     return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -92,26 +96,26 @@ def _inertial(inertial: Inertial) -> list[str]:
 def _joint(robot: Robot, body: Body, parent: str, terms: SimpleTerms) -> list[str]:
     limits = body.limits
     bounds = {"lower": limits.lower, "upper": limits.upper, "effort": limits.effort, "velocity": limits.velocity}
-    said = "".join(_element(name, number(x)) for name, x in bounds.items() if np.isfinite(x))
+    finite = "".join(_element(name, number(x)) for name, x in bounds.items() if np.isfinite(x))
     lines = [
         tag("joint", {"name": body.joint, "type": body.kind}, closed=False),
         f"  {_element('parent', _text(parent))}",
         f"  {_element('child', _text(body.name))}",
         "  <axis>",
         f"    {_element('xyz', numbers(body.axis))}",
-        f"    <limit>{said}</limit>",
+        f"    <limit>{finite}</limit>",
     ]
     if body.follows is None:
         k = robot.joint_index(body.joint)
-        known = {"damping": terms.damping[k], "friction": terms.friction[k], "spring_stiffness": terms.stiffness[k]}
+        values = {"damping": terms.damping[k], "friction": terms.friction[k], "spring_stiffness": terms.stiffness[k]}
         if terms.stiffness[k]:
-            known["spring_reference"] = terms.rest[k]
-        given = "".join(_element(name, number(x)) for name, x in known.items() if x)
-        lines += [f"    <dynamics>{given}</dynamics>"] if given else []
+            values["spring_reference"] = terms.rest[k]
+        dynamics = "".join(_element(name, number(x)) for name, x in values.items() if x)
+        lines += [f"    <dynamics>{dynamics}</dynamics>"] if dynamics else []
     else:
         f = body.follows
-        how = {"multiplier": f.ratio, "offset": f.offset, "reference": 0.0}
-        inside = "".join(_element(name, number(x)) for name, x in how.items())
+        mimic = {"multiplier": f.ratio, "offset": f.offset, "reference": 0.0}
+        inside = "".join(_element(name, number(x)) for name, x in mimic.items())
         lines.append(f"    {_element('mimic', inside, joint=f.leader)}")
     return [*lines, "  </axis>", "</joint>"]
 

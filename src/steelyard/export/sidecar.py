@@ -1,6 +1,6 @@
-"""The sidecar of an exported robot: JSON with what its files cannot hold, written and read back.
+"""Writes and reads the sidecar of an exported robot: JSON with all data that its file does not support.
 
-Its schema: docs/using-the-model.md.
+Schema: docs/using-the-model.md.
 """
 
 from __future__ import annotations
@@ -31,16 +31,20 @@ from steelyard.robot.spatial import move_parameters
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
 _SCHEMA = "steelyard.sidecar/1"
-# With the inertias of the full model, where those of the files beside it are of models fitted for these formats.
+# Version 2 has the inertias of the full model, because the files contain models that were fitted for their formats.
 _SCHEMA_WITH_FORMATS = "steelyard.sidecar/2"
 SUFFIX = ".steelyard.json"
 
 
 @dataclass(frozen=True, eq=False)
 class SidecarLink:
-    """A link with the frame, in its joint frame, that its ten parameters are about.
+    """A link.
 
-    `inertia` are these ten; None: the description has them.
+    Attributes:
+        name: Name of the link.
+        rotation: Rotation of the frame of its ten parameters, in the joint frame.
+        translation: Translation of that frame [m].
+        inertia: The ten parameters; None: they are in the description.
     """
 
     name: str
@@ -51,7 +55,7 @@ class SidecarLink:
 
 @dataclass(frozen=True)
 class SidecarTerm:
-    """A joint term as plain data: `values` run over the coordinates, then over the term's own parameters."""
+    """A joint term as plain data; `values` has all parameters of the first coordinate first."""
 
     kind: str
     on: str
@@ -62,7 +66,7 @@ class SidecarTerm:
 
 @dataclass(frozen=True, eq=False)
 class SidecarFormat:
-    """The model that was fitted for a file format: ten parameters per link, and its terms."""
+    """A model fitted for a file format: ten parameters per link, and terms."""
 
     inertias: Array
     terms: tuple[SidecarTerm, ...]
@@ -70,7 +74,7 @@ class SidecarFormat:
 
 @dataclass(frozen=True, eq=False)
 class Sidecar:
-    """All that a model is beside the kinematics, and mostly the inertias, of its description."""
+    """A model without the kinematics, and mostly without the inertias, which are in its description."""
 
     robot: str
     gravity: tuple[float, ...]
@@ -84,19 +88,19 @@ class Sidecar:
 
 
 def sidecar_path(description: str | os.PathLike[str]) -> Path:
-    """Where the sidecar of the file `description` stands: `arm.urdf` has `arm.steelyard.json`."""
+    """Return the path of the sidecar of a `description`: `arm.urdf` has `arm.steelyard.json`."""
     path = Path(description)
     return path.with_name(path.stem + SUFFIX)
 
 
 def model_to_sidecar(model: Model, path: str | os.PathLike[str], formats: Mapping[str, Model] | None = None) -> None:
-    """Write to `path` the sidecar of `model`, whose kinematics go into a URDF or MJCF beside it.
+    """Write the sidecar of a model, whose kinematics are in a URDF or MJCF.
 
     Args:
-        model: the full model.
-        path: of the sidecar.
-        formats: models that were fitted for file formats, by the name of the format. Where there are some, the sidecar
-            also holds the inertias of `model`; otherwise the file beside it has them.
+        model: The full model.
+        path: Path of the sidecar.
+        formats: Models fitted for file formats, by format. With them the sidecar also contains the inertias of
+            `model`; otherwise these are in the URDF or MJCF.
     """
     robot = model.robot
     data: dict[str, Any] = {
@@ -117,7 +121,7 @@ def model_to_sidecar(model: Model, path: str | os.PathLike[str], formats: Mappin
 
 
 def _blocks(model: Model) -> list[list[float]]:
-    """The ten parameters of every link."""
+    """Ten parameters of every link."""
     blocks: list[list[float]] = model.theta[: model.robot.inertial_count].reshape(-1, 10).tolist()
     return blocks
 
@@ -150,7 +154,7 @@ def _ratio(ratio: Ratio, motor: str) -> Any:
         return float(ratio.ratio)
     if isinstance(ratio, BallScrew):
         return {"ball_screw": {f.name: float(getattr(ratio, f.name)) for f in fields(ratio)}}
-    raise ExportError(f"The ratio of motor '{motor}' is a {type(ratio).__name__}, which a sidecar cannot hold.")
+    raise ExportError(f"The ratio of motor '{motor}' is a {type(ratio).__name__}, which a sidecar does not support.")
 
 
 def _terms(model: Model) -> list[dict[str, Any]]:
@@ -165,7 +169,7 @@ def _terms(model: Model) -> list[dict[str, Any]]:
                 "kind": term.name,
                 "on": term.on,
                 "where": None if term.where is None else list(term.where),
-                # A term of your own is Python, which no file holds.
+                # The formula of a custom term is Python code, which a file cannot contain.
                 "options": term.options if term.kind in TERMS else {},
                 "parameters": [
                     {"name": p.name, "unit": p.unit, "value": float(value)}
@@ -186,42 +190,48 @@ def load_model(
     sidecar: str | os.PathLike[str] | None = None,
     custom: Mapping[str, Term] | None = None,
 ) -> Model:
-    """The model of an exported URDF or MJCF and its `sidecar` (None: the `.steelyard.json` beside it).
+    """Load an exported model.
 
-    Kinematics come from the file `description`, and so do inertias unless the sidecar has them; everything else comes
-    from the sidecar, also where the description has friction of its own. `custom` gives the terms that are not of the
-    package by the name the sidecar has. A folder is taken for a run of `steelyard identify`, whose URDF is read.
+    The kinematics come from the description, and the inertias too unless the sidecar has them. Everything else comes
+    from the sidecar, even if the description has friction.
+
+    Args:
+        description: URDF or MJCF, or folder of a run of `steelyard identify`, which contains a URDF.
+        sidecar: Path of the sidecar; None: the `.steelyard.json` next to the description.
+        custom: Terms from outside of the package, by their name in the sidecar.
     """
-    described, side, path = _opened(description, sidecar)
-    return _model(described, side.terms, described.inertial_parameters, custom or {}, path)
+    robot, side, path = _open(description, sidecar)
+    return _model(robot, side.terms, robot.inertial_parameters, custom or {}, path)
 
 
 def load_format_models(
     description: str | os.PathLike[str], custom: Mapping[str, Term] | None = None
 ) -> dict[str, Model]:
-    """The models that were fitted for file formats, by format, from the sidecar of `description` (or run folder).
+    """Load the models fitted for file formats from a sidecar, by format; {} without such models.
 
-    `custom` gives the terms that are not of the package, as in `load_model`. Empty where the sidecar has none.
+    Args:
+        description: URDF, MJCF or run folder, as in `load_model`.
+        custom: Terms from outside of the package, as in `load_model`.
     """
-    robot, side, path = _opened(description, None)
+    robot, side, path = _open(description, None)
     return {
         name: _model(
-            robot.with_inertial_parameters(held.inertias), held.terms, held.inertias.ravel(), custom or {}, path
+            robot.with_inertial_parameters(entry.inertias), entry.terms, entry.inertias.ravel(), custom or {}, path
         )
-        for name, held in side.formats.items()
+        for name, entry in side.formats.items()
     }
 
 
-def _opened(description: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None) -> tuple[Robot, Sidecar, Path]:
-    """The robot of a description or run folder with the inertias of the full model, its sidecar, and the file."""
+def _open(description: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None) -> tuple[Robot, Sidecar, Path]:
+    """Robot with the inertias of the full model, sidecar, and path of the description."""
     if os.path.isdir(description):
-        inside = sorted(Path(description).glob("*.urdf"))
-        if not inside:
+        files = sorted(Path(description).glob("*.urdf"))
+        if not files:
             raise ExportError(
                 f"{description}: there is no model (.urdf) in this folder; give a run of `steelyard identify` whose "
                 "result.json has no missing_files."
             )
-        description = inside[0]
+        description = files[0]
     side = read_sidecar(sidecar_path(description) if sidecar is None else sidecar)
     return _robot(load_robot(Path(description)), side, Path(description)), side, Path(description)
 
@@ -230,28 +240,28 @@ def _model(
     robot: Robot, plain: tuple[SidecarTerm, ...], inertias: Array, custom: Mapping[str, Term], description: Path
 ) -> Model:
     try:
-        made = [_term(term, custom) for term in plain]
+        converted = [_term(term, custom) for term in plain]
     except ExportError:
         raise
     except SteelyardError as error:
-        raise ExportError(f"{description}: its sidecar does not hold: {error}") from None
-    terms = Terms(robot, tuple(made))
+        raise ExportError(f"{description}: its sidecar is invalid: {error}") from None
+    terms = Terms(robot, tuple(converted))
     values = np.array([value for term in plain for value in term.values])
     if len(values) != len(terms):
         raise ExportError(f"{description}: its sidecar has {len(values)} values for {len(terms)} parameters of terms.")
-    described = replace(robot, nominal_terms=_nominal(plain, made))
-    return Model(described, Terms(described, tuple(made)), np.concatenate([inertias, values]))
+    complete = replace(robot, nominal_terms=_nominal(plain, converted))
+    return Model(complete, Terms(complete, tuple(converted)), np.concatenate([inertias, values]))
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
-    """The contents of the sidecar at `path`, checked."""
+    """Read and check the sidecar at `path`."""
     source = Path(path)
     return _sidecar(read_json(source, ExportError, "write it with model_to_sidecar"))
 
 
 def _sidecar(root: Field) -> Sidecar:
     if not isinstance(root.value, dict) or root.value.get("schema") not in (_SCHEMA, _SCHEMA_WITH_FORMATS):
-        root.fail(f'has not "schema": "{_SCHEMA}"; it is no sidecar, or one of another version of Steelyard.')
+        root.fail(f'does not have "schema": "{_SCHEMA}"; it is not a sidecar, or is of another version of Steelyard.')
     entries = root.table(_KEYS, ("lengths", "transmission", "formats"))
     formats = entries["formats"].entries() if "formats" in entries else {}
     pairs = [_read_joint(item) for item in entries["joints"].items("joint")]
@@ -297,7 +307,7 @@ def _read_link(entry: Field) -> SidecarLink:
     frame = keys["frame"].table(("rotation", "translation"))
     rotation = np.array(frame["rotation"].matrix(3))
     if rotation.shape != (3, 3) or np.max(np.abs(rotation @ rotation.T - np.eye(3))) > 1e-9:
-        frame["rotation"].fail("is not a rotation; write three rows of three numbers.")
+        frame["rotation"].fail("is not a rotation; write three rows of three numbers of a rotation matrix.")
     return SidecarLink(keys["name"].text(), rotation, np.array(frame["translation"].vector(3)), inertia)
 
 
@@ -318,20 +328,20 @@ def _term(plain: SidecarTerm, custom: Mapping[str, Term]) -> Term:
         return make_term(plain.kind, **{**plain.options, "on": plain.on, "where": plain.where})
     if plain.kind not in custom:
         raise ExportError(
-            f"The sidecar has a term '{plain.kind}' of your own, whose formula no file holds; "
-            f"announce it as an entry point of the group steelyard.terms (in Python: custom={{'{plain.kind}': …}})."
+            f"The sidecar has the custom term '{plain.kind}', whose formula is not in a file; "
+            f"declare it as an entry point of the group steelyard.terms (in Python: custom={{'{plain.kind}': …}})."
         )
     return replace(custom[plain.kind], on=plain.on, where=plain.where)  # type: ignore[arg-type]
 
 
 def _robot(read: Robot, side: Sidecar, description: Path) -> Robot:
-    """The robot of the description with its joints and links in the model's order and frames."""
+    """The robot of a description with joints and links in the order and frames of the model."""
     names = [joint.name for joint in side.joints]
     links = [link.name for link in side.links]
-    for what, ours, theirs in (("joint", read.joint_names, names), ("link", read.link_names, links)):
+    for kind, ours, theirs in (("joint", read.joint_names, names), ("link", read.link_names, links)):
         other = sorted(set(ours) ^ set(theirs))
         if other:
-            raise ExportError(f"{description}: {what} '{other[0]}' is in one of description and sidecar only.")
+            raise ExportError(f"{description}: {kind} '{other[0]}' is only in one of description and sidecar.")
     ordered = lock_joints(read, names)
     order = [ordered.link_names.index(name) for name in links]
     try:
@@ -351,7 +361,7 @@ def _robot(read: Robot, side: Sidecar, description: Path) -> Robot:
 
 
 def _placed(link: Link, order: list[int], frame: SidecarLink) -> Link:
-    """The link with its parent's new number and its inertia in the frame that the sidecar gives it."""
+    """A link with the new index of its parent and its inertia in the frame of the sidecar."""
     parent = order.index(link.parent) if link.parent >= 0 else -1
     if link.inertia is None:
         raise ExportError(f"Link '{link.name}' has no inertia in the description; export the model again.")
@@ -361,10 +371,10 @@ def _placed(link: Link, order: list[int], frame: SidecarLink) -> Link:
     return replace(link, parent=parent, inertia=moved, **frames)  # type: ignore[arg-type]
 
 
-def _nominal(given: tuple[SidecarTerm, ...], made: list[Term]) -> tuple[NominalTerm, ...]:
-    """The terms as the description would state them, where it can: terms of the package on all coordinates."""
+def _nominal(plain_terms: tuple[SidecarTerm, ...], terms: list[Term]) -> tuple[NominalTerm, ...]:
+    """The nominal terms of the robot: terms of the package on all coordinates."""
     out = []
-    for plain, term in zip(given, made, strict=True):
+    for plain, term in zip(plain_terms, terms, strict=True):
         if plain.where is None and plain.kind in TERMS:
             rows = np.reshape(plain.values, (-1, len(term.columns))).T
             values = tuple(tuple(float(x) for x in row) for row in rows)

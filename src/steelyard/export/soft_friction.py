@@ -1,10 +1,10 @@
-"""`SoftCoulomb`: dry friction as MuJoCo's constraint solver has it, with the settings that files may state.
+"""`SoftCoulomb`: dry friction of MuJoCo's constraint solver, and its settings in files.
 
-MuJoCo holds a joint back by up to its `frictionloss` η, against the velocity that the joint would have a moment later:
-the constraint's reference acceleration is −b·u̇ and its regularisation R, so that the force is −(ü + b·u̇)/R, cut off at
-±η (MuJoCo's documentation, "Computation", "Constraint model"). With the usual settings 1/b is 9.5 ms, and R a ninth of
-the joint's inverse inertia in the posture of zero positions. A fit that goes by the sign of u̇ takes a part of such
-friction for damping; one that rounds it off otherwise, some hundredths.
+MuJoCo's friction force opposes the velocity slightly ahead in time, up to `frictionloss` η: with the reference
+acceleration −b·u̇ and the regularisation R the force is −(ü + b·u̇)/R, limited to ±η (MuJoCo's documentation,
+"Computation", "Constraint model"). By default 1/b is 9.5 ms, and R a ninth of the joint's inverse inertia at zero
+positions. A fit with the sign of u̇ assigns a part of this friction to damping; other smoothing causes errors of some
+hundredths.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from steelyard.parameters.hysteresis import HistoryTerm
 from steelyard.parameters.term import Column, MotionSignal, SimpleTerm, Term
 from steelyard.parameters.terms import Terms
 
-# MuJoCo's own: solreffriction 0.02 s at critical damping, solimpfriction up to 0.95; b = 2/(0.95 · 0.02 s). Its steps
-# first change the velocity, then with it the position: u̇ is that of half a time step before, and the lead shorter by so
-# much.
+# MuJoCo's defaults: solreffriction 0.02 s at critical damping, solimpfriction up to 0.95; b = 2/(0.95 · 0.02 s). A step
+# updates first the velocity, then the position. So u̇ is half a time step late, and the lead is shorter by that time.
 USUAL_LEAD = 0.5 * 0.95 * 0.02  # s
-# R over the inverse inertia, (1 − d)/d with the impedance d = 0.9 of a constraint that is not violated.
+# R divided by the inverse inertia: (1 − d)/d with the impedance d = 0.9 of a satisfied constraint.
 _SOFTNESS = (1.0 - 0.9) / 0.9
-# rad/s, m/s; narrower than this a jump is as good.
+# Smallest smoothing speed [rad/s or m/s].
 _NARROWEST = 1e-4
-# As sharp as MuJoCo's usual time step of 2 ms allows; with longer steps MuJoCo softens it by itself.
+# The sharpest setting for MuJoCo's default time step of 2 ms; with longer steps MuJoCo softens it automatically.
 SHARP = {"solreffriction": "0.004 1", "solimpfriction": "0.99 0.99 0.001"}
 
 
 @dataclass(frozen=True)
 class _Direction(MotionSignal):
-    """The velocity `lead` seconds ahead over `smooth` (rad/s, m/s), cut off at ±1."""
+    """The velocity `lead` seconds ahead, divided by `smooth` [rad/s or m/s] and limited to ±1."""
 
     lead: float
     smooth: float
@@ -56,7 +55,7 @@ class _Direction(MotionSignal):
 
 @dataclass(frozen=True, kw_only=True)
 class SoftCoulomb(HistoryTerm):
-    """Dry friction Fc against the direction that the coordinate moves in `lead` seconds later; for fits alone."""
+    """Dry friction Fc against the velocity `lead` seconds ahead; only for fits."""
 
     lead: float = USUAL_LEAD
     smooth: float = SMOOTHING_SPEED["revolute"]
@@ -70,6 +69,13 @@ class SoftCoulomb(HistoryTerm):
         return (Column("Fc", "N m", "N", lower=0.0),)
 
     def force_along(self, u: Scalar, du: Scalar, history: Sequence[Scalar]) -> Sequence[Scalar]:
+        """Return the direction of the friction force.
+
+        Args:
+            u: Position; not used.
+            du: Velocity; not used.
+            history: Limited velocity ahead, from `_Direction`.
+        """
         return (history[0],)
 
     def simple(self, values: Sequence[float]) -> SimpleTerm:
@@ -77,38 +83,38 @@ class SoftCoulomb(HistoryTerm):
 
 
 def softened(term: Term) -> Term:
-    """A Coulomb term as MuJoCo's usual settings have it; any other `term` as it is."""
+    """Convert a Coulomb term to MuJoCo's default settings; any other `term` is returned unchanged."""
     if term.kind != "coulomb":
         return term
     return SoftCoulomb(on=term.on, where=term.where, smooth=term.options["smooth"] or SMOOTHING_SPEED["revolute"])
 
 
 def usual_widths(model: Model, friction: Array) -> Array:
-    """The speeds below which MuJoCo's usual settings round off the friction of each joint [rad/s, m/s].
+    """Return the smoothing speeds of friction with MuJoCo's default settings [rad/s or m/s].
 
     Args:
         model: Links and rotors.
-        friction: Dry friction of each joint [N m, N].
+        friction: Dry friction of each joint [N m or N].
     """
     inverse = np.linalg.inv(model.mass_matrix(np.zeros(model.robot.dof)))
     return np.asarray(np.maximum(_SOFTNESS * np.diag(inverse) * friction * USUAL_LEAD, _NARROWEST))
 
 
 def as_simulated(soft: Terms, widths: Array, step: float) -> Terms:
-    """The terms with the friction of every joint as MuJoCo has it with its usual settings.
+    """Return terms with the friction of MuJoCo's default settings for every joint.
 
     Args:
-        soft: Terms of a robot, its dry friction as `softened` gives it.
-        widths: Of each joint, from `usual_widths` [rad/s, m/s].
-        step: The simulator's time step [s].
+        soft: Terms of a robot with dry friction from `softened`.
+        widths: Smoothing speed of each joint from `usual_widths` [rad/s or m/s].
+        step: Time step of the simulator [s].
     """
     lead = USUAL_LEAD - 0.5 * step
-    made: list[Term] = []
+    out: list[Term] = []
     for term in soft.terms:
         if not isinstance(term, SoftCoulomb) or term.on != "joint":
-            made.append(term)
+            out.append(term)
             continue
         for k, name in enumerate(soft.robot.joint_names):
             if term.where is None or name in term.where:
-                made.append(replace(term, where=(name,), lead=lead, smooth=float(widths[k])))
-    return Terms(soft.robot, tuple(made))
+                out.append(replace(term, where=(name,), lead=lead, smooth=float(widths[k])))
+    return Terms(soft.robot, tuple(out))

@@ -1,4 +1,4 @@
-"""`parameters_to_csv`, `covariance_to_csv`: the numbers of a model, and their errors, as tables for any program."""
+"""`parameters_to_csv`, `covariance_to_csv`: write the parameters of a model and their covariance as tables."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from steelyard.ground.files import write_whole
 from steelyard.ground.untrusted import read_text
 
 _COLUMNS = ("name", "unit", "value", "standard_error", "lower", "upper", "of")
-# A covariance of a thousand parameters, with all digits, is smaller.
+# [bytes]; enough for the covariance of a thousand parameters.
 _MOST_BYTES = 32_000_000
 
 
 def parameters_to_csv(model: Model, path: str | os.PathLike[str], standard_errors: ArrayLike | None = None) -> None:
-    """Write to `path` one row per parameter, in the order of `model`'s `theta`, with all digits.
+    """Write one row per parameter, in the order of `theta`, with all digits.
 
-    `lower` and `upper` are the bounds that physics sets (empty where there is none), `of` the link, joint or motor
-    that the parameter belongs to. `standard_errors` has one entry per parameter, in the parameter's unit; those
-    that are not finite are left empty, as all are where none are given.
+    The columns `lower` and `upper` are physical bounds (empty without one), `of` is the link, joint or motor.
+
+    Args:
+        model: Model to write.
+        path: Path of the table.
+        standard_errors: Standard errors in the units of the parameters; values that are not finite are left empty.
     """
     parameters = model.dynamics.parameters
     errors = np.full(len(parameters), np.nan) if standard_errors is None else np.asarray(standard_errors, dtype=float)
@@ -46,7 +49,13 @@ def parameters_to_csv(model: Model, path: str | os.PathLike[str], standard_error
 
 
 def covariance_to_csv(names: Sequence[str], covariance: ArrayLike, path: str | os.PathLike[str]) -> None:
-    """Write to `path` the `covariance` (SI units) of base parameters called `names`: their names, then a row each."""
+    """Write a covariance matrix: the names, then one row per parameter.
+
+    Args:
+        names: Names of the base parameters.
+        covariance: Covariance in SI units.
+        path: Path of the table.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
@@ -55,15 +64,15 @@ def covariance_to_csv(names: Sequence[str], covariance: ArrayLike, path: str | o
 
 
 def read_covariance(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Array]:
-    """The names of base parameters and their covariance, of a file at `path` that `covariance_to_csv` wrote."""
+    """Read names and covariance from a file at `path` written by `covariance_to_csv`."""
     source = Path(path)
     try:
-        names, *rows = csv.reader(io.StringIO(read_text(source, _MOST_BYTES, ExportError, "identify anew")))
+        names, *rows = csv.reader(io.StringIO(read_text(source, _MOST_BYTES, ExportError, "run identify again")))
         values = np.array([[float(x) if x else np.nan for x in row] for row in rows])
     except (ValueError, csv.Error):
         names, values = [], np.zeros(0)
     if values.shape != (len(names), len(names)) or not names:
-        raise ExportError(f"{source}: is no covariance of base parameters as a run of identify has it; identify anew.")
+        raise ExportError(f"{source}: is not a covariance of base parameters from identify; run identify again.")
     return tuple(names), values
 
 

@@ -1,4 +1,4 @@
-"""`model_to_urdf`: the identified model as a URDF, by editing the one it came from or by writing a new one."""
+"""`model_to_urdf`: exports a model as URDF, by editing the original file or by writing a new one."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import LinkFrame, rotation_from_rpy
 from steelyard.robot.urdf import robot_from_urdf
 
-# Reading a robot sets entries of rotations this close to 0 and ±1 to just that (`load_robot`), no more than which
-# the placements of a file may differ from the model's before they are written anew.
+# Placements with larger differences between file and model are rewritten. `load_robot` snaps entries of rotations that
+# are this close to 0 and ±1.
 _SNAPPED = 2e-11
-_MOVED = 1e-12  # m
+_MOVED = 1e-12  # [m]
 
 
 class _Editor:
-    """A model written into the URDF its robot came from; the rest of the file is left alone."""
+    """Writes a model into the original URDF of its robot; the rest of the file is unchanged."""
 
     def __init__(self, model: Model, terms: SimpleTerms, source: Path, locked: Mapping[str, float]) -> None:
         self.model, self.terms = model, terms
@@ -50,7 +50,7 @@ class _Editor:
         self.joints = {element.attributes["name"]: element for element in root.all("joint")}
         self.wanted = {link.joint: link for link in model.robot.links}
         self.inertials = dict(zip(model.robot.link_names, inertials_of(model), strict=True))
-        # Joints that move in the file but not in the model, with the value they are fixed at.
+        # Joints that move in the file but not in the model, with their fixed value.
         at = {name: float(value) for name, value in locked.items()}
         self.fixed = {
             link.joint: (link, link.ratio * at.get(whole.joints[link.coordinate].name, 0.0) + link.offset)
@@ -61,23 +61,23 @@ class _Editor:
         self.replaced = 0
 
     def edit(self, target: Path, notes: Sequence[str]) -> tuple[bytes, list[str]]:
-        """The bytes of the edited file, and more notes about it."""
+        """Return the bytes of the edited file and additional notes."""
         self._walk()
         more = []
         if self.fixed:
             more.append(f"Fixed here, because the model does not move them: {', '.join(sorted(self.fixed))}.")
         if self.replaced:
-            more.append(f"{self.replaced} joint placement(s) are written anew, as the model has them.")
+            more.append(f"{self.replaced} joint placement(s) are replaced by those of the model.")
         if self._relative_meshes() and target.resolve().parent != self.document.path.resolve().parent:
             more.append("Mesh file names are relative to the folder of the original description.")
         self._mujoco()
-        self._head([*notes, *more])  # last, so that it stands first
+        self._head([*notes, *more])  # the last insertion comes first in the file
         return self.document.edited(), more
 
     # ------------------------------------------------------------ the tree
 
     def _walk(self) -> None:
-        """From the root to the leaves, with the place of every link in the joint frame of the link that carries it."""
+        """Visit links from the root to the leaves, with their pose in the joint frame of the moving link below them."""
         children: dict[str, list[Element]] = {}
         for joint in self.joints.values():
             children.setdefault(_end(joint, "parent"), []).append(joint)
@@ -111,17 +111,17 @@ class _Editor:
         return place.at(rotation, translation)
 
     def _moving_joint(self, joint: Element, wanted: Link, place: LinkFrame) -> None:
-        """Friction, and the placement where the file's differs: what is between the two links is kept."""
+        """Write friction, and the placement if it differs; fixed links in between are kept."""
         rotation, translation = _origin(joint)
-        found = place.at(rotation, translation)
-        turned = float(np.max(np.abs(found.rotation - wanted.rotation)))
-        if turned > _SNAPPED or float(np.max(np.abs(found.translation - wanted.translation))) > _MOVED:
+        pose = place.at(rotation, translation)
+        turned = float(np.max(np.abs(pose.rotation - wanted.rotation)))
+        if turned > _SNAPPED or float(np.max(np.abs(pose.translation - wanted.translation))) > _MOVED:
             back = place.rotation.T
             self._set_origin(joint, back @ wanted.rotation, back @ (wanted.translation - place.translation))
             self.replaced += 1
         axis = joint.find("axis")
-        given = np.array([1.0, 0.0, 0.0]) if axis is None else axis.vector("xyz", 3, (1.0, 0.0, 0.0))
-        if np.max(np.abs(given / np.linalg.norm(given) - wanted.axis)) > _SNAPPED:
+        current = np.array([1.0, 0.0, 0.0]) if axis is None else axis.vector("xyz", 3, (1.0, 0.0, 0.0))
+        if np.max(np.abs(current / np.linalg.norm(current) - wanted.axis)) > _SNAPPED:
             self._put(joint, axis, tag("axis", {"xyz": numbers(wanted.axis)}))
         self._dynamics(joint, wanted)
 
@@ -137,7 +137,7 @@ class _Editor:
         self._put(joint, joint.find("origin"), origin_tag(rotation, translation))
 
     def _retype(self, joint: Element) -> None:
-        """Make a joint fixed; what a fixed joint cannot have is taken out."""
+        """Make a joint fixed, and remove the elements that a fixed joint cannot have."""
         before = self.document.start_tag(joint)
         after = re.sub(r"""(?<=\s)type\s*=\s*("[^"]*"|'[^']*')""", 'type="fixed"', before, count=1)
         self.document.replace_tag(joint, after)
@@ -146,7 +146,7 @@ class _Editor:
                 self.document.remove(element)
 
     def _dynamics(self, joint: Element, wanted: Link) -> None:
-        """The friction of a coordinate stands at the joint that leads it; those that follow have none of their own."""
+        """Write the friction of a coordinate at its leading joint; mimic joints get none."""
         robot, element = self.model.robot, joint.find("dynamics")
         leads = robot.joints[wanted.coordinate].name == wanted.joint
         damping, friction = (
@@ -165,7 +165,7 @@ class _Editor:
             self.document.replace(element, f"\n{self.document.indent(element)}".join(lines))
 
     def _merge(self, link: Element, host: str) -> None:
-        """The inertia of what is welded to a moving link is part of that link's."""
+        """Remove the inertia of a link that is fixed to a moving one, whose inertia includes it."""
         for element in link.all("inertial"):
             self.document.replace(element, comment([f"inertia merged into link '{host}'"]))
             self.merged.append(link.attributes["name"])
@@ -173,31 +173,31 @@ class _Editor:
     def _head(self, notes: Sequence[str]) -> None:
         gravity = numbers(self.model.robot.gravity)
         lines = [
-            "Inertias and joint friction in this file were identified by Steelyard; the rest is as it was.",
-            f"The model holds for gravity {gravity} m/s2 in the root link.",
+            "Inertias and joint friction in this file were identified by Steelyard; the rest is unchanged.",
+            f"The model is valid for gravity {gravity} m/s2 in the root link.",
             *notes,
         ]
         if self.merged:
-            lines.append("Links that are fixed to a moving one carry no inertia; it is part of that link's.")
+            lines.append("Links fixed to a moving link have no inertia; that of the moving link includes it.")
         self.document.insert_first(self.document.root, comment(lines).splitlines())
 
     def _mujoco(self) -> None:
-        """MuJoCo would make up masses for the links that have none here, if it is not told."""
+        """Set `inertiafromgeom` to false; otherwise MuJoCo computes masses for links without inertia."""
         robot, element = self.model.robot, self.document.root.find("mujoco")
         if element is None:
             self.document.insert_first(self.document.root, mujoco_lines(robot))
             return
-        wishes = {"compiler": {"inertiafromgeom": "false"}}
+        settings = {"compiler": {"inertiafromgeom": "false"}}
         if not gravity_is_standard(robot.gravity):
-            wishes["option"] = {"gravity": numbers(robot.gravity)}
+            settings["option"] = {"gravity": numbers(robot.gravity)}
         missing = []
-        for name, attributes in wishes.items():
-            found = element.find(name)
-            if found is None:
+        for name, attributes in settings.items():
+            existing = element.find(name)
+            if existing is None:
                 missing.append(tag(name, attributes))
             else:
-                empty = self.document.span(found).empty
-                self.document.replace_tag(found, tag(name, {**found.attributes, **attributes}, closed=empty))
+                empty = self.document.span(existing).empty
+                self.document.replace_tag(existing, tag(name, {**existing.attributes, **attributes}, closed=empty))
         if missing:
             self.document.insert_first(element, missing)
 
@@ -208,7 +208,7 @@ class _Editor:
 
 def _end(joint: Element, side: str) -> str:
     element = joint.find(side)
-    assert element is not None  # the reader has refused a joint without ends
+    assert element is not None  # the reader refuses a joint without parent or child
     return element.attributes["link"]
 
 
@@ -220,24 +220,26 @@ def _origin(joint: Element) -> tuple[Array, Array]:
 
 
 def _check_same(robot: Robot, whole: Robot, locked: Mapping[str, float], source: Path) -> None:
-    """The model's robot must be the file's, but for locked joints, gravity, order and small corrections."""
+    """Check that model and file have the same robot, except locked joints, gravity, order and small corrections."""
     unknown = [name for name in robot.joint_names if name not in whole.joint_names]
     if unknown:
-        raise ExportError(f"{source}: has no joint '{unknown[0]}' that moves freely; give the model's own description.")
-    known = {name: value for name, value in locked.items() if name not in robot.joint_names}
-    theirs = {link.name: link for link in lock_joints(whole, robot.joint_names, known).links}
+        raise ExportError(f"{source}: has no movable joint '{unknown[0]}'; give the original description of the robot.")
+    others = {name: value for name, value in locked.items() if name not in robot.joint_names}
+    theirs = {link.name: link for link in lock_joints(whole, robot.joint_names, others).links}
     names = list(theirs)
     if set(names) != set(robot.link_names):
         other = sorted(set(names) ^ set(robot.link_names))[0]
-        raise ExportError(f"{source}: link '{other}' is in one of file and model only; give the model's description.")
+        raise ExportError(
+            f"{source}: link '{other}' is only in one of file and model; give the original description of the robot."
+        )
     for link in robot.links:
         other_link = theirs[link.name]
         parents = [robot.links[link.parent].name if link.parent >= 0 else ""]
         parents += [names[other_link.parent] if other_link.parent >= 0 else ""]
-        alike = all(getattr(link, x) == getattr(other_link, x) for x in ("joint", "kind", "ratio", "offset"))
-        if not alike or parents[0] != parents[1]:
+        same = all(getattr(link, x) == getattr(other_link, x) for x in ("joint", "kind", "ratio", "offset"))
+        if not same or parents[0] != parents[1]:
             raise ExportError(
-                f"{source}: joint '{link.joint}' is not the model's; give the description the robot was read from."
+                f"{source}: joint '{link.joint}' differs from the model; give the original description of the robot."
             )
 
 
@@ -248,26 +250,29 @@ def model_to_urdf(
     *,
     locked: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
-    """Write `model` as URDF to `path`; returns, one sentence each, what the file leaves out or only approximates.
+    """Write a model as URDF; return one sentence for each part that the file leaves out or approximates.
 
-    With a URDF as `source` that file is kept as it is (meshes, fixed links, comments, layout), but for the
-    inertials of the links that move and of what is welded to them, the joints' <dynamics>, and the placements of
-    joints where the model's differ. Without one, or where the robot came from another format, the robot is written
-    anew. Joints that the model's robot has locked become fixed; `locked` (rad, m) says where they stand, which
-    matters for the looks alone: the joints that move are placed as the model has them in any case.
+    With an original URDF, only the inertials of moving links and of links fixed to them, the <dynamics> of joints, and
+    placements that differ from the model change. Otherwise a new file is written. Locked joints become fixed. URDF does
+    not support rotors, coupled friction and gravity: `model_to_sidecar` writes them.
 
-    What URDF cannot say at all (rotors, coupled friction, gravity) goes into a sidecar: `model_to_sidecar`.
+    Args:
+        model: Model to write.
+        path: Path of the file.
+        source: Original URDF of the robot, if any.
+        locked: Positions of locked joints [rad or m]. They affect only the appearance, because the placements of moving
+            joints come from the model.
     """
     target = Path(path)
     terms = simple_terms(model, CAPABILITIES["urdf"].numbers)
     notes = list(terms.missing)
     impossible = impossible_links(model)
     if impossible:
-        notes.append(f"The inertia of {', '.join(impossible)} is not physically possible; MuJoCo will refuse it.")
+        notes.append(f"The inertia of {', '.join(impossible)} is physically impossible; MuJoCo will refuse it.")
     if source is not None and _is_urdf(Path(source)):
         origin = Path(source)
         if target.exists() and target.resolve() == origin.resolve():
-            raise ExportError(f"{target}: this is the robot's own description; write the model to another file.")
+            raise ExportError(f"{target}: this is the robot's original description; write the model to another file.")
         data, more = _Editor(model, terms, origin, locked or {}).edit(target, notes)
         write_whole(target, data)
         return (*notes, *more)

@@ -1,4 +1,4 @@
-"""`model_to_usd`: the identified model as USD with its physics schema, for Isaac Sim and Omniverse."""
+"""`model_to_usd`: exports a model as USD with its physics schema, for Isaac Sim and Omniverse."""
 
 from __future__ import annotations
 
@@ -25,31 +25,35 @@ _X_TO = {"revolute": "PhysicsRevoluteJoint", "prismatic": "PhysicsPrismaticJoint
 
 
 def model_to_usd(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Write `model` as USD text to `path` (.usda); returns, one sentence each, what it leaves out or approximates.
+    """Write a model as USD text; return one sentence for each part that the file leaves out or approximates.
 
-    Every link is a rigid body with mass, centre, principal moments and axes, every joint a joint of UsdPhysics with its
-    limits, and the base an articulation's root that is fixed to the world. Rotor inertia is PhysX's `armature`.
-    Friction is left to the simulator's own joint settings, and said. Joints that follow others move freely.
+    Links become rigid bodies, joints become UsdPhysics joints with limits, and the base is the root of an articulation
+    fixed to the world. Rotor inertia becomes PhysX's `armature`. Friction is left out, because it belongs to the joint
+    settings of the simulator. Mimic joints move freely.
+
+    Args:
+        model: Model to write.
+        path: Path of the file (.usda).
     """
     import_extra("pxr", "usd", "Writing USD", ExportError)
     if impossible := impossible_links(model):
         raise ExportError(
-            f"The inertia of link '{impossible[0]}' is not physically possible, and PhysX refuses such bodies; "
+            f"The inertia of link '{impossible[0]}' is physically impossible, and PhysX refuses such bodies; "
             f"{IDENTIFY_POSSIBLE}, or export URDF or C code."
         )
     terms, bodies = simple_terms(model, CAPABILITIES["usd"].numbers), bodies_of(model)
     notes = list(terms.missing)
     if any(body.follows is not None for body in bodies):
-        notes.append("Joints that follow others have no law in UsdPhysics; they move freely.")
-    with TemporaryDirectory() as place:
-        file = Path(place) / "model.usda"
+        notes.append("UsdPhysics does not support mimic joints; they move freely.")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.usda"
         _Stage(model, file, notes).write(bodies, terms.armature)
         write_whole(path, file.read_bytes())
     return tuple(notes)
 
 
 class _Stage:
-    """A stage that is being filled with a robot."""
+    """Builds a USD stage with a robot."""
 
     def __init__(self, model: Model, file: Path, notes: list[str]) -> None:
         from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdPhysics
@@ -59,12 +63,12 @@ class _Stage:
         UsdGeom.SetStageUpAxis(self.stage, UsdGeom.Tokens.z)
         UsdGeom.SetStageMetersPerUnit(self.stage, 1.0)
         UsdPhysics.SetStageKilogramsPerUnit(self.stage, 1.0)
-        said = [f"The model of robot '{model.robot.name}', written by Steelyard.", *notes]
-        self.stage.SetMetadata("comment", "\n".join(said))
+        comment = [f"The model of robot '{model.robot.name}', written by Steelyard.", *notes]
+        self.stage.SetMetadata("comment", "\n".join(comment))
         self._names: set[str] = set()
 
     def write(self, bodies: list[Body], armature: Array) -> None:
-        """All of it; `armature` (kg m², kg) by joint."""
+        """Write all bodies and joints; `armature` is by joint [kg m² or kg]."""
         robot = self.model.robot
         root = self._prim("/", robot.name, "Xform")
         self.stage.SetDefaultPrim(root)
@@ -87,7 +91,7 @@ class _Stage:
         self.stage.GetRootLayer().Save()
 
     def _path(self, parent: Any, name: str) -> Any:
-        """A path below `parent` for something of that name, which need not be one in USD."""
+        """An unused path below `parent` for a name, which is changed if USD does not allow it."""
         plain = self.tf.MakeValidIdentifier(name)
         while str(path := self.sdf.Path(parent).AppendChild(plain)) in self._names:
             plain += "_"
@@ -123,25 +127,25 @@ class _Stage:
         return link
 
     def _joint(self, root: Any, body: Body, parent: Any, link: Any) -> Any:
-        """A joint whose x axis is the body's axis, on both sides."""
-        joint = self._prim(root.GetPath(), body.joint, _X_TO[body.kind])
-        made = self.physics.RevoluteJoint(joint) if body.kind == "revolute" else self.physics.PrismaticJoint(joint)
-        made.CreateAxisAttr("X")
-        made.CreateBody0Rel().SetTargets([parent.GetPath()])
-        made.CreateBody1Rel().SetTargets([link.GetPath()])
+        """A joint whose x axis, on both sides, is the axis of the body."""
+        prim = self._prim(root.GetPath(), body.joint, _X_TO[body.kind])
+        joint = self.physics.RevoluteJoint(prim) if body.kind == "revolute" else self.physics.PrismaticJoint(prim)
+        joint.CreateAxisAttr("X")
+        joint.CreateBody0Rel().SetTargets([parent.GetPath()])
+        joint.CreateBody1Rel().SetTargets([link.GetPath()])
         to_axis = _frame_along(body.axis)
-        made.CreateLocalPos0Attr(self.gf.Vec3f(*body.translation.tolist()))
-        made.CreateLocalRot0Attr(self.gf.Quatf(*quaternion_of(body.rotation @ to_axis).tolist()))
-        made.CreateLocalPos1Attr(self.gf.Vec3f(0.0))
-        made.CreateLocalRot1Attr(self.gf.Quatf(*quaternion_of(to_axis).tolist()))
-        unit = 180.0 / np.pi if body.kind == "revolute" else 1.0  # UsdPhysics counts angles in degrees
+        joint.CreateLocalPos0Attr(self.gf.Vec3f(*body.translation.tolist()))
+        joint.CreateLocalRot0Attr(self.gf.Quatf(*quaternion_of(body.rotation @ to_axis).tolist()))
+        joint.CreateLocalPos1Attr(self.gf.Vec3f(0.0))
+        joint.CreateLocalRot1Attr(self.gf.Quatf(*quaternion_of(to_axis).tolist()))
+        unit = 180.0 / np.pi if body.kind == "revolute" else 1.0  # UsdPhysics has angles in degrees
         for value, create in (
-            (body.limits.lower, made.CreateLowerLimitAttr),
-            (body.limits.upper, made.CreateUpperLimitAttr),
+            (body.limits.lower, joint.CreateLowerLimitAttr),
+            (body.limits.upper, joint.CreateUpperLimitAttr),
         ):
             if np.isfinite(value):
                 create(float(unit * value))
-        return joint
+        return prim
 
 
 def _frame_along(axis: Array) -> Array:

@@ -1,4 +1,4 @@
-"""`model_to_xacro`: inertias and joint friction as xacro macros, for a description that is made of macros itself."""
+"""`model_to_xacro`: exports inertias and joint friction as xacro macros."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ _NAMESPACE = "http://www.ros.org/wiki/xacro"
 
 
 def model_to_xacro(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Write inertias and friction of `model` as macros to `path`; returns what they leave out, one sentence each.
+    """Write inertias and friction of a model as macros; return one sentence for each part that they leave out.
 
-    For every link a macro `inertial_LINK`, for every joint `dynamics_JOINT`. Include the file, and call them where the
-    description has its `<inertial>` and `<dynamics>`. Frames are those of the joints, which are the links' in URDF.
+    Each link has a macro `inertial_LINK`, each joint `dynamics_JOINT`. Include the file, and call them instead of
+    `<inertial>` and `<dynamics>` in the description. Frames are those of the joints, which URDF uses for links.
+
+    Args:
+        model: Model to write.
+        path: Path of the file.
     """
     robot, terms = model.robot, simple_terms(model, CAPABILITIES["xacro"].numbers)
     macros = {f"inertial_{c_name(body.name)}": inertial_lines(body.inertial) for body in bodies_of(model)}
@@ -32,13 +36,13 @@ def model_to_xacro(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...
     }
     if len(macros) + len(dynamics) < len(robot.links) + robot.dof:
         raise ExportError(
-            f"Links or joints of '{robot.name}' have names that are one in xacro; rename some, or take URDF."
+            f"Some links or joints of '{robot.name}' get the same name in xacro; rename some, or use URDF."
         )
     first = next(iter(macros))
     head = [
         f"Inertias and joint friction of robot '{robot.name}', identified by Steelyard, as macros of xacro.",
-        f'<xacro:include filename="…"/>, then <xacro:{first}/> where the link has its <inertial>.',
-        "The inertia of links that are fixed to a moving one is part of that link's; take out their own.",
+        f'<xacro:include filename="…"/>, then <xacro:{first}/> instead of the <inertial> of the link.',
+        "The inertia of a moving link includes links fixed to it; remove their own inertia.",
         *terms.missing,
     ]
     lines = ['<?xml version="1.0" encoding="utf-8"?>', comment(head)]

@@ -17,7 +17,7 @@ from steelyard.fleet.run_fleet import FleetFactors, run_fleet
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.table import Fleet, read_fleet
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
-from steelyard.ground.progress import Watch, tell_progress, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.remote import is_url, shown_address
 from steelyard.parameters.terms import TermsLike
@@ -142,7 +142,7 @@ class FleetOutcome(Viewed):
 _NULL_SETTINGS = {"terms/*/where": "On every joint.", "preparation/*": "By the rule."}
 
 
-@watched
+@reports_progress
 def identify_fleet(
     fleet: Fleet | str | os.PathLike[str],
     *,
@@ -154,7 +154,7 @@ def identify_fleet(
     check: str = "some",
     terms: TermsLike | None = None,
     plain: bool = False,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> FleetOutcome:
     """Process each log of a fleet once, merge the results by robot and robot type, and compare the robots.
 

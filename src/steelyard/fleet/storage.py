@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import LogError, SteelyardError
-from steelyard.ground.addresses import file_system, forget_silence, is_url, shown_address, told
+from steelyard.ground.addresses import file_system, forget_silence, is_url, shown_address, translate_errors
 from steelyard.ground.folders import MANIFEST
 from steelyard.ground.remote import RemoteFile, any_path, content_hash
 from steelyard.ground.untrusted import read_bytes, regular_file
@@ -133,7 +133,7 @@ def children(location: str) -> tuple[list[str], list[str]]:
     """List the names of folders and of files in the folder at `location`, sorted, without hidden ones."""
     if is_url(location):
         system, path = _listing(location)
-        with told(shown_address(location), FleetError):
+        with translate_errors(shown_address(location), FleetError):
             entries = [
                 (str(entry["name"]).rstrip("/").rpartition("/")[2], entry["type"] == "directory")
                 for entry in system.ls(path, detail=True)
@@ -157,7 +157,7 @@ def tree(location: str) -> list[tuple[str, bool]]:
     """
     if is_url(location):
         system, path = _listing(location)
-        with told(shown_address(location), FleetError):
+        with translate_errors(shown_address(location), FleetError):
             base = str(path).rstrip("/")
             names = [str(name).removeprefix(base).strip("/") for name in system.find(path)]
         found = [(name, has_reader(Path(name))) for name in names if name]
@@ -197,7 +197,7 @@ def _below(location: str) -> list[str]:
 
 def _remote_matches(pattern: str) -> list[str]:
     system, path = _listing(pattern)
-    with told(shown_address(pattern), FleetError):
+    with translate_errors(shown_address(pattern), FleetError):
         return [_address(pattern, str(name)) for name in system.glob(path)]
 
 

@@ -19,8 +19,8 @@ from steelyard.errors import SteelyardError
 from steelyard.fleet.log_factors import FactorsError, LogFactors
 from steelyard.fleet.sealed_files import ForeignError, Sealer
 from steelyard.fleet.settings import content_key
+from steelyard.ground.atomic_files import leftovers
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import abandoned
 from steelyard.ground.untrusted import read_bytes
 
 _MARK = "steelyard fleet store 1\n"
@@ -93,7 +93,7 @@ class FactorStore:
                     raise SteelyardError(
                         f"{folder}: is a link, but a store writes only inside its folder; delete the link."
                     )
-                for left in abandoned(folder):
+                for left in leftovers(folder):
                     with contextlib.suppress(OSError):
                         left.path.unlink()
             self._read_journals()

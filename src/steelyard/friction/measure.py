@@ -19,7 +19,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
-from steelyard.ground.progress import Watch, steps, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
@@ -171,7 +171,7 @@ class FrictionCurves(Viewed, Displayed):
         return friction_report, print_friction
 
 
-@watched
+@reports_progress
 def measure_friction(
     robot: RobotLike,
     logs: LogsLike,
@@ -186,7 +186,7 @@ def measure_friction(
     loaded: bool = False,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> FrictionCurves:
     """Measure friction curves of joints or drives.
 

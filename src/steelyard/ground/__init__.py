@@ -1,4 +1,4 @@
-"""The ground floor: arrays, scalars, files, documents, outcomes. It knows nothing of robots."""
+"""Shared basics without any knowledge of robots: arrays, scalars, files, documents, outcomes, progress."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Addresses of files that lie elsewhere: what may be named, who speaks it, and what went wrong, in one sentence."""
+"""URLs of remote files: allowed protocols, the packages for them, and error messages of one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from steelyard.errors import LogError, SteelyardError, UnreachableError
 from steelyard.ground.extras import how_to_install, import_extra
 
-# What may be named, and the package that speaks it. fsspec knows more, among them what unpacks programs: none of those.
+# Allowed protocols and the package for each. fsspec knows more; some of those could run foreign code.
 PROTOCOLS = {
     **dict.fromkeys(("file", "memory", "zip", "tar"), "fsspec"),
     **dict.fromkeys(("http", "https"), "aiohttp"),
@@ -24,14 +24,14 @@ PROTOCOLS = {
 }
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # a drive of Windows has one letter
 _QUERY = re.compile(r"(https?://[^?]*)\?(?:(?!::).)*")
-# Seconds that a server may say nothing. Back-ends ask two or three times, and some would wait a quarter of an hour.
+# Time limit for an answer [s]. Back-ends retry two or three times; some would wait a quarter of an hour.
 SILENT_S = 30.0
 _CONNECT_S = 10.0
-# Seconds for one request of http, however steadily its server drips.
+# Time limit for one HTTP request [s], even if data keeps arriving.
 _REQUEST_S = 600.0
-# Bytes a second: a transfer that is slower than this is given up, too.
+# Slowest accepted transfer [bytes/s].
 _SLOWEST = 1e5
-# Seconds for which a server that said nothing is not asked again: a thousand logs there cost no more than one.
+# A silent server is not contacted again for this time [s], so that a thousand logs there cost one time-out.
 _REST_S = 60.0
 _TIMEOUTS = ("ReadTimeoutError", "ConnectTimeoutError", "EndpointConnectionTimeout", "RetryError")
 _last_silence: dict[str, float] = {}
@@ -44,35 +44,40 @@ def is_url(text: str) -> bool:
 
 
 def shown_address(url: str) -> str:
-    """A `url` for people: without what follows a question mark in one of http, a signature that opens the door."""
+    """Return a `url` for messages: the query of an HTTP address is removed, because it may hold an access signature."""
     return _QUERY.sub(r"\1", url)
 
 
 def file_system(url: str, error: type[SteelyardError] = LogError) -> tuple[Any, str]:
-    """fsspec's file system behind a `url`, and the path in it; `error` tells what is not known or lacks a package."""
+    """Return the fsspec file system of a URL and the path inside it.
+
+    Args:
+        url: Address, such as "s3://bucket/run.parquet".
+        error: Error class for an unknown protocol or a missing package.
+    """
     shown = shown_address(url)
-    # What is behind the last :: may be a path of this machine.
+    # The part after the last :: may be a local path.
     parts = [part.partition("://")[0].lower() if is_url(part) else "file" for part in url.split("::")]
     for name in parts:
         if name not in PROTOCOLS:
-            raise error(f"{shown}: '{name}' is not known as a place of files; known are {', '.join(PROTOCOLS)}.")
+            raise error(f"{shown}: unknown protocol '{name}'; known protocols: {', '.join(PROTOCOLS)}.")
     if any(urlsplit(part).password for part in url.split("::")):
         where = re.sub(r"//[^/@]*@", "//…@", shown)
-        raise error(f"{where}: holds a password; leave it out, and give it by the environment or fsspec's settings.")
-    fsspec = import_extra("fsspec", "fleet", f"{shown}: reading from elsewhere", error)
+        raise error(f"{where}: contains a password; remove it and set it in the environment or in fsspec's settings.")
+    fsspec = import_extra("fsspec", "fleet", f"{shown}: reading a remote file", error)
     for name in parts:
         _check_package(name, shown, error)
-    with told(shown, error):
+    with translate_errors(shown, error):
         settings = {name: _settings(name) for name in parts if name not in fsspec.config.conf}
         system, path = fsspec.core.url_to_fs(url, **{name: some for name, some in settings.items() if some})
     if PROTOCOLS[parts[0]] == "s3fs":
-        system.retries = 1  # each of which has the attempts below
+        system.retries = 1  # each retry makes the attempts set in `_settings`
     return system, path
 
 
 def _check_package(name: str, shown: str, error: type[SteelyardError]) -> None:
     package = PROTOCOLS[name]
-    if package in ("gcsfs", "adlfs"):  # none of our extras brings them
+    if package in ("gcsfs", "adlfs"):  # not part of any extra
         if find_spec(package) is None:
             raise error(f"{shown}: reading {name}:// needs the package {package}: pip install {package}.")
     else:
@@ -81,13 +86,13 @@ def _check_package(name: str, shown: str, error: type[SteelyardError]) -> None:
 
 def _settings(protocol: str) -> dict[str, Any]:
     if PROTOCOLS[protocol] == "s3fs":
-        # Three attempts, which take the time together.
+        # Three attempts share the time limit.
         third = SILENT_S / 3.0
         return {"config_kwargs": {"connect_timeout": third, "read_timeout": third, "retries": {"max_attempts": 2}}}
     if PROTOCOLS[protocol] == "aiohttp":
         import aiohttp
 
-        # A file is asked for twice, by HEAD and by GET, before it is given up.
+        # Two requests, HEAD and GET, share the time limit.
         wait_s = {"sock_connect": min(_CONNECT_S, SILENT_S), "sock_read": SILENT_S / 2.0, "total": _REQUEST_S}
         waits = aiohttp.ClientTimeout(**wait_s)
         return {"client_kwargs": {"timeout": waits}}
@@ -99,14 +104,14 @@ class SilentError(UnreachableError):
 
 
 def ask_server(system: Any, method: str, *words: Any, size: int = 0, **options: Any) -> Any:
-    """What a file system answers, within the time that a server may be silent.
+    """Call a method of a file system within a time limit.
 
     Args:
-        system: fsspec's.
-        method: its name, such as "info".
-        words: what the method is given.
-        size: number of bytes that are expected.
-        options: of the method.
+        system: fsspec file system.
+        method: Name of the method, such as "info".
+        words: Positional arguments of the method.
+        size: Expected size of the answer [bytes]; a larger answer may take longer.
+        options: Keyword arguments of the method.
     """
     if not getattr(system, "async_impl", False):
         return getattr(system, method)(*words, **options)
@@ -117,34 +122,37 @@ def ask_server(system: Any, method: str, *words: Any, size: int = 0, **options: 
 
 
 def forget_silence() -> None:
-    """Ask servers again that did not answer a moment ago."""
+    """Contact silent servers again at once."""
     _last_silence.clear()
 
 
 def _server_of(place: str) -> str:
-    """The server of an address, or its bucket; "" where nothing is asked of a network."""
+    """The server or bucket of an address; "" for an address without network access."""
     last = place.rpartition("::")[2]
     protocol, _, rest = last.partition("://")
     return f"{protocol}://{rest.partition('/')[0]}" if PROTOCOLS.get(protocol, "fsspec") != "fsspec" else ""
 
 
 @contextmanager
-def told(place: object, error: type[SteelyardError]) -> Iterator[None]:
-    """What goes wrong inside with a file that lies elsewhere is one sentence.
+def translate_errors(place: object, error: type[SteelyardError]) -> Iterator[None]:
+    """Translate errors of remote access into one sentence that names the file.
 
     Args:
-        place: of the file.
-        error: what is raised where there is no such file, or it may not be read; UnreachableError for all else,
-            SilentError where the server does not answer, or did not answer a moment ago.
+        place: Address of the file.
+        error: Error class for a missing or forbidden file.
+
+    Raises:
+        SilentError: If the server does not answer, or did not answer recently.
+        UnreachableError: For any other failure.
     """
     server = _server_of(str(place))
     if server and time.monotonic() - _last_silence.get(server, -math.inf) < _REST_S:
-        raise SilentError(f"{place}: {server} does not answer; try again when it does.")
+        raise SilentError(f"{place}: {server} does not answer; try again later.")
     try:
         yield
     except SteelyardError:
         raise
-    except Exception as why:  # every back-end, and every library below it, has errors of its own
+    except Exception as why:  # each back-end and each library below it has its own error classes
         sentence = _sentence(why, place, error)
         if server and isinstance(sentence, SilentError):
             _last_silence[server] = time.monotonic()
@@ -157,26 +165,24 @@ def _sentence(why: BaseException, place: object, error: type[SteelyardError]) ->
         chain.append(cause)
     if any(isinstance(one, TimeoutError) or type(one).__name__ in _TIMEOUTS for one in chain):
         server = _server_of(str(place)) or "its server"
-        return SilentError(f"{place}: {server} does not answer within {SILENT_S:.0f} s; try again when it does.")
+        return SilentError(f"{place}: {server} does not answer within {SILENT_S:.0f} s; try again later.")
     codes = {getattr(one, "status", None) for one in chain}
     denied = any(isinstance(one, PermissionError) or type(one).__name__ in _FORBIDDEN for one in chain)
     if denied or codes & {401, 403}:
-        return error(f"{place}: there is no permission to read it; check the credentials and what they allow.")
-    # A back-end may call it missing where nobody answered; then that is the cause.
+        return error(f"{place}: access denied; check the credentials and their permissions.")
+    # A back-end may report a missing file because the network failed; the network error is then the cause.
     silent = any(isinstance(one, OSError) and not isinstance(one, FileNotFoundError) for one in chain)
     broken = any(isinstance(code, int) and code >= 500 for code in codes)
     if codes & {404, 410} or (isinstance(why, FileNotFoundError | KeyError) and not silent and not broken):
         return error(f"{place}: there is no such file; check the address.")
     if isinstance(why, ValueError) and "range" in str(why):
-        return error(
-            f"{place}: its server hands out no parts of files (range requests); serve it otherwise, or copy it."
-        )
+        return error(f"{place}: its server does not support range requests; use another server, or copy the file here.")
     if type(why).__name__ == "FileExpired":
-        return error(f"{place}: was changed while it was read; read it again.")
+        return error(f"{place}: the file changed while it was read; read it again.")
     if type(why).__name__ in ("BadZipFile", "ReadError"):
-        return error(f"{place}: is not a readable archive, or is cut short; write or copy it again.")
+        return error(f"{place}: is not a readable archive, or is truncated; write or copy it again.")
     if isinstance(why, ImportError):
-        return error(f"{place}: reading it needs a package that is missing ({why}); {how_to_install('fleet')}.")
+        return error(f"{place}: a package for reading it is missing ({why}); {how_to_install('fleet')}.")
     last = chain[-1]
     reason = (str(last).splitlines() or [""])[0] or type(last).__name__
     return UnreachableError(f"{place}: cannot be reached ({reason}); check the address and the network.")

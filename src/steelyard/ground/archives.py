@@ -1,4 +1,4 @@
-"""NumPy's .npz archives, looked at before they are unpacked: what is declared must fit the file, and a budget."""
+"""Reads NumPy's .npz archives after checking them: declared sizes must fit the file and a memory budget."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.numbers import number
 from steelyard.ground.untrusted import regular_file
 
-# What an archive may unpack to, in bytes, whatever its own size; and how many times its size. Logs shrink to a third or
-# a tenth; only one that says nothing shrinks to a hundredth.
+# Limits of the unpacked size: BUDGET [bytes] is always allowed, and so is this multiple of the archive's size. Logs
+# compress 3 to 10 times; only constant data compresses 100 times.
 BUDGET, MOST_TIMES_SMALLER = 256 * 1024 * 1024, 100
 MOST_MEMBERS = 1000
-# NumPy writes about a hundred bytes.
+# [bytes]; NumPy writes about a hundred.
 _LONGEST_HEADER = 10_000
 _MAGIC = b"\x93NUMPY"
 _STORED_OR_DEFLATED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -32,21 +32,21 @@ _PLAIN_TYPE = re.compile(r"[<>|=]?(?:[biufcMmUSVO?]\d*)(?:\[\w+\])?")
 
 @dataclass(frozen=True)
 class Member:
-    """An array of an archive, as its header tells."""
+    """Header data of one array in an archive."""
 
     name: str
     shape: tuple[int, ...]
-    by_columns: bool  # Fortran's order
+    by_columns: bool  # Fortran order
     dtype: np.dtype[Any]
-    start: int  # of the numbers, in bytes
+    start: int  # offset of the numbers [bytes]
 
 
 class Archive:
-    """An archive whose members have been looked at: none is encrypted, holds objects, or is not what it declares.
+    """An archive with checked members: not encrypted, without Python objects, of the declared size.
 
     Args:
-        file: the opened archive.
-        size: of it, in bytes.
+        file: Open archive.
+        size: Size of the archive [bytes].
     """
 
     def __init__(self, file: zipfile.ZipFile, size: int) -> None:
@@ -61,12 +61,14 @@ class Archive:
         if info.flag_bits & 1:
             raise _RefusedError(f"the array '{shown}' is encrypted")
         if info.compress_type not in _STORED_OR_DEFLATED:
-            raise _RefusedError(f"the array '{shown}' is compressed by method {info.compress_type}; save it anew")
+            raise _RefusedError(
+                f"the array '{shown}' uses compression method {info.compress_type}; save it again with NumPy"
+            )
         with self._file.open(info) as file:
             shape, by_columns, dtype = _header(file, shown)
             start = file.tell()
         if dtype.hasobject:
-            raise _RefusedError(f"the array '{shown}' holds Python objects, which are never loaded")
+            raise _RefusedError(f"the array '{shown}' holds Python objects, which are not loaded for safety")
         stated = math.prod(shape) * dtype.itemsize
         if stated != info.file_size - start:
             raise _RefusedError(
@@ -76,36 +78,36 @@ class Archive:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[IO[bytes]]:
-        """The bytes of the array `name`, from the first number on."""
+        """Open the bytes of the array `name`, starting at its first number."""
         with self._file.open(f"{name}.npy") as file:
             file.read(self.members[name].start)
             yield file
 
     def array(self, name: str) -> NDArray[Any]:
-        """The array `name`, whole."""
+        """Read the array `name`."""
         member = self.members[name]
         with self.opened(name) as file:
             data = file.read()
         if member.dtype.kind == "U":
             codes = np.frombuffer(data, np.dtype("u4").newbyteorder(member.dtype.byteorder))
-            if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))):  # NumPy would make text of them
-                raise _RefusedError(f"the array '{shortened(name, 60)}' holds no text")
+            if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))):  # NumPy would accept them
+                raise _RefusedError(f"the array '{shortened(name, 60)}' holds invalid text")
         order = "F" if member.by_columns else "C"
         return np.frombuffer(data, member.dtype).reshape(member.shape, order=order).copy()  # type: ignore[call-overload, no-any-return]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays, by name."""
+        """Read all arrays, by name."""
         return {name: self.array(name) for name in self.members}
 
 
 @contextmanager
 def opened_archive(path: Path, error: type[SteelyardError], what: str = "readable .npz file") -> Iterator[Archive]:
-    """The archive at a path.
+    """Open and check an archive.
 
     Args:
-        path: of the .npz file.
-        error: what is raised where it cannot be read, also while it is.
-        what: it should be, for the message.
+        path: Path of the .npz file.
+        error: Error class for an unreadable file, also inside the `with` block.
+        what: Expected kind of file, for the message.
     """
     size = regular_file(path, error)
     try:
@@ -113,22 +115,21 @@ def opened_archive(path: Path, error: type[SteelyardError], what: str = "readabl
             yield Archive(file, size)
     except SteelyardError:
         raise
-    # Whatever zipfile and zlib say of damaged bytes: they have no family of errors, and raise those of struct, too.
-    except Exception as why:
+    except Exception as why:  # zipfile and zlib raise many unrelated classes, among them struct.error
         reason = str(why) or type(why).__name__
-        raise error(f"{path}: is not a {what}, or is cut short ({reason}).") from None
+        raise error(f"{path}: is not a {what}, or is truncated ({reason}).") from None
 
 
 class _RefusedError(Exception):
-    """What is wrong with an archive."""
+    """An archive failed a check; the message is the reason."""
 
 
 def _check_archive(infos: list[zipfile.ZipInfo], size: int) -> None:
     if len(infos) > MOST_MEMBERS:
-        raise _RefusedError(f"it holds {len(infos)} arrays, more than the {MOST_MEMBERS} that are read")
+        raise _RefusedError(f"it holds {len(infos)} arrays; the limit is {MOST_MEMBERS}")
     names = [info.filename for info in infos]
     if len(set(names)) < len(names):
-        raise _RefusedError("it holds an array twice")
+        raise _RefusedError("two arrays have the same name")
     unpacked = sum(info.file_size for info in infos)
     if unpacked > max(BUDGET, MOST_TIMES_SMALLER * size):
         raise _RefusedError(
@@ -137,10 +138,10 @@ def _check_archive(infos: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether column by column, and type; the file then stands where the numbers begin."""
+    """Shape, Fortran order and type; the file position is then the first number."""
     start = file.read(8)
     if start[:6] != _MAGIC or start[6:7] not in (b"\1", b"\2", b"\3"):
-        raise _RefusedError(f"'{name}' is no array of NumPy")
+        raise _RefusedError(f"'{name}' is not a NumPy array")
     count = int.from_bytes(file.read(2 if start[6] == 1 else 4), "little")
     if count > _LONGEST_HEADER:
         raise _RefusedError(f"the array '{name}' has a header of {count} bytes")
@@ -149,7 +150,7 @@ def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype
         shape, by_columns, kind = (header[key] for key in ("shape", "fortran_order", "descr"))
         plain = isinstance(kind, list) or _PLAIN_TYPE.fullmatch(kind) is not None
         dtype = np.dtype([tuple(field) for field in kind] if isinstance(kind, list) else kind)
-    except Exception:  # what Python's parser and NumPy raise where they are not given what they expect
+    except Exception:  # Python's parser and NumPy raise many classes for unexpected input
         plain = False
     if not plain or not isinstance(by_columns, bool) or not isinstance(shape, tuple):
         raise _RefusedError(f"the array '{name}' has an unreadable header")

@@ -1,4 +1,4 @@
-"""A tiny arithmetic for numbers in hand-written files: `l2/2`, `pi/2`, `-q + pi/2`. Nothing is ever executed."""
+"""Evaluates formulas in hand-written files, such as `l2/2` or `-q + pi/2`, without executing code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from steelyard.errors import UnknownNameError
 
-# Long enough for any dimension of a robot, short enough that Python's parser cannot be made to nest too deep.
+# Characters: enough for any dimension of a robot, and too few to overflow the stack of Python's parser.
 LONGEST = 300
 
 # constant + slope · variable
@@ -16,14 +16,18 @@ Affine = tuple[float, float]
 
 
 class FormulaError(ValueError):
-    """An expression outside the grammar; the message says what is wrong with it."""
+    """An expression outside the grammar; the message gives the reason."""
 
 
 def evaluate_expression(expression: str, names: Mapping[str, float], variables: Collection[str] = ()) -> Affine:
-    """The value of `expression` as (constant, slope): constant + slope · variable.
+    """Evaluate an expression to (constant, slope), meaning constant + slope · variable.
 
-    The grammar is numbers, `pi`, the given `names`, + - * / ** and parentheses. `variables` are names that all
-    mean the one free variable; it may only enter affinely. Without variables the slope is 0.
+    The grammar is numbers, `pi`, names, + - * / ** and parentheses.
+
+    Args:
+        expression: Text of the formula.
+        names: Values of constants by name.
+        variables: Names of the one free variable, which must enter affinely. Without one the slope is 0.
     """
     if len(expression) > LONGEST:
         raise FormulaError(f"the expression is longer than {LONGEST} characters; name its parts as constants")

@@ -1,7 +1,6 @@
-"""`check_arrays`: the arrays of a saved state against those of a new one, before anything uses them.
+"""`check_arrays`: validates the arrays of a saved state before use.
 
-A program that goes on from a file trusts every number in it. A state that is new has the names, types and shapes that
-the program expects, so it is the schema. `ArrayRule` says where a saved array may differ.
+A new state has the expected names, types and shapes, so it is the schema. `ArrayRule` states allowed differences.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ _LARGEST = 1e150
 
 @dataclass(frozen=True)
 class ArrayRule:
-    """Where a saved array may differ from the array of a new state.
+    """Allowed differences between a saved array and the array of a new state.
 
     Args:
-        rows: how long its first axis may become; 0 for the length that it has.
-        fewest: how short its first axis may be, where `rows` is given.
-        unknown: NaN or infinity may stand for an unknown number, also where a new array has none.
-        optional: files of earlier versions do not have it.
-        any_shape: only the number of axes is checked.
-        any_text: text may be of any length.
+        rows: Largest length of the first axis; 0: same length as in a new state.
+        fewest: Smallest length of the first axis, if `rows` is given.
+        unknown: Allow NaN and infinity for unknown numbers.
+        optional: Allow a missing array, for files of earlier versions.
+        any_shape: Check only the number of axes.
+        any_text: Allow text of any length.
     """
 
     rows: int = 0
@@ -50,14 +49,14 @@ def check_arrays(
     source: str,
     error: type[SteelyardError],
 ) -> dict[str, NDArray[Any]]:
-    """The saved arrays, numbers of the type that a new state has; refused where name, shape or kind differ.
+    """Return the saved arrays, with floats converted to the type of the new state.
 
     Args:
-        new: the arrays of a new state, by name.
-        saved: the arrays of the file, by name; further ones are ignored.
-        rules: where an array may differ, by name.
-        source: what the file is called in errors.
-        error: what is raised.
+        new: Arrays of a new state, by name.
+        saved: Arrays of the file, by name; additional ones are not checked.
+        rules: Allowed differences, by name.
+        source: Name of the file in errors.
+        error: Error class for a missing array or a wrong shape, kind or number.
     """
     checked = dict(saved)
     for name, expected in new.items():
@@ -96,7 +95,7 @@ def _shape_fits(expected: tuple[int, ...], found: tuple[int, ...], rule: ArrayRu
     if rule.any_shape:
         return len(found) == len(expected)
     if rule.rows:
-        # An empty list becomes an array of one axis, whatever its entries would have been.
+        # NumPy turns an empty list into shape (0,), whatever the shape of its entries.
         alike = found[1:] == expected[1:] or (0,) in (found, expected)
         return len(found) >= 1 and rule.fewest <= found[0] <= rule.rows and alike
     return found == expected

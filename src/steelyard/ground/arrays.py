@@ -1,4 +1,4 @@
-"""The array that everything is made of, which columns are independent; BLAS kept to one thread, threads to one heap."""
+"""Array type, independent columns, triangular solve; limits for BLAS threads and for the heap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def frozen(values: ArrayLike) -> Array:
-    """A read-only float64 copy of `values`, so that what a robot holds can never change. What is that already stays."""
+    """Return a read-only float64 copy of `values`; an array that is already read-only is returned itself."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and _is_frozen(values):
         return values
     array = np.array(values, dtype=np.float64)
@@ -30,16 +30,16 @@ def _is_frozen(array: Array) -> bool:
 def independent_columns(
     A: Array, leaves_something: Callable[[int, float], bool], order: Sequence[int] | None = None
 ) -> list[int]:
-    """The columns that are no combination of those before them. After Gautier 1991.
+    """Return the indices of columns that are linearly independent of the columns before them (Gautier 1991).
 
-    Unlike the diagonal of a plain QR factorisation, a dependent column takes up no direction here, so that the
-    rounding it leaves cannot hide a later column.
+    A dependent column adds no direction here, unlike in a plain QR factorisation. So its rounding error cannot hide
+    a later column.
 
     Args:
-        A: the columns.
-        leaves_something: told a column's index and the length of what is left of it when the directions of those
-            before it are taken away, whether that is more than rounding.
-        order: in which they are gone through; default: from left to right.
+        A: Matrix of columns.
+        leaves_something: Decides from a column's index and the norm of its orthogonal remainder whether the remainder
+            exceeds rounding.
+        order: Order of the columns; default: from left to right.
     """
     Q = np.zeros((len(A), min(A.shape)))
     independent: list[int] = []
@@ -56,83 +56,86 @@ def independent_columns(
 
 
 def solve_triangle(R: Array, right: Array, transposed: bool = False) -> Array:
-    """x of R x = right (or Rᵀ x = right) for an upper triangle R, by NumPy alone: SciPy's takes 0.1 s to import.
+    """Solve R x = right for an upper triangle R with NumPy alone, because SciPy takes 0.1 s to import.
 
     Args:
-        R: an upper triangle without zeros on its diagonal.
-        right: one right side, or several as columns.
-        transposed: solve with Rᵀ instead.
+        R: Upper triangle without zeros on its diagonal.
+        right: Right side, or several as columns.
+        transposed: Solve Rᵀ x = right instead.
     """
     return np.asarray(np.linalg.solve(R.T if transposed else R, right))
 
 
 @cache
 def _controller(scipy_too: bool) -> Any:
-    # Finding the libraries takes milliseconds; limiting them afterwards takes microseconds.
+    # Cached: finding the libraries takes milliseconds, setting their limits microseconds.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def placed_like(x: Any, like: Any) -> Any:
-    """The array `x` in the memory in which `like` lies: as it is, unless that is the memory of a GPU."""
+    """Move an array to the memory of another one, which may be on a GPU.
+
+    Args:
+        x: Array to move.
+        like: Array that determines the memory.
+    """
     return x if isinstance(like, np.ndarray) else np.asarray(x, like=like)
 
 
 def one_blas_thread() -> Any:
-    """A context in which BLAS and LAPACK keep to one thread: two make 40×40 work several times slower than one.
+    """Return a context that limits BLAS and LAPACK to one thread: with two, 40×40 matrices are several times slower.
 
-    Enter it outside of threads: it is the process's.
+    The limit holds for the whole process, so enter it outside of threads.
     """
-    # SciPy brings a BLAS of its own, which can only be found once it is there.
+    # SciPy has its own BLAS, which is found only after its import.
     return _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
 
 
 def one_heap() -> None:
-    """Let all threads of this process allocate from one heap, so that what one frees serves the others (glibc only).
+    """Let all threads of this process share one heap (glibc only).
 
-    A thread that reads ahead would else have a heap of its own: a fifth more memory at the peak. For programs to call
-    at their start; a library does not decide this.
+    A separate heap for the thread that reads ahead raises the peak memory by a fifth. Only programs call this, at
+    their start; a library must not.
     """
     _set_heap({"ARENA_MAX": 1})
 
 
-# Of a process that goes through log after log: what is freed lies on the one heap until `give_back_memory`. Dask has
-# its workers return every freed page at once; the arrays of some megabytes that a log takes by the hundred then cost
-# half as much again as the arithmetic in them, for pages that the system must clean first.
+# For a process that reads many logs: freed memory stays on the heap until `give_back_memory`. Dask's workers return
+# freed pages at once; the system must then clear each new page, and work on large arrays takes 1.5 times as long.
 WORKER_HEAP = {"ARENA_MAX": 1, "TRIM_THRESHOLD_": 256 << 20, "MMAP_THRESHOLD_": 32 << 20}
-# Numbers of glibc's malloc.h, by what the environment calls them after MALLOC_.
+# Option numbers in glibc's malloc.h, by the name of the environment variable after MALLOC_.
 _MALLOPT = {"TRIM_THRESHOLD_": -1, "MMAP_THRESHOLD_": -3, "ARENA_MAX": -8}
 
 
 def worker_heap() -> None:
-    """Let this process allocate as `WORKER_HEAP` says (glibc only); threads that run already keep their own heaps."""
+    """Apply `WORKER_HEAP` to this process (glibc only); threads that already run keep their heaps."""
     _set_heap(WORKER_HEAP)
 
 
 def _set_heap(options: Mapping[str, int]) -> None:
     import ctypes
 
-    with suppress(AttributeError, OSError, TypeError):  # there is no such function elsewhere
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries lack the function
         for name, value in options.items():
             ctypes.CDLL(None).mallopt(_MALLOPT[name], value)
 
 
 def give_back_memory() -> None:
-    """Hand back to the system what was freed and still lies on the heap (glibc only): for processes that live on after
-    large work."""
+    """Return freed heap memory to the system (glibc only), for a process that continues after a large task."""
     import ctypes
     import gc
 
     gc.collect()
-    with suppress(AttributeError, OSError, TypeError):  # there is no such function elsewhere
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries lack the function
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def quick_length(most: int) -> int:
-    """The largest number of rows up to `most` that is quick to transform: its prime factors are 2, 3, 5 and 7.
+    """Return the largest length up to `most` with a fast Fourier transform: its prime factors are 2, 3, 5 and 7.
 
-    A prime factor of some hundreds makes a transform seven times slower (1052 = 4 · 263 against 1050).
+    A prime factor of some hundreds makes the transform seven times slower (1052 = 4 · 263 compared with 1050).
     """
     for length in range(most, 0, -1):
         rest = length

@@ -1,4 +1,4 @@
-"""`Displayed`: a result as Python shows it: a line at the prompt, verdict and table in a notebook, frames, figures."""
+"""`Displayed`: shows a result in Python: text at the prompt, HTML in a notebook, data frames, figures."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.numbers import DASH, number
 
-# A table by its columns, all of one length; the first of a result's tables is what a notebook shows.
+# Columns of one length, by name. A notebook shows the first table of a result.
 NamedColumns = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
-# Rows, columns and reasons that a notebook shows; the rest is for `to_pandas`.
+# Limits of the display in a notebook; `to_pandas` gives everything.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 20, 12, 6
 _COLOURS = {"good": "#009E73", "note": "#0072B2", "warning": "#E69F00", "bad": "#D55E00"}
 
 
 @dataclass(frozen=True)
 class Glance:
-    """What a result is, in one sentence.
+    """A result in one sentence.
 
     Args:
-        kind: how good that is.
-        sentence: what was found.
-        points: reasons and remarks, a sentence each.
+        kind: Rating, which selects the colour.
+        sentence: The result.
+        points: Reasons and remarks, one sentence each.
     """
 
     kind: Literal["good", "note", "warning", "bad"]
@@ -36,94 +36,95 @@ class Glance:
 
 
 class Figures:
-    """The figures of a result, each a method that draws one: `found.plot.torque()`.
+    """The figures of a result, with one method for each, such as `result.plot.torque()`.
 
     Args:
-        drawn: what draws each of them, by name.
+        methods: Functions that draw a figure, by name.
     """
 
-    def __init__(self, drawn: Mapping[str, Callable[..., Any]]) -> None:
-        self._drawn = dict(drawn)
+    def __init__(self, methods: Mapping[str, Callable[..., Any]]) -> None:
+        self._methods = dict(methods)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("__") or name == "_drawn":
+        if name.startswith("__") or name == "_methods":
             raise AttributeError(name)
-        if name not in self._drawn:
-            raise AttributeError(str(UnknownNameError("figure", name, self._drawn)))
-        return self._drawn[name]
+        if name not in self._methods:
+            raise AttributeError(str(UnknownNameError("figure", name, self._methods)))
+        return self._methods[name]
 
     def __dir__(self) -> list[str]:
-        return sorted(self._drawn)
+        return sorted(self._methods)
 
     def __repr__(self) -> str:
-        return f"<figures: {', '.join(f'{name}()' for name in self._drawn) or 'none'}>"
+        return f"<figures: {', '.join(f'{name}()' for name in self._methods) or 'none'}>"
 
 
 class Displayed(ABC):
-    """A result that a person at a prompt or in a notebook can look at.
+    """A result for the Python prompt and for notebooks.
 
-    A class says in a sentence what it is (`glance`), which tables it holds (`tables`) and which figures (`figures`);
-    how these are shown, and become frames of other libraries, stands here.
+    A subclass gives one sentence (`glance`), its tables (`tables`) and its figures (`figures`). This class displays
+    them and converts tables to data frames.
     """
 
     @abstractmethod
     def glance(self) -> Glance:
-        """What it is, in one sentence."""
+        """Return the result in one sentence."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """What makes each of its tables, by name; the main one first."""
+        """Return functions that build the tables, by name; the main table is first."""
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
-        """What draws each of its figures, by name."""
+        """Return functions that draw the figures, by name."""
         return {}
 
     @property
     def plot(self) -> Figures:
-        """Its figures, those of the report: a notebook draws what a method of this returns."""
+        """The figures of the report; a notebook displays the return value of each method."""
         return Figures(self.figures())
 
     def to_arrow(self, table: str = "") -> Any:
-        """One of its tables as a `pyarrow.Table`, which polars and others take as it is.
+        """Return a table as a `pyarrow.Table`, which polars and other libraries accept directly.
 
         Args:
-            table: its name, as in `tables`; default: the main one.
+            table: Name, as in `tables`; default: the main table.
         """
         import pyarrow as pa
 
         return pa.table({name: _listed(column) for name, column in self._columns(table).items()})
 
     def to_pandas(self, table: str = "") -> Any:
-        """One of its tables as a pandas frame.
+        """Return a table as a pandas data frame.
 
         Args:
-            table: its name, as in `tables`; default: the main one.
+            table: Name, as in `tables`; default: the main table.
         """
         try:
             import pandas as pd
         except ImportError:
             raise SteelyardError(
-                "to_pandas needs pandas, which is not installed: pip install pandas; to_arrow() needs nothing more."
+                "to_pandas needs pandas, which is not installed: pip install pandas, or use to_arrow()."
             ) from None
         return pd.DataFrame({name: _listed(column) for name, column in self._columns(table).items()})
 
     def _columns(self, table: str) -> NamedColumns:
-        made = self.tables()
-        name = table or next(iter(made))
-        if name not in made:
-            raise UnknownNameError("table", name, made)
-        return made[name]()
+        tables = self.tables()
+        name = table or next(iter(tables))
+        if name not in tables:
+            raise UnknownNameError("table", name, tables)
+        return tables[name]()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.glance().sentence}>"
 
     def _repr_html_(self) -> str:
-        seen = self.glance()
-        colour = _COLOURS[seen.kind]
-        points = "".join(f"<li>{escape(point)}</li>" for point in seen.points[:_MOST_POINTS])
+        glance = self.glance()
+        colour = _COLOURS[glance.kind]
+        points = "".join(f"<li>{escape(point)}</li>" for point in glance.points[:_MOST_POINTS])
         return (
-            f'<div><p style="border-left:4px solid {colour};padding-left:8px"><strong>{escape(seen.sentence)}</strong>'
-            f"</p>{f'<ul>{points}</ul>' if points else ''}{self._table_html()}</div>"
+            f'<div><p style="border-left:4px solid {colour};padding-left:8px">'
+            f"<strong>{escape(glance.sentence)}</strong></p>"
+            f"{f'<ul>{points}</ul>' if points else ''}{self._table_html()}</div>"
         )
 
     def _table_html(self) -> str:
@@ -140,8 +141,8 @@ class Displayed(ABC):
         if left or wide:
             lines.append(f"<p><em>{' and '.join(filter(None, (left, wide)))}: .to_pandas({name!r})</em></p>")
         others = [f".to_pandas({other!r})" for other in list(self.tables())[1:]]
-        drawn = [f".plot.{figure}()" for figure in self.figures()]
-        if more := [*others, *drawn]:
+        figures = [f".plot.{figure}()" for figure in self.figures()]
+        if more := [*others, *figures]:
             lines.append(f"<p><small>{escape(', '.join(more))}</small></p>")
         return "".join(lines)
 
@@ -151,7 +152,7 @@ def _listed(column: Sequence[Any] | np.ndarray[Any, Any]) -> Any:
 
 
 def _cell(value: Any) -> str:
-    """A value in few digits."""
+    """The HTML text of a value."""
     if value is None:
         return DASH
     if isinstance(value, bool | np.bool_):
@@ -162,11 +163,22 @@ def _cell(value: Any) -> str:
 
 
 def by_columns(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> NamedColumns:
-    """A table that was made row by row: `rows` of as many values as there are `heads`."""
+    """Convert a list of rows to columns.
+
+    Args:
+        heads: Names of the columns.
+        rows: Rows with one value for each name.
+    """
     return {head: [row[k] for row in rows] for k, head in enumerate(heads)}
 
 
 def wide_columns(t: Any, signals: Mapping[str, Any], joints: Sequence[str]) -> dict[str, Any]:
-    """Signals over time, a column for each of `joints`: `t` (s), then "q_elbow" of `signals`["q"] (samples, joints)."""
+    """Build a table of signals over time with a column for each joint, such as "q_elbow".
+
+    Args:
+        t: Time [s].
+        signals: Signals by name, shape (samples, joints).
+        joints: Names of the joints.
+    """
     each = {f"{name}_{joint}": np.asarray(x)[:, k] for name, x in signals.items() for k, joint in enumerate(joints)}
     return {"t": np.asarray(t), **each}

@@ -1,7 +1,7 @@
-"""Packages that only some need: how to say which one is missing, and what brings it.
+"""Imports optional packages, and explains how to install a missing one.
 
-What an extra is made of stands in pyproject.toml, and is read from the installed package's own data. So the advice
-works wherever Steelyard came from: it names the packages, and not `steelyard[…]`, which an index may not have.
+The requirements of an extra come from the metadata of the installed package. The advice names these packages, because
+an index may not have `steelyard[…]`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from steelyard.errors import SteelyardError
 
 
 def import_extra(module: str, extra: str, purpose: str, error: type[SteelyardError] = SteelyardError) -> Any:
-    """The module, imported; or one sentence that says what cannot be done without it and how to get it.
+    """Import a module of an optional package.
 
     Args:
-        module: its name in `import`, e.g. "pinocchio".
-        extra: the extra of pyproject.toml that brings it.
-        purpose: what needs it, as the beginning of a sentence: "Collision", "run.bag: reading ROS bags".
-        error: the kind of error to raise.
+        module: Name in `import`, e.g. "pinocchio".
+        extra: Extra of pyproject.toml that includes the package.
+        purpose: Feature that needs it, as the subject of a sentence: "Collision", "run.bag: reading ROS bags".
+        error: Error class if the package is missing; its message explains the installation.
     """
     try:
         return import_module(module)
@@ -28,29 +28,21 @@ def import_extra(module: str, extra: str, purpose: str, error: type[SteelyardErr
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs an extra's packages, and the one for a checkout: "pip install 'pin>=3' (…)".
-
-    Args:
-        extra: its name in pyproject.toml.
-    """
+    """Return the command that installs the packages of an `extra`, and the one for a checkout."""
     packages = " ".join(f"'{requirement}'" for requirement in extra_requirements(extra))
     checkout = f"pip install -e '.[{extra}]'"
     return f"pip install {packages} (in a checkout: {checkout})" if packages else f"in a checkout, {checkout}"
 
 
 def extra_requirements(extra: str) -> list[str]:
-    """What an extra asks for, as pip takes it; nothing where the package is not installed but only on the path.
-
-    Args:
-        extra: its name in pyproject.toml.
-    """
+    """Return the requirements of an `extra` in pip's syntax; an empty list if Steelyard is only on the path."""
     try:
-        stated = metadata.requires("steelyard") or []
+        lines = metadata.requires("steelyard") or []
     except metadata.PackageNotFoundError:
         return []
-    found = []
-    for line in stated:
+    requirements = []
+    for line in lines:
         requirement, _, condition = line.partition(";")
         if f'extra == "{extra}"' in condition.replace("'", '"'):
-            found.append(requirement.strip().replace(" ", ""))
-    return found
+            requirements.append(requirement.strip().replace(" ", ""))
+    return requirements

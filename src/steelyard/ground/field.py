@@ -1,6 +1,6 @@
-"""`Field`: a value from outside that knows where it stands, so that every complaint names the place and the fix.
+"""`Field`: an external value with its place, so that every error names the place and the remedy.
 
-It is the one validator of what people write and files hold: robots, mappings, our own documents, options of commands.
+It validates all external data: robots, mappings, saved documents, options of commands.
 """
 
 from __future__ import annotations
@@ -17,41 +17,59 @@ from steelyard.errors import RobotError, SteelyardError, shortened
 from steelyard.ground.arithmetic import Affine, FormulaError, evaluate_expression
 from steelyard.ground.arrays import Array
 
-# Nothing about a robot is larger in SI units, and products of a few such numbers do not overflow yet.
+# No quantity of a robot is larger in SI units, and products of a few such numbers do not overflow.
 LARGEST_NUMBER = 1e15
-# Smaller ones are rounding of a zero; their squares would vanish, and divisions by them overflow.
+# Smaller numbers are rounding errors of zero; their squares underflow, and divisions by them overflow.
 SMALLEST_NUMBER = 1e-60
 
 
 @dataclass(frozen=True)
 class Field:
-    """A value of a file, the place it stands at, the named constants of its formulas, and the kind of its errors."""
+    """A value of a file with its place.
+
+    Args:
+        value: Plain data.
+        place: File, key and entry, as errors name it.
+        names: Constants for formulas.
+        error: Error class for invalid values.
+        exact: Accept numbers of any size unchanged, for state that a program of ours saved.
+    """
 
     value: Any
     place: str
     names: Mapping[str, float] = field(default_factory=dict)
     error: type[SteelyardError] = RobotError
-    exact: bool = False  # numbers as they stand, however large or small: what a program of ours wrote to go on from
+    exact: bool = False
 
     def fail(self, message: str) -> NoReturn:
-        """Refuse the value: an error of the place and `message`, which says what is wrong and what to write."""
+        """Raise an error with the place and a `message`, which states the problem and the remedy."""
         raise self.error(f"{self.place}: {message}")
 
     def inside(self, value: Any, where: str) -> Field:
-        """`value`, which stands within this one at `where`: a key or an entry's number, as messages tell it."""
+        """Return a part of this value as a field.
+
+        Args:
+            value: The part.
+            where: Its key or number, as errors name it.
+        """
         return replace(self, value=value, place=f"{self.place}: {where}")
 
     def table(
         self, required: Sequence[str] = (), optional: Sequence[str] = (), others: bool = False
     ) -> dict[str, Field]:
-        """The entries of a table; empty ones count as absent. Keys neither `required` nor `optional` are refused, or
-        with `others` passed over."""
+        """Return the entries of a table by key; an empty entry counts as missing.
+
+        Args:
+            required: Keys that must be present.
+            optional: Keys that may be present.
+            others: Ignore other keys instead of refusing them.
+        """
         known = [*required, *optional]
         if not isinstance(self.value, Mapping):
             self.fail(f"{shown_value(self.value)} is not a table; write keys and values: {', '.join(known)}.")
         entries: dict[str, Field] = {}
         for key, value in self.value.items():
-            # YAML 1.1 reads a bare `on` as true; here it can only be the key.
+            # YAML 1.1 reads the key `on` as true.
             name = "on" if key is True else key
             if name not in known and others:
                 continue
@@ -67,21 +85,26 @@ class Field:
         return entries
 
     def entries(self) -> dict[str, Field]:
-        """The entries of a table whose keys are names that somebody has given."""
+        """Return the entries of a table with arbitrary keys."""
         if not isinstance(self.value, Mapping):
             self.fail(f"{shown_value(self.value)} is not a table; write names and values.")
         return {str(key): self.inside(value, shortened(str(key), 60)) for key, value in self.value.items()}
 
     def items(self, what: str, most: int | None = None) -> list[Field]:
-        """The items of a list, each called `what` and its number; at most so many (`most`)."""
+        """Return the items of a list.
+
+        Args:
+            what: Name of an item in errors, before its number.
+            most: Largest number of items.
+        """
         if not isinstance(self.value, list | tuple):
             self.fail(f"{shown_value(self.value)} is not a list; write [ … ].")
         if most is not None and len(self.value) > most:
-            self.fail(f"has {len(self.value)} entries, more than the {most} that are read.")
+            self.fail(f"has {len(self.value)} entries; the limit is {most}.")
         return [self.inside(item, f"{what} {index}") for index, item in enumerate(self.value, start=1)]
 
     def pair(self) -> tuple[Field, Field]:
-        """The two items of a list of two."""
+        """Return the items of a list of two."""
         items = self.items("entry", 1000)
         if len(items) != 2:
             self.fail(f"has {len(items)} entries, not 2.")
@@ -96,19 +119,25 @@ class Field:
         return [item.text() for item in self.items("item")]
 
     def choice(self, choices: Sequence[str]) -> str:
-        """The value, which must be one of the words `choices`."""
+        """Return the value, which must be one of `choices`."""
         if not isinstance(self.value, str) or self.value not in choices:
-            self.fail(f"{shown_value(self.value)} is not known; write one of {', '.join(choices)}.")
+            self.fail(f"{shown_value(self.value)} is unknown; write one of {', '.join(choices)}.")
         return self.value
 
     def flag(self) -> bool:
-        """True or false."""
+        """Return the value, which must be true or false."""
         if not isinstance(self.value, bool):
-            self.fail(f"{shown_value(self.value)} is not true or false; write one of them.")
+            self.fail(f"{shown_value(self.value)} must be true or false.")
         return self.value
 
     def number(self, infinite: bool = False, low: float = -math.inf, high: float = math.inf) -> float:
-        """A finite number (with `infinite`, ±inf too) from `low` to `high`, given as such or as a formula."""
+        """Return a number, which may be written as a formula.
+
+        Args:
+            infinite: Allow ±inf.
+            low: Smallest value.
+            high: Largest value.
+        """
         if isinstance(self.value, float) and math.isinf(self.value) and infinite:
             return self.value
         number = self.affine()[0]
@@ -118,14 +147,25 @@ class Field:
         return number
 
     def positive(self, infinite: bool = False, low: float = -math.inf, high: float = math.inf) -> float:
-        """A number above zero; `infinite`, `low` and `high` as in `number`."""
+        """Return a number above zero.
+
+        Args:
+            infinite: Allow inf.
+            low: Smallest value.
+            high: Largest value.
+        """
         number = self.number(infinite, low, high)
         if number <= 0.0:
             self.fail(f"{number:g} must be positive.")
         return number
 
     def whole(self, low: int = 0, high: int = 1_000_000_000) -> int:
-        """A whole number from `low` to `high`."""
+        """Return a whole number.
+
+        Args:
+            low: Smallest value.
+            high: Largest value.
+        """
         plain = isinstance(self.value, int) and not isinstance(self.value, bool)
         number = self.value if plain else self.number()
         if number != int(number) or not low <= number <= high:
@@ -133,11 +173,11 @@ class Field:
         return int(number)
 
     def array(self, *shape: int | None, missing: float | None = None) -> Array:
-        """Numbers in nested lists.
+        """Return numbers of nested lists as an array.
 
         Args:
-            shape: how many there are along each axis; None for any number.
-            missing: what null stands for; None refuses it.
+            shape: Length of each axis; None for any length.
+            missing: Value for null; None refuses null.
         """
         out = np.array(self._nested(shape, missing), dtype=np.float64)
         return out.reshape([0 if n is None else n for n in shape]) if out.size == 0 else out
@@ -150,13 +190,13 @@ class Field:
             wanted = "a list of numbers" if shape[0] is None else f"a list of {shape[0]}"
             self.fail(f"{shown_value(values)} is not {wanted}{' lists' if len(shape) > 1 else ''}.")
         if len(shape) > 1 and len({len(v) for v in values if isinstance(v, list | tuple)}) > 1:
-            self.fail("its rows are not of one length.")
+            self.fail("its rows have different lengths.")
         if len(shape) == 1 and all(type(v) is float and (self.exact or abs(v) <= LARGEST_NUMBER) for v in values):
             return values
         return [self.inside(v, f"number {k + 1}")._nested(shape[1:], missing) for k, v in enumerate(values)]
 
     def affine(self, variables: Collection[str] = ()) -> Affine:
-        """A number as (constant, slope), where the formula may hold a joint's variable: one of `variables`, by name."""
+        """Return a number as (constant, slope), where a formula may contain a joint variable (one of `variables`)."""
         value = self.value
         if isinstance(value, str):
             try:
@@ -178,28 +218,28 @@ class Field:
         if self.exact:
             return number
         if abs(number) > LARGEST_NUMBER:
-            self.fail(f"{number:g} is beyond {LARGEST_NUMBER:g}, more than anything here; write it in SI units.")
+            self.fail(f"{number:g} is beyond {LARGEST_NUMBER:g}; write it in SI units.")
         return number if abs(number) >= SMALLEST_NUMBER else 0.0
 
     def vector(self, count: int) -> list[float]:
-        """A list of exactly `count` numbers."""
+        """Return a list of exactly `count` numbers."""
         items = self.items("number", max(count, 1000))
         if len(items) != count:
             self.fail(f"has {len(items)} numbers, not {count}.")
         return [item.number() for item in items]
 
     def matrix(self, columns: int) -> list[list[float]]:
-        """A list of rows, each of `columns` numbers."""
+        """Return a list of rows with `columns` numbers each."""
         return [row.vector(columns) for row in self.items("row")]
 
 
 def shown_value(value: Any) -> str:
-    """How a wrong `value` is quoted: what a person can recognise, never a whole nested structure."""
+    """Return a short text of an invalid `value` for messages."""
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
-    if isinstance(value, int) and value.bit_length() > 1000:  # Python refuses to write very long ones
-        return "a number of very many digits"
+    if isinstance(value, int) and value.bit_length() > 1000:  # Python refuses to print very long integers
+        return "a very long number"
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

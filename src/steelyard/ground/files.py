@@ -1,4 +1,4 @@
-"""Files that appear whole: written aside, then put in place by one rename; and what is written into them."""
+"""Writes files atomically: content goes to a staging file, which one rename puts in place."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.atomic_files import leftovers, rename_new, staging_path
 from steelyard.ground.interrupt import unfinished
-from steelyard.ground.places import abandoned, aside_of, rename_new
 from steelyard.ground.untrusted import LARGEST_JSON, read_bytes
 
 
 def plain(value: Any) -> Any:
-    """`value`, made of dictionaries, lists and numbers, with tuples as lists, and None for what is not finite."""
+    """Convert nested data for JSON: tuples in `value` become lists, and numbers that are not finite become None."""
     if isinstance(value, dict):
         return {key: plain(x) for key, x in value.items()}
     if isinstance(value, (list, tuple)):
@@ -32,13 +32,12 @@ def plain(value: Any) -> Any:
 
 
 @contextmanager
-def named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What the system says against writing a file, of a full disk for example, names the file that people know: `path`,
-    not the one aside."""
+def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let system errors (such as a full disk) name the final `path` instead of the staging file."""
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # a library's own words
+        if error.errno is None:  # raised by a library, not by the system
             raise OSError(errno.EIO, str(error), os.fspath(path)) from None
         error.filename = os.fspath(path)
         raise
@@ -46,60 +45,63 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], new: bool = False, private: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to, piece by piece, which is put in its place by one rename at the end; a failure leaves what was
-    there, and nothing beside it.
+    """Open a file for writing that appears at its path only when it is complete; a failure leaves no trace.
 
     Args:
-        path: its place.
-        new: nothing may be at `path`, else FileExistsError; otherwise what is there is replaced.
-        private: nobody but this user may read it.
+        path: Final path.
+        new: Raise FileExistsError if the path exists, instead of replacing it.
+        private: Let only this user read the file.
     """
     target = Path(path)
-    aside = aside_of(target)
-    with named(target), unfinished(aside):
+    staging = staging_path(target)
+    with name_in_errors(target), unfinished(staging):
         try:
-            with open(aside, "xb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
+            with open(staging, "xb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
                 yield file
-            (rename_new if new else os.replace)(aside, target)
+            (rename_new if new else os.replace)(staging, target)
         finally:
             with contextlib.suppress(OSError):
-                aside.unlink()
+                staging.unlink()
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes, new: bool = False, private: bool = False) -> None:
-    """Write `content`, text as UTF-8, to the file `path`, as `whole_file` does (`new`, `private`)."""
+    """Write a file atomically.
+
+    Args:
+        path: Final path.
+        content: Bytes, or text to encode as UTF-8.
+        new: Raise FileExistsError if the path exists, instead of replacing it.
+        private: Let only this user read the file.
+    """
     with whole_file(path, new, private) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def check_file(path: str | os.PathLike[str], new: bool = True) -> None:
-    """Refuse early a file that could not be written at the end.
+    """Check early that a file can be written later.
 
     Args:
-        path: where it is to go.
-        new: nothing may be there.
+        path: Final path.
+        new: Refuse an existing file.
     """
     target = Path(path)
     if target.is_dir():
-        raise SteelyardError(f"{target} is a folder; name a file in it.")
+        raise SteelyardError(f"{target} is a folder; give the path of a file.")
     if new and os.path.lexists(target):
-        raise SteelyardError(f"{target} exists and is not replaced; name another file, or move it away.")
-    for left in abandoned(target.parent):
+        raise SteelyardError(f"{target} exists and is not replaced; give another path, or move the file away.")
+    for leftover in leftovers(target.parent):
         with contextlib.suppress(OSError):
-            left.path.unlink()  # files: folders are for who writes folders
-    probe = aside_of(target)
+            leftover.path.unlink()  # fails for folders, which `folders.sweep_up` removes
+    probe = staging_path(target)
     try:
         probe.touch(exist_ok=False)
         probe.unlink()
     except OSError as error:
-        raise SteelyardError(f"{target}: cannot be written ({error.strerror}); choose another place.") from None
+        raise SteelyardError(f"{target}: cannot be written ({error.strerror}); choose another path.") from None
 
 
 class OwnFile:
-    """A file at `path` that this process writes again and again: what another one puts there meanwhile is not replaced.
-
-    It is refused at once where it could not be written.
-    """
+    """A file at `path` that this process rewrites repeatedly, unless another process has changed it in between."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check_file(path, new=False)
@@ -107,7 +109,7 @@ class OwnFile:
         self._last = read_bytes(self.path, LARGEST_JSON, SteelyardError) if self.path.exists() else None
 
     def write(self, content: str) -> None:
-        """Replace what the file holds by `content`, whole."""
+        """Replace the file's content atomically by `content`."""
         try:
             new = self._last is None or not self.path.exists()
             if not new and read_bytes(self.path, LARGEST_JSON, SteelyardError) != self._last:
@@ -115,13 +117,13 @@ class OwnFile:
             write_whole(self.path, content, new)
         except FileExistsError:
             raise SteelyardError(
-                f"{self.path} was written by another process meanwhile, and is not replaced; name another file."
+                f"{self.path} was changed by another process and is not replaced; give another path."
             ) from None
         self._last = content.encode("utf-8")
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """`rows` of values as the text of a CSV file."""
+    """Format `rows` of values as CSV text."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

@@ -1,7 +1,7 @@
-"""A run is a folder that appears whole, and that is replaced only where a run wrote all that it holds.
+"""Run folders: they appear atomically, and are replaced only if a run wrote every file in them.
 
-It is built aside and put in place by one step of the file system. `manifest.json` in it lists its files with their
-hashes: what is not listed, or no longer as it was written, is somebody's own.
+A run is built in a staging folder and put in place by one rename. Its `manifest.json` lists the files with their
+hashes. A file that is not listed, or has another hash, belongs to the user.
 """
 
 from __future__ import annotations
@@ -19,215 +19,209 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import SteelyardError
-from steelyard.ground.files import named, write_whole
+from steelyard.ground.atomic_files import exchange, leftovers, lock_file, rename_new, staging_path
+from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.interrupt import unfinished, uninterrupted
-from steelyard.ground.places import abandoned, aside_of, exchange, hold, rename_new
 from steelyard.ground.repeat import command_and_folder
 from steelyard.ground.untrusted import read_json
 
 MANIFEST = "manifest.json"
 _FORMAT = "steelyard-run-1"
-# By which a process holds a folder in which its run grows.
+# Locked by the process whose run grows in the folder.
 _LOCK = ".steelyard-lock"
-# Nobody's own: the lock, and what file managers leave behind in any folder that was looked at.
-_OF_NO_WORTH = (_LOCK, ".DS_Store", "Thumbs.db", "desktop.ini")
+# Files that may be deleted: the lock, and files that file managers create.
+_IGNORED = (_LOCK, ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 class RunFolderError(SteelyardError):
-    """A folder that a run cannot be written to: names it, and what would help."""
+    """A run cannot be written to a folder; the message names the folder and the remedy."""
 
 
 @contextmanager
 def run_folder(target: str | os.PathLike[str], overwrite: bool = False, growing: Sequence[str] = ()) -> Iterator[Path]:
-    """Yields a folder to fill; at the end it becomes `target`. If anything goes wrong nothing is left behind.
+    """Yield a staging folder, which becomes the run folder at the end; a failure leaves no trace.
 
     Args:
-        target: where the run goes; its parents are made.
-        overwrite: replace a run that is there, if a run wrote all that it holds. It is exchanged for the new one in a
-            single step of the file system where that has one (Linux, macOS), so that a kill at any moment leaves the
-            old run or the new one.
-        growing: files and folders of the run that will change in its place until it is replaced by the finished one.
+        target: Path of the run; parent folders are created.
+        overwrite: Replace an existing run, if a run wrote every file in it. On Linux and macOS the old and the new
+            run are exchanged in one step, so that a kill at any moment leaves one of them.
+        growing: Files and folders of the run that continue to change after it is in place.
     """
-    place = check_target(Path(target), overwrite)
-    aside = aside_of(place)
-    with _refusing(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        aside.mkdir()
-        own = aside.stat().st_ino
+    folder = check_target(Path(target), overwrite)
+    staging = staging_path(folder)
+    with _translate_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging.mkdir()
+        own = staging.stat().st_ino
     try:
-        with unfinished(aside):
-            yield aside
-            with named(place / MANIFEST):
-                _write_manifest(aside, growing, command_and_folder(place))
-            with _refusing(place), uninterrupted():
-                _put_in_place(aside, place, overwrite)
+        with unfinished(staging):
+            yield staging
+            with name_in_errors(folder / MANIFEST):
+                _write_manifest(staging, growing, command_and_folder(folder))
+            with _translate_errors(folder), uninterrupted():
+                _put_in_place(staging, folder, overwrite)
     finally:
-        # After an exchange the folder aside is another one, and is removed by the list of what is in it.
+        # After an exchange the staging path holds the old run, which `_remove` deletes by its manifest.
         with contextlib.suppress(OSError):
-            if aside.stat().st_ino == own:
-                shutil.rmtree(aside)
+            if staging.stat().st_ino == own:
+                shutil.rmtree(staging)
 
 
 @contextmanager
 def growing_folder(
     target: str | os.PathLike[str], grown: str, *, overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
-    """Yields the folder of a run that grows in its place, so that it can go on after a kill; this process holds it.
+    """Yield the locked folder of a run that grows in place, so that it can continue after a kill.
 
-    `Outcome.save`, with `overwrite`, replaces it by the finished run.
+    `Outcome.save` with `overwrite` replaces it by the finished run.
 
     Args:
-        target: the folder; its parents are made.
-        grown: the file or folder in it that grows.
-        overwrite: what is there goes, if it is a run and nothing but a run.
-        resume: what is there stays, if it is a run and nothing but a run.
+        target: Path of the run; parent folders are created.
+        grown: File or folder of the run that grows.
+        overwrite: Delete an existing run, if a run wrote every file in it.
+        resume: Continue an existing run, if a run wrote every file in it.
     """
-    place = Path(os.path.realpath(target))
-    if resume and os.path.lexists(place):
-        if not place.is_dir():
+    folder = Path(os.path.realpath(target))
+    if resume and os.path.lexists(folder):
+        if not folder.is_dir():
             raise RunFolderError(f"{target} is a file; a run is a folder.")
-        only_a_run(place, grown=[grown])
-        with _alone_in(place):
-            _write_manifest(place, [grown], command_and_folder(place))
+        only_a_run(folder, grown=[grown])
+        with _locked(folder):
+            _write_manifest(folder, [grown], command_and_folder(folder))
     else:
-        if place.is_dir() and overwrite and only_a_run(place):
-            with _alone_in(place):
+        if folder.is_dir() and overwrite and only_a_run(folder):
+            with _locked(folder):
                 pass
-        with run_folder(place, overwrite, [grown]):
+        with run_folder(folder, overwrite, [grown]):
             pass
-    with _alone_in(place):
-        yield place
+    with _locked(folder):
+        yield folder
 
 
 @contextmanager
-def _alone_in(place: Path) -> Iterator[None]:
-    with _refusing(place):
-        file = (place / _LOCK).open("ab")
+def _locked(folder: Path) -> Iterator[None]:
+    with _translate_errors(folder):
+        file = (folder / _LOCK).open("ab")
     with file:
-        if not hold(file):
-            raise RunFolderError(f"{place}: another run is at work in this folder; wait for it, or give another one.")
+        if not lock_file(file):
+            raise RunFolderError(f"{folder}: another run is writing to this folder; wait for it, or give another one.")
         yield
 
 
 def check_target(target: Path, overwrite: bool) -> Path:
-    """Refuse early what would be refused at the end, and sweep up after runs that were killed.
+    """Check early that a run can be written, remove leftovers of killed runs, and return the path without links.
 
     Args:
-        target: where a run is to go: nothing may be there, unless `overwrite`.
-        overwrite: there may be an empty folder, or a run with nothing of anybody else's in it.
-
-    Returns:
-        The place itself, where `target` is a link.
+        target: Path of the run.
+        overwrite: Accept an empty folder, or a run without files of the user.
     """
-    place = Path(os.path.realpath(target))
-    sweep_up(place.parent)
-    with _refusing(place), contextlib.suppress(FileNotFoundError):
-        place.lstat()
-    if os.path.lexists(place):
+    folder = Path(os.path.realpath(target))
+    sweep_up(folder.parent)
+    with _translate_errors(folder), contextlib.suppress(FileNotFoundError):
+        folder.lstat()
+    if os.path.lexists(folder):
         if not overwrite:
-            raise RunFolderError(f"{target} exists; give another folder, or --overwrite to replace it whole.")
-        if not place.is_dir():
+            raise RunFolderError(f"{target} exists; give another folder, or --overwrite to replace it.")
+        if not folder.is_dir():
             raise RunFolderError(f"{target} is a file; a run is a folder.")
-        only_a_run(place)
-    with _refusing(place):
-        standing = next(folder for folder in place.parents if folder.exists())
-        probe = aside_of(standing / place.name)
+        only_a_run(folder)
+    with _translate_errors(folder):
+        standing = next(parent for parent in folder.parents if parent.exists())
+        probe = staging_path(standing / folder.name)
         probe.mkdir()
         probe.rmdir()
-    return place
+    return folder
 
 
 def sweep_up(folder: Path) -> None:
-    """Remove from `folder` what killed runs have left aside, and put back what they could no longer replace."""
-    for path, place, kind in abandoned(folder):
+    """Remove leftovers of killed runs from a `folder`, and restore old runs that they had not replaced yet."""
+    for path, target, kind in leftovers(folder):
         with contextlib.suppress(OSError):
-            if kind == "old" and not os.path.lexists(place):
-                rename_new(path, place)
+            if kind == "old" and not os.path.lexists(target):
+                rename_new(path, target)
             elif not path.is_dir() or path.is_symlink():
                 path.unlink()
             elif kind == "new" and not (path / MANIFEST).exists():
                 shutil.rmtree(path)
-            else:  # a whole run: ours to take away only as long as a run wrote all of it
+            else:  # a complete run: deleted only if a run wrote every file in it
                 try:
                     _remove(path)
                 except RunFolderError:
-                    rename_new(path, place.with_name(f"{place.name}-kept-{secrets.token_hex(2)}"))
+                    rename_new(path, target.with_name(f"{target.name}-kept-{secrets.token_hex(2)}"))
 
 
-def only_a_run(place: Path, called: Path | None = None, grown: Sequence[str] = ()) -> list[str]:
-    """The names of all files of the run in `place`, or an error that names what else is there.
+def only_a_run(folder: Path, called: Path | None = None, grown: Sequence[str] = ()) -> list[str]:
+    """List the files of a run; raise RunFolderError if the folder holds any other file.
 
     Args:
-        place: the folder. One that is empty holds nothing else either.
-        called: what people call it, where it stands aside.
-        grown: what may have changed, beside what still grows.
+        folder: Folder to check; it may be empty.
+        called: Path for messages, if the folder has a staging name.
+        grown: Files that may have changed, in addition to those that still grow.
     """
-    called = called or place
-    with os.scandir(place) as entries:
+    called = called or folder
+    with os.scandir(folder) as entries:
         first = min((entry.name for entry in entries), default="")
     if not first:
         return []
-    if (listed := _manifest(place)) is None:
+    if (listed := _manifest(folder)) is None:
         raise RunFolderError(
-            f"{called} holds no run that says what it wrote ('{first}', but no {MANIFEST}): it is somebody's own or an "
-            "older version's, and is not replaced, for safety's sake; give another folder, or move it away."
+            f"{called} is not replaced: it contains '{first}' but no {MANIFEST}, so it may hold files of the user or "
+            "of an older version; give another folder, or move it away."
         )
     own = {MANIFEST, *listed["growing"], *grown}
     folders = {parent.as_posix() for name in listed["files"] for parent in Path(name).parents}
-    found = []
-    for name, path, mode in _held(place, listed["growing"]):
-        if name in own or path.name in _OF_NO_WORTH:
-            found.append(name)
+    names = []
+    for name, path, mode in _walk(folder, listed["growing"]):
+        if name in own or path.name in _IGNORED:
+            names.append(name)
         elif stat.S_ISREG(mode) and name in listed["files"]:
             if _hash(path) != listed["files"][name]:
-                raise _foreign(called, name, "which was changed after a run wrote it")
-            found.append(name)
+                raise _foreign_file(called, name, "which was changed after a run wrote it")
+            names.append(name)
         elif not (stat.S_ISDIR(mode) and name in folders):
-            raise _foreign(called, name, "which no run wrote")
-    return found
+            raise _foreign_file(called, name, "which no run wrote")
+    return names
 
 
-def _foreign(place: Path, name: str, why: str) -> RunFolderError:
+def _foreign_file(folder: Path, name: str, why: str) -> RunFolderError:
     return RunFolderError(
-        f"{place} holds '{name}', {why}; only what a run wrote is replaced, and nothing was touched: move that away, "
-        "or give another folder."
+        f"{folder} contains '{name}', {why}; only files of a run are replaced, and nothing was changed: move the file "
+        "away, or give another folder."
     )
 
 
-def _held(place: Path, whole: Sequence[str], above: str = "") -> Iterator[tuple[str, Path, int]]:
-    """All that a folder holds, by name, folders before what is in them; `whole` names those not to look into."""
-    with os.scandir(place) as entries:
+def _walk(folder: Path, whole: Sequence[str], above: str = "") -> Iterator[tuple[str, Path, int]]:
+    """Yield name, path and mode of everything in a folder, parents first; folders in `whole` are not searched."""
+    with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             name, mode = above + entry.name, entry.stat(follow_symlinks=False).st_mode
-            yield name, place / entry.name, mode
+            yield name, folder / entry.name, mode
             if stat.S_ISDIR(mode) and name not in whole:
-                yield from _held(place / entry.name, whole, name + "/")
+                yield from _walk(folder / entry.name, whole, name + "/")
 
 
-def _manifest(place: Path) -> dict[str, Any] | None:
-    path = place / MANIFEST
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    path = folder / MANIFEST
     if path.is_symlink():
         return None
     try:
-        found = read_json(path, RunFolderError, "it is no run's").table(
-            ("format", "files", "growing"), ("command", "command_in")
-        )
-        files = {name: entry.value for name, entry in found["files"].entries().items()}
-        growing = [entry.value for entry in found["growing"].items("name")]
+        table = read_json(path, RunFolderError, "").table(("format", "files", "growing"), ("command", "command_in"))
+        files = {name: entry.value for name, entry in table["files"].entries().items()}
+        growing = [entry.value for entry in table["growing"].items("name")]
     except RunFolderError:
         return None
-    right = found["format"].value == _FORMAT and all(isinstance(name, str) for name in growing)
-    return {"files": files, "growing": growing} if right else None
+    valid = table["format"].value == _FORMAT and all(isinstance(name, str) for name in growing)
+    return {"files": files, "growing": growing} if valid else None
 
 
-def _write_manifest(place: Path, growing: Sequence[str], command: Mapping[str, str]) -> None:
+def _write_manifest(folder: Path, growing: Sequence[str], command: Mapping[str, str]) -> None:
     files = {
         name: _hash(path)
-        for name, path, mode in _held(place, growing)
-        if stat.S_ISREG(mode) and name not in (MANIFEST, *growing) and path.name not in _OF_NO_WORTH
+        for name, path, mode in _walk(folder, growing)
+        if stat.S_ISREG(mode) and name not in (MANIFEST, *growing) and path.name not in _IGNORED
     }
     content = {"format": _FORMAT, **command, "growing": list(growing), "files": files}
-    write_whole(place / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_whole(folder / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def _hash(path: Path) -> str:
@@ -235,36 +229,36 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _put_in_place(aside: Path, place: Path, overwrite: bool) -> None:
-    if not overwrite or not os.path.lexists(place):
+def _put_in_place(staging: Path, folder: Path, overwrite: bool) -> None:
+    if not overwrite or not os.path.lexists(folder):
         try:
-            rename_new(aside, place)
+            rename_new(staging, folder)
         except FileExistsError:
             raise RunFolderError(
-                f"{place} appeared while this run was at work, perhaps by another run; it was not touched, and nothing "
-                "was written: give another folder."
+                f"{folder} was created during this run, perhaps by another run; it was not changed, and nothing was "
+                "written: give another folder."
             ) from None
         return
-    _to_the_disk(aside)  # before the old run goes: after a power cut there is one of them
-    if not any(place.iterdir()):
-        place.rmdir()
-        rename_new(aside, place)
-    elif exchange(aside, place):
-        # What was put there since it was looked at is seen now, when nobody finds the folder any more.
-        with _undone(lambda: exchange(aside, place)):
-            only_a_run(aside, place)
-        _remove(aside)
+    _sync_to_disk(staging)  # first, so that a power cut leaves the old or the new run
+    if not any(folder.iterdir()):
+        folder.rmdir()
+        rename_new(staging, folder)
+    elif exchange(staging, folder):
+        # Check again: a file may have been added since the first check; the old name is now out of reach.
+        with _undo_on_error(lambda: exchange(staging, folder)):
+            only_a_run(staging, folder)
+        _remove(staging)
     else:
-        old = aside_of(place, "old")
-        os.rename(place, old)
-        with _undone(lambda: os.rename(old, place)):
-            only_a_run(old, place)
-            rename_new(aside, place)
+        old = staging_path(folder, "old")
+        os.rename(folder, old)
+        with _undo_on_error(lambda: os.rename(old, folder)):
+            only_a_run(old, folder)
+            rename_new(staging, folder)
         _remove(old)
 
 
 @contextmanager
-def _undone(undo: Any) -> Iterator[None]:
+def _undo_on_error(undo: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -273,7 +267,7 @@ def _undone(undo: Any) -> Iterator[None]:
 
 
 def _remove(folder: Path) -> None:
-    """Take away a run's own files, the list of them last, and the folders that are empty then."""
+    """Delete the files of a run, its manifest last, and then its empty folders."""
     own = only_a_run(folder)
     for name in sorted(own, key=MANIFEST.__eq__):
         if (folder / name).is_dir():
@@ -285,17 +279,17 @@ def _remove(folder: Path) -> None:
     folder.rmdir()
 
 
-def _to_the_disk(folder: Path) -> None:
-    for _, path, mode in _held(folder, ()):
+def _sync_to_disk(folder: Path) -> None:
+    for _, path, mode in _walk(folder, ()):
         if stat.S_ISREG(mode):
             with path.open("rb+") as file, contextlib.suppress(OSError):
                 os.fsync(file.fileno())
 
 
 @contextmanager
-def _refusing(place: Path) -> Iterator[None]:
-    """What the system says against a place, as a sentence that names it."""
+def _translate_errors(folder: Path) -> Iterator[None]:
+    """Translate system errors into a sentence that names the folder."""
     try:
         yield
     except OSError as error:
-        raise RunFolderError(f"{place}: cannot be written ({error.strerror}); choose another folder.") from None
+        raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); choose another folder.") from None

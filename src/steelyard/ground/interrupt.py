@@ -1,8 +1,7 @@
-"""Ctrl-C: the program ends at once, in one line, and leaves nothing half-written.
+"""Ctrl-C ends the program at once with one line, and leaves no partial files.
 
-Only the program asks for this (`on_interrupt`); who calls the package from Python gets Python's KeyboardInterrupt. The
-handler itself takes away what is being written and ends the process: an exception would have to find its way out
-through code that is not ours, some of which swallows it or dies of it with other words.
+Only the program installs these handlers (`on_interrupt`); in Python scripts Ctrl-C raises KeyboardInterrupt as usual.
+The handler itself deletes partial files and ends the process, because an exception can be lost in code of libraries.
 """
 
 from __future__ import annotations
@@ -19,44 +18,44 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What is being written aside by this process.
+# Staging files and folders of this process.
 _unfinished: set[Path] = set()
 _state = {"held": 0, "waiting": 0, "gentle": 0, "wanted": 0}
 
 
 def on_interrupt() -> None:
-    """From now on Ctrl-C, and being told to end (SIGTERM), end this process in one line."""
+    """Install handlers so that Ctrl-C and SIGTERM end this process with one line."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup, and shells that put a command in the background
+        if signal.getsignal(number) != signal.SIG_IGN:  # ignored under nohup and for background jobs of a shell
             signal.signal(number, _interrupted)
 
 
 def stop_wanted() -> bool:
-    """Whether who waits for a search wants the best that is found so far."""
+    """Whether the user asked a search to stop and return its best result so far."""
     return bool(_state["wanted"])
 
 
 @contextmanager
 def best_on_interrupt(what: str) -> Iterator[None]:
-    """In here the first Ctrl-C asks for the best so far (see `stop_wanted`); the second ends the process.
+    """Inside, the first Ctrl-C requests the best result so far (see `stop_wanted`); the second ends the process.
 
     Args:
-        what: will be delivered, for the line that is printed.
+        what: Name of the result, for the printed line.
     """
     _state["gentle"] += 1
-    _gentle_words[:] = [what]
+    _result_name[:] = [what]
     try:
         yield
     finally:
         _state["gentle"] -= 1
 
 
-_gentle_words = [""]
+_result_name = [""]
 
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
-    """In here `path`, a file or a folder, is being written, and goes if the process is ended."""
+    """Inside, an interrupt deletes the partial file or folder at `path`."""
     _unfinished.add(path)
     try:
         yield
@@ -66,7 +65,7 @@ def unfinished(path: Path) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """In here Ctrl-C waits: for the few steps that put what was written in its place."""
+    """Inside, Ctrl-C is delayed: for the few steps that put a result in place."""
     _state["held"] += 1
     try:
         yield
@@ -79,7 +78,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def children_undisturbed() -> Iterator[None]:
-    """Processes that are started in here do not hear Ctrl-C, which a terminal sends to all: their parent ends them."""
+    """Inside, new child processes ignore Ctrl-C, which a terminal sends to all processes: their parent ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -96,7 +95,7 @@ def _interrupted(number: int, frame: Any) -> None:
         return
     if _state["gentle"] and not _state["wanted"] and number == signal.SIGINT:
         _state["wanted"] = 1
-        _say(f"stopping; {_gentle_words[0]} so far is delivered (Ctrl-C again ends without it).")
+        _print(f"stopping; {_result_name[0]} so far is returned (Ctrl-C again: end without it).")
         return
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
@@ -107,7 +106,7 @@ def _interrupted(number: int, frame: Any) -> None:
             child.terminate()
     for path in tuple(_unfinished):
         if path.is_dir():
-            import shutil  # who has a folder to be taken away has it, and others need not wait for it
+            import shutil
 
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -116,12 +115,12 @@ def _interrupted(number: int, frame: Any) -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):
             stream.flush()
-    _say("stopped.")
+    _print("stopped.")
     os._exit(128 + number)
 
 
-def _say(what: str) -> None:
-    # Past whatever bar is being drawn, with the cursor that it has hidden.
+def _print(message: str) -> None:
+    # Erase a progress bar, and show the cursor that it hid.
     clear = b"\r\x1b[2K\x1b[?25h" if os.isatty(2) else b""
     with contextlib.suppress(OSError):
-        os.write(2, clear + f"steelyard: {what}\n".encode())
+        os.write(2, clear + f"steelyard: {message}\n".encode())

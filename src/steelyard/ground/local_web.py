@@ -1,8 +1,7 @@
-"""`AllowedNames`: which names and pages a server on this machine answers to.
+"""`AllowedNames`: checks the `Host` and `Origin` headers of requests to a local server.
 
-Every page that a browser opens can send requests to this machine. Two headers protect the data from such a page.
-`Host` is the name that the page used: a foreign name that was pointed at this machine (DNS rebinding) is refused.
-`Origin` is the page itself: a browser sends it, and a script cannot change it.
+Every web page in a browser can send requests to this machine. `Host` is the name that the page used: a foreign name
+that resolves to this machine (DNS rebinding) is refused. `Origin` is the page itself; a script cannot change it.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ class AllowedNames:
     """The hosts and origins that a server answers to.
 
     Args:
-        address: the address that the server listens at.
-        origins: further origins, such as "https://app.foxglove.dev"; the host of each is allowed as a name, too.
+        address: Address on which the server listens.
+        origins: Additional origins, such as "https://app.foxglove.dev"; the host of each is also allowed.
     """
 
     address: str = "127.0.0.1"
@@ -41,14 +40,14 @@ class AllowedNames:
                 )
 
     def refusal(self, hosts: Iterable[str], origins: Iterable[str] = ()) -> str:
-        """Why a request is refused, in one sentence; "" where it is answered.
+        """Return the reason for refusing a request, or "" for an allowed one.
 
         Args:
-            hosts: every `Host` header of the request.
-            origins: every `Origin` header of the request.
+            hosts: All `Host` headers of the request.
+            origins: All `Origin` headers of the request.
         """
-        given, pages = list(hosts), list(origins)
-        if len(given) != 1 or not self._knows_host(given[0]):
+        names, pages = list(hosts), list(origins)
+        if len(names) != 1 or not self._knows_host(names[0]):
             return "Steelyard does not answer to this host name."
         if len(pages) > 1 or any(not self._knows_origin(page) for page in pages):
             return "Steelyard does not answer to other pages."
@@ -62,7 +61,7 @@ class AllowedNames:
             return True
         if self.address in LOOPBACK_NAMES:
             return False
-        # The user opened the server to a network. An address cannot be pointed elsewhere, as a name can.
+        # The user opened the server to a network. DNS can redirect a name, but not an address.
         return _is_address(name) or name in {self.address.lower(), socket.gethostname().lower()}
 
     def _knows_origin(self, origin: str) -> bool:
@@ -73,17 +72,17 @@ class AllowedNames:
 
 
 def _host_name(host: str) -> str | None:
-    """The name in a `Host` header, without its port; None where the header is malformed."""
+    """The name in a `Host` header, without its port; None if the header is malformed."""
     parts = _origin_parts(f"http://{host}")
     return None if parts is None else parts[1]
 
 
 def _origin_parts(origin: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of an origin; None where it is anything else, or more."""
-    found = _ORIGIN.fullmatch(origin.lower())
-    if found is None:
+    """Scheme, host and port of an origin; None for any other text."""
+    match = _ORIGIN.fullmatch(origin.lower())
+    if match is None:
         return None
-    scheme, name, port = found.groups()
+    scheme, name, port = match.groups()
     number = int(port) if port else _PORTS[scheme]
     return (scheme, name.strip("[]"), number) if number <= 65535 else None
 

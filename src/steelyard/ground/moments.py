@@ -1,4 +1,4 @@
-"""`Moments`: a few hundred of whatever comes along, evenly spread, without knowing beforehand how long it goes on."""
+"""`Moments`: a few hundred evenly spaced items of a sequence of unknown length."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ _Any = TypeVar("_Any")
 
 
 class Moments(Generic[_Any]):
-    """Keeps every moment until there are `most`, then every second one, and so on; the newest is always there.
+    """Stores every item up to a limit, then every second one, and so on; the newest is always included.
 
     Args:
-        most: how many are kept at most; at least two.
+        most: Largest number of stored items; at least two.
     """
 
     def __init__(self, most: int = 256) -> None:
-        self._most, self._stride, self._seen = max(most, 2), 1, 0
-        self._kept: list[_Any] = []
+        self._most, self._stride, self._count = max(most, 2), 1, 0
+        self._items: list[_Any] = []
         self._newest: list[_Any] = []
 
     def add(self, moment: _Any) -> None:
-        """The next `moment`."""
-        if self._seen % self._stride == 0:
-            self._kept.append(moment)
+        """Add the next item, `moment`."""
+        if self._count % self._stride == 0:
+            self._items.append(moment)
             self._newest = []
         else:
             self._newest = [moment]
-        self._seen += 1
-        if len(self._kept) > self._most:
-            if len(self._kept) % 2 == 0:
-                self._newest = [self._kept[-1]]
-            del self._kept[1::2]
+        self._count += 1
+        if len(self._items) > self._most:
+            if len(self._items) % 2 == 0:
+                self._newest = [self._items[-1]]
+            del self._items[1::2]
             self._stride *= 2
 
     def __len__(self) -> int:
@@ -38,5 +38,5 @@ class Moments(Generic[_Any]):
 
     @property
     def all(self) -> list[_Any]:
-        """The first, some between, and the newest."""
-        return [*self._kept, *self._newest]
+        """The stored items in order, from the first to the newest."""
+        return [*self._items, *self._newest]

@@ -1,24 +1,29 @@
-"""Numbers for people: few digits, no more than the error bar allows, and no exponent where plain digits do."""
+"""Formats numbers for readers: few digits, limited by the error bar, and no exponent if possible."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-# From here on digits are harder to count than an exponent is to read.
+# Larger numbers get an exponent.
 _LONG = 1e7
-# Where there is no number.
+# Shown for a missing number.
 DASH = "–"
-# In the place of a coefficient whose fit has a sign that no robot has: a friction that would drive the joint.
+# Shown for a coefficient with an impossible sign, such as a friction that would drive the joint.
 NO_SIGN = "not identifiable (sign impossible)"
 WHY_NO_SIGN = (
-    "Where a coefficient is not identifiable (sign impossible), the fit that knows nothing of physics gives it a sign "
-    "that no friction and no rotor has: the motion does not show it, or something else is in it."
+    "A coefficient marked 'not identifiable (sign impossible)' gets a sign from the unconstrained fit that no friction "
+    "and no rotor can have: the motion does not excite it, or another effect is mixed into it."
 )
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A `value` in few `digits`; a dash where there is none."""
+    """Format a number; a missing or infinite one becomes a dash.
+
+    Args:
+        value: The number.
+        digits: Number of significant digits.
+    """
     if value is None or not math.isfinite(value):
         return DASH
     text = f"{value + 0.0:.{digits}g}"  # + 0.0 turns -0 into 0
@@ -26,12 +31,22 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def percent(share: float | None, digits: int = 2) -> str:
-    """So many percent: `share` in percent, in few `digits`."""
+    """Format a percentage.
+
+    Args:
+        share: The number [%].
+        digits: Number of significant digits.
+    """
     return f"{number(share, digits)} %"
 
 
 def rounded_to(value: float, error: float) -> float:
-    """A `value` rounded_to where the second digit of its `error` stands; as it is where there is none."""
+    """Round a value to the second significant digit of its error; without a finite error it stays unchanged.
+
+    Args:
+        value: The number.
+        error: Its error, of the same unit.
+    """
     value, error = float(value), abs(float(error))
     if not (math.isfinite(value) and math.isfinite(error)) or error < 1e-300:
         return value
@@ -40,7 +55,12 @@ def rounded_to(value: float, error: float) -> float:
 
 @dataclass(frozen=True)
 class Known:
-    """A `value` that is known to within an `error`; as text it has as many digits as that allows."""
+    """A number with its error; its text has only significant digits.
+
+    Args:
+        value: The number.
+        error: Its error, of the same unit.
+    """
 
     value: float
     error: float
@@ -54,10 +74,20 @@ class Known:
 
 
 def with_error(value: float, error: float) -> str:
-    """A `value` and its `error`, with as many digits as that allows: 12.30 ± 0.45."""
+    """Format a value and its error with significant digits: 12.30 ± 0.45.
+
+    Args:
+        value: The number.
+        error: Its error, of the same unit.
+    """
     return f"{Known(value, error)} ± {number(abs(float(error)), 2)}"
 
 
 def with_interval(value: float, standard_error: float) -> str:
-    """A `value` and half its 95 % interval, from its `standard_error`."""
+    """Format a value and half the width of its 95 % interval.
+
+    Args:
+        value: The number.
+        standard_error: Its standard error.
+    """
     return with_error(value, 1.96 * float(standard_error))

@@ -1,4 +1,4 @@
-"""`Outcome`: what a command or a verb found, and the one way to hand it out: to machines, to people, as a folder."""
+"""`Outcome`: the result of a command, delivered as JSON, as terminal text and as a run folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.ground.files import named, plain
+from steelyard.ground.files import name_in_errors, plain
 from steelyard.ground.folders import run_folder
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import with_command
@@ -19,41 +19,41 @@ from steelyard.ground.repeat import with_command
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Makes a result's page; prints a result.
+# Functions that build a result's page and print a result.
 Presentation = tuple[Callable[[Any], str], Callable[[Any, "Console", str], None]]
-# A file of a run folder: its text, or a function that writes it to the path it is given.
+# A file of a run folder: its text, or a function that writes it to a path.
 Content = str | Callable[[Path], object]
 _ODD = re.compile(r"[^ -~]+")
 RESULT, REPORT = "result.json", "report.html"
 
 
 class Outcome(ABC):
-    """A result that can be handed out.
+    """A result of a command.
 
-    A result says what it is for machines (`to_json`) and for a terminal (`tell`); where it has a page it makes one
-    (`page`), and where a run folder holds more than result.json and report.html it lists that (`files`). What looks at
-    results may depend on them, never the other way: `page` and `tell` import `page.py` of their room when called.
+    A subclass converts itself to JSON (`to_json`) and prints itself (`tell`). It may also build a report (`page`) and
+    list additional files of the run folder (`files`). Presentation code depends on results, never the reverse: `page`
+    and `tell` import the `page.py` of their room when called.
     """
 
     @abstractmethod
     def to_json(self) -> Any:
-        """Plain data: no infinities and no NaN, but None, and under `why_null` the reason (`explained`)."""
+        """Return plain data, with None for infinity and NaN, and with the reasons under `why_null` (`explained`)."""
 
     @abstractmethod
     def tell(self, out: Console, folder: str = "") -> None:
-        """Print it for people.
+        """Print the result to a terminal.
 
         Args:
-            out: where to.
-            folder: the run folder that was written, for the last line; "" if none was.
+            out: Console to print to.
+            folder: Run folder, named in the last line; "" if none was written.
         """
 
     def page(self) -> str | None:
-        """The report, one self-contained HTML page; None where there is none."""
+        """Return the report as one self-contained HTML page, or None."""
         return None
 
     def files(self) -> Mapping[str, Content]:
-        """What else a run folder holds, by name; `result.json` here stands in for `to_json`."""
+        """Return the additional files of a run folder, by name; a `result.json` replaces that of `to_json`."""
         return {}
 
     def save(
@@ -64,28 +64,28 @@ class Outcome(ABC):
         report: bool = True,
         keep: Sequence[str] = (),
     ) -> Path:
-        """Write a run folder, which appears whole or not at all, and return its path.
+        """Write a run folder atomically, and return its path.
 
         Args:
-            folder: where to; its parents are made.
-            overwrite: replace an existing run, whole, if a run wrote all that it holds.
-            report: with report.html, where there is a page.
-            keep: files of the run that is replaced which the new one has, too.
+            folder: Path of the run; parent folders are created.
+            overwrite: Replace an existing run, if a run wrote every file in it.
+            report: Include report.html, if the result has a page.
+            keep: Files of the replaced run to copy into the new one.
         """
-        place = Path(folder)
-        with run_folder(place, overwrite) as aside:
+        target = Path(folder)
+        with run_folder(target, overwrite) as staging:
             for name in keep:
-                with named(place / name):
-                    shutil.copyfile(place / name, aside / name)
+                with name_in_errors(target / name):
+                    shutil.copyfile(target / name, staging / name)
             for name, content in self._contents(report):
-                path = aside / name
-                with named(place / name):
+                path = staging / name
+                with name_in_errors(target / name):
                     path.parent.mkdir(exist_ok=True)
                     if callable(content):
                         content(path)
                     else:
                         path.write_text(content, "utf-8")
-        return place
+        return target
 
     def _contents(self, report: bool = True) -> Iterator[tuple[str, Content]]:
         own = self.files()
@@ -98,11 +98,11 @@ class Outcome(ABC):
 
 
 class Viewed(Outcome):
-    """A result with a page, which stands beside the words for a terminal in `page.py` of its room."""
+    """A result whose `page.py` builds its report and its terminal text."""
 
     @abstractmethod
     def view(self) -> Presentation:
-        """What makes its page, and what prints it; imported when called."""
+        """Import and return the functions that build the page and print the result."""
 
     def page(self) -> str:
         return self.view()[0](self)
@@ -112,12 +112,17 @@ class Viewed(Outcome):
 
 
 def json_text(value: Any) -> str:
-    """`value` as JSON, the way run folders hold it: null for what is not finite."""
+    """Format a `value` as JSON for run folders, with null for numbers that are not finite."""
     return printed_json(plain(value), 1) + "\n"
 
 
 def printed_json(value: Any, indent: int) -> str:
-    """`value` as JSON, so many spaces deep (`indent`), in which nothing moves a cursor or is half a character."""
+    """Format plain data as JSON, with control characters and unpaired surrogates escaped.
+
+    Args:
+        value: Plain data.
+        indent: Spaces per level.
+    """
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     lines = text.split("\n")
     return text if "".join(lines).isprintable() else "\n".join(_ODD.sub(_escaped, line) for line in lines)
@@ -128,6 +133,6 @@ def _escaped(odd: re.Match[str]) -> str:
 
 
 def file_name(name: str) -> str:
-    """A robot's `name` as that of a file, which may have some 250 bytes with what is put behind it."""
+    """Return a file name for a robot's `name`, short enough for suffixes within the limit of 255 bytes."""
     fit = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
     return fit.encode()[:150].decode(errors="ignore") or "robot"

@@ -1,4 +1,4 @@
-"""Processes side by side: each keeps to one thread."""
+"""Parallel processes with one thread each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STEEL
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS and our own loops keep to one thread each, here and in new processes: those are what runs in parallel."""
-    kept = {name: os.environ[name] for name in _THREADS if name in os.environ}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))  # BLAS reads it when it is loaded
+    """Inside, BLAS and our own loops use one thread in this process and in new ones, which run in parallel instead."""
+    saved = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))  # BLAS reads them when it is loaded
     try:
         yield
     finally:
         for name in _THREADS:
             os.environ.pop(name, None)
-        os.environ.update(kept)
+        os.environ.update(saved)

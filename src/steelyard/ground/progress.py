@@ -1,8 +1,7 @@
-"""How far long work is, and how it is called off: one small protocol for bars, notebooks and pages.
+"""Reports the progress of long functions, and cancels them; used by progress bars, notebooks and web pages.
 
-Whoever wants to know gives a long function `progress=watch`, a function of one `HowFar`. What the long function calls
-tells within the part of the whole that it is given; nothing needs to be handed down. To call the work off, `watch`
-raises: anything that is no `Exception`, such as `CancelledError`, passes all that mends failures on its way out.
+A caller passes a callback of one `HowFar` as `progress`. Nested functions report to it within their share of the work,
+without passing it on. To cancel, the callback raises `CancelledError`, which no handler for failures catches.
 """
 
 from __future__ import annotations
@@ -20,10 +19,14 @@ _Long = TypeVar("_Long", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class HowFar:
-    """How far work is: what is being done (`stage`), which share of the whole is done, 0 to 1, and a word on it.
+    """One progress report.
 
-    `seen` is what has come out on the way, for whoever draws it: plain numbers, texts and lists, as JSON holds them,
-    with the kind of work under "of" ("motion", "structure", "fit", "rehearsal"). Most tellings have none.
+    Attributes:
+        stage: Current activity.
+        fraction: Finished share of the whole work, 0 to 1.
+        message: Detail of the activity.
+        seen: Intermediate results for plots, as JSON data with the kind of work under "of" ("motion", "structure",
+            "fit", "rehearsal"); empty in most reports.
     """
 
     stage: str
@@ -32,36 +35,38 @@ class HowFar:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
 
-Watch = Callable[[HowFar], Any]
+ProgressCallback = Callable[[HowFar], Any]
 
 
 class CancelledError(BaseException):
-    """Raise it in a `progress` function to call the work off; nothing was written. It is no `Exception`, since much of
-    what goes wrong on the way is mended, and this is not to be."""
+    """Raised by a progress callback to cancel the work; nothing is written.
+
+    It is not an `Exception`, so that code that handles failures does not catch it.
+    """
 
 
 class _Listener:
-    """Who is told; the share never falls."""
+    """Calls the callback with a fraction that never decreases."""
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch, self.told = watch, 0.0
+    def __init__(self, callback: ProgressCallback) -> None:
+        self.callback, self.fraction = callback, 0.0
 
-    def tell(self, stage: str, fraction: float, message: str, seen: Mapping[str, Any]) -> None:
-        self.told = max(self.told, min(fraction, 1.0))
-        self.watch(HowFar(stage, self.told, message, seen))
+    def report(self, stage: str, fraction: float, message: str, seen: Mapping[str, Any]) -> None:
+        self.fraction = max(self.fraction, min(fraction, 1.0))
+        self.callback(HowFar(stage, self.fraction, message, seen))
 
 
-# Who is told, which part of the whole the work at hand is, and what it belongs to.
+# Listener, begin and end of the current work as fractions of the whole, and the name of the enclosing activity.
 _at: ContextVar[tuple[_Listener, float, float, str] | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
-def told_to(watch: Watch | None) -> Iterator[None]:
-    """In here long work tells `watch` how far it is; None: whoever was told before."""
-    if watch is None:
+def report_progress_to(callback: ProgressCallback | None) -> Iterator[None]:
+    """Inside, long functions report to `callback`; None keeps the current one."""
+    if callback is None:
         yield
         return
-    before = _at.set((_Listener(watch), 0.0, 1.0, ""))
+    before = _at.set((_Listener(callback), 0.0, 1.0, ""))
     try:
         yield
     finally:
@@ -70,7 +75,12 @@ def told_to(watch: Watch | None) -> Iterator[None]:
 
 @contextmanager
 def part(begin: float, end: float) -> Iterator[None]:
-    """In here the work is the part from `begin` to `end`, shares of the work around it."""
+    """Inside, the work is a part of the enclosing work.
+
+    Args:
+        begin: Fraction of the enclosing work before this part.
+        end: Fraction after this part.
+    """
     at = _at.get()
     if at is None:
         yield
@@ -83,32 +93,38 @@ def part(begin: float, end: float) -> Iterator[None]:
         _at.reset(before)
 
 
-def is_told() -> bool:
-    """Whether anybody listens: what is only seen on the way need not be reckoned out for nobody."""
+def has_progress_callback() -> bool:
+    """Whether a callback is set; without one, intermediate results for reports need not be computed."""
     return _at.get() is not None
 
 
 def tell_progress(stage: str, fraction: float = 0.0, message: str = "", seen: Mapping[str, Any] | None = None) -> None:
-    """Say what is being done (`stage`), and which share (`fraction`, 0 to 1) of the work at hand is done; `message` is
-    a word on it, `seen` what `HowFar` says. Whoever listens may raise."""
+    """Report progress to the current callback, which may raise to cancel.
+
+    Args:
+        stage: Current activity.
+        fraction: Finished share of the current work, 0 to 1.
+        message: Detail of the activity.
+        seen: Intermediate results, as in `HowFar`.
+    """
     at = _at.get()
     if at is not None:
         listener, low, high, within = at
         named = f"{within} · {stage}" if within else stage
-        listener.tell(named, low + fraction * (high - low), message, seen or {})
+        listener.report(named, low + fraction * (high - low), message, seen or {})
 
 
 def steps(
     items: Iterable[_T], stage: str, name: Callable[[_T], str] = str, begin: float = 0.0, end: float = 1.0
 ) -> Iterator[_T]:
-    """Goes through `items`, each an equal part of the work, and tells before each; what is told inside names it.
+    """Iterate over items as equal parts of the work, with a report before each; reports inside include its name.
 
     Args:
-        items: what is worked on.
-        stage: what is done with them.
-        name: what an item is called.
-        begin: the share of the work at hand that is done before.
-        end: the share that is done behind the last.
+        items: Items to process.
+        stage: Activity.
+        name: Returns the name of an item.
+        begin: Fraction of the current work before the first item.
+        end: Fraction after the last item.
     """
     listed: Sequence[_T] = list(items)
     width = (end - begin) / max(len(listed), 1)
@@ -118,7 +134,7 @@ def steps(
         if at is None:
             yield item
             continue
-        # Set and taken back around each, since a generator's own `with` would outlive its consumer's.
+        # Set and reset around each item: a `with` in a generator could end after the consumer's own.
         listener, low, high, within = at
         here, named = begin + k * width, name(item)
         inside = " · ".join(filter(None, (within, f"{stage} {named}" if named else "")))
@@ -129,12 +145,12 @@ def steps(
             _at.set(at)
 
 
-def watched(function: _Long) -> _Long:
-    """Decorates a long `function` that has an argument `progress`: what it does, and what it calls, is told to that."""
+def reports_progress(function: _Long) -> _Long:
+    """Decorate a long `function` so that it and the functions it calls report to its argument `progress`."""
 
     @wraps(function)
-    def call(*args: Any, progress: Watch | None = None, **given: Any) -> Any:
-        with told_to(progress):
-            return function(*args, **given)
+    def call(*args: Any, progress: ProgressCallback | None = None, **options: Any) -> Any:
+        with report_progress_to(progress):
+            return function(*args, **options)
 
     return cast(_Long, call)

@@ -1,4 +1,4 @@
-"""`Recent`: the last few things that took long to make."""
+"""`Recent`: a small cache of values that take long to compute."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """At most `most` things by what they were made from; the oldest is forgotten first.
+    """A cache of at most `most` values that removes the oldest first.
 
-    For what `functools.lru_cache` cannot keep: things whose makers take more than what tells them apart.
+    Unlike with `functools.lru_cache`, the key need not contain all inputs of the computation.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: dict[Hashable, T] = {}
+        self._values: dict[Hashable, T] = {}
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The thing kept under `key`, or else what `make` makes now."""
-        if key not in self._kept:
-            while len(self._kept) >= self._most:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = make()
-        return self._kept[key]
+        """Return the stored value, or compute and store it.
+
+        Args:
+            key: Key of the value.
+            make: Computes the value.
+        """
+        if key not in self._values:
+            while len(self._values) >= self._most:
+                del self._values[next(iter(self._values))]
+            self._values[key] = make()
+        return self._values[key]

@@ -1,8 +1,7 @@
-"""`Registry`: the members of one noun (terms, estimators, log formats …), by name.
+"""`Registry`: terms, estimators, log formats or other members of one kind, by name.
 
-A member stands in a file of its own and says with a decorator what it is called; what it can do stands on its class.
-Nothing else lists it: whoever needs all members asks the registry, which then imports every module of its packages, and
-the plug-ins that other packages announce under an entry-point group.
+Each member has its own file and registers its name with a decorator. To list all members, the registry imports every
+module of its packages, and the plug-ins that other packages declare under an entry-point group.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ _T = TypeVar("_T")
 
 
 class PluginWarning(UserWarning):
-    """A plug-in that could not be loaded: names it, the package it came with, and the reason."""
+    """A plug-in could not be loaded; the message names it, its package and the reason."""
 
 
 class Registry(Mapping[str, _T], Generic[_T]):
-    """The members of one noun by name; a mapping that is filled when it is first looked through.
+    """A mapping of members by name, filled at first use.
 
     Args:
-        noun: what a member is, for messages: "estimator".
-        packages: dotted names of modules and packages in which members stand; packages are searched to the bottom.
-        group: the entry-point group under which other packages announce theirs; "" for none.
-        adopt: makes a member of a name and of what an entry point holds, or raises where that is none; None: it is one.
+        noun: Kind of the members, for messages: "estimator".
+        packages: Dotted names of modules and packages with members; packages are searched recursively.
+        group: Entry-point group for plug-ins; "" for none.
+        adopt: Converts a name and the object of an entry point to a member, or raises; None: the object is a member.
     """
 
     def __init__(
@@ -43,13 +42,13 @@ class Registry(Mapping[str, _T], Generic[_T]):
         self._unread, self._adopt, self._plugins_read = list(packages), adopt, False
 
     def register(self, name: str) -> Callable[[_T], _T]:
-        """A decorator that enters a member under `name`, which must be free."""
+        """Return a decorator that registers a member under an unused `name`."""
 
         def enter(member: _T) -> _T:
             known = self._members.get(name)
             if known is not None and _place(known) != _place(member):
                 raise SteelyardError(
-                    f"The {self.noun} '{name}' of {_place(member)} is there already: {_place(known)}; rename one."
+                    f"The {self.noun} '{name}' is defined twice: {_place(known)} and {_place(member)}; rename one."
                 )
             self._members[name] = member
             return member
@@ -74,10 +73,7 @@ class Registry(Mapping[str, _T], Generic[_T]):
         return len(self._members)
 
     def _load(self, wanted: object = None) -> None:
-        """Import what may hold members, package by package, until the one that is wanted is there.
-
-        A broken plug-in is told in one sentence, and stops nothing else.
-        """
+        """Import packages one by one until they define the wanted member; a broken plug-in causes a warning."""
         while self._unread and wanted not in self._members:
             _import_all(self._unread.pop(0))
         if self._plugins_read or wanted in self._members:
@@ -85,8 +81,8 @@ class Registry(Mapping[str, _T], Generic[_T]):
         self._plugins_read = True
         for point in entry_points(group=self.group) if self.group else ():
             try:
-                held = point.load()
-                self.register(point.name)(held if self._adopt is None else self._adopt(point.name, held))
+                loaded = point.load()
+                self.register(point.name)(loaded if self._adopt is None else self._adopt(point.name, loaded))
             except Exception as error:
                 maker = f" of {point.dist.name} {point.dist.version}" if point.dist is not None else ""
                 reason = f"{type(error).__name__}: {error}"
@@ -95,16 +91,16 @@ class Registry(Mapping[str, _T], Generic[_T]):
 
 
 def entry_points(group: str) -> EntryPoints:
-    """What other packages announce under `group`; asking for it takes longer to import than the rest of this file."""
-    from importlib import metadata
+    """Return the entry points of installed packages under `group`."""
+    from importlib import metadata  # slower to import than the rest of this file
 
     return metadata.entry_points(group=group)
 
 
 def _import_all(name: str) -> None:
     module = import_module(name)
-    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        _import_all(f"{name}.{found.name}")
+    for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        _import_all(f"{name}.{inner.name}")
 
 
 def _place(member: object) -> str:

@@ -1,7 +1,7 @@
-"""Files that lie elsewhere, read by pieces: `RemoteFile` has those words of `Path` that readers of logs use.
+"""Reads remote files in pieces: `RemoteFile` has the methods of `Path` that log readers use.
 
-Where they lie is a URL that fsspec understands: in buckets of S3, Google or Azure, behind http, in an archive. Nothing
-is imported and nothing is asked of a network before someone names one.
+A file has a URL that fsspec supports: S3, Google and Azure buckets, HTTP, archives. fsspec is imported, and the network
+used, only when the first URL is read.
 """
 
 from __future__ import annotations
@@ -21,23 +21,28 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from steelyard.errors import LogError, SteelyardError, UnreachableError
-from steelyard.ground.addresses import SilentError, ask_server, file_system, told
-from steelyard.ground.addresses import is_url as is_url  # whoever has a path asks here, too
+from steelyard.ground.addresses import SilentError, ask_server, file_system, translate_errors
+from steelyard.ground.addresses import is_url as is_url
 from steelyard.ground.addresses import shown_address as shown_address
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 from steelyard.ground.untrusted import open_regular
 
-_PAUSES_S = (0.1, 1.0)  # before a file that was found, and then did not come, is asked for again
-# Bytes that a small read fetches; where reads follow one another, twice as many each time, up to the second.
+_PAUSES_S = (0.1, 1.0)  # before a failed transfer is repeated
+# A small read fetches AHEAD bytes; consecutive reads double that up to FARTHEST.
 AHEAD, FARTHEST = 1 << 16, 1 << 22
-# Bytes of a file that are held at most, beside what is being read.
+# Largest cache of a file [bytes].
 HELD_BYTES = 1 << 25
-# Two ranges that are wanted at once are one where the gap is no longer than this: a request costs more.
+# Largest gap [bytes] over which two ranges are merged, because an extra request takes longer.
 _GAP = 1 << 15
 
 
 def any_path(given: str | os.PathLike[str] | RemoteFile, error: type[SteelyardError] = LogError) -> AnyPath:
-    """A path on this machine, or a file elsewhere, as it was `given`; `error` is raised where it is neither."""
+    """Convert a path or URL to a local path or a remote file.
+
+    Args:
+        given: Path, URL or remote file.
+        error: Error class for an invalid URL.
+    """
     if isinstance(given, RemoteFile):
         return given
     if isinstance(given, str) and is_url(given):
@@ -48,16 +53,16 @@ def any_path(given: str | os.PathLike[str] | RemoteFile, error: type[SteelyardEr
 
 
 class RemoteFile:
-    """A file that lies elsewhere, by its address. It is looked at when asked, and may be sent to another process.
+    """A remote file, accessed lazily; it can be pickled.
 
     Args:
-        url: such as "s3://bucket/run.parquet", "https://host/run.mcap" or "zip://run.csv::s3://bucket/runs.zip".
-        error: what is raised where it cannot be read; UnreachableError where its server does not answer.
+        url: Address such as "s3://bucket/run.parquet", "https://host/run.mcap" or "zip://run.csv::s3://bucket/r.zip".
+        error: Error class for an unreadable file; UnreachableError is raised if the server does not answer.
     """
 
     def __init__(self, url: str, error: type[SteelyardError] = LogError) -> None:
         self.url, self._error = url, error
-        self._pieces: OrderedDict[int, bytes] = OrderedDict()  # as in `RemoteBytes`, for whoever opens it again
+        self._pieces: OrderedDict[int, bytes] = OrderedDict()  # cache of `RemoteBytes`, kept for the next `open`
 
     def __str__(self) -> str:
         return shown_address(self.url)
@@ -71,7 +76,7 @@ class RemoteFile:
     @cached_property
     def _place(self) -> PurePosixPath:
         first = self.url.partition("::")[0]
-        web = first.startswith(("http://", "https://"))  # elsewhere ?, # and % are signs like others
+        web = first.startswith(("http://", "https://"))  # in other protocols ?, # and % have no special meaning
         return PurePosixPath(unquote(urlsplit(first).path) if web else first.partition("://")[2])
 
     @property
@@ -92,9 +97,9 @@ class RemoteFile:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What its keeper says of it: at least name, size and type."""
+        """Metadata from the server: at least name, size and type."""
         system, path = self._system
-        with told(self, self._error):
+        with translate_errors(self, self._error):
             return dict(ask_server(system, "info", path))
 
     def exists(self) -> bool:
@@ -107,11 +112,11 @@ class RemoteFile:
         return self.info.get("type") == "directory"
 
     def stat(self) -> Any:
-        """Its size and kind, in the words of `os.stat`."""
+        """Return size and type like `os.stat`."""
         folder = self.is_dir()
         if not folder and self.info.get("size") is None:
-            raise self._error(f"{self}: its server does not tell its size; copy it to where that is known.")
-        packed = self.info.get("compress_size")  # of a file in an archive
+            raise self._error(f"{self}: its server does not report the size; copy the file here, or to another server.")
+        packed = self.info.get("compress_size")  # for a file in an archive
         size = int(self.info.get("size") or 0)
         if packed is not None and size > max(BUDGET, MOST_TIMES_SMALLER * packed):
             raise self._error(
@@ -121,23 +126,33 @@ class RemoteFile:
         return SimpleNamespace(st_size=size, st_mode=kind | 0o444)
 
     def open(self, mode: str = "rb", buffering: int = -1) -> Any:
-        """Its bytes, to be read in any order; `mode` and `buffering` as those of `Path`, of which it knows "rb"."""
-        assert mode == "rb", "what lies elsewhere is read, never written"
+        """Open the file for reading with random access.
+
+        Args:
+            mode: Must be "rb".
+            buffering: Ignored; present for compatibility with `Path.open`.
+        """
+        assert mode == "rb", "remote files are read-only"
         return RemoteBytes(self, *self._system, self._error, self._pieces)
 
     def read_bytes(self, most: int) -> bytes:
-        """All of it, which may be at most so many (`most`) bytes."""
+        """Read the whole file of at most `most` bytes."""
         if (size := self.stat().st_size) > most:
-            raise self._error(f"{self}: has {size / 1e6:.3g} MB, more than the {most / 1e6:.3g} MB it may have.")
+            raise self._error(f"{self}: has {size / 1e6:.3g} MB; the limit is {most / 1e6:.3g} MB.")
         with self.open() as file:
             return bytes(file.read())
 
     def copy_to(self, target: Path, most: int) -> None:
-        """Write all of it, at most so many (`most`) bytes, to the file `target`, little of it in memory at a time."""
+        """Copy the file in small pieces.
+
+        Args:
+            target: Path of the copy.
+            most: Largest allowed size [bytes].
+        """
         if (size := self.stat().st_size) > most:
             raise self._error(
-                f"{self}: has {size / 1e9:.3g} GB; of formats that are not read by pieces {most / 1e9:.3g} GB are the "
-                "most: write it as Parquet or MCAP."
+                f"{self}: has {size / 1e9:.3g} GB; the limit for formats that cannot be read in pieces is "
+                f"{most / 1e9:.3g} GB. Convert it to Parquet or MCAP."
             )
         with self.open() as file, target.open("wb") as out:
             while part := file.read(FARTHEST):
@@ -148,14 +163,14 @@ AnyPath = Path | RemoteFile
 
 
 class RemoteBytes(io.RawIOBase):
-    """The bytes of a remote file: what was fetched last is held, up to `HELD_BYTES`; nothing is fetched unasked.
+    """The bytes of a remote file, with a cache of `HELD_BYTES` for recently fetched pieces.
 
     Args:
-        place: the file.
-        system: fsspec's file system.
-        path: in it.
-        error: as in `RemoteFile`.
-        held: pieces that were fetched before, by their first byte, the last used last.
+        place: Remote file.
+        system: fsspec file system.
+        path: Path in the file system.
+        error: Error class for an unreadable file.
+        held: Cache of pieces by their first byte; the most recently used is last.
     """
 
     def __init__(
@@ -169,8 +184,8 @@ class RemoteBytes(io.RawIOBase):
         self._expected: list[tuple[int, int]] = []
         self._least = AHEAD
         self._many = bool(getattr(system, "async_impl", False))
-        with told(place, error):
-            # Exactly what is asked for: that is held here.
+        with translate_errors(place, error):
+            # No cache in fsspec, because this class has one.
             exact = {"block_size": AHEAD, "cache_type": "none"} if self._many else {}
             self._file = system.open(path, "rb", **exact)
 
@@ -184,17 +199,22 @@ class RemoteBytes(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to byte `offset`, counted from where `whence` says, as files do."""
+        """Move to a byte.
+
+        Args:
+            offset: Offset [bytes].
+            whence: Reference of the offset, as in `io`.
+        """
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         self._at = max(0, base + offset)
         return self._at
 
     def size(self) -> int:
-        """In bytes."""
+        """Return the size [bytes]."""
         return self._size
 
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Fetch these `ranges` of bytes (from, to) at once when the first of them is read; at most `HELD_BYTES`."""
+        """Announce `ranges` of bytes (from, to), which are fetched together at the first read in them."""
         merged: list[tuple[int, int]] = []
         for start, stop in sorted(ranges):
             if merged and start - merged[-1][1] <= _GAP:
@@ -205,7 +225,7 @@ class RemoteBytes(io.RawIOBase):
 
     @contextmanager
     def looking_far(self) -> Iterator[None]:
-        """In here small reads are many and follow one another with gaps: what is fetched for one serves some."""
+        """Inside, fetch large pieces, for many small reads in order with gaps between them."""
         self._least = AHEAD if self._expected or not self._many else FARTHEST
         try:
             yield
@@ -213,7 +233,7 @@ class RemoteBytes(io.RawIOBase):
             self._least = AHEAD
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the `buffer`, but for the end of the file; how many bytes that were."""
+        """Fill the `buffer` up to the end of the file, and return the number of bytes."""
         view, wanted = memoryview(buffer), min(len(buffer), max(0, self._size - self._at))
         filled = 0
         while filled < wanted:
@@ -224,7 +244,7 @@ class RemoteBytes(io.RawIOBase):
         return filled
 
     def _piece(self, at: int, count: int) -> tuple[int, bytes]:
-        """A piece that holds the byte `at`, of which `count` are wanted, and where it starts."""
+        """Start and bytes of a piece that contains the byte `at`; `count` bytes are wanted from there."""
         for start in reversed(self._held):
             if start <= at < start + len(self._held[start]):
                 self._held.move_to_end(start)
@@ -250,23 +270,23 @@ class RemoteBytes(io.RawIOBase):
         return at, piece
 
     def _fetched(self, fetch: Callable[[], Any]) -> Any:
-        """What `fetch` brings, which a connection that breaks may hinder once or twice."""
+        """Call `fetch`, with two more attempts if the connection breaks."""
         for pause_s in _PAUSES_S:
             try:
-                with told(self._place, self._error):
+                with translate_errors(self._place, self._error):
                     return fetch()
             except SilentError:
                 raise
             except UnreachableError:
                 time.sleep(pause_s)
-        with told(self._place, self._error):
+        with translate_errors(self._place, self._error):
             return fetch()
 
     def _hold(self, start: int, piece: bytes, length: int) -> None:
         if len(piece) != length:
             raise self._error(
-                f"{self._place}: its server gave {len(piece)} bytes where {length} were asked for; it was changed or "
-                "cut short while it was read, or its server hands out no parts of files."
+                f"{self._place}: its server sent {len(piece)} bytes instead of {length}. Either the file changed while "
+                "it was read, or the server does not support range requests; read it again, or copy it here."
             )
         self._held[start] = piece
         while len(self._held) > 1 and sum(map(len, self._held.values())) > HELD_BYTES:
@@ -279,7 +299,12 @@ class RemoteBytes(io.RawIOBase):
 
 
 def content_hash(path: AnyPath, error: type[SteelyardError] = LogError) -> str:
-    """SHA-256 of all bytes of the file at `path`, in hexadecimal; `error` where it is a pipe or a device."""
+    """Return the SHA-256 of a file in hexadecimal.
+
+    Args:
+        path: Local path or remote file.
+        error: Error class if the path is not a regular file.
+    """
     digest = hashlib.sha256()
     with path.open("rb") if isinstance(path, RemoteFile) else open_regular(path, error) as file:
         while part := file.read(FARTHEST):

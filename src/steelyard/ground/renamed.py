@@ -1,4 +1,4 @@
-"""Arguments and attributes that have a better name now, and still work under their old one."""
+"""Accepts old names of arguments and attributes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ _Named = TypeVar("_Named", bound=Callable[..., Any])
 
 
 def renamed(**names: str) -> Callable[[_Named], _Named]:
-    """Decorate a function, or a class made of its fields, so that arguments may be given by their old names, too.
-
-    A class shows its attributes under the old names as well. Type checkers know today's names only.
-
-    Args:
-        names: today's name of each old one.
-    """
+    """Return a decorator for a function or dataclass that also accepts old `names` of arguments and attributes."""
 
     def decorate(thing: _Named) -> _Named:
         made: Any = thing

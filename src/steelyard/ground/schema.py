@@ -1,4 +1,4 @@
-"""`build`: a frozen dataclass from plain data; its own annotations are the schema, so that nothing is said twice."""
+"""`build`: creates a dataclass from plain data, with its type annotations as the schema."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _T = TypeVar("_T")
 
 
 def build(kind: type[_T], entry: Field, others: bool = False, **known: Any) -> _T:
-    """An object of the dataclass `kind` from a table with its fields as keys.
+    """Create an object of a dataclass from a table with its fields as keys.
 
-    What the annotations ask for is checked entry by entry: a number is finite, null where a number is expected is NaN
-    (files of ours hold null for what is not finite), lists become tuples where tuples are asked for.
+    Each entry is checked against its annotation: numbers must be finite, null for a number becomes NaN (our files
+    store NaN as null), and lists become tuples where the annotation is a tuple.
 
     Args:
-        kind: the dataclass.
-        entry: the table.
-        others: pass over keys that are no fields; else they are refused.
-        known: fields that are known already, and no keys.
+        kind: The dataclass.
+        entry: The table.
+        others: Ignore unknown keys instead of refusing them.
+        known: Values of fields that are not in the table.
     """
-    asked = [f for f in fields(kind) if f.init and f.name not in known]  # type: ignore[arg-type]
-    names = [f.name for f in asked]
+    wanted = [f for f in fields(kind) if f.init and f.name not in known]  # type: ignore[arg-type]
+    names = [f.name for f in wanted]
     entry.table((), names, others)
-    whose: Any = kind
-    hints, values = _hints(whose), dict(known)
-    for field in asked:
+    dataclass: Any = kind
+    hints, values = _hints(dataclass), dict(known)
+    for field in wanted:
         if field.name in entry.value:
             values[field.name] = convert(hints[field.name], entry.inside(entry.value[field.name], field.name))
         elif field.default is MISSING and field.default_factory is MISSING:
@@ -48,7 +48,12 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def convert(hint: Any, entry: Field) -> Any:
-    """The value of `entry` as the annotation `hint` says it is, or an error that names its place."""
+    """Convert a value to the type of an annotation.
+
+    Args:
+        hint: Type annotation.
+        entry: Value with its place.
+    """
     value, origin, inner = entry.value, get_origin(hint), get_args(hint)
     if hint is Any or hint is object:
         return value
@@ -59,14 +64,14 @@ def convert(hint: Any, entry: Field) -> Any:
     if origin in (Union, types.UnionType):
         return _one_of(inner, entry)
     if origin in (tuple, list, Sequence):
-        return _listed(origin, inner, entry)
+        return _sequence(origin, inner, entry)
     if origin in (dict, Mapping):
         return {name: convert(inner[1], item) for name, item in entry.entries().items()}
     if origin is np.ndarray:
         return _array(entry)
     if is_dataclass(hint):
         return build(hint, entry)  # type: ignore[arg-type]
-    raise TypeError(f"No schema for {hint}.")  # the dataclass asks for what files cannot hold
+    raise TypeError(f"No schema for {hint}.")  # an annotation of ours that files cannot hold
 
 
 def _real(entry: Field) -> float:
@@ -89,7 +94,7 @@ _PLAIN: dict[Any, Callable[[Field], Any]] = {
 
 
 def _one_of(hints: tuple[Any, ...], entry: Field) -> Any:
-    """The first of several annotations that the value may be."""
+    """Convert to the first matching type of a union."""
     if type(None) in hints and entry.value is None:
         return None
     left = [hint for hint in hints if hint is not type(None)]
@@ -108,14 +113,14 @@ def _may_be(hint: Any, value: Any) -> bool:
     return hint in (int, float) if isinstance(value, int) else hint is float
 
 
-def _listed(origin: Any, inner: tuple[Any, ...], entry: Field) -> Any:
+def _sequence(origin: Any, inner: tuple[Any, ...], entry: Field) -> Any:
     items = entry.items("entry")
     if origin is tuple and inner[-1] is not Ellipsis:
         if len(items) != len(inner):
             entry.fail(f"has {len(items)} entries, not {len(inner)}.")
         return tuple(convert(hint, item) for hint, item in zip(inner, items, strict=True))
-    made = [convert(inner[0], item) for item in items]
-    return made if origin is list else tuple(made)
+    values = [convert(inner[0], item) for item in items]
+    return values if origin is list else tuple(values)
 
 
 def _array(entry: Field) -> Array:

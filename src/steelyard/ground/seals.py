@@ -1,6 +1,6 @@
-"""Seals: keyed hashes by which this user's own work is known again, made with a secret that only this user can read.
+"""Seals: keyed hashes that prove that this user wrote some data, with a secret key that only this user can read.
 
-One secret serves all. What is sealed says its purpose first, so that a seal of one kind is never taken for another's.
+All seals use one key. The hashed data starts with its purpose, so that a seal is not valid for another purpose.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from steelyard.ground.user_files import NotOursError, check_own_folder, config_f
 
 SEAL_BYTES = 32
 _SECRET_BYTES = 32
-# The name is older than its other uses: at first the key sealed the cache of compiled code alone.
+# Named after its first use, the cache of compiled code.
 _NAME = "cache.key"
 
 
 class NoSecretError(Exception):
-    """Why this user's secret cannot be used.
+    """This user's secret cannot be used.
 
     Args:
-        reason: a sentence without its stop.
-        unwritable: the folder for it cannot be written; else what is there is not trusted.
+        reason: Sentence without its full stop.
+        unwritable: The folder is not writable; False: the file is not trusted.
     """
 
     def __init__(self, reason: str, unwritable: bool) -> None:
@@ -34,18 +34,18 @@ class NoSecretError(Exception):
 
 
 def user_secret() -> bytes:
-    """This user's secret of 32 bytes, which is made when it is first needed; `NoSecretError` where none can be kept."""
+    """Return this user's secret of 32 bytes, created at first use; NoSecretError if it cannot be stored or trusted."""
     return _secret_in(config_folder())
 
 
 def make_seal(secret: bytes, purpose: bytes, key: str, body: bytes) -> bytes:
-    """The keyed hash (HMAC, SHA-256) of a `body`, 32 bytes.
+    """Return the keyed hash (HMAC, SHA-256) of data, 32 bytes.
 
     Args:
-        secret: the user's.
-        purpose: what kind of thing is sealed, and the version of its format.
-        key: the name under which the body is stored.
-        body: bytes.
+        secret: Secret of the user.
+        purpose: Kind of the data and version of its format.
+        key: Name under which the data is stored.
+        body: The data.
     """
     seal = hmac.new(secret, purpose + key.encode("utf-8", "surrogatepass") + b"\n", "sha256")
     seal.update(body)
@@ -61,16 +61,16 @@ def _secret_in(folder: Path) -> bytes:
         with contextlib.suppress(FileExistsError):
             if not path.exists():
                 write_whole(path, secrets.token_bytes(_SECRET_BYTES), new=True, private=True)
-        found = read_own_file(path, _SECRET_BYTES + 1, secret=True)
+        secret = read_own_file(path, _SECRET_BYTES + 1, secret=True)
     except OSError as error:
-        raise NoSecretError(f"no key for it can be kept in {folder} ({error.strerror})", unwritable=True) from None
+        raise NoSecretError(f"no key can be stored in {folder} ({error.strerror})", unwritable=True) from None
     except NotOursError as why:
         raise NoSecretError(str(why), unwritable=False) from None
-    if len(found) != _SECRET_BYTES:
-        raise NoSecretError(f"{path} is no key; delete it", unwritable=False)
-    return found
+    if len(secret) != _SECRET_BYTES:
+        raise NoSecretError(f"{path} is not a valid key; delete it", unwritable=False)
+    return secret
 
 
 def forget_secrets() -> None:
-    """Read the secret anew when it is next needed."""
+    """Read the secret again at its next use."""
     _secret_in.cache_clear()

@@ -1,7 +1,7 @@
-"""Folders and files that belong to this user alone: settings, caches, state.
+"""Private folders of this user for settings, caches and state.
 
-Code, jobs and secrets are trusted only if they lie here. Each folder must belong to this user and be closed to writing
-by others; each file is opened without following links.
+Code, jobs and secrets are trusted only in these folders. Each folder must belong to this user, and others may not write
+to it. Files are opened without following links.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import platformdirs
 
-from steelyard.ground.places import is_private
+from steelyard.ground.atomic_files import is_private
 
-# Bytes of the largest file that is read from these folders.
+# Largest size of a file that is read from these folders [bytes].
 LARGEST_OWN_FILE = 2**28
 
 
@@ -24,29 +24,25 @@ class NotOursError(Exception):
 
 
 def cache_folder() -> Path:
-    """The folder for compiled code: $STEELYARD_CACHE, or the user's cache folder."""
+    """Return the folder for compiled code: $STEELYARD_CACHE, or the user's cache folder."""
     chosen = os.environ.get("STEELYARD_CACHE")
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("steelyard"))
 
 
 def config_folder() -> Path:
-    """The folder for settings and secrets: $STEELYARD_CONFIG, or the user's folder of settings."""
+    """Return the folder for settings and secrets: $STEELYARD_CONFIG, or the user's configuration folder."""
     chosen = os.environ.get("STEELYARD_CONFIG")
     return Path(chosen) if chosen else Path(platformdirs.user_config_dir("steelyard"))
 
 
 def state_folder() -> Path:
-    """The folder for jobs and locks: $STEELYARD_STATE, or the user's state folder."""
+    """Return the folder for jobs and locks: $STEELYARD_STATE, or the user's state folder."""
     chosen = os.environ.get("STEELYARD_STATE")
     return Path(chosen).absolute() if chosen else Path(platformdirs.user_state_dir("steelyard"))
 
 
 def make_own_folder(folder: Path) -> Path:
-    """Make a folder that only this user can use, or check the one that exists; NotOursError if it is not ours.
-
-    Args:
-        folder: its path; parents are made, too.
-    """
+    """Create a private `folder` and its parents, or check an existing one."""
     if not os.path.lexists(folder):
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -55,25 +51,21 @@ def make_own_folder(folder: Path) -> Path:
 
 
 def check_own_folder(folder: Path) -> None:
-    """Raise NotOursError if others may write to a folder, or if it belongs to another user.
-
-    Args:
-        folder: its path; a link is no folder here.
-    """
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    """Raise NotOursError if a `folder` belongs to another user, or if others may write to it; refuse links."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    if not is_private(found):
-        raise NotOursError(f"{folder} is not this user's, or others may write to it; chmod go-w it")
+    if not is_private(status):
+        raise NotOursError(f"{folder} belongs to another user, or others may write to it; run chmod go-w on it")
 
 
 def read_own_file(path: Path, most: int = LARGEST_OWN_FILE, secret: bool = False) -> bytes:
-    """Read a plain file of this user that others may not write; NotOursError for any other file or a link.
+    """Read a private file of this user; NotOursError for any other file and for links.
 
     Args:
-        path: the file.
-        most: largest size, bytes.
-        secret: others may not read it either.
+        path: Path of the file.
+        most: Largest allowed size [bytes].
+        secret: Also require that others may not read it.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -83,7 +75,7 @@ def read_own_file(path: Path, most: int = LARGEST_OWN_FILE, secret: bool = False
             raise NotOursError(f"{path} is a link; delete it") from None
         raise
     with open(number, "rb") as file:
-        found = os.fstat(number)
-        if not stat.S_ISREG(found.st_mode) or not is_private(found, secret=secret) or found.st_size > most:
-            raise NotOursError(f"{path} is not this user's own file, or is open to others; delete it")
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode) or not is_private(status, secret=secret) or status.st_size > most:
+            raise NotOursError(f"{path} is not a private file of this user, or is too large; delete it")
         return file.read(most)

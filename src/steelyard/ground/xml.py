@@ -1,4 +1,4 @@
-"""XML of robot descriptions, read safely: every element knows its line, and nothing outside the file is touched."""
+"""Reads the XML of robot descriptions safely: elements store their line, and no other file is read."""
 
 from __future__ import annotations
 
@@ -15,52 +15,57 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.field import LARGEST_NUMBER, SMALLEST_NUMBER
 from steelyard.ground.untrusted import read_bytes
 
-# The largest descriptions in use (whole humanoids) have about 1 MB, a few thousand elements and ten levels;
-# nested bodies of MJCF add one level each. The caps keep a hostile file from eating the memory or the stack.
+# The largest descriptions in use (humanoids) have about 1 MB, a few thousand elements and ten levels; nested bodies
+# of MJCF add one level each. The limits protect memory and stack from hostile files.
 MAX_BYTES = 16 * 1024 * 1024
 MAX_ELEMENTS = 50_000
 MAX_DEPTH = 256
 
 
 def shorten(text: str, width: int = 60) -> str:
-    """A piece of a file, `text`, on one line of at most `width` characters, for messages."""
+    """Shorten text of a file to one line for messages.
+
+    Args:
+        text: The text.
+        width: Largest number of characters.
+    """
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 @dataclass(eq=False)
 class Element:
-    """One XML element with the place it came from; its readers refuse what is not a finite number."""
+    """An XML element with its file and line."""
 
     tag: str
     attributes: dict[str, str]
     file: str
     line: int
-    owner: str = ""  # the nearest named element around it, e.g. "link 'forearm'"
+    owner: str = ""  # nearest enclosing element with a name, e.g. "link 'forearm'"
     children: list[Element] = field(default_factory=list)
     text: str = ""
 
     @property
     def label(self) -> str:
-        """What a message calls this element: "joint 'elbow'", or "<mass> of link 'forearm'"."""
+        """Name of this element in messages: "joint 'elbow'", or "<mass> of link 'forearm'"."""
         if "name" in self.attributes:
             return f"{self.tag} '{shorten(self.attributes['name'])}'"
         return f"<{self.tag}> of {self.owner}" if self.owner else f"<{self.tag}>"
 
     def error(self, message: str) -> RobotError:
-        """The error that says file, line and element before `message`."""
+        """Return an error with file, line and element before `message`."""
         return RobotError(f"{self.file}, line {self.line}: {self.label} {message}")
 
     def find(self, tag: str) -> Element | None:
-        """The first child whose tag is `tag`, or None."""
+        """Return the first child with this `tag`, or None."""
         return next((child for child in self.children if child.tag == tag), None)
 
     def all(self, tag: str) -> list[Element]:
-        """The children whose tag is `tag`."""
+        """Return the children with this `tag`."""
         return [child for child in self.children if child.tag == tag]
 
     def walk(self) -> Iterator[Element]:
-        """This element and everything inside it."""
+        """Yield this element and all elements inside it."""
         stack = [self]
         while stack:
             element = stack.pop()
@@ -68,14 +73,19 @@ class Element:
             stack.extend(reversed(element.children))
 
     def string(self, name: str) -> str:
-        """The attribute `name`, which must be there and must not be empty."""
+        """Return the attribute `name`, which must exist and must not be empty."""
         value = self.attributes.get(name, "")
         if not value.strip():
             raise self.error(f"has no attribute '{name}'; add {name}=\"…\".")
         return value
 
     def numbers(self, name: str, infinite: bool = False) -> list[float]:
-        """All numbers of the attribute `name`, however many; `infinite` allows ±inf, as limits may have."""
+        """Return all numbers of an attribute.
+
+        Args:
+            name: Name of the attribute.
+            infinite: Allow ±inf, for limits.
+        """
         out = []
         for word in self.string(name).split():
             try:
@@ -89,14 +99,19 @@ class Element:
                 )
             if abs(value) > LARGEST_NUMBER and not infinite:
                 raise self.error(
-                    f"has {value:g} in attribute '{name}', beyond {LARGEST_NUMBER:g}, more than anything about a "
-                    f"robot; write it in SI units."
+                    f"has {value:g} in attribute '{name}', which is beyond {LARGEST_NUMBER:g}; write it in SI units."
                 )
             out.append(value if abs(value) >= SMALLEST_NUMBER else 0.0)
         return out
 
     def number(self, name: str, default: float | None = None, *, infinite: bool = False) -> float:
-        """The attribute `name`, one number; without a `default` it must be there. `infinite` allows ±inf."""
+        """Return the number of an attribute.
+
+        Args:
+            name: Name of the attribute.
+            default: Value for a missing attribute; None: it must exist.
+            infinite: Allow ±inf, for limits.
+        """
         if name not in self.attributes and default is not None:
             return default
         values = self.numbers(name, infinite)
@@ -105,7 +120,13 @@ class Element:
         return values[0]
 
     def vector(self, name: str, count: int, default: tuple[float, ...] | None = None) -> Array:
-        """The attribute `name`, `count` numbers; without a `default` it must be there."""
+        """Return the numbers of an attribute as an array.
+
+        Args:
+            name: Name of the attribute.
+            count: Required number of numbers.
+            default: Value for a missing attribute; None: it must exist.
+        """
         if name not in self.attributes and default is not None:
             return np.array(default)
         values = self.numbers(name)
@@ -115,15 +136,19 @@ class Element:
 
 
 def parse_xml(path: Path | str, text: str | None = None) -> Element:
-    """The root element of the XML file at `path`, or of a `text` that messages call so.
+    """Parse XML and return its root element.
 
-    A description of a robot needs no document type, so entities (which can grow without bound, or fetch other
-    files), attribute lists and external document types are refused rather than expanded.
+    Robot descriptions need no document type. Entities can grow without bound or read other files, so they are refused,
+    as are attribute lists and external document types.
+
+    Args:
+        path: Path of the file, or name of the text in messages.
+        text: XML to parse instead of the file.
     """
-    builder = _Builder(str(path), None if text is None else "utf-8")  # whatever a text says that it was
+    builder = _Builder(str(path), None if text is None else "utf-8")  # a declared encoding does not hold for a str
     data = read_bytes(Path(path), MAX_BYTES) if text is None else text.strip().encode()
     if len(data) > MAX_BYTES:
-        raise RobotError(f"{path}: is longer than {MAX_BYTES // 2**20} MB, more than any description needs.")
+        raise RobotError(f"{path}: is larger than {MAX_BYTES // 2**20} MB, the limit for a robot description.")
     if not data.strip():
         raise RobotError(f"{path}: the file is empty; write a robot description (URDF or MJCF) into it.")
     try:
@@ -131,11 +156,11 @@ def parse_xml(path: Path | str, text: str | None = None) -> Element:
     except (expat.ExpatError, LookupError, ValueError) as error:
         line = builder.parser.ErrorLineNumber
         reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else str(error)
-        raise RobotError(f"{path}, line {line}: this is not well-formed XML ({reason}); mend that line.") from None
+        raise RobotError(f"{path}, line {line}: this is not well-formed XML ({reason}); fix that line.") from None
 
 
 class _Builder:
-    """Makes elements of expat's events."""
+    """Builds elements from expat's events."""
 
     def __init__(self, file: str, encoding: str | None = None) -> None:
         self.file = file
@@ -153,16 +178,16 @@ class _Builder:
 
     def parse(self, data: bytes) -> Element:
         self.parser.Parse(data, True)
-        assert self.root is not None  # expat has refused a document without a root
+        assert self.root is not None  # expat refuses a document without a root
         return self.root
 
     def refuse(self, message: str) -> RobotError:
         return RobotError(f"{self.file}, line {self.parser.CurrentLineNumber}: {message}")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.count += 1 + len(attributes) // 20  # few have more than ten
+        self.count += 1 + len(attributes) // 20  # few elements have more than ten
         if self.count > MAX_ELEMENTS:
-            raise self.refuse(f"more than {MAX_ELEMENTS} elements, which no robot description needs; split the file.")
+            raise self.refuse(f"more than {MAX_ELEMENTS} elements, the limit for a robot description; split the file.")
         if len(self.open) >= MAX_DEPTH:
             raise self.refuse(f"elements are nested deeper than {MAX_DEPTH} levels; flatten the description.")
         parent = self.open[-1][0] if self.open else None

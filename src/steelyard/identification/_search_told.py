@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
-from steelyard.ground.progress import is_told, tell_progress
+from steelyard.ground.progress import has_progress_callback, tell_progress
 from steelyard.identification._search_offers import Offer, term_text
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.term import Term
@@ -45,7 +45,7 @@ def tell_chosen(search: Search, found: FoundStructure) -> None:
 def tried(search: Search, equation: int, offers: Sequence[Offer], before: Array, trials: Array) -> list[dict[str, Any]]:
     """What each of the `offers` to an equation would bring: its squared errors on each block in `trials`, `before`
     without it; none where nobody listens."""
-    if not is_told():
+    if not has_progress_callback():
         return []
     rows = []
     for offer, errors in zip(offers, trials, strict=True):

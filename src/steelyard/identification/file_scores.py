@@ -15,7 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, StructureError
 from steelyard.estimation.estimate import Estimate, EstimationError
 from steelyard.export.capability import CAPABILITIES
-from steelyard.export.reloaded import ReloadedFile, reload_file
+from steelyard.export.reload import ReloadedFile, reload_file
 from steelyard.ground.outcome import file_name
 from steelyard.identification._judged import Judged
 from steelyard.identification.format_models import FormatModel, fit_formats

@@ -20,7 +20,7 @@ from steelyard.estimation.linear.rounding import beta_alone, rounding_shift, wid
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
-from steelyard.ground.progress import Watch, tell_progress, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
 from steelyard.ground.renamed import renamed
 from steelyard.identification._assumed import with_assumptions
 from steelyard.identification._doubt import doubted, motion_doubt
@@ -54,7 +54,7 @@ _MOST_REFITS = 3
 
 @renamed(score_cutoff="score_cutoff_hz")
 @names_the_cause
-@watched
+@reports_progress
 def identify(
     robot: RobotLike,
     log: LogsLike | Study,
@@ -77,7 +77,7 @@ def identify(
     check: bool = True,
     files: bool = True,
     mapping: AnyMapping = None,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Identification:
     """Find the parameters of a robot from one log or several, and judge them on others.
 

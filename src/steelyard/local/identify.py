@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, UnknownNameError
-from steelyard.ground.progress import Watch, part, steps, watched
+from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
@@ -71,7 +71,7 @@ GLOBAL = "global"
 _LEAST_INSIDE = 0.5
 
 
-@watched
+@reports_progress
 def identify_locally(
     robot: Robot,
     source: PlantLike | Logs,
@@ -82,7 +82,7 @@ def identify_locally(
     blend: float = BLEND,
     nominal: Model | None = None,
     base: BaseParameters | None = None,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Bank:
     """One model for each region.

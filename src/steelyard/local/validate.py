@@ -12,7 +12,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
-from steelyard.ground.progress import Watch, steps, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import Logs, PlantLike, player_of
@@ -153,7 +153,7 @@ class BankValidation(Outcome):
         }
 
 
-@watched
+@reports_progress
 def validate_bank(
     bank: Bank,
     source: PlantLike | Logs,
@@ -163,7 +163,7 @@ def validate_bank(
     others: Mapping[str, LocalModel] | None = None,
     nominal: Model | None = None,
     seed: int = 0,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> BankValidation:
     """Play random via-point motions in every region and hold all models against them.
 

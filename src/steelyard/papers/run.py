@@ -19,8 +19,8 @@ from rich.console import Console
 from steelyard.dynamics import compiled_at_once
 from steelyard.errors import SteelyardError
 from steelyard.ground import (
+    ProgressCallback,
     RunFolderError,
-    Watch,
     build,
     check_target,
     explained,
@@ -29,9 +29,9 @@ from steelyard.ground import (
     part,
     plain,
     read_json,
+    reports_progress,
     steps,
     sweep_up,
-    watched,
     write_whole,
 )
 from steelyard.papers import load_paper
@@ -174,9 +174,14 @@ def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
 _UNFINISHED = "unfinished"
 
 
-@watched
+@reports_progress
 def reproduce(
-    names: Sequence[str], folder: Path, *, fast: bool = False, overwrite: bool = False, progress: Watch | None = None
+    names: Sequence[str],
+    folder: Path,
+    *,
+    fast: bool = False,
+    overwrite: bool = False,
+    progress: ProgressCallback | None = None,
 ) -> tuple[Reproduction, ...]:
     """Run the papers `names` one after the other: `folder`/NAME/result.json and report.html for each.
 

@@ -25,10 +25,10 @@ from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
-from steelyard.export.given import ModelLike, as_model
+from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
-from steelyard.ground.progress import Watch, steps, tell_progress, watched
+from steelyard.ground.progress import ProgressCallback, reports_progress, steps, tell_progress
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Friction, Plan
@@ -129,7 +129,7 @@ class PayloadResult(Displayed):
         return {"load": numbers} | {head: [x for columns in each for x in columns[head]] for head in each[0]}
 
 
-@watched
+@reports_progress
 def identify_payload(
     robot: RobotLike,
     with_load: LogsLike | Sequence[Sequence[LogLike]],
@@ -142,7 +142,7 @@ def identify_payload(
     physical: bool = True,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> PayloadResult:
     """Identify a payload from logs with it and either logs without it or a known model of the arm.
 

@@ -21,7 +21,7 @@ from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
-from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
+from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -120,7 +120,7 @@ class Rehearsal(Viewed, Displayed):
         return rehearsal_report, print_rehearsal
 
 
-@watched
+@reports_progress
 def rehearse(
     robot: RobotLike,
     trajectory: Trajectory | Sequence[Trajectory],
@@ -136,7 +136,7 @@ def rehearse(
     seeds: int = 5,
     workers: int | None = 1,
     gpu: bool = False,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Rehearsal:
     """Play motions on simulated robots, log them with realistic sensors, identify each robot, and check the results.
 

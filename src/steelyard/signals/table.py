@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from steelyard.errors import LONGEST_NAME, LogError, UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.ground.decompress import DECOMPRESSORS, is_compressed
 from steelyard.ground.registry import Registry
 from steelyard.ground.remote import AnyPath, RemoteFile, any_path
-from steelyard.ground.unpacked import PACKED, is_packed
 from steelyard.ground.untrusted import refuse_kernel_file, regular_file
 from steelyard.signals.log import Finding
 
@@ -258,7 +258,7 @@ def has_reader(path: AnyPath) -> bool:
 
 
 def _by_name(path: AnyPath) -> list[type[LogReader]]:
-    packed = is_packed(path)
+    packed = is_compressed(path)
     suffix = Path(path.stem if packed else path.name).suffix.lower()
     return [kind for kind in READERS.values() if suffix in kind.suffixes and (kind.packed or not packed)]
 
@@ -310,7 +310,7 @@ def known_formats(folders: bool = False) -> str:
         return ", ".join(name for name, kind in READERS.items() if kind.folders)
     suffixes = [suffix for kind in READERS.values() for suffix in kind.suffixes]
     packed = [suffix for kind in READERS.values() if kind.packed for suffix in kind.suffixes]
-    return f"{', '.join(suffixes)}; of these {', '.join(packed)} also compressed ({', '.join(PACKED)})"
+    return f"{', '.join(suffixes)}; of these {', '.join(packed)} also compressed ({', '.join(DECOMPRESSORS)})"
 
 
 def read_table(

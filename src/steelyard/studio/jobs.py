@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import hold
 from steelyard.studio.allowed_commands import check_command
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
@@ -265,7 +265,7 @@ class Jobs:
         """Whether the process of a job is alive and holds its lock."""
         try:
             with (self.home / name / LOCK_FILE).open("ab") as file:
-                return not hold(file)
+                return not lock_file(file)
         except OSError:
             return False
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.extras import import_extra
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import hold
 from steelyard.studio.helper_process import HelperProcess
 from steelyard.studio.jobs import JobLimits, Jobs
 from steelyard.studio.studio_folder import START_PAGE, StudioError, StudioFolder
@@ -65,7 +65,7 @@ def serve(folder: str, options: ServeOptions, say: Callable[[str], Any] = print)
     path.mkdir(parents=True, exist_ok=True)
     studio = StudioFolder(path)
     with studio.state_path("lock").open("ab") as lock:
-        if not hold(lock):
+        if not lock_file(lock):
             raise StudioError(f"Another studio is already open in {studio.root}; use that one, or end it first.")
         studio.sweep_uploads()
         shutil.rmtree(studio.state_path("new"), ignore_errors=True)  # unfinished job folders of a killed server

@@ -20,10 +20,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from steelyard.ground.atomic_files import rename_new
 from steelyard.ground.extras import import_extra
-from steelyard.ground.files import named, write_whole
+from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.folders import MANIFEST, sweep_up
-from steelyard.ground.places import rename_new
 from steelyard.ground.untrusted import read_json, read_text
 from steelyard.ground.user_files import NotOursError, make_own_folder, state_folder
 from steelyard.project import PROJECT_FILE, Project
@@ -233,7 +233,7 @@ class StudioFolder:
         k = 0
         while True:
             target = home / (f"{stamp}-{k}" if k else stamp) / path.name
-            with named(path):
+            with name_in_errors(path):
                 try:
                     target.parent.mkdir(parents=True)
                 except FileExistsError:
@@ -280,7 +280,7 @@ class StudioFolder:
         target = original = self.path_inside(entry.origin)
         k = 2
         while True:
-            with named(target):
+            with name_in_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 try:
                     rename_new(entry.path, target)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from steelyard.ground.places import rename_new
+from steelyard.ground.atomic_files import rename_new
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 # Disk space that uploads leave free, and size of one write [bytes].

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.interrupt import on_interrupt
-from steelyard.ground.places import hold
-from steelyard.ground.progress import HowFar, told_to
+from steelyard.ground.progress import HowFar, report_progress_to
 from steelyard.studio.jobs import CANCEL_FILE, END_FILE, EVENTS_FILE, JOB_FILE, LOCK_FILE, OUTPUT_FILE, START_FILE, Jobs
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
@@ -38,7 +38,7 @@ def run_job(folder: Path) -> int:
     if jobs.home != folder.parent:
         raise StudioError(f"{folder} is not a job of the studio in {root}; start the job from its page.")
     with (folder / LOCK_FILE).open("ab") as lock:
-        if not hold(lock) or (folder / END_FILE).exists() or (folder / CANCEL_FILE).exists():
+        if not lock_file(lock) or (folder / END_FILE).exists() or (folder / CANCEL_FILE).exists():
             return 0  # it runs in another process, or it has ended
         job = json.loads((folder / JOB_FILE).read_text("utf-8"))
         jobs.check(job["words"])
@@ -50,7 +50,7 @@ def run_job(folder: Path) -> int:
         threading.Thread(
             target=_enforce_limits, args=(folder, limits["memory_gb"], limits["hours"]), daemon=True
         ).start()
-        with (folder / EVENTS_FILE).open("a", encoding="utf-8") as events, told_to(_EventWriter(events)):
+        with (folder / EVENTS_FILE).open("a", encoding="utf-8") as events, report_progress_to(_EventWriter(events)):
             code = _run(job["words"], root)
         # A check that finds an unusable log exits with 2 but still writes its result.
         output = job["output"]

@@ -1,4 +1,4 @@
-"""What a model is used for: to predict torques, to move as the robot would, to be judged, to be written for others."""
+"""Uses of a model: torque prediction, simulation, validation, export, and sequential identification."""
 
 from .exported import FORMATS, Exported
 from .predict import PredictedLog, Predictions, predict

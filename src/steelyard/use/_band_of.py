@@ -1,4 +1,4 @@
-"""What the run of `identify` says of its model beside the numbers: the torque band, and the delay of the logs."""
+"""Reads the torque band and the torque delay of a model from its run of `identify`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from steelyard.ground.untrusted import read_json
 from steelyard.regression.base_parameters import base_parameters
 
 
-def torque_band_of(given: Any, model: Model) -> TorqueBand | None:
-    """Find the band of a `model`; None where there is none.
+def torque_band_of(source: Any, model: Model) -> TorqueBand | None:
+    """Find the torque band of a model; None without one.
 
     Args:
-        given: where the model comes from: what `identify` found, its run folder, or a file in that folder. A folder
-            needs `result.json` and `covariance.csv`, whose base parameters must be those of the model.
-        model: what predicts.
+        source: Source of the model: result of `identify`, its run folder, or a file in that folder. A folder needs
+            `result.json` and `covariance.csv` with the base parameters of the model.
+        model: The model.
     """
-    held = getattr(given, "torque_band", None)
-    if isinstance(held, TorqueBand):
-        return held
-    folder = _run_of(given)
+    band = getattr(source, "torque_band", None)
+    if isinstance(band, TorqueBand):
+        return band
+    folder = _run_of(source)
     if folder is None or not (folder / "covariance.csv").is_file():
         return None
-    root = read_json(folder / RESULT, ExportError, "identify anew")
+    root = read_json(folder / RESULT, ExportError, "run identify again")
     entry = root.value.get("torque_band") if isinstance(root.value, dict) else None
     if entry is None:
         return None
@@ -39,25 +39,25 @@ def torque_band_of(given: Any, model: Model) -> TorqueBand | None:
     names, covariance = read_covariance(folder / "covariance.csv")
     base = base_parameters(model.robot, model.terms)
     used = [n for n, yes in zip(model.robot.joint_names, model.robot.torque_used, strict=True) if yes]
-    # Friction that was known before is no base parameter of the run, but a term of its model.
+    # A run with known friction has fewer base parameters than its model.
     if tuple(base.names) != names or [j.joint for j in joints] != used:
         return None
     return TorqueBand(joints, keys["cutoff_hz"].number(), base, covariance, model)
 
 
-def torque_delay_of(given: Any) -> float:
-    """Find how far the torques of the logs that a model comes from lag behind the positions [s]; 0 where unknown.
+def torque_delay_of(source: Any) -> float:
+    """Find the delay of torques behind positions [s] in a model's logs; 0 if unknown.
 
     Args:
-        given: Where the model comes from, as in `torque_band_of`.
+        source: Source of the model, as in `torque_band_of`.
     """
-    settings = getattr(given, "settings", None)
+    settings = getattr(source, "settings", None)
     if settings is not None:
         return float(getattr(settings.preparation, "delay", None) or 0.0)
-    folder = _run_of(given)
+    folder = _run_of(source)
     if folder is None:
         return 0.0
-    field = read_json(folder / RESULT, ExportError, "identify anew")
+    field = read_json(folder / RESULT, ExportError, "run identify again")
     for key in ("settings", "preparation", "delay"):
         if not isinstance(field.value, dict) or field.value.get(key) is None:
             return 0.0
@@ -65,9 +65,9 @@ def torque_delay_of(given: Any) -> float:
     return field.number(low=-1e6, high=1e6)
 
 
-def _run_of(given: Any) -> Path | None:
-    """The folder with the result of the run that a path belongs to."""
-    if not isinstance(given, str | os.PathLike) or not Path(given).exists():
+def _run_of(source: Any) -> Path | None:
+    """The run folder of a path: the folder itself or its parent."""
+    if not isinstance(source, str | os.PathLike) or not Path(source).exists():
         return None
-    folder = Path(given) if Path(given).is_dir() else Path(given).parent
+    folder = Path(source) if Path(source).is_dir() else Path(source).parent
     return folder if (folder / RESULT).is_file() else None

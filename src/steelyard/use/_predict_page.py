@@ -1,4 +1,4 @@
-"""Predictions for the terminal and as a page."""
+"""Presents predictions on the terminal and as an HTML page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from steelyard.use.predict import PredictedLog, Predictions
 
 
 def print_predictions(found: Predictions, out: Console, folder: str = "") -> None:
-    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
+    """Print predictions.
+
+    Args:
+        found: The predictions.
+        out: Console to print to.
+        folder: Run folder; "" if none was written.
+    """
     names = list(found.robot.joint_names)
     rows = [
         [log.name, *(number(x, 3) for x in log.error_percent)] for log in found.logs if log.error_percent is not None
@@ -31,47 +37,52 @@ def print_predictions(found: Predictions, out: Console, folder: str = "") -> Non
             inside = ", ".join(f"{n} {percent(x, 3)}" for n, x in zip(names, log.inside_percent, strict=True) if x == x)
             say(out, f" • {log.name}: inside the 95 % band: {inside}.")
         if log.outside_share:
-            say(out, f" • {log.name}: {percent(log.outside_share)} of the samples lie outside all regions.")
+            say(out, f" • {log.name}: {percent(log.outside_share)} of the samples are outside all regions.")
     if folder:
         say(out, f"\nWritten to {folder}: a table for every log, report.html, result.json.")
 
 
 def predictions_report(found: Predictions) -> str:
-    """The page of what was `found`, self-contained."""
-    told = [log for log in found.logs if log.error_percent is not None]
-    rows: list[list[TableCell]] = [[log.name, *np.asarray(log.error_percent).tolist()] for log in told]
+    """Build the HTML page of predictions, `found`."""
+    compared = [log for log in found.logs if log.error_percent is not None]
+    rows: list[list[TableCell]] = [[log.name, *np.asarray(log.error_percent).tolist()] for log in compared]
     columns: list[TableColumn | str] = ["log", *(TableColumn(n, "%", digits=3) for n in found.robot.joint_names)]
-    said = (
+    errors = (
         table_html(columns, rows, "Error, % of the torque's standard deviation")
-        if told
+        if compared
         else paragraph("The logs have no torque to compare with.")
     )
     about = paragraph(
-        f"Torques by {found.by}; compared below {number(found.cutoff_hz)} Hz, both through the same filter."
+        f"Torques predicted by {found.by}. Both torques pass the same low-pass of {number(found.cutoff_hz)} Hz."
     )
-    sections = [Section("How far measured torques are off", join(about, said))]
+    sections = [Section("Prediction errors", join(about, errors))]
     sections += [Section(log.name, _shown(found, log)) for log in found.logs]
     return render_report(f"{found.robot.name}: predicted torques", sections)
 
 
 def predicted_figure(found: Predictions, log: str = "") -> Figure:
-    """Torque measured and predicted of what was `found` for the `log` of that name; default: the first."""
-    named = {one.name: one for one in found.logs}
-    if log and log not in named:
-        raise UnknownNameError("log", log, named)
-    one = named[log] if log else found.logs[0]
+    """Draw measured and predicted torque.
+
+    Args:
+        found: The predictions.
+        log: Name of the log; default: the first.
+    """
+    by_name = {each.name: each for each in found.logs}
+    if log and log not in by_name:
+        raise UnknownNameError("log", log, by_name)
+    chosen = by_name[log] if log else found.logs[0]
     units = [j.effort_unit for j in found.robot.joints]
-    measured = one.filtered if one.measured is None else one.measured
-    band = None if one.half_width is None else np.nan_to_num(one.half_width)
-    return torque_measured_predicted(one.t, measured, one.filtered, found.robot.joint_names, units, band)
+    measured = chosen.filtered if chosen.measured is None else chosen.measured
+    band = None if chosen.half_width is None else np.nan_to_num(chosen.half_width)
+    return torque_measured_predicted(chosen.t, measured, chosen.filtered, found.robot.joint_names, units, band)
 
 
 def _shown(found: Predictions, log: PredictedLog) -> Html:
     figure = predicted_figure(replace(found, logs=(log,)))
-    caption = "There is no measured torque: both lines are the prediction." if log.measured is None else ""
+    caption = "The log has no measured torque: both lines are the prediction." if log.measured is None else ""
     pieces = [figure_html(figure, "Measured and predicted torque", caption)]
     if log.outside_share:
         share = percent(log.outside_share)
-        text = f"{share} of the samples lie outside all regions; the nearest region answers there."
+        text = f"{share} of the samples are outside all regions; there the model of the nearest region is used."
         pieces.insert(0, callout("warning", text))
     return join(*pieces)

@@ -1,4 +1,4 @@
-"""A simulated motion for the terminal and as a page."""
+"""Presents a simulated motion on the terminal and as an HTML page."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from steelyard.report.plots.lines import Line, Panel, line_panels
 from steelyard.report.terminal import number, say, table
 from steelyard.use.simulated import Simulated
 
-# Heads of the table of joints, and the figures in it; tracking only where something was followed.
+# Keys and heads of the joint table; tracking only if there is a reference.
 _HEADS = {
     "lowest": "lowest", "highest": "highest", "velocity": "fastest, per s", "torque": "largest torque",
-    "torque_rms": "torque, RMS", "tracking_rms": "astray, RMS",
+    "torque_rms": "torque, RMS", "tracking_rms": "tracking error, RMS",
 }  # fmt: skip
 
 
 def print_simulated(found: Simulated, out: Console, folder: str = "") -> None:
-    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
+    """Print a simulated motion.
+
+    Args:
+        found: The simulation.
+        out: Console to print to.
+        folder: Run folder; "" if none was written.
+    """
     name = found.model.robot.name
     for k, run in enumerate(found.runs):
         joints = found.joints(k)
@@ -31,11 +37,11 @@ def print_simulated(found: Simulated, out: Console, folder: str = "") -> None:
         title = f"{name} {found.driven}: {run.t[-1] - run.t[0]:g} s"
         out.print(table(title, ["joint", "units", *heads], rows, right=heads))
     if folder:
-        say(out, f"The log is {folder}/log.csv; look at {folder}/report.html.")
+        say(out, f"Log: {folder}/log.csv; report: {folder}/report.html.")
 
 
 def simulated_report(found: Simulated) -> str:
-    """The page of what was `found`, self-contained."""
+    """Build the HTML page of a simulation, `found`."""
     sections = []
     for k, run in enumerate(found.runs):
         joints = found.joints(k)
@@ -46,19 +52,19 @@ def simulated_report(found: Simulated) -> str:
         heads: list[TableColumn | str] = ["joint", "units", *(TableColumn(_HEADS[x]) for x in keys)]
         end = "" if len(found.runs) == 1 else f" of motion {k + 1}"
         body = join(
-            paragraph(f"{len(run.t)} samples over {run.t[-1] - run.t[0]:g} s; the log is what the sensors saw."),
-            table_html(heads, rows, "Where the joints went"),
+            paragraph(f"{len(run.t)} samples over {run.t[-1] - run.t[0]:g} s. The log holds the sensor signals."),
+            table_html(heads, rows, "Ranges of the joints"),
             figure_html(_figure(found, k, "q"), "Positions"),
             figure_html(_figure(found, k, "dq"), "Velocities"),
-            figure_html(_figure(found, k, "tau"), "Torques", "Held from one control instant to the next."),
+            figure_html(_figure(found, k, "tau"), "Torques", "Constant between control instants."),
         )
         sections.append(Section(f"Motion{end}", body))
     noise = "true signals" if found.noise is None else "positions of a 19-bit encoder, torques with noise"
-    return render_report(f"{found.model.robot.name} {found.driven}", sections, subtitle=f"The log holds {noise}.")
+    return render_report(f"{found.model.robot.name} {found.driven}", sections, subtitle=f"The log contains {noise}.")
 
 
 def _figure(found: Simulated, k: int, signal: str) -> Figure:
-    """One panel per joint: true, what was logged where that differs, and what was wanted."""
+    """One panel per joint: true signal, logged signal if it differs, and reference."""
     run, log = found.runs[k], found.logs[k]
     panels = []
     for j, joint in enumerate(found.model.robot.joints):

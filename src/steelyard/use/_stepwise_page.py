@@ -1,4 +1,4 @@
-"""A sequential identification for the terminal and as a page."""
+"""Presents a sequential identification on the terminal and as an HTML page."""
 
 from __future__ import annotations
 
@@ -13,40 +13,47 @@ from steelyard.use.stepwise import Stepwise
 
 
 def print_stepwise(found: Stepwise, out: Console, folder: str = "") -> None:
-    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
+    """Print a sequential identification.
+
+    Args:
+        found: The identification.
+        out: Console to print to.
+        folder: Run folder; "" if none was written.
+    """
     rows = [
         [r["movement"], r["name"], r["unit"],
-         with_error(r["value"], r["standard_error"]) if found.told(r) else NO_SIGN,
+         with_error(r["value"], r["standard_error"]) if found.has_possible_sign(r) else NO_SIGN,
          number(r["own_error"], 2)]
         for r in found.rows
     ]  # fmt: skip
-    heads = ["movement", "found", "unit", "value ± standard error", "of its own noise"]
-    out.print(table(f"{found.plan.base.robot.name}, movement by movement", heads, rows, right=heads[3:]))
-    say(out, _said(found))
+    heads = ["movement", "parameter", "unit", "value ± standard error", "own noise only"]
+    out.print(table(f"{found.plan.base.robot.name}, sequential identification", heads, rows, right=heads[3:]))
+    say(out, _summary(found))
     if folder:
-        say(out, f"\nLook at {folder}/report.html; found.csv holds the table.")
+        say(out, f"\nReport: {folder}/report.html; table: found.csv.")
 
 
-def _said(found: Stepwise) -> str:
+def _summary(found: Stepwise) -> str:
     count, missing, zero = found.found.base.rank, found.found.undetermined, len(found.found.neglected)
-    said = f"{count - zero - len(missing)} of {count} base parameters follow from these movements"
-    said += f", {zero} are taken for zero" if zero else ""
+    text = f"{count - zero - len(missing)} of {count} base parameters are identified by these movements"
+    text += f", {zero} are assumed to be zero" if zero else ""
     shown = ", ".join(missing[:6]) + (" …" if len(missing) > 6 else "")
-    return f"{said}; no movement shows {shown}." if missing else f"{said}."
+    return f"{text}; not identifiable from any movement: {shown}." if missing else f"{text}."
 
 
 def stepwise_report(found: Stepwise) -> str:
-    """The page of what was `found`, self-contained."""
+    """Build the HTML page of a sequential identification, `found`."""
     numbers: list[TableColumn | str] = [
-        TableColumn("value"), TableColumn("± standard error", digits=2), TableColumn("of its own noise", digits=2)
+        TableColumn("value"), TableColumn("± standard error", digits=2), TableColumn("own noise only", digits=2)
     ]  # fmt: skip
     rows: list[list[TableCell]] = [
-        [r["movement"], r["name"], r["unit"], Known(r["value"], r["standard_error"]) if found.told(r) else NO_SIGN,
+        [r["movement"], r["name"], r["unit"],
+         Known(r["value"], r["standard_error"]) if found.has_possible_sign(r) else NO_SIGN,
          r["standard_error"], r["own_error"]]
         for r in found.rows
     ]  # fmt: skip
     steps: list[list[TableCell]] = [
-        [step.movement, ", ".join(movement.moves), step.rows, ", ".join(step.known) or "nothing"]
+        [step.movement, ", ".join(movement.moves), step.rows, ", ".join(step.known) or "none"]
         for step, movement in zip(found.found.steps, found.plan.movements, strict=True)
     ]
     names, units, values, errors = ([r[key] for r in found.rows] for key in ("name", "unit", "value", "standard_error"))
@@ -55,26 +62,26 @@ def stepwise_report(found: Stepwise) -> str:
          r["standard_error"], r["neglected"]]
         for r in found.base_rows
     ]  # fmt: skip
-    columns: list[TableColumn | str] = ["base parameter", "unit", *numbers[:2], "taken for zero"]
+    columns: list[TableColumn | str] = ["base parameter", "unit", *numbers[:2], "assumed zero"]
     sections = [
         Section(
-            "What each movement found",
+            "Results of each movement",
             join(
                 paragraph(
-                    "A movement subtracts what the ones before it found. Its error bar counts their errors, too; "
-                    "beside it stands that of its own noise alone."
+                    "Each movement subtracts the results of earlier movements. Its standard error includes their "
+                    "errors; the last column counts only its own noise."
                 ),
-                table_html(["movement", "found", "unit", *numbers], rows, "Found"),
-                figure_html(parameter_intervals(names, units, values, errors), "Found, with 95 % intervals"),
-                table_html(["movement", "what moved", "rows", "resting on"], steps, "The movements"),
+                table_html(["movement", "parameter", "unit", *numbers], rows, "Identified parameters"),
+                figure_html(parameter_intervals(names, units, values, errors), "Parameters with 95 % intervals"),
+                table_html(["movement", "moving joints", "rows", "known parameters"], steps, "The movements"),
             ),
         ),
         Section(
             "Base parameters",
             join(
-                callout("warning" if found.found.undetermined else "note", _said(found)),
-                table_html(columns, shown, "All movements together", "No movement shows it."),
+                callout("warning" if found.found.undetermined else "note", _summary(found)),
+                table_html(columns, shown, "All movements together", "Not identifiable from any movement."),
             ),
         ),
     ]
-    return render_report(f"{found.plan.base.robot.name}, movement by movement", sections)
+    return render_report(f"{found.plan.base.robot.name}, sequential identification", sections)

@@ -1,4 +1,4 @@
-"""`Exported`: a model as the files that other programs load."""
+"""`Exported`: a model as files for other programs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from steelyard.ground.outcome import Content, Outcome, file_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-# What is written where nobody says what.
+# Default formats.
 FORMATS = ("urdf", "mjcf", "c", "csv")
 
 
 @dataclass(frozen=True, eq=False)
 class Exported(Outcome):
-    """A model and the forms in which it is wanted.
+    """A model with the formats to write.
 
     Args:
-        model: what is written.
-        formats: names in `MODEL_FORMATS`; default: a URDF with its sidecar, a MuJoCo model, C code, a table.
-        name: of the files, and of the functions in C; default: the robot's.
-        source: a URDF or MJCF of the robot, of which the file of the same format keeps all but numbers.
-        fitted: models that were fitted for formats which cannot hold all of `model`, by name, as `load_format_models`
-            gives them; other such formats hold as much of `model` as they can.
+        model: Model to write.
+        formats: Names in `MODEL_FORMATS`; default: URDF with sidecar, MuJoCo model, C code, table.
+        name: Name of the files and of the functions in C; default: the robot's.
+        source: URDF or MJCF of the robot; the file of the same format keeps everything except the parameters.
+        fitted: Models fitted for formats that cannot represent `model`, by name, from `load_format_models`. Without
+            one, such a format contains the representable part of `model`.
     """
 
     model: Model
@@ -48,26 +48,26 @@ class Exported(Outcome):
 
     @property
     def file(self) -> str:
-        """What the files are called, without their ends."""
+        """Name of the files without suffix."""
         return file_name(self.name or self.model.robot.name)
 
     def files(self) -> dict[str, Content]:
         out: dict[str, Content] = {}
-        for wanted in self.formats:
-            held = self.fitted.get(FITTED_AS.get(wanted, ""), self.model)
-            out |= MODEL_FORMATS[wanted].files(held, self.file, self.source)
+        for name in self.formats:
+            model = self.fitted.get(FITTED_AS.get(name, ""), self.model)
+            out |= MODEL_FORMATS[name].files(model, self.file, self.source)
         if "urdf" in self.formats and self.fitted:
             out[f"{self.file}{SUFFIX}"] = lambda path: model_to_sidecar(self.model, path, self.fitted)
         return out
 
     def to_json(self) -> dict[str, Any]:
-        beside = [f"{self.file}{end}" for wanted in self.formats for end in MODEL_FORMATS[wanted].beside]
-        return {"robot": self.model.robot.name, "possible": self.model.possible, "files": [*self.files(), *beside]}
+        more = [f"{self.file}{suffix}" for name in self.formats for suffix in MODEL_FORMATS[name].beside]
+        return {"robot": self.model.robot.name, "possible": self.model.possible, "files": [*self.files(), *more]}
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
-        where = f"Written to {folder}" if folder else "Nothing was written (give -o FOLDER); it would be"
+        where = f"Written to {folder}" if folder else "Nothing was written; with -o FOLDER the files are"
         say(out, f"{where}: {', '.join(self.to_json()['files'])}.")
         if not self.model.possible:
-            say(out, "The model is not physically possible; simulators may refuse it.")
+            say(out, "The model is physically impossible; simulators may refuse it.")

@@ -1,4 +1,4 @@
-"""`predict`: the torques that a model, or a bank of local ones, expects along logged motions."""
+"""`predict`: predicts the torques of logged motions with a model or a bank of local models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steelyard.assessment.torque_band import TorqueBand
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.export.given import ModelLike, as_model
+from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns, wide_columns
 from steelyard.ground.numbers import number
@@ -30,26 +30,27 @@ from steelyard.study import Study
 from steelyard.use._band_of import torque_band_of, torque_delay_of
 from steelyard.use.prediction_files import PREDICTION_FORMATS
 
+# Larger clock values are dates in nanoseconds.
 _DATES = 1e15
-# Half of an interval that holds 95 % of Gaussian errors, in standard deviations.
+# Half of the 95 % interval of a Gaussian, in standard deviations.
 _GAUSSIAN = 1.96
 
 
 @dataclass(frozen=True, eq=False)
 class PredictedLog:
-    """The torques of one log's motion, `(samples, joints)`, N m (N).
+    """The predicted torques of one log, shape (samples, joints) [N m or N].
 
     Attributes:
-        name: of the log.
-        t: s, on the uniform clock of the prepared motion.
-        torque: what is expected.
-        band: ± one standard deviation of a measurement, where the model knows it.
-        measured: what the log has, through the same low-pass as `filtered`; None where it has no torque.
-        filtered: the prediction through that low-pass, which is what can be compared.
-        compared: samples that the low-pass and the derivatives see both sides of; others are not judged.
-        outside: samples that no region of a bank answers for.
-        start_ns: what the log's clock shows at t = 0, ns.
-        half_width: half the band that holds 95 % of measured torques, where the model knows it; NaN for joints whose
+        name: Name of the log.
+        t: Time [s], uniform.
+        torque: Predicted torque.
+        band: Standard deviation of a measurement, if the model provides it.
+        measured: Measured torque after the low-pass; None without one.
+        filtered: Predicted torque after the same low-pass, for the comparison.
+        compared: Samples without boundary effects of the low-pass and the derivatives; only they are compared.
+        outside: Samples outside all regions of a bank.
+        start_ns: Clock of the log at t = 0 [ns].
+        half_width: Half width of the 95 % band of measured torques, if the model provides it; NaN for joints whose
             torque is not used.
     """
 
@@ -66,7 +67,7 @@ class PredictedLog:
 
     @property
     def inside_percent(self) -> Array | None:
-        """By joint: the share of compared samples inside the 95 % band, %."""
+        """Share of compared samples inside the 95 % band, by joint [%]."""
         if self.measured is None or self.half_width is None:
             return None
         inside = np.abs(self.measured - self.filtered)[self.compared] <= self.half_width[self.compared]
@@ -75,37 +76,44 @@ class PredictedLog:
 
     @cached_property
     def error_percent(self) -> Array | None:
-        """By joint: root mean square of the difference, % of the measured torque's standard deviation."""
+        """RMS of the residual, in percent of the measured torque's standard deviation, by joint."""
         if self.measured is None:
             return None
-        measured, away = self.measured[self.compared], (self.measured - self.filtered)[self.compared]
-        return np.asarray(100.0 * np.sqrt(np.mean(away**2, axis=0)) / np.maximum(np.std(measured, axis=0), 1e-300))
+        measured, residual = self.measured[self.compared], (self.measured - self.filtered)[self.compared]
+        return np.asarray(100.0 * np.sqrt(np.mean(residual**2, axis=0)) / np.maximum(np.std(measured, axis=0), 1e-300))
 
     @property
     def outside_share(self) -> float | None:
-        """Of the samples, the part that no region answers for."""
+        """Share of samples outside all regions, 0 to 1."""
         return None if self.outside is None else float(np.mean(self.outside))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Viewed, Displayed):
-    """What was predicted for each log of `robot`, by a model that has a name (`by`), below `cutoff_hz`."""
+    """The predictions for several logs.
+
+    Attributes:
+        robot: The robot.
+        by: Name of the model.
+        logs: Predictions by log.
+        cutoff_hz: Cut-off of the comparison [Hz].
+        formats: Names in `PREDICTION_FORMATS`.
+    """
 
     robot: Robot
     by: str
     logs: tuple[PredictedLog, ...]
     cutoff_hz: float
-    # Names in `PREDICTION_FORMATS`.
     formats: tuple[str, ...] = ("csv",)
 
     def glance(self) -> Glance:
-        told = [x for log in self.logs if log.error_percent is not None for x in log.error_percent]
-        off = f", measured torques are off by {number(float(np.mean(told)), 3)} % of σ" if told else ""
+        errors = [x for log in self.logs if log.error_percent is not None for x in log.error_percent]
+        error = f", prediction error {number(float(np.mean(errors)), 3)} % of σ" if errors else ""
         logs = f"{len(self.logs)} log{'s' * (len(self.logs) != 1)}"
-        return Glance("note", f"torques of {self.robot.name} along {logs} by {self.by}{off}")
+        return Glance("note", f"torques of {self.robot.name} along {logs} by {self.by}{error}")
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """How far measured torques are off, % of their standard deviation ("errors"), and the torques ("signals")."""
+        """Return the errors in percent of the standard deviation ("errors") and the torques ("signals")."""
         joints = self.robot.joint_names
         rows = [[log.name, *(log.error_percent if log.error_percent is not None else [None] * len(joints))]
                 for log in self.logs]  # fmt: skip
@@ -122,7 +130,7 @@ class Predictions(Viewed, Displayed):
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
-        """Torque measured and predicted ("torque"), of the first log or the one that is named."""
+        """Return the figure of measured and predicted torque ("torque")."""
         from steelyard.use._predict_page import predicted_figure
 
         return {"torque": partial(predicted_figure, self)}
@@ -147,7 +155,7 @@ class Predictions(Viewed, Displayed):
         return out
 
     def files(self) -> dict[str, Content]:
-        """A file for every log and format."""
+        """Return a file for every log and format."""
         joints = self.robot.joint_names
         return {
             f"{name}.{kind}": PREDICTION_FORMATS[kind].content(log, joints)
@@ -157,7 +165,7 @@ class Predictions(Viewed, Displayed):
 
     @property
     def _names(self) -> list[str]:
-        """What the tables are called: as the logs, numbered where two are called alike."""
+        """Names of the files: those of the logs, numbered where two are equal."""
         plain = [file_name(log.name) for log in self.logs]
         return [n if plain.count(n) == 1 else f"{n}-{k + 1}" for k, n in enumerate(plain)]
 
@@ -179,66 +187,63 @@ def predict(
     band: TorqueBand | None = None,
     delay: float | None = None,
 ) -> Predictions:
-    """The torques that a model expects along the motions of `logs`, and how far measured ones are off.
+    """Predict the torques of logged motions, and compare them with measured torques.
 
     Args:
-        by: a model, as `as_model` takes it, or a bank of local models. Banks, runs of `identify` and its results know
-            their 95 % band, other models do not.
-        logs: motions, as paths, `Log`s, frames or dicts of arrays; where they have torques, these are compared.
-        names: of the logs, for tables.
-        cutoff_hz: below which torques are compared, Hz; default: as `identify` would choose for these logs.
-        label: what the model is called.
-        mapping: what the columns of files and frames mean, as in `read_log`.
-        formats: what a run folder holds for every log: names in `PREDICTION_FORMATS` (csv, mcap, rrd).
-        band: the 95 % band of a model; default: that of `by`, where it knows one.
-        delay: how far the torques of the logs lag behind the positions, s; default: as in the logs of `by`.
+        by: Model, as in `as_model`, or bank of local models. Banks, runs and results of `identify` provide a 95 %
+            band; other models do not.
+        logs: Motions as paths, `Log`s, frames or dicts of arrays; measured torques in them are compared.
+        names: Names of the logs, for tables.
+        cutoff_hz: Cut-off of the comparison [Hz]; default: the choice of `identify` for these logs.
+        label: Name of the model.
+        mapping: Mapping of the columns of files and frames, as in `read_log`.
+        formats: Formats in the run folder: names in `PREDICTION_FORMATS` (csv, mcap, rrd).
+        band: 95 % band of a model; default: that of `by`, if any.
+        delay: Delay of torques behind positions [s]; default: that of the logs of `by`.
     """
     for kind in formats:
         PREDICTION_FORMATS[kind]
-    given, by = by, by if isinstance(by, Bank) else as_model(by)
-    known = None if isinstance(by, Bank) else band or torque_band_of(given, by)
+    source, by = by, by if isinstance(by, Bank) else as_model(by)
+    torque_band = None if isinstance(by, Bank) else band or torque_band_of(source, by)
     logs = as_logs(logs, by.robot, mapping)
     if not logs:
         raise SteelyardError("There is no log to predict for; give at least one.")
-    # A log without torques can be predicted for as well.
+    # A study needs torques, so logs without them get zeros.
     complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in logs]
-    how = Preparation(cutoff_hz=cutoff_hz, delay=torque_delay_of(given) if delay is None else delay)
-    study = Study.of(by.robot, complete, (), how, needs_torque=False)
-    called = [*names[: len(logs)], *(log_label(logs[k], f"log {k + 1}") for k in range(len(names), len(logs)))]
-    out = [
-        replace(
-            _predicted(by, name, list(study.motions_of(mended)), log.tau is not None, known), start_ns=_start_ns(log)
-        )
-        for name, log, mended in steps(zip(called, logs, study.logs, strict=True), "Predicting", lambda x: x[0])
-    ]
-    called_by = label or type(by).__name__.lower()
-    return Predictions(study.robot, called_by, tuple(out), study.cutoff_hz, tuple(formats))
+    preparation = Preparation(cutoff_hz=cutoff_hz, delay=torque_delay_of(source) if delay is None else delay)
+    study = Study.of(by.robot, complete, (), preparation, needs_torque=False)
+    labels = [*names[: len(logs)], *(log_label(logs[k], f"log {k + 1}") for k in range(len(names), len(logs)))]
+    out = []
+    for name, log, prepared in steps(zip(labels, logs, study.logs, strict=True), "Predicting", lambda x: x[0]):
+        predicted = _predict(by, name, list(study.motions_of(prepared)), log.tau is not None, torque_band)
+        out.append(replace(predicted, start_ns=_start_ns(log)))
+    return Predictions(study.robot, label or type(by).__name__.lower(), tuple(out), study.cutoff_hz, tuple(formats))
 
 
 def _start_ns(log: Log) -> int:
-    """What the clock of a log shows at t = 0, in ns since whatever it counts from."""
+    """The clock of a log at t = 0 [ns]."""
     start = log.meta.get("start_time", 0)
-    stated = (log.meta.get("mapping") or {}).get("units", {}).get("time") or "s"
-    # Dates are counted in nanoseconds (`signals.read`); of a clock in seconds no figure is as large.
-    unit = 1e-9 if abs(start) > _DATES else unit_size("time", stated if isinstance(stated, str) else stated[0])
+    units = (log.meta.get("mapping") or {}).get("units", {}).get("time") or "s"
+    # Dates are in nanoseconds (`signals.read`); a clock in seconds never has such large values.
+    unit = 1e-9 if abs(start) > _DATES else unit_size("time", units if isinstance(units, str) else units[0])
     return int(start) * round(1e9 * unit) if isinstance(start, int) else round(1e9 * unit * start)
 
 
-def _predicted(
-    by: Model | Bank, name: str, motions: Sequence[Motion], measured: bool, known: TorqueBand | None
+def _predict(
+    by: Model | Bank, name: str, motions: Sequence[Motion], measured: bool, torque_band: TorqueBand | None
 ) -> PredictedLog:
     if not motions:
-        raise SteelyardError(f"{name}: no piece of it is long enough to be filtered; raise the cut-off (--cutoff).")
+        raise SteelyardError(f"{name}: no segment is long enough for the filter; raise the cut-off (--cutoff).")
     band = outside = half = None
     if isinstance(by, Bank):
-        made = [by.prediction(m.q, m.dq, m.ddq) for m in motions]
-        torques = [p.torque for p in made]
-        band, outside = np.concatenate([p.band for p in made]), np.concatenate([p.outside for p in made])
+        predictions = [by.prediction(m.q, m.dq, m.ddq) for m in motions]
+        torques = [p.torque for p in predictions]
+        band, outside = np.concatenate([p.band for p in predictions]), np.concatenate([p.outside for p in predictions])
         half = _GAUSSIAN * band
     else:
         torques = [by.torque(m.q, m.dq, m.ddq, m.filter.period) for m in motions]
-        if known is not None:
-            half = np.concatenate([_half_width(known, m) for m in motions])
+        if torque_band is not None:
+            half = np.concatenate([_half_width(torque_band, m) for m in motions])
     return PredictedLog(
         name,
         t=np.concatenate([m.t for m in motions]),
@@ -253,7 +258,7 @@ def _predicted(
 
 
 def _half_width(band: TorqueBand, m: Motion) -> Array:
-    """Half the 95 % `band` along a motion, `(samples, joints)`."""
+    """Half width of the 95 % band along a motion, shape (samples, joints)."""
     used = np.asarray(band.model.robot.torque_used, dtype=bool)
     out = np.full(m.q.shape, np.nan)
     out[:, used] = band.half_width(m.q, m.dq, m.ddq, None if m.standing is None else m.standing[:, used])

@@ -1,4 +1,4 @@
-"""Predicted torques as files for people who look at logs: a table, MCAP for Foxglove, a recording for Rerun."""
+"""Writes predicted torques as a table, as MCAP for Foxglove or as a recording for Rerun."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ _TOPIC = "/steelyard"
 
 @dataclass(frozen=True)
 class PredictionFormat:
-    """A kind of file with predicted torques. Other packages announce theirs as entry points of the group
-    `steelyard.predictions`.
+    """A file format of predicted torques. Plug-ins use the entry-point group `steelyard.predictions`.
 
     Args:
-        description: what it is, in a few words.
-        content: makes the file of a log's predictions and the names of the joints.
+        description: Short description.
+        content: Builds the file from the predictions of a log and the names of the joints.
     """
 
     description: str
@@ -56,21 +55,21 @@ def _csv(log: PredictedLog, joints: Sequence[str]) -> Content:
 
 
 def _signals(log: PredictedLog) -> Iterator[tuple[str, Array, Array]]:
-    """Name, times (s) and torques: predicted everywhere; measured and what is left where they may be compared."""
+    """Name, times [s] and torques: predicted for all samples; measured and residual for compared samples."""
     yield "predicted", log.t, log.filtered
     if log.measured is not None:
-        where = log.compared
-        yield "measured", log.t[where], log.measured[where]
-        yield "residual", log.t[where], (log.measured - log.filtered)[where]
+        compared = log.compared
+        yield "measured", log.t[compared], log.measured[compared]
+        yield "residual", log.t[compared], (log.measured - log.filtered)[compared]
 
 
 def _stamps(log: PredictedLog, t: Array) -> list[int]:
-    """Nanoseconds of the original log's clock at `t` (s)."""
+    """Clock of the original log [ns] at `t` [s]."""
     return [log.start_ns + round(float(x) * 1e9) for x in t]
 
 
 def _mcap(log: PredictedLog, joints: Sequence[str]) -> Content:
-    """Messages of type JointState, whose effort is the torque, as ROS 2 records them."""
+    """ROS 2 messages of type JointState with the torque as effort."""
 
     def write(path: Path) -> None:
         from rosbags.rosbag2 import StoragePlugin, Writer
@@ -81,8 +80,8 @@ def _mcap(log: PredictedLog, joints: Sequence[str]) -> Content:
             store.types[n] for n in (_JOINT_STATE, "std_msgs/msg/Header", "builtin_interfaces/msg/Time")
         )
         none, names, rows = np.zeros(0), list(joints), []
-        with TemporaryDirectory(dir=path.parent) as place:
-            folder = Path(place) / "bag"
+        with TemporaryDirectory(dir=path.parent) as temporary:
+            folder = Path(temporary) / "bag"
             with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
                 for name, t, torque in _signals(log):
                     channel = bag.add_connection(f"{_TOPIC}/{name}", _JOINT_STATE, typestore=store)
@@ -97,7 +96,7 @@ def _mcap(log: PredictedLog, joints: Sequence[str]) -> Content:
 
 
 def _rrd(log: PredictedLog, joints: Sequence[str]) -> Content:
-    """A plot for every joint: torque/JOINT/measured, …/predicted, …/residual over the log's own clock."""
+    """A plot for each joint over the log's clock: torque/JOINT/measured, …/predicted, …/residual."""
     rr = import_extra("rerun", "rerun", "A recording for Rerun")
 
     def write(path: Path) -> None:
@@ -107,9 +106,9 @@ def _rrd(log: PredictedLog, joints: Sequence[str]) -> Content:
             stamps = np.array(_stamps(log, t), dtype="int64")
             clock = {"timestamp": stamps.astype("datetime64[ns]")} if log.start_ns else {"duration": t}
             for joint, values in zip(joints, torque.T, strict=True):
-                place = f"torque/{rr.escape_entity_path_part(joint)}/{name}"
+                entity = f"torque/{rr.escape_entity_path_part(joint)}/{name}"
                 columns = rr.Scalars.columns(scalars=np.ascontiguousarray(values))
-                recording.send_columns(place, indexes=[rr.TimeColumn("time", **clock)], columns=columns)
+                recording.send_columns(entity, indexes=[rr.TimeColumn("time", **clock)], columns=columns)
         recording.disconnect()
 
     return write

@@ -1,4 +1,4 @@
-"""`let_move`: a model that follows a motion, is driven by torques or falls, and the log a logger would have written."""
+"""`let_move`: simulates a model that follows a motion, receives torques or falls freely, and its log."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from steelyard.simulation.simulate import simulate
 from steelyard.simulation.simulation import Ending, Simulation
 from steelyard.simulation.torque_signal import TorqueSignal
 
-# Samples of one run, at most: a table of them for six joints takes two gigabytes.
+# Largest number of samples of a run; with six joints its table takes two gigabytes.
 _MOST_SAMPLES = 10**7
 
 
 @dataclass(frozen=True, eq=False)
 class Simulated(Viewed):
-    """How a model moved, run by run.
+    """Simulated motions of a model.
 
     Attributes:
-        model: what was simulated.
-        driven: by what, in words.
-        runs: the true motions.
-        logs: what the sensors saw of them.
-        wanted: the positions that were to be followed, run by run; empty where nothing was.
-        noise: of the torques in the logs, N m (N); None: the logs are true.
+        model: The model.
+        driven: Description of the input.
+        runs: True motions.
+        logs: Sensor signals of the motions.
+        wanted: Reference positions by run; empty without a reference.
+        noise: Standard deviation of the torque noise in the logs [N m or N]; None: logs without noise.
     """
 
     model: Model
@@ -50,19 +50,19 @@ class Simulated(Viewed):
     noise: Array | None = None
 
     def joints(self, run: int) -> list[dict[str, Any]]:
-        """Where each joint went in the `run` of this number (from 0), how fast, and by which torque."""
-        made = self.runs[run]
-        error = np.sqrt(np.mean((made.q - self.wanted[run]) ** 2, axis=0)) if self.wanted else None
+        """Return ranges, largest velocities and torques of the joints in a `run`, given by its index."""
+        motion = self.runs[run]
+        error = np.sqrt(np.mean((motion.q - self.wanted[run]) ** 2, axis=0)) if self.wanted else None
         return [
             {
                 "joint": joint.name,
                 "unit": "rad" if joint.kind == "revolute" else "m",
                 "torque_unit": joint.effort_unit,
-                "lowest": float(made.q[:, k].min()),
-                "highest": float(made.q[:, k].max()),
-                "velocity": float(np.abs(made.dq[:, k]).max()),
-                "torque": float(np.abs(made.tau[:, k]).max()),
-                "torque_rms": float(np.sqrt(np.mean(made.tau[:, k] ** 2))),
+                "lowest": float(motion.q[:, k].min()),
+                "highest": float(motion.q[:, k].max()),
+                "velocity": float(np.abs(motion.dq[:, k]).max()),
+                "torque": float(np.abs(motion.tau[:, k]).max()),
+                "torque_rms": float(np.sqrt(np.mean(motion.tau[:, k] ** 2))),
                 **({} if error is None else {"tracking_rms": float(error[k])}),
             }
             for k, joint in enumerate(self.model.robot.joints)
@@ -79,7 +79,7 @@ class Simulated(Viewed):
                     for k, run in enumerate(self.runs)
                 ],
             },
-            {"torque_noise": "None was asked for: the log is true."},
+            {"torque_noise": "The log has no noise, because none was requested."},
         )
 
     def files(self) -> dict[str, Content]:
@@ -107,29 +107,29 @@ def let_move(
     torque_between: TorqueBetween = "auto",
     delay: float = 0.0,
 ) -> Simulated:
-    """Let a model follow `motions`, be driven by a `torque`, or, with neither, fall for `duration` seconds.
+    """Simulate a model that follows motions, receives torques, or falls freely for a duration.
 
     Args:
-        model: the robot with its numbers.
-        motions: to be followed one after the other, each from its first posture on.
-        controller: what follows them; None: computed torque by the model itself.
-        control_period: of the controller, s; None: a quarter of a sample.
-        torque: a signal, or a log whose torques are played again from its first state on.
-        duration: s; not with motions or a log, which have their own.
-        start: the posture to start from at rest, rad (m); None: all zero, or the first of the motion or the log.
-        rate: samples of the log per second, Hz; None: 1000, or that of the log that is played.
-        noise: of the logged torques, N m (N), one number or one per joint, with positions of a 19-bit encoder; None:
-            the log is true.
-        friction: "smooth", or "stick", with which joints truly stand still.
-        seed: of the noise.
-        torque_between: how the torque of a log ran between its samples; "auto": it was held.
-        delay: how far the torque of a log lags behind its positions, s.
+        model: Model to simulate.
+        motions: References to follow one after the other, each from its first posture.
+        controller: Controller for the motions; None: computed torque with the model itself.
+        control_period: Period of the controller [s]; None: a quarter of the sampling period.
+        torque: Torque signal, or log whose torques are replayed from its first state.
+        duration: Duration [s]; not for motions or logs, which have their own.
+        start: Initial posture at rest [rad or m]; None: zero, or the first posture of the motion or log.
+        rate: Sampling rate of the log [Hz]; None: 1000, or that of the replayed log.
+        noise: Torque noise of the log [N m or N], one number or one per joint, together with positions of a 19-bit
+            encoder; None: no noise.
+        friction: "smooth", or "stick", which lets joints stand still.
+        seed: Random seed of the noise.
+        torque_between: Torque of a log between its samples; "auto": held.
+        delay: Delay of a log's torques behind its positions [s].
     """
     if (delay or torque_between != "auto") and not isinstance(torque, Log):
-        raise SimulationError("delay and torque_between are about the torque of a log; leave them out.")
+        raise SimulationError("delay and torque_between are for the torque of a log; remove them.")
     if sum((bool(motions), torque is not None, duration is not None and not isinstance(torque, TorqueSignal))) != 1:
         raise SimulationError(
-            "Say by what the model is driven: motions to follow, a torque, or nothing for a duration (s); one of them."
+            "Give one input for the model: motions to follow, a torque, or a duration (s) alone for a free fall."
         )
     robot = model.robot
     options: dict[str, Any] = {"friction": friction, "throw": False}
@@ -141,7 +141,7 @@ def let_move(
         loops = LOOPS_PER_SAMPLE if control_period is None else round(1.0 / (control_period * frequency))
         if loops < 1 or (control_period and abs(loops * control_period * frequency - 1.0) > 1e-6):
             raise SimulationError(
-                f"The controller's rate of {1.0 / (control_period or 1.0):g} Hz is no multiple of the log's "
+                f"The controller's rate of {1.0 / (control_period or 1.0):g} Hz is not a multiple of the log's "
                 f"{frequency:g} Hz; change one of them."
             )
         runs = []
@@ -152,37 +152,37 @@ def let_move(
         wanted = tuple(motion.sample(run.t)[0] for motion, run in zip(motions, runs, strict=True))
     elif isinstance(torque, Log):
         if rate is not None:
-            raise SimulationError("The torques of a log are played at its own rate; leave the rate out.")
+            raise SimulationError("The torques of a log are played at its own rate; remove the rate.")
         driven = f"driven by the torques of {_source(torque)}"
-        runs = [_replayed(model, torque, torque_between, delay, options)]
+        runs = [_replay(model, torque, torque_between, delay, options)]
     else:
         assert duration is not None
         _check_length(duration, frequency)
         count = round(duration * frequency)
         table = None if torque is None else torque.table(np.arange(count + 1) / frequency)
-        runs = [_held(model, table, np.arange(count + 1) / frequency, options)]
+        runs = [_simulate(model, table, np.arange(count + 1) / frequency, options)]
         driven = "driven by a torque signal" if torque is not None else "falls without torque"
     for run in runs:
-        _check_came_through(model, run)
+        _check_completed(model, run)
     level = None if noise is None else expected_noise(robot, noise)
     sensors = None if level is None else good_sensors(level, seed)
     return Simulated(model, driven, tuple(runs), tuple(run.log(sensors=sensors) for run in runs), wanted, level)
 
 
-def _replayed(model: Model, log: Log, between: TorqueBetween, delay: float, options: dict[str, Any]) -> Simulation:
+def _replay(model: Model, log: Log, between: TorqueBetween, delay: float, options: dict[str, Any]) -> Simulation:
     if log.tau is None:
         raise LogError(f"{_source(log)} has no torque to play.")
     if len(log.segments) > 1:
-        raise LogError(f"{_source(log)} has gaps; play its pieces one by one.")
+        raise LogError(f"{_source(log)} has gaps; play its segments one by one.")
     even = on_even_clock(log)
     assert even.tau is not None
     assert even.dq is not None
     tau = interval_means(even.t, even.tau, between, delay)
-    return _held(model, tau, even.t, {"q0": even.q[0], "dq0": even.dq[0], **options})
+    return _simulate(model, tau, even.t, {"q0": even.q[0], "dq0": even.dq[0], **options})
 
 
-def _held(model: Model, table: Array | None, times: Array, options: dict[str, Any]) -> Simulation:
-    """Torques held from sample to sample, in steps that friction allows."""
+def _simulate(model: Model, table: Array | None, times: Array, options: dict[str, Any]) -> Simulation:
+    """Simulate with torques held between samples, with steps short enough for the friction."""
     period = float(times[-1] - times[0]) / (len(times) - 1)
     return refine_steps(lambda parts: simulate(model, table, times=times, step=period / parts, **options))
 
@@ -192,23 +192,23 @@ def _check_length(duration: float, rate: float) -> None:
         raise SimulationError(f"The duration is {duration:g} s; it must be positive.")
     if duration * rate < 2.0:
         raise SimulationError(
-            f"{duration:g} s at {rate:g} Hz are less than two samples; lengthen it or raise the rate."
+            f"{duration:g} s at {rate:g} Hz are less than two samples; raise the duration or the rate."
         )
     if duration * rate > _MOST_SAMPLES:
         raise SimulationError(
-            f"{duration:g} s at {rate:g} Hz are more than {_MOST_SAMPLES:.0e} samples; shorten it or lower the rate."
+            f"{duration:g} s at {rate:g} Hz are more than {_MOST_SAMPLES:.0e} samples; lower the duration or the rate."
         )
 
 
-def _check_came_through(model: Model, run: Simulation) -> None:
-    """Refuse a run that went wrong, with the time, the reason and the joint that was the first."""
+def _check_completed(model: Model, run: Simulation) -> None:
+    """Refuse an incomplete simulation; the error names time, reason and the fastest joint."""
     if run.ok:
         return
     when = f"at t = {run.stopped[0]:.4g} s"
     if run.outcome[0] == Ending.IMPOSSIBLE:
         raise SimulationError(
-            f"The run ended {when}: the mass matrix is not positive definite there, which no robot has; "
-            "take a physical model (`steelyard identify --physical`)."
+            f"The simulation stopped {when}: the mass matrix is not positive definite, which is physically impossible; "
+            "use a physically consistent model (`steelyard identify --physical`)."
         )
     good = int(np.sum(np.all(np.isfinite(run.q), axis=1)))
     last = run.dq[good - 1] if good else np.zeros(model.robot.dof)
@@ -216,8 +216,8 @@ def _check_came_through(model: Model, run: Simulation) -> None:
     joint = model.robot.joints[k]
     speed = f"{abs(last[k]):.3g} {'rad/s' if joint.kind == 'revolute' else 'm/s'}"
     raise SimulationError(
-        f"The run diverged {when}: joint '{joint.name}', the fastest, was at {speed} just before; lower the torques or "
-        "gains, or raise the rate."
+        f"The simulation diverged {when}: the fastest joint '{joint.name}' had {speed} just before; lower the torques "
+        "or gains, or raise the rate."
     )
 
 
@@ -225,8 +225,8 @@ def _name(controller: Any) -> str:
     return "computed torque" if controller is None else f"the controller {type(controller).__name__}"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"a {what}" if count == 1 else f"{count} {what}s"
+def _counted(count: int, noun: str) -> str:
+    return f"a {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _source(log: Log) -> str:

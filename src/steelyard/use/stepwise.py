@@ -1,4 +1,4 @@
-"""`Stepwise`: what a plan of movements found, movement by movement, as a run folder."""
+"""`Stepwise`: the result of a sequential identification."""
 
 from __future__ import annotations
 
@@ -22,18 +22,23 @@ _COLUMNS = ("movement", "name", "unit", "value", "own_error", "standard_error")
 
 @dataclass(frozen=True, eq=False)
 class Stepwise(Viewed):
-    """A plan and what its movements found."""
+    """A plan of movements and its identification.
+
+    Attributes:
+        plan: The plan.
+        found: The identification.
+    """
 
     plan: SequentialPlan
     found: SequentialIdentification
 
     @classmethod
     def of(cls, plan: SequentialPlan) -> Stepwise:
-        """Identify by `plan`."""
+        """Identify according to a `plan`."""
         return cls(plan, plan.identify())
 
     def found_by(self, k: int) -> list[dict[str, Any]]:
-        """What movement `k` (from 0) found: values, error bars of its own noise, and with those of what it rests on."""
+        """Return the results of movement `k`: values, errors from its own noise, and total standard errors."""
         step, movement = self.found.steps[k], self.plan.movements[k]
         return [
             dict(zip(_COLUMNS, (step.movement, name, _unit(self.found.base, movement, name), *numbers), strict=True))
@@ -42,20 +47,20 @@ class Stepwise(Viewed):
             )
         ]
 
-    def told(self, row: Mapping[str, Any]) -> bool:
-        """Whether the value of a `row` is one that a robot can have; friction of the wrong sign is not told."""
+    def has_possible_sign(self, row: Mapping[str, Any]) -> bool:
+        """Whether the value of a `row` is possible; a friction with the wrong sign is not."""
         base = self.found.base
         least = dict(zip(base.names, base.least_values.tolist(), strict=True))
         return bool(row["value"] is None or row["value"] >= least.get(row["name"], -np.inf))
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """What all movements found, one after the other."""
+        """Results of all movements in order."""
         return [row for k in range(len(self.found.steps)) for row in self.found_by(k)]
 
     @cached_property
     def base_rows(self) -> list[dict[str, Any]]:
-        """The base parameters as all movements together give them; None where none shows them."""
+        """Base parameters from all movements together; None if not identifiable."""
         found = self.found
         return [
             {
@@ -100,7 +105,7 @@ class Stepwise(Viewed):
             },
             dict.fromkeys(
                 (f"base_parameters/list/*/{key}" for key in ("value", "standard_error")),
-                "The movements do not show it.",
+                "It is not identifiable from the movements.",
             ),
         )
 
@@ -114,10 +119,10 @@ class Stepwise(Viewed):
 
 
 def _unit(base: BaseParameters, movement: Movement, name: str) -> str:
-    """The unit of what a movement finds: that of the parameters that enter a sum as they are."""
+    """The unit of a movement's parameter: that of the parameters with coefficient ±1 in its sum."""
     units = {p.name: p.unit for p in base.parameters} | dict(zip(base.names, base.units, strict=True))
     combination: Combination = movement.combinations[name]
     if isinstance(combination, str):
         return units.get(combination, "")
-    whole = {units[p] for p, coefficient in combination.items() if abs(coefficient) == 1.0 and p in units}
-    return whole.pop() if len(whole) == 1 else ""
+    candidates = {units[p] for p, coefficient in combination.items() if abs(coefficient) == 1.0 and p in units}
+    return candidates.pop() if len(candidates) == 1 else ""

@@ -1,4 +1,4 @@
-"""`Validated`: a model judged by how it moves: on another one that stands for the robot, or on logs."""
+"""`Validated`: validation of a model's motion, against a plant (another model) or against logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.assessment.sensitivity import Sensitivity, agreement_index, sweep
 from steelyard.assessment.validation_ways import Validation, Way, concerns, validate
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.export.given import ModelLike, as_model
+from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
@@ -31,15 +31,21 @@ from steelyard.simulation.controllers import PD, FeedForward
 from steelyard.simulation.play import PlayableMotion, refine_steps
 from steelyard.study import Study
 
-# A parameter below and above itself; the middle one is the model as it is.
-_SWEPT = 3
-# Steps of control and integration, s; one in so many is looked at for a sweep.
+# Values per parameter: below, unchanged, above.
+_SWEEP_VALUES = 3
+# Step of control and integration [s]; a sweep records every _EVERY-th step.
 _STEP, _EVERY = 1e-3, 5
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A model on one motion or one log: `ways` to look at it, and of a log the torques behind them (`score`)."""
+    """Tests of a model with one motion or log.
+
+    Attributes:
+        name: Name of the motion or log.
+        ways: The tests.
+        score: Torque score of a log.
+    """
 
     name: str
     ways: tuple[Way, ...]
@@ -62,8 +68,14 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What becomes of a motion when a parameter changes by a `share` of itself: in the loop, and open loop for
-    `horizon` s (s; None where the model itself does not come through that)."""
+    """Sensitivity of a motion to relative changes of the parameters.
+
+    Attributes:
+        share: Relative change of a parameter.
+        loop: Closed-loop sensitivity.
+        free: Open-loop sensitivity; None if the simulation of the unchanged model diverges.
+        horizon: Duration of the open-loop simulation [s].
+    """
 
     share: float
     loop: Sensitivity
@@ -72,31 +84,32 @@ class Swept:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Parameters by how far they move the robot in the loop: percent of the positions' RMS, of the worst joint."""
-        found = {"closed_loop_percent": self.loop} | ({} if self.free is None else {"open_loop_percent": self.free})
-        figures = {key: _worst(one) for key, one in found.items()}
-        return [{"name": name} | {key: x[name] for key, x in figures.items()} for name in self.loop.ranking()]
+        """Parameters in order of closed-loop influence: change of the worst joint [% of its RMS position]."""
+        results = {"closed_loop_percent": self.loop} | ({} if self.free is None else {"open_loop_percent": self.free})
+        worst = {key: _worst(one) for key, one in results.items()}
+        return [{"name": name} | {key: x[name] for key, x in worst.items()} for name in self.loop.ranking()]
 
 
-def _worst(found: Sensitivity) -> dict[str, float | None]:
-    """The largest change of any joint by parameter, percent; None where a changed robot ran away or cannot exist."""
+def _worst(sensitivity: Sensitivity) -> dict[str, float | None]:
+    """Largest change of any joint [%], by parameter; None if a simulation diverged or the robot is impossible."""
     out: dict[str, float | None] = {}
-    for k, name in enumerate(found.names):
-        figures = np.nan_to_num(found.residual_standard_deviation[k])
-        out[name] = 100.0 * float(figures.max()) if found.completed[k].all() else None
+    for k, name in enumerate(sensitivity.names):
+        changes = np.nan_to_num(sensitivity.residual_standard_deviation[k])
+        out[name] = 100.0 * float(changes.max()) if sensitivity.completed[k].all() else None
     return out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Validated(Viewed, Displayed):
-    """A model, how it did, and what must be said of its numbers before any error is read.
+    """The validation of a model.
 
     Attributes:
-        model: what is judged.
-        against: on what, in words.
-        trials: motion by motion or log by log.
-        possibility: whether the numbers can belong to a robot.
-        swept: what its parameters do to the motion, where that was asked for.
+        model: The model.
+        against: Description of the plant or logs.
+        trials: Results by motion or log.
+        possibility: Physical consistency of the parameters.
+        warnings: Problems to read before the errors.
+        swept: Sensitivity to the parameters, if requested.
     """
 
     model: Model
@@ -107,16 +120,15 @@ class Validated(Viewed, Displayed):
     swept: Swept | None = None
 
     def glance(self) -> Glance:
-        lost = [f"{trial.name}: {way.name}" for trial in self.trials for way in trial.ways if not way.passed]
-        came = "every way comes through" if not lost else f"{len(lost)} do not come through"
-        kind: Any = "bad" if lost else "warning" if self.warnings else "good"
+        failed = [f"{trial.name}: {way.name}" for trial in self.trials for way in trial.ways if not way.passed]
+        outcome = "all tests passed" if not failed else f"{len(failed)} tests failed"
+        kind: Any = "bad" if failed else "warning" if self.warnings else "good"
         trials = f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)}"
-        sentence = f"{self.model.robot.name} against {self.against}: {trials}, {came}"
-        return Glance(kind, sentence, (*lost, *self.warnings))
+        sentence = f"{self.model.robot.name} against {self.against}: {trials}, {outcome}"
+        return Glance(kind, sentence, (*failed, *self.warnings))
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """Root mean square errors of every way to look at it ("errors"), RSD and index of agreement ("relative"); of
-        logs also the torques ("signals")."""
+        """Return RMS errors ("errors"), RSD and agreement index ("relative"), and the torques of logs ("signals")."""
         joints = self.model.robot.joint_names
         rows = [
             [trial.name, way.name, way.unit, *(way.errors or [None] * len(joints)), way.reason]
@@ -131,14 +143,14 @@ class Validated(Viewed, Displayed):
         return out | ({"signals": lambda: signal_columns(scores, joints)} if scores else {})
 
     def relative_rows(self) -> list[list[Any]]:
-        """Trial, way, measure ("RSD", "agreement index") and its figure for every joint, where they are known."""
-        known = [(trial.name, way) for trial in self.trials for way in trial.ways]
-        measures = [(name, way.name, what, x) for name, way in known
-                    for what, x in (("RSD", way.rsd), ("agreement index", way.agreement_index))]  # fmt: skip
-        return [[name, way, what, *x] for name, way, what, x in measures if x is not None]
+        """Return rows of trial, test, measure ("RSD", "agreement index") and its values by joint."""
+        ways = [(trial.name, way) for trial in self.trials for way in trial.ways]
+        measures = [(name, way.name, measure, x) for name, way in ways
+                    for measure, x in (("RSD", way.rsd), ("agreement index", way.agreement_index))]  # fmt: skip
+        return [[name, way, measure, *x] for name, way, measure, x in measures if x is not None]
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
-        """Of logs: torque measured and predicted ("torque")."""
+        """Return the figure of measured and predicted torque ("torque") for logs."""
         from steelyard.use._validated_page import torque_figure
 
         return {"torque": partial(torque_figure, self)} if any(t.score is not None for t in self.trials) else {}
@@ -146,8 +158,8 @@ class Validated(Viewed, Displayed):
     def to_json(self) -> dict[str, Any]:
         swept, sensitivity = self.swept, {}
         if swept is not None:
-            said = {"share": swept.share, "open_loop_horizon": swept.horizon, "parameters": swept.rows}
-            sensitivity = {"sensitivity": said}
+            results = {"share": swept.share, "open_loop_horizon": swept.horizon, "parameters": swept.rows}
+            sensitivity = {"sensitivity": results}
         return explained(
             {
                 "robot": self.model.robot.name,
@@ -160,18 +172,19 @@ class Validated(Viewed, Displayed):
                 **sensitivity,
             },
             {
-                "trials/*/ways/*/rms": "The model did not come through; see reason.",
+                "trials/*/ways/*/rms": "The test failed; see reason.",
                 "trials/*/ways/*/rms/*": "The torque of this joint is not used.",
-                "trials/*/ways/*/rsd": "The way has no signals of its own that could be compared; see rms.",
+                "trials/*/ways/*/rsd": "This test compares no signals; see rms.",
                 "trials/*/ways/*/rsd/*": "The torque of this joint is not used, or the signal is zero.",
-                "trials/*/ways/*/agreement_index": "The way has no signals of its own that could be compared; see rms.",
-                "trials/*/ways/*/agreement_index/*": "The torque of this joint is not used, or it does not vary.",
-                "sensitivity/parameters/*/*": "A robot with this parameter changed ran away, or cannot exist.",
+                "trials/*/ways/*/agreement_index": "This test compares no signals; see rms.",
+                "trials/*/ways/*/agreement_index/*": "The torque of this joint is not used, or it is constant.",
+                "sensitivity/parameters/*/*": "With this parameter changed the simulation diverges, or the robot is "
+                "physically impossible.",
             },
         )
 
     def files(self) -> dict[str, Content]:
-        """Tables of the errors and of the sweep, where there are such."""
+        """Return the tables of errors and of the sweep."""
         joints = self.model.robot.joint_names
         rows = [
             [trial.name, way.name, way.unit, *(way.errors or [""] * len(joints)), way.reason]
@@ -204,15 +217,15 @@ def validate_on_plant(
     bandwidth_rad_s: float = 20.0,
     sweep_share: float = 0.0,
 ) -> Validated:
-    """Judge a model in four ways (`assessment.validate`) along motions that a `plant` plays.
+    """Validate a model with four tests (`assessment.validate`) against a plant.
 
     Args:
-        model: what is judged, as `as_model` takes it.
-        plant: the model that stands for the robot; of the same joints. None: there is none, and the sweep is all.
-        motions: with `sample(t)` and `duration` (s).
-        horizon: of what happens open loop, s.
-        bandwidth_rad_s: of the controllers, rad/s.
-        sweep_share: along the first motion change each base parameter by this share (0 to 1) of itself, too; 0: do not.
+        model: Model to validate, as in `as_model`.
+        plant: Model that represents the robot, with the same joints; None: only the sweep.
+        motions: Motions with `sample(t)` and `duration` [s].
+        horizon: Duration of open-loop simulations [s].
+        bandwidth_rad_s: Bandwidth of the controllers [rad/s].
+        sweep_share: Relative change of each base parameter for the sweep along the first motion, 0 to 1; 0: no sweep.
     """
     model, plant = as_model(model), None if plant is None else as_model(plant)
     if plant is not None and model.robot.joint_names != plant.robot.joint_names:
@@ -222,20 +235,20 @@ def validate_on_plant(
         )
     _check_horizon(horizon)
     trials = []
-    played = enumerate(motions if plant is not None else ())
-    for k, motion in steps(played, "Playing motions", lambda one: str(one[0] + 1), 0.0, 0.5 if sweep_share else 1.0):
+    numbered = enumerate(motions if plant is not None else ())
+    for k, motion in steps(numbered, "Playing motions", lambda x: str(x[0] + 1), 0.0, 0.5 if sweep_share else 1.0):
 
-        def judged(parts: int, motion: PlayableMotion = motion) -> Validation:
+        def run(parts: int, motion: PlayableMotion = motion) -> Validation:
             assert plant is not None
             return validate(
                 model, plant, motion, duration=_whole(motion.duration), horizon=horizon,
                 bandwidth_rad_s=bandwidth_rad_s, step=_STEP / parts,
             )  # fmt: skip
 
-        ways = refine_steps(judged).ways
+        ways = refine_steps(run).ways
         trials.append(Trial(f"motion {k + 1}" if len(motions) > 1 else "the motion", ways))
     swept = _sweep(model, motions[0], sweep_share, horizon, bandwidth_rad_s) if sweep_share else None
-    against = "nothing but itself" if plant is None else f"a plant, '{plant.robot.name}'"
+    against = "itself only" if plant is None else f"the plant '{plant.robot.name}'"
     return _validated(model, against, trials, swept)
 
 
@@ -243,27 +256,26 @@ def validate_on_logs(
     model: ModelLike, logs: LogsLike, horizon: float = HORIZON, mapping: AnyMapping = None,
     *, torque_between: TorqueBetween = "auto", delay: float = 0.0,
 ) -> Validated:  # fmt: skip
-    """Judge a model on logs: its torque along the logged motion, and how far it strays under the logged torques.
+    """Validate a model against logs: torque prediction, and open-loop replay of the logged torques.
 
     Args:
-        model: what is judged, as `as_model` takes it.
-        logs: of its robot, as paths, `Log`s, frames or dicts of arrays.
-        horizon: length of the open-loop replays, s, from measured states on; up to twenty, all along the logs.
-        mapping: what the columns of files and frames mean, as in `read_log`.
-        torque_between: how the logged torque runs between samples; "auto": each log tells, else it counts as held in
-            the replay.
-        delay: how far the logged torques lag behind the positions, s.
+        model: Model to validate, as in `as_model`.
+        logs: Logs of its robot as paths, `Log`s, frames or dicts of arrays.
+        horizon: Duration of an open-loop replay [s]. Up to twenty replays start from measured states along each log.
+        mapping: Mapping of the columns of files and frames, as in `read_log`.
+        torque_between: Torque between samples; "auto": estimated from each log, else held.
+        delay: Delay of the logged torques behind the positions [s].
     """
     _check_horizon(horizon)
     model = as_model(model)
-    how = Preparation(delay=delay, torque_between=torque_between)
+    preparation = Preparation(delay=delay, torque_between=torque_between)
     simulable = possibility(model).simulable
     return _validated(
         model,
-        "what was logged",
+        "the logs",
         [
-            _on_log(model, log, horizon, simulable, how)
-            for log in steps(as_logs(logs, model.robot, mapping), "Judging on logs", lambda _: "")
+            _on_log(model, log, horizon, simulable, preparation)
+            for log in steps(as_logs(logs, model.robot, mapping), "Validating on logs", lambda _: "")
         ],
     )
 
@@ -274,60 +286,61 @@ def _check_horizon(horizon: float) -> None:
 
 
 def _validated(model: Model, against: str, trials: Sequence[Trial], swept: Swept | None = None) -> Validated:
-    seen = possibility(model)
-    lost = {way.name: way for trial in trials for way in trial.ways if not way.passed}
-    return Validated(model, against, tuple(trials), seen, concerns(seen, lost.values()), swept)
+    possible = possibility(model)
+    failed = {way.name: way for trial in trials for way in trial.ways if not way.passed}
+    return Validated(model, against, tuple(trials), possible, concerns(possible, failed.values()), swept)
 
 
-def _on_log(model: Model, log: Log, horizon: float, simulable: bool, how: Preparation) -> Trial:
-    study = Study.of(model.robot, log, model.terms, how).with_torque_between()
-    how = study.preparation
-    judged = Model(study.robot, study.terms, model.theta)
+def _on_log(model: Model, log: Log, horizon: float, simulable: bool, preparation: Preparation) -> Trial:
+    study = Study.of(model.robot, log, model.terms, preparation).with_torque_between()
+    preparation = study.preparation
+    reduced = Model(study.robot, study.terms, model.theta)
     name = str(log.meta.get("source", "the log"))
-    score = score_models([judged], study.motions_of(study.logs[0]), study.cutoff_hz, name)[0]
-    slides = any(joint.kind == "prismatic" for joint in model.robot.joints)
+    score = score_models([reduced], study.motions_of(study.logs[0]), study.cutoff_hz, name)[0]
+    has_prismatic = any(joint.kind == "prismatic" for joint in model.robot.joints)
     rms = {joint.joint: joint.rmse for joint in score.joints}
     torque = tuple(rms.get(joint, float("nan")) for joint in model.robot.joint_names)
-    moved = replayed(judged, [log], horizon, how.torque_between, how.delay or 0.0) if simulable else None
-    reason = "" if moved is not None else "The model ran away, or the log is shorter than the horizon."
+    between, delay = preparation.torque_between, preparation.delay or 0.0
+    errors = replayed(reduced, [log], horizon, between, delay) if simulable else None
+    reason = "" if errors is not None else "The simulation diverged, or the log is shorter than the horizon."
     replay = Way(
-        f"open loop, {horizon:g} s", "rad, m" if slides else "rad",
-        None if moved is None else tuple(moved.tolist()), reason,
+        f"open loop, {horizon:g} s", "rad, m" if has_prismatic else "rad",
+        None if errors is None else tuple(errors.tolist()), reason,
     )  # fmt: skip
-    places = [model.robot.joint_index(joint.joint) for joint in score.joints]
+    joints = [model.robot.joint_index(joint.joint) for joint in score.joints]
     rsd, agreement = np.full((2, model.robot.dof), np.nan)
-    rsd[places] = [0.01 * joint.relative_error_percent for joint in score.joints]
-    # Over the samples that are drawn: of a long log those of its beginning.
-    agreement[places] = agreement_index(score.measured, score.predicted)
-    unit = "N m, N" if slides else "N m"
+    rsd[joints] = [0.01 * joint.relative_error_percent for joint in score.joints]
+    # From the samples in the figure: for a long log only its beginning.
+    agreement[joints] = agreement_index(score.measured, score.predicted)
+    unit = "N m, N" if has_prismatic else "N m"
     predicted = Way("torque prediction", unit, torque, "", tuple(rsd.tolist()), tuple(agreement.tolist()))
     return Trial(name, (predicted, replay), score)
 
 
 def _sweep(model: Model, motion: PlayableMotion, share: float, horizon: float, bandwidth_rad_s: float) -> Swept:
-    """In the loop: PD with the model's own feed-forward, which stays as it is while the robot changes."""
+    """Sweep the parameters in a PD loop with the unchanged model as feed-forward, and open loop."""
     q, dq, _ = motion.sample(np.zeros(1))
-    start: dict[str, Any] = {"half_width": share, "steps": _SWEPT, "q0": q[0], "dq0": dq[0]}
+    start: dict[str, Any] = {"half_width": share, "steps": _SWEEP_VALUES, "q0": q[0], "dq0": dq[0]}
     loop = FeedForward.from_gains(PD.for_model(model, bandwidth_rad_s=bandwidth_rad_s), model)
     seconds = _whole(motion.duration)
 
-    def in_the_loop(parts: int) -> Sensitivity:
+    def closed_loop(parts: int) -> Sensitivity:
         fine: dict[str, Any] = {"step": _STEP / parts, "control_period": _STEP, "record_every": _EVERY * parts}
         return sweep(model, loop, reference=motion, duration=seconds, **fine, **start)
 
-    free_for = min(seconds, horizon)
-    t = np.asarray(np.arange(max(2, round(free_for / _STEP))) * _STEP, dtype=np.float64)
+    free_s = min(seconds, horizon)
+    t = np.asarray(np.arange(max(2, round(free_s / _STEP))) * _STEP, dtype=np.float64)
 
-    def by_torques_alone(parts: int) -> Sensitivity:
+    def open_loop(parts: int) -> Sensitivity:
         return sweep(model, model.torque(*motion.sample(t)), times=t, step=_STEP / parts, **start)
 
     try:
-        free = refine_steps(by_torques_alone)
+        free = refine_steps(open_loop)
     except SteelyardError:
         free = None
-    return Swept(share, refine_steps(in_the_loop), free, free_for)
+    return Swept(share, refine_steps(closed_loop), free, free_s)
 
 
 def _whole(duration: float) -> float:
-    """The whole steps of a motion, s."""
+    """The duration of a motion, rounded down to whole steps [s]."""
     return max(int(duration / _STEP + 1e-9), 2 * _EVERY) // _EVERY * _EVERY * _STEP

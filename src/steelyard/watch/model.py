@@ -13,7 +13,7 @@ from steelyard.dynamics.bodies import inverse_dynamics
 from steelyard.dynamics.function import trace
 from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.scan import Scan
-from steelyard.export.given import ModelLike, as_model
+from steelyard.export.coerce import ModelLike, as_model
 from steelyard.export.table import read_covariance
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector

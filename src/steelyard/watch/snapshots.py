@@ -20,8 +20,8 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.archives import opened_archive
-from steelyard.ground.files import named, write_whole
-from steelyard.ground.places import abandoned, hold
+from steelyard.ground.atomic_files import leftovers, lock_file
+from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.untrusted import parse_json
 from steelyard.watch.monitor import StateArrays
 
@@ -63,19 +63,19 @@ class Snapshots:
         self.folder = Path(folder)
         robot = f"{model.robot.name} {model.robot.fingerprint[:16]}"
         self._owner = {"robot": robot, "model": model_digest(model), "source": source}
-        with named(self.folder):
+        with name_in_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / _LOCK, "a")  # noqa: SIM115
-        if not hold(self._lock):
+        if not lock_file(self._lock):
             raise SnapshotError(f"{folder} is in use by another watch; give another folder, or end that watch.")
-        for leftover in abandoned(self.folder):
+        for leftover in leftovers(self.folder):
             with contextlib.suppress(OSError):
                 leftover.path.unlink()
         if fresh:
             self._rename_old()
 
     def _rename_old(self) -> None:
-        with named(self.folder):
+        with name_in_errors(self.folder):
             # The older one first, so that the newer one remains.
             for name in (_BEFORE, _NOW):
                 with contextlib.suppress(FileNotFoundError):

@@ -13,8 +13,8 @@ import hmac
 import warnings
 from pathlib import Path
 
+from steelyard.ground.atomic_files import leftovers
 from steelyard.ground.files import write_whole
-from steelyard.ground.places import abandoned
 from steelyard.ground.seals import SEAL_BYTES, NoSecretError, make_seal, user_secret
 from steelyard.ground.user_files import NotOursError, cache_folder, check_own_folder, read_own_file
 
@@ -62,7 +62,7 @@ def write(key: str, body: bytes) -> None:
         secret = _secret()
         if secret is None:
             return
-        for left in abandoned(path.parent):
+        for left in leftovers(path.parent):
             left.path.unlink()
         write_whole(path, _MAGIC + make_seal(secret, _MAGIC, key, body) + body, private=True)
     except OSError as error:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.named_options import parse_named_options
 from steelyard.ground.registry import Registry
-from steelyard.ground.spelled import spelled_options
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import with_history
@@ -208,7 +208,7 @@ def make_scheme(text: str | Scheme) -> Scheme:
     made: Any = SCHEMES[text.partition(":")[0]]
     kinds = {f.name: str(f.type) for f in fields(made)}
     example = "filtered-dynamic:cutoff_hz=1.5"
-    _, options = spelled_options("scheme", text, kinds, example=example, shown=_options_of(made))
+    _, options = parse_named_options("scheme", text, kinds, example=example, shown=_options_of(made))
     scheme: Scheme = made(**options)
     return scheme
 

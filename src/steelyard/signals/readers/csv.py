@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import LogError
+from steelyard.ground.decompress import decompression_ratio, open_decompressed
 from steelyard.ground.remote import AnyPath
-from steelyard.ground.unpacked import opened, times_larger
 from steelyard.signals._arrow import numpy_column
 from steelyard.signals.table import NAMELESS, READERS, LogReader, TableBlock, later_rows
 
@@ -51,14 +51,16 @@ class CsvReader(LogReader):
         self.names = tuple(names)
         self.sparse = "__time" in self.names
         self._decimal = "," if self._delimiter != "," and "," in rows and "." not in rows else "."
-        self._row_bytes = len(rows.encode()) / max(1, rows.count("\n")) / times_larger(path, LogError, LONGEST_LINE)
+        self._row_bytes = (
+            len(rows.encode()) / max(1, rows.count("\n")) / decompression_ratio(path, LogError, LONGEST_LINE)
+        )
 
     def estimated_rows(self) -> int:
         return round(self.path.stat().st_size / max(0.01, self._row_bytes))
 
     def counted_rows(self) -> int:
         part, lines = np.empty(1 << 20, np.uint8), 0
-        with opened(self.path, LogError) as file:
+        with open_decompressed(self.path, LogError) as file:
             while count := file.readinto(part.data):  # type: ignore[attr-defined]
                 lines += int(np.count_nonzero(part[:count] == ord("\n")))  # three times as fast as bytes.count
         return lines - self._skip
@@ -80,7 +82,7 @@ class CsvReader(LogReader):
 
     def _texts(self) -> Iterator[memoryview]:
         """Yield pieces of whole lines, the first with the header; each is valid until the next one is read."""
-        with opened(self.path, LogError) as file:
+        with open_decompressed(self.path, LogError) as file:
             buffer, filled, lines = bytearray(PIECE_BYTES), 0, self._skip + 1
             while count := file.readinto(memoryview(buffer)[filled:]):  # type: ignore[attr-defined]
                 filled += count
@@ -134,7 +136,7 @@ def _single_spaced(text: memoryview | bytes, skip: int) -> bytes:
 
 def _header(path: AnyPath) -> tuple[list[str], str, int, str]:
     """Return names, delimiter, lines to skip before the first row, and a few rows as text."""
-    with opened(path, LogError) as file:
+    with open_decompressed(path, LogError) as file:
         start = file.read(LONGEST_LINE)
     if len(start) == LONGEST_LINE:
         start = start[: max(start.rfind(b"\n"), start.rfind(b"\r")) + 1]

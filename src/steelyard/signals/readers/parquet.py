@@ -8,9 +8,9 @@ from typing import Any
 
 from steelyard.errors import LogError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
-from steelyard.ground.pages import column_ranges, odd_page
 from steelyard.ground.remote import HELD_BYTES, AnyPath, RemoteBytes, RemoteFile
 from steelyard.signals._arrow import ArrowColumns, is_list
+from steelyard.signals._parquet_pages import column_ranges, odd_page
 from steelyard.signals.table import READERS, LogReader, TableBlock, later_rows
 
 # Rows of a batch, and read-ahead of each column [bytes]; four and sixteen times as much take twice the memory.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
-from steelyard.export.given import ModelLike
+from steelyard.export.coerce import ModelLike
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.untrusted import read_json
 from steelyard.watch.batch import ObservedBatch, SampleBatch

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.ground.atomic_files import rename_new
 from steelyard.ground.files import check_file, plain
-from steelyard.ground.places import rename_new
 from steelyard.signals.readers.bags import JOINT_STATE, joint_state_places
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.monitor import WatchEvent

@@ -1,7 +1,6 @@
-"""Pages of a Parquet file, looked at before Arrow makes room for what they declare: 10 kB may ask for gigabytes.
+"""Checks the page headers of a Parquet file before Arrow allocates the sizes they declare: 10 kB may declare gigabytes.
 
-Where they lie is read from the file's end by ourselves, too: of a damaged one Arrow's description of a column ends the
-program.
+This module also parses the footer itself, because Arrow's column metadata crashes the program if it is damaged.
 """
 
 from __future__ import annotations
@@ -12,38 +11,39 @@ from typing import IO, Any
 
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 
-# Bytes in which a page's header is looked for, first and then: it has some twenty, and the least and largest of texts.
+# Bytes to read for a page header: first attempt, second attempt. A header has some twenty bytes plus the minimum and
+# maximum of a column, which may be long texts.
 _HEADER, _LONGEST_HEADER = 256, 1 << 16
 _SHORTEST_HEADER, _DEEPEST = 7, 16
-# Of a column in one group of rows: a page has some thousand rows, and Arrow's own group a million.
+# Per column in a row group: a page has about a thousand rows, and Arrow's row group a million.
 _MOST_PAGES = 100_000
-# The file's end has 120 bytes for a column in a group of rows.
+# [bytes]; the footer has 120 bytes per column in a row group.
 MOST_FOOTER = 8 << 20
-# Kinds of values in Thrift's compact protocol, in which headers and the file's end are written.
+# Types of Thrift's compact protocol, the encoding of headers and footer.
 _TRUE, _FALSE, _BYTE, _COUNTS, _DOUBLE, _BINARY, _LISTS, _MAP, _STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 11, 12
-# Fields by number: of a page's header, of the file's end, of a group of rows, of a column in it.
+# Field numbers of a page header, of the footer and a row group, and of a column.
 _UNPACKED, _PACKED = 2, 3
 _GROUPS, _COLUMNS, _COLUMN = 4, 1, 3
 _COLUMN_BYTES, _FIRST_PAGE, _DICTIONARY = 7, 9, 11
 
 
 def odd_page(file: IO[bytes], columns: Sequence[int], first: int = 0, stop: int | None = None) -> str | None:
-    """What is wrong with the first page that is larger than its column, or unpacks to far more than it is; or None.
+    """Describe the first page that exceeds its column or its decompression limit; None if all pages are valid.
 
-    What cannot be read is left to Arrow, which cannot read it either.
+    Unreadable headers are not reported here, because Arrow refuses them too.
 
     Args:
-        file: the Parquet file, open for reading.
-        columns: that are to be read, by number among those of the file.
-        first: the first group of rows that is to be read, from 0.
-        stop: the group after the last one; None: all.
+        file: Parquet file, open for reading.
+        columns: Indices of the columns to check.
+        first: First row group to check.
+        stop: Row group after the last one; None: all.
     """
     try:
         for group in column_ranges(file, columns)[first:stop]:
-            for k, (place, end) in zip(columns, group, strict=True):
-                odd = _odd(file, place, end)
-                if odd is not None:
-                    return f"a page of its column {k + 1} declares {odd} bytes, which are not there"
+            for k, (start, end) in zip(columns, group, strict=True):
+                size = _invalid_size(file, start, end)
+                if size is not None:
+                    return f"a page of column {k + 1} declares {size} bytes, which the file does not contain"
     except OddEndError as why:
         return str(why)
     except (LookupError, TypeError, ValueError, OSError):
@@ -52,31 +52,36 @@ def odd_page(file: IO[bytes], columns: Sequence[int], first: int = 0, stop: int 
 
 
 class OddEndError(Exception):
-    """The end of a file declares more than there may be."""
+    """The footer of a file declares an impossible size."""
 
 
 def column_ranges(file: IO[bytes], columns: Sequence[int]) -> list[list[tuple[int, int]]]:
-    """Where the `columns` lie in the Parquet `file`, by group of rows: from which byte to which, within the file."""
+    """Return first and last byte of each column, by row group.
+
+    Args:
+        file: Parquet file, open for reading.
+        columns: Indices of the columns.
+    """
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - 8, 0))
     length = int.from_bytes(file.read(4), "little")
     if length > MOST_FOOTER:
-        raise OddEndError(f"its end declares {length} bytes, more than {MOST_FOOTER}")
+        raise OddEndError(f"its footer declares {length} bytes, more than {MOST_FOOTER}")
     file.seek(max(size - 8 - length, 0))
     groups: list[list[tuple[int, int]]] = []
     for group in _Thrift(file.read(length)).struct()[_GROUPS]:
-        found = []
+        ranges = []
         for k in columns:
             column = group[_COLUMNS][k][_COLUMN]
             starts = [_signed(column[field], 64) for field in (_FIRST_PAGE, _DICTIONARY) if column.get(field)]
-            place = min(starts, default=size)
-            found.append((place, min(place + _signed(column[_COLUMN_BYTES], 64), size)))
-        groups.append(found)
+            start = min(starts, default=size)
+            ranges.append((start, min(start + _signed(column[_COLUMN_BYTES], 64), size)))
+        groups.append(ranges)
     return groups
 
 
-def _odd(file: IO[bytes], place: int, end: int) -> int | None:
-    """The size that the first odd page between two places declares."""
+def _invalid_size(file: IO[bytes], place: int, end: int) -> int | None:
+    """Declared size of the first invalid page between two offsets."""
     for _ in range(_MOST_PAGES):
         if place >= end:
             return None
@@ -93,19 +98,19 @@ def _odd(file: IO[bytes], place: int, end: int) -> int | None:
 
 
 def _page(file: IO[bytes], place: int, most: int) -> tuple[int, int, int] | None:
-    """Bytes of the page's header at `place`, and of the page unpacked and packed; None if it is not such a header."""
+    """Sizes of a page's header, of its content uncompressed and compressed [bytes]; None if there is no header."""
     file.seek(place)
     header = _Thrift(file.read(most))
     try:
-        found = header.struct()
-        sizes = _signed(found[_UNPACKED], 32), _signed(found[_PACKED], 32)
+        fields = header.struct()
+        sizes = _signed(fields[_UNPACKED], 32), _signed(fields[_PACKED], 32)
     except (LookupError, TypeError, ValueError):
         return None
     return (header.place, *sizes) if header.place >= _SHORTEST_HEADER else None
 
 
 class _Thrift:
-    """Values in Thrift's compact protocol: structs by the numbers of their fields, whole numbers as written."""
+    """Parser of Thrift's compact protocol: structs become dicts by field number; integers stay zigzag-encoded."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.place = data, 0
@@ -113,7 +118,7 @@ class _Thrift:
     def _skip(self, count: int) -> None:
         self.place += count
         if self.place > len(self._data):
-            raise ValueError("it goes on")
+            raise ValueError("truncated")
 
     def _varint(self) -> int:
         data, place, value, shift = self._data, self.place, 0, 0
@@ -126,12 +131,12 @@ class _Thrift:
                 return value
             shift += 7
             if shift > 63:
-                raise ValueError("no number has so many digits")
+                raise ValueError("number too long")
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """The struct that begins here."""
+        """Parse the struct at the current offset; `depth` counts the structs around it."""
         if depth > _DEEPEST:
-            raise ValueError("nothing is so deep")
+            raise ValueError("nested too deeply")
         out: dict[int, Any] = {}
         field = 0
         while True:
@@ -165,16 +170,16 @@ class _Thrift:
         elif kind in (_TRUE, _FALSE, _BYTE, _DOUBLE):
             self._skip(8 if kind == _DOUBLE else 1)
         else:
-            raise ValueError("there is no such kind")
+            raise ValueError("unknown type")
         return None
 
     def _count(self, count: int) -> int:
-        """So many values, of which each has a byte at least."""
+        """Check a number of values; each takes at least one byte."""
         if count > len(self._data) - self.place:
-            raise ValueError("there are not so many")
+            raise ValueError("truncated list")
         return count
 
 
 def _signed(value: int, bits: int) -> int:
-    """The number of so many bits whose sign was written as its last."""
+    """Decode a zigzag-encoded number."""
     return ((value & ((1 << bits) - 1)) >> 1) ^ -(value & 1)

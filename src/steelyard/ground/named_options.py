@@ -1,4 +1,4 @@
-"""Settings that people type behind a name, "ekf:start=prior", "filtered-dynamic:cutoff_hz=1.5,order=2"."""
+"""Parses options after a name, such as "ekf:start=prior" or "filtered-dynamic:cutoff_hz=1.5,order=2"."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from steelyard.errors import SteelyardError, UnknownNameError
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
-def spelled_options(
+def parse_named_options(
     noun: str, text: str, kinds: Mapping[str, str], *, example: str, shown: Iterable[str] | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """The name that `text` begins with, and the options behind it, each as its type.
+    """Parse a name and its options, converted to their types.
 
     Args:
-        noun: what is named, for messages: "scheme".
-        text: what was typed.
-        kinds: the types of all options, as annotations write them.
-        example: how it is done right.
-        shown: the options that people are told of, where those are not all.
+        noun: Kind of the name, for messages: "scheme".
+        text: Text to parse.
+        kinds: Type annotations of all options, by name.
+        example: Correct text for messages.
+        shown: Options to list in messages; default: all.
     """
     name, _, tail = text.partition(":")
     options: dict[str, Any] = {}
@@ -34,13 +34,13 @@ def spelled_options(
     return name, options
 
 
-def _value(whose: str, kind: str, value: str) -> Any:
-    """What was typed, as the option's type; whoever takes a word says which words there are."""
+def _value(source: str, kind: str, value: str) -> Any:
+    """Convert a text to the option's type; a choice of words is checked by its user."""
     if kind.startswith(("str", "Literal")):
         return value
     if "bool" in kind:
         if value.lower() not in _WORDS:
-            raise SteelyardError(f"{whose}: '{value}' is neither yes nor no.")
+            raise SteelyardError(f"{source}: '{value}' must be yes or no.")
         return _WORDS[value.lower()]
     number = int if "int" in kind else float if "float" in kind else None
     if number is None:
@@ -48,5 +48,5 @@ def _value(whose: str, kind: str, value: str) -> Any:
     try:
         return number(value)
     except ValueError:
-        what = "a whole number" if number is int else "a number"
-        raise SteelyardError(f"{whose}: '{value}' is not {what}.") from None
+        expected = "a whole number" if number is int else "a number"
+        raise SteelyardError(f"{source}: '{value}' is not {expected}.") from None

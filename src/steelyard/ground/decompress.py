@@ -1,4 +1,4 @@
-"""Compressed files, unpacked while they are read: never more than asked for, and never out of proportion."""
+"""Decompresses files while they are read, up to a limit of the decompressed size."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _arrow(kind: str) -> Callable[[IO[bytes]], IO[bytes]]:
     return opened
 
 
-# By the last suffix of a file's name.
-PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
+# Decompressors by suffix of the file name.
+DECOMPRESSORS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": _gzip,
     ".bz2": _bzip2,
     ".xz": _xz,
@@ -48,29 +48,29 @@ PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
 }
 
 
-def is_packed(path: AnyPath) -> bool:
-    """Whether the name of `path` says that it is compressed."""
-    return path.suffix.lower() in PACKED
+def is_compressed(path: AnyPath) -> bool:
+    """Whether the suffix of `path` is that of a compressed file."""
+    return path.suffix.lower() in DECOMPRESSORS
 
 
-def opened(path: AnyPath, error: type[SteelyardError]) -> IO[bytes]:
-    """The bytes of the file at `path`, unpacked if its name says that it is compressed.
+def open_decompressed(path: AnyPath, error: type[SteelyardError]) -> IO[bytes]:
+    """Open a file for reading, decompressed if its suffix is that of a compressed file.
 
     Args:
-        path: of the file.
-        error: what is raised where it cannot be unpacked, or unpacks to more than a log would.
+        path: Local path or remote file.
+        error: Error class for damaged data and for a decompressed size beyond the limit.
     """
-    if not is_packed(path):
+    if not is_compressed(path):
         return path.open("rb", buffering=0)
-    return io.BufferedReader(_Unpacked(path, error), 1 << 16)
+    return io.BufferedReader(_DecompressedFile(path, error), 1 << 16)
 
 
-class _Unpacked(io.RawIOBase):
+class _DecompressedFile(io.RawIOBase):
     def __init__(self, path: AnyPath, error: type[SteelyardError]) -> None:
         super().__init__()
         self._path, self._error, self._size, self._count = path, error, path.stat().st_size, 0
         self.source = path.open("rb")
-        self._file: Any = PACKED[path.suffix.lower()](self.source)
+        self._file: Any = DECOMPRESSORS[path.suffix.lower()](self.source)
 
     def readable(self) -> bool:
         return True
@@ -78,10 +78,10 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self._file.read(len(buffer))
-        except Exception as why:  # zlib, bz2, lzma and Arrow have errors of their own each
+        except Exception as why:  # zlib, bz2, lzma and Arrow each have their own error classes
             reason = str(why).splitlines()[0] if str(why) else type(why).__name__
             raise self._error(
-                f"{self._path}: cannot be unpacked, or is cut short ({reason}); write or copy it again."
+                f"{self._path}: cannot be decompressed, or is truncated ({reason}); write or copy it again."
             ) from None
         self._count += len(data)
         if self._count > max(BUDGET, MOST_TIMES_SMALLER * self._size):
@@ -97,11 +97,17 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def times_larger(path: AnyPath, error: type[SteelyardError], most: int) -> float:
-    """How many times its size the file at `path` unpacks to, by its first `most` bytes; `error` as in `opened`."""
-    if not is_packed(path):
+def decompression_ratio(path: AnyPath, error: type[SteelyardError], most: int) -> float:
+    """Estimate the ratio of decompressed to compressed size.
+
+    Args:
+        path: Local path or remote file.
+        error: Error class for damaged data.
+        most: Decompressed bytes to read for the estimate.
+    """
+    if not is_compressed(path):
         return 1.0
-    raw = _Unpacked(path, error)
+    raw = _DecompressedFile(path, error)
     with io.BufferedReader(raw, 1 << 16) as file:
         start = file.read(most)
         return len(start) / max(1, raw.source.tell())
