@@ -188,25 +188,25 @@ def healthy(seed: int) -> dict[str, Any]:
 
 HEAD = """# Faults of any size
 
-What the [ledger of assumptions](theory/assumptions.md) says of faults from harmless to gross. Each is planted in six
-sizes (TX40, Panda: four), a factor of some two to six apart, into the log that is fitted to, into that and the one
-that judges, or into the description, and `identify` is run with its defaults. *Cost*: by how much worse a sound log
-is predicted (simulated arm and UR10e: of a third motion). A fault does *harm* if that is 20 % or more, or if a base
-parameter moves by more than two stated errors, those of both models taken together.
+This page tests the [list of assumptions](theory/assumptions.md) on faults from harmless to gross. Each is planted in
+six sizes (TX40, Panda: four), a factor of some two to six apart, into the identification log, into that and the
+validation log, or into the description, and `identify` runs with its defaults. *Cost*: the increase of the prediction
+error on a sound log (simulated arm and UR10e: of a third motion). A fault does *harm* if that is 20 % or more, or if a
+base parameter moves by more than two stated errors, those of both models combined.
 
-- *detected*: the right number is refuted, or named as a rival of what is;
-- *conditional*: the right number is named among what these logs cannot test;
+- *detected*: the right number is refuted, or named as a rival of a refuted one;
+- *conditional*: the right number is named among those that these logs cannot test;
 - *warned*: neither, but the model is not called good;
-- *trusted*: neither, and it is.
+- *trusted*: neither, and the model is called good.
 
 The simulated arm is Pinocchio's UR10 with links 20 % off the description, rotors, viscous and rounded dry friction and
-2 % noise. `benchmarks/assumptions.py` makes the page; every run stands in `benchmarks/results/assumptions.json`.
+2 % noise. `benchmarks/assumptions.py` makes the page; every run is in `benchmarks/results/assumptions.json`.
 
-**How far to trust these tables.** No size, limit or rate was chosen by them. Three rules were made with sound logs in
-sight: that logs that judge must agree (real arms whose friction is modelled badly had gravity and zeros refuted), that
-friction is left out of the columns of gears, clock, delay and smoothing (10 of 60 simulated logs), and that smoothing
-lowers no grade. Intervals of large faults are too short: a torque scale of +0.33 came out as +0.326 ± 0.006, and
-a delay of 26 ms and more is partly taken up by lags that the search for the structure finds.
+**How far to trust these tables.** No size, limit or rate was chosen by them. Three rules were made after seeing sound
+logs: validation logs must agree (real arms with badly modelled friction had gravity and zeros refuted), friction is
+excluded from the columns of gears, clock, delay and smoothing (10 of 60 simulated logs), and smoothing lowers no grade.
+Intervals of large faults are too short: a torque scale of +0.33 was estimated as +0.326 ± 0.006, and a delay of 26 ms
+and more is partly absorbed by lags that the structure search finds.
 """
 BINS = ((0.0, 5.0), (5.0, 20.0), (20.0, 100.0), (100.0, np.inf))
 

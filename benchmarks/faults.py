@@ -31,35 +31,34 @@ from sound_logs import Base, healthy, real_base, simulated_base  # type: ignore[
 WORDS = {"good": "**trusted**", "usable": "reservations", "poor": "do not use", "refused": "refused"}
 HEAD = """# Planted faults
 
-Would the verdict notice? Faults are planted into sound logs, and `identify` is run on them with its defaults: in
-the log that is fitted to, in the one that judges, and in both, where no score can show them; some in the robot's
-description. Harm is counted in two ways, each by the delivered error bars:
+This page tests whether the verdict detects faults. Faults are planted into sound logs, and `identify` runs on them with
+its defaults: in the identification log, in the validation log, and in both, where no score can show them; some in the
+robot's description. Harm is counted in two ways, each by the delivered error bars:
 
-- *moved*: a base parameter ends more than two standard errors from where the sound logs put it, the errors of both
-  models taken together: its stated 95 % error no longer holds. With sixty parameters the largest of sixty is looked
-  at, so that mere noise makes a few such faults.
-- *harmful*: a base parameter moves by more than three of its stated errors **and** the torque of a sound log of a
-  third motion is predicted by more than a tenth worse.
+- *moved*: a base parameter differs by more than two standard errors from its value with sound logs, with the errors of
+  both models combined: its stated 95 % error does not hold any more. This is the largest of about sixty parameters, so
+  that noise alone makes a few such faults.
+- *harmful*: a base parameter moves by more than three of its stated errors **and** the torque of a sound log of a third
+  motion is predicted by more than a tenth worse.
 
-None of either may end in "The model can be trusted", nor may a copy of the fitted log be taken for a judge. A fault
-in the judging log alone moves nothing and is of neither kind; the table tells what is said of it. The page is
-written by `benchmarks/faults.py`; `tests/faults` holds the faults, and runs some of each family with every `make
+No fault of either kind may end in "The model can be trusted", and no copy of the identification log may count as
+validation. A fault in the validation log alone moves nothing and is of neither kind; the table shows the verdict on it.
+`benchmarks/faults.py` writes the page; `tests/faults` holds the faults, and runs some of each family with every `make
 test`. [Faults of any size](assumptions.md) has curves from harmless to gross.
 
-**How far to trust these tables.** The checks' limits (of a delay, a lag, a zero, an overshoot, the certainty of a
-gain) were set with these two robots in sight, with the fifty sound logs, and with the sets of the
-[scoreboard](scoreboard.md)'s eight robots. On those, the comparison of joints block by block doubts one torque: of
-the TIAGo, whose torques are currents times constants that were guessed. The one motor that is found to move two
-joints is there: the TX40's. Expect worse on robots that nobody has seen.
+**How far to trust these tables.** The checks' limits (of a delay, a lag, a zero, an overshoot, the certainty of a gain)
+were set after seeing these two robots, the fifty sound logs, and the sets of the [scoreboard](scoreboard.md)'s eight
+robots. On those, the comparison of joints block by block questions one torque: that of the TIAGo, whose torques are
+currents times guessed constants. The one motor reported to move two joints is real: the TX40's. Expect worse results on
+new robots.
 
-Before the verdict looked at more than scores, 55 of 188 harmful faults on the UR10e and 69 of 198 on the simulated
-arm ended in "can be trusted", and all of twelve copies of the fitted log were taken for judges; before the joints
-bore witness for a wrist that is all friction, 3 of 190 on the UR10e.
+When the verdict used only scores, 55 of 188 harmful faults on the UR10e and 69 of 198 on the simulated arm ended in
+"can be trusted", and all of twelve copies of the identification log counted as validation; before the other joints were
+used to test a wrist with almost pure friction, 3 of 190 on the UR10e.
 
-What is still trusted: a zero of the UR10e's fifth joint that is 0.3 rad off. It turns the centre of gravity of two
-light links by 17° and moves one parameter by three standard errors; the other joints do not feel it, and a
-description that is off by as much (the Panda's is) or a tool that nobody described looks the same. A known load
-tells.
+Still trusted: a zero of the UR10e's fifth joint that is 0.3 rad off. It turns the centre of gravity of two light links
+by 17° and moves one parameter by three standard errors; it does not affect the other joints, and a description with an
+error of this size (such as the Panda's) or an undescribed tool looks the same. A known payload reveals it.
 
 Run on DATE.
 """

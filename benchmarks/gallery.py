@@ -24,10 +24,10 @@ PAGES, PICTURES = ROOT / "build" / "gallery", ROOT / "docs" / "images" / "galler
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 _HEAD = """# Gallery
 
-What `steelyard identify` says of robots that other people moved, as it comes: no option but what names the columns and
-the joints (and, for one, makes its angles exact, as its message asks). Each page was made by the command below it; the
-logs belong to those who published them and are not part of this package ([scoreboard](scoreboard.md): where they come
-from, and the figures beside those of others). All in one go: `python benchmarks/gallery.py`.
+Default results of `steelyard identify` on published logs: the only options name the columns and the joints (and, for
+one robot, make its angles exact, as its message advises). Each page was made by the command below it; the logs belong
+to their publishers and are not part of this package ([scoreboard](scoreboard.md): their sources, and the figures
+compared with others). To make all of them: `python benchmarks/gallery.py`.
 
 """
 

@@ -52,31 +52,30 @@ PLANTS = {
 
 HEAD = """# Plants whose friction is not in the library
 
-Is the default right where no term has the friction's form? Ten arms of three to eight axes (two of them with slides),
-each with eleven kinds of friction that are written in NumPy and use nothing of the library's. Masses and sizes of the
-links are some 15 % off the description that `identify` is given; dry friction is 10 to 25 % of what the joint
-carries, viscous friction as much again. A log of 40 s at 250 Hz with four sines a joint, noise of the torque 2 %, of
-positions 1e-6 rad, of velocities 1e-4 rad/s. `benchmarks/plants.py` makes the page; every fit stands in
+This page tests the default on friction whose form no term has: ten arms of three to eight axes (two of them with
+prismatic joints), each with eleven kinds of friction, written in NumPy without code of the library. Masses and sizes of
+the links are some 15 % off the description that `identify` gets; dry friction is 10 to 25 % of the joint's load torque,
+viscous friction the same again. A log of 40 s at 250 Hz with four sines a joint, noise of the torque 2 %, of positions
+1e-6 rad, of velocities 1e-4 rad/s. `benchmarks/plants.py` makes the page; every fit is in
 `benchmarks/results/plants.json`.
 """
 FOOT = """## How to read it
 *Errors* are those of the torque on noise-free states of another motion, in per cent of its standard deviation, mean
-over the joints; the plant's own torque is the truth (late where it is late, without the ripple, whose phase nobody
-knows). *The script* is an expert's: zero-phase Butterworth at twenty times the band of the motion, rotor, viscous,
-offset and ramped Coulomb columns, least squares with a weight per joint. *Worst*: the largest ratio of the default's
-error to the script's over all fits. *Inside 95 %*: share of the base parameters of links and rotors whose truth lies
-within ±1.96 standard errors of the delivered, physically possible model; beside it that of the free fit, and with
-`--plain`, whose bars know of noise alone. *Torque bands*: share of samples of another noisy log, through the fit's
-filter, within ±1.96 of √(A·cov·Aᵀ + σ²), with A the rows of that motion and σ what the fit leaves on each joint.
+over the joints; the plant's own torque is the truth (with its delay, without the ripple, whose phase is unknown). *The
+script* is an expert's: zero-phase Butterworth at twenty times the band of the motion, rotor, viscous, offset and ramped
+Coulomb columns, least squares with a weight per joint. *Worst*: the largest ratio of the default's error to the
+script's over all fits. *Inside 95 %*: share of the base parameters of links and rotors with the truth within ±1.96
+standard errors of the delivered, physically possible model; also for the free fit, and with `--plain`, whose bars
+include noise only. *Torque bands*: share of samples of another noisy log, through the fit's filter, within ±1.96 of
+√(A·cov·Aᵀ + σ²), with A the rows of that motion and σ the residual of the fit on each joint.
 
 Two plants are nearly of a form that the search offers: the jump, and the jump that grows with the load. Rules and
 constants of the error bars were chosen on a UR10 and on draws 0 to 5 of these plants; the tables are of draws 10 and
 11, seen once. Bars of Maxwell slip, load and Stribeck friction are a little too wide (above 98 %).
 
-Where it is weakest: a torque that is late. The lag that is offered is that of links and rotors; friction comes late
-as well, and viscous friction that is late looks like a smaller rotor, by Td·Fv. Bars are widened by that
-([structure](theory/structure.md)), the estimate leans. Late jumps at reversals are what is left of the torque's
-error.
+The weakest case is a delayed torque. The lag in the search is that of links and rotors; friction is delayed as well,
+and delayed viscous friction looks like a smaller rotor, by Td·Fv. Bars are widened by that
+([structure](theory/structure.md)), the estimate is biased. Delayed jumps at reversals remain in the torque's error.
 """
 
 Array = np.ndarray

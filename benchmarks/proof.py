@@ -41,10 +41,10 @@ _MORE = {
 }
 _HEAD = """# Proof
 
-What takes longer than `make test` may: proofs among the tests, the papers in full, every benchmark. `make proof` runs
-it stage by stage, goes on where it was stopped, and writes this table; a stage that passed is not run again until the
-sources change. *Sources* are the first digits of git's hash of `src`; *minutes* are those of the last piece of a stage
-that keeps what it has done (`birdy`: hours in all). A stage that is not here has not been run.
+Tests too long for `make test`: tests marked `proof`, the papers in full, every benchmark. `make proof` runs them stage
+by stage, resumes after an interruption, and writes this table; a stage that passed is not run again until the sources
+change. *Sources* are the first digits of git's hash of `src`; *minutes* are those of the last piece of a resumable
+stage (`birdy`: hours in all). A stage that is not listed has not been run.
 
 """
 
