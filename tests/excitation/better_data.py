@@ -1,4 +1,4 @@
-"""Designed motions beside random ones: the same simulated robot, the same sensors, the same identification."""
+"""MotionDesign motions beside random ones: the same simulated robot, the same sensors, the same identification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import steelyard as sy
 from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.designed import expected_noise
+from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms

@@ -72,11 +72,11 @@ def test_a_plan_that_neither_folds_onto_itself_nor_hits_the_wall(arm):
     robot, file = arm
     quick = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
     options = {"harmonics": 3, "duration": 6.0, "rate": 50.0, "search": quick, "limits": {"ddq": 5.0}}
-    careless = sy.excite(robot, **options)
-    turns = np.cumsum(careless.trajectory.sample(np.linspace(0.0, 6.0, 601))[0], axis=1)
+    random_motion = sy.excite(robot, **options)
+    turns = np.cumsum(random_motion.trajectory.sample(np.linspace(0.0, 6.0, 601))[0], axis=1)
     farthest = float((np.cos(turns) @ [0.4, 0.4, 0.35]).max())
     near = collision(robot, file, obstacles=[wall(0.9 * farthest + 0.05)])
-    assert near(careless.trajectory.families).excess(careless.trajectory) > 0.0
+    assert near(random_motion.trajectory.families).excess(random_motion.trajectory) > 0.0
     plan = sy.excite(robot, constraints=[near], **options)
     assert plan.violation == 0.0
     assert plan.margins["distances"] <= 0.0
@@ -134,8 +134,8 @@ def test_bodies_of_a_ur5_that_are_always_near_each_other_do_not_touch():
     robot = sy.load_robot(file)
     quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
     options = {"harmonics": 2, "duration": 5.0, "rate": 50.0, "search": quick, "seed": 1}
-    careless = sy.excite(robot, **options)
-    assert meshes_that_collide(file, careless.trajectory, 300) > 0
+    random_motion = sy.excite(robot, **options)
+    assert meshes_that_collide(file, random_motion.trajectory, 300) > 0
     made = design_motions(robot, collision=None, **options)
     # Five thousand instants, most of them between those that the search looked at.
     assert meshes_that_collide(file, made.plan.trajectory, 5000) == 0
@@ -163,9 +163,9 @@ def test_without_the_library_the_verdict_is_amber_and_says_so(arm, monkeypatch):
     monkeypatch.setitem(sys.modules, "pinocchio", None)
     quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=2)
     made = design_motions(robot, collision=None, search=quick, harmonics=2, duration=4.0, rate=50.0)
-    (said,) = made.unseen
+    (said,) = made.unchecked_limits
     assert made.verdict[0] == "warning"
-    assert "not looked at" in said
+    assert "not checked" in said
     assert "pip install" in said
     assert html.escape(said) in made.page()
     with pytest.raises(sy.SteelyardError, match=r"pinocchio: .*pip install"):

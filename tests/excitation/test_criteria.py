@@ -8,7 +8,7 @@ from excitation_cases import central, pendulum, szabo, torque_goal
 
 import steelyard as sy
 from steelyard.excitation._motion_rows import SchemeRows, Windows
-from steelyard.excitation.criteria import CRITERIA, Linear, UnitColumns, Wanted
+from steelyard.excitation.criteria import CRITERIA, Linear, MarginalInformation, UnitColumns
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Fourier
@@ -40,7 +40,7 @@ def test_criteria_are_what_their_names_say():
 @pytest.mark.parametrize("name", sorted(CRITERIA))
 @pytest.mark.parametrize(
     "view",
-    [None, UnitColumns(), Wanted([1, 3], "abcdef"), Linear(np.triu(np.ones((6, 6))), "summed")],
+    [None, UnitColumns(), MarginalInformation([1, 3], "abcdef"), Linear(np.triu(np.ones((6, 6))), "summed")],
     ids=["natural", "unit", "wanted", "linear"],
 )
 def test_gradients_with_respect_to_the_information(name, view, sharpness):

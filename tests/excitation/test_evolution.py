@@ -10,7 +10,7 @@ import pytest
 import steelyard as sy
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
-from steelyard.excitation.evolution._score import AtSamples, peaks, reversals
+from steelyard.excitation.evolution._score import SampleTests, peaks, reversals
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.interpolator import ProgramRegion
 from steelyard.excitation.trajectories import Fixed, Fourier, Trajectory
@@ -140,7 +140,9 @@ def test_hardly_any_program_is_rejected_that_would_hold():
     robot, genome = joints_genome({**LIMITS, "tau": [6.0, 25.0, 12.0]}, points=2, fly=0.5)
     model, limit = sy.Model.nominal(robot), genome.limits.tau
     population = np.random.default_rng(0).uniform(size=(150, genome.size))
-    kept = np.array([m is not None for m in AtSamples(robot, model, limit, ()).keep(genome.signals(population, 50.0))])
+    kept = np.array(
+        [m is not None for m in SampleTests(robot, model, limit, ()).keep(genome.signals(population, 50.0))]
+    )
     dense = genome.signals(population, 1000.0)
     holds = np.array([m is not None and bool(np.all(np.abs(model.torque(*m)) <= limit)) for m in dense])
     assert holds.sum() > 50

@@ -87,7 +87,7 @@ def test_page_terminal_and_result_say_alike_that_nobody_looked_at_collisions(mad
     folder, output = made
     told = json.loads((folder / "result.json").read_text())["verdict"]
     assert told["grade"] == "warning"  # amber, not green
-    assert told["reasons"][0].startswith("Collisions were not looked at")
+    assert told["reasons"][0].startswith("Collisions were not checked")
     page = html.unescape((folder / "report.html").read_text())
     for text in (told["sentence"], *told["reasons"]):
         assert text in page
@@ -106,7 +106,7 @@ def test_the_report_stands_alone_and_moves(made):
     assert np.allclose(motion["q"][0], rows[0, 1:4], atol=1e-3)
     assert page.count("data-clock=") == 2
     assert f'data-clock="&quot;{motion["log"]}&quot;"' in page
-    for word in ("Joints and torques", "Where it goes", "Standard errors to expect", "Best so far", "random motion"):
+    for word in ("Joints and torques", "Path", "Standard errors to expect", "Best so far", "random motion"):
         assert word in page
 
 
@@ -186,7 +186,7 @@ def test_what_a_log_has_shown_is_known(tmp_path):
         (("--tau", "0.01", "--q", "0:1,0.5:1,0:0.1"), "torque limits cannot be kept"),
         (("--bandwidth", "0.1"), "above the bandwidth"),
         (("--optimiser", "simplex"), "no optimiser 'simplex'"),
-        (("--via-points", "3"), "No gradient leads through via-points"),
+        (("--via-points", "3"), "Via-points have no gradient"),
         (("--family", "chirp"), "no family 'chirp'"),
         (("--criterion", "b"), "no criterion 'b'"),
         (("--frame", "hand", "--box", "0,1,0,1,0,1"), "no link 'hand'"),
@@ -242,7 +242,7 @@ def test_integrals_and_a_family_for_each_joint(tmp_path):
 @pytest.mark.parametrize("scheme", ["energy", "momentum"])
 def test_a_random_motion_is_compared_by_the_rows_of_the_same_scheme(scheme: str) -> None:
     """Its condition number is that of the balances over the windows, written out once more from the regressors."""
-    from steelyard.excitation.designed import design_motions
+    from steelyard.excitation.motion_design import design_motions
     from steelyard.excitation.problem import comparison_motion
     from steelyard.excitation.search import SearchSettings
     from steelyard.excitation.trajectories import Fourier
@@ -269,4 +269,4 @@ def test_a_random_motion_is_compared_by_the_rows_of_the_same_scheme(scheme: str)
     for a, b in pairwise(edges.tolist()):
         middle = 0.5 * (lost[a:b] + lost[a + 1 : b + 1])
         rows.append((stored[b] - stored[a] + middle.sum(axis=0) / rate)[:, columns])
-    assert made.careless[0] == pytest.approx(np.linalg.cond(np.concatenate(rows)), rel=1e-6)
+    assert made.random_motion[0] == pytest.approx(np.linalg.cond(np.concatenate(rows)), rel=1e-6)

@@ -10,7 +10,7 @@ import pytest
 import steelyard as sy
 from steelyard.errors import ExcitationError, SteelyardError, UnknownNameError
 from steelyard.excitation import SearchSettings
-from steelyard.excitation.designed import design_motions
+from steelyard.excitation.motion_design import design_motions
 from steelyard.robot import link_poses
 
 FAST = SearchSettings(starts=2)

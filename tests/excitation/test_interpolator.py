@@ -140,7 +140,7 @@ def test_blends_are_continuous(jerk, smooth):
 
 
 def test_flying_by_does_not_stop_where_it_need_not():
-    """Straight on: the velocity at the via-point is that of the way."""
+    """StraightCourse on: the velocity at the via-point is that of the way."""
     points = np.array([HOME, HOME + 0.5, HOME + 1.0])
     motion = interpolate(NS16, Program.through(points, 0.5, 1.0), limits())
     speed = np.abs(motion.sample(motion.via_times[:1])[1][0]).max()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.cli import app
-from steelyard.excitation.controllers.target import MOTION_TARGETS, SPEEDS, Playing
+from steelyard.excitation.controllers.target import MOTION_TARGETS, SPEEDS, Playback
 from steelyard.excitation.play import Play
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
@@ -156,12 +156,12 @@ def test_peaks_by_speed_are_those_of_pinocchio(six):
 
 
 def test_how_far_a_controller_is_off_between_the_points():
-    """Straight lines between points h apart miss a curve by h²·q̈/8, quintics by next to nothing."""
+    """StraightCourse lines between points h apart miss a curve by h²·q̈/8, quintics by next to nothing."""
     trajectory = motion(7)
-    playing = Playing(sy.load_robot("arm7"), trajectory, 1.0, 100.0)
+    playback = Playback(sy.load_robot("arm7"), trajectory, 1.0, 100.0)
     largest = np.abs(trajectory.sample(np.linspace(0.0, 4.0, 4001))[2]).max()
-    assert MOTION_TARGETS["csv"].away(playing) == pytest.approx(0.01**2 * largest / 8.0, rel=0.02)
-    assert MOTION_TARGETS["ros2"].away(playing) < 1e-6
+    assert MOTION_TARGETS["csv"].deviation(playback) == pytest.approx(0.01**2 * largest / 8.0, rel=0.02)
+    assert MOTION_TARGETS["ros2"].deviation(playback) < 1e-6
 
 
 def test_what_does_not_fit_is_refused_before_the_search():

@@ -104,7 +104,7 @@ def test_all_individuals_are_valued_by_the_determinant_of_their_rows():
     robot, region, limits = poses_of(*NS16)
     terms = sy.nominal_terms(robot)[0]
     genome = ViaPoints(robot, region, 5, limits)
-    from steelyard.excitation.design import DesignColumns
+    from steelyard.excitation.design_columns import DesignColumns
     from steelyard.excitation.trajectories import Fourier
 
     design = DesignColumns(

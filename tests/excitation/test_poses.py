@@ -11,9 +11,9 @@ from steelyard.excitation import (
     Plane,
     Point,
     SearchSettings,
+    earlier_logs,
     excite_next,
     excite_several,
-    given_by,
     static_poses,
 )
 from steelyard.parameters.terms import identification_terms
@@ -72,7 +72,7 @@ def test_the_next_motion_knows_what_was_measured():
     terms = identification_terms(robot, ["rotor", "viscous", "coulomb"])
     first = sy.excite(robot, terms=terms, **{**OPTIONS, "limits": {**LIMITS, "q": [0.2, 1.2, 2.5]}})
     log = rehearse(robot, first.trajectory, terms=terms, truth="nominal", seeds=1).logs[0]
-    known = given_by(robot, [log], terms)
+    known = earlier_logs(robot, [log], terms)
     # Zero-phase filtering leaves less than the sensors' noise of 0.1 N m, and something.
     assert np.all((known.sigma > 0.001) & (known.sigma < 0.1))
     plan = excite_next(robot, known, terms=terms, **OPTIONS)

@@ -28,7 +28,7 @@ def command(optimiser: str, run: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "steelyard", "excite", "szabo3r", *quick, *SEARCHES[optimiser], "-o", str(run), *more]
 
 
-def begun(arguments: list[str], kept: Path) -> subprocess.Popen[str]:
+def first(arguments: list[str], kept: Path) -> subprocess.Popen[str]:
     """The search in a session of its own, once its checkpoint is there."""
     process = subprocess.Popen(
         arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -52,7 +52,7 @@ def result(run: Path) -> dict[str, Any]:
 )
 def test_a_search_is_stopped_and_killed_and_ends_as_if_nothing_had_been(optimiser: str, tmp_path: Path) -> None:
     kept, checkpoint = tmp_path / "kept.json", ("--checkpoint", str(tmp_path / "kept.json"))
-    stopped = begun(command(optimiser, tmp_path / "stopped", *checkpoint), kept)
+    stopped = first(command(optimiser, tmp_path / "stopped", *checkpoint), kept)
     stopped.send_signal(signal.SIGINT)
     _, said = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
@@ -65,7 +65,7 @@ def test_a_search_is_stopped_and_killed_and_ends_as_if_nothing_had_been(optimise
     assert json.loads((tmp_path / "stopped" / "trajectory.json").read_text())["stopped"] is True
 
     before = kept.read_bytes()
-    killed = begun(command(optimiser, tmp_path / "killed", *checkpoint), kept)
+    killed = first(command(optimiser, tmp_path / "killed", *checkpoint), kept)
     until = time.monotonic() + 60.0
     while kept.read_bytes() == before and killed.poll() is None:  # it has gone on from there
         assert time.monotonic() < until
@@ -92,12 +92,12 @@ def test_a_stop_while_the_motion_is_being_written_does_not_lose_it(tmp_path: Pat
     script = (
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from steelyard.excitation.designed import Designed\n"
-        "files = Designed.files\n"
+        "from steelyard.excitation.motion_design import MotionDesign\n"
+        "files = MotionDesign.files\n"
         "def late(self):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    return files(self)\n"
-        "Designed.files = late\n"
+        "MotionDesign.files = late\n"
         "from steelyard.cli.app import main\n"
         "main()\n"
     )

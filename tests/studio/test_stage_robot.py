@@ -121,7 +121,7 @@ def test_a_dropped_urdf_finds_the_meshes_that_were_dropped_with_it(studio: Serve
 
 def test_no_stage_draws_a_mesh_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A description that names somebody's mesh above the studio's folder gets stand-ins, in every view of the robot."""
-    import steelyard.excitation.designed as designed
+    import steelyard.excitation.motion_design as designed
     from steelyard.studio.meanings import scene as scene_of_data
     from steelyard.studio.motion_facts import motion_shown
     from steelyard.studio.robot_page import robot_seen
@@ -135,7 +135,7 @@ def test_no_stage_draws_a_mesh_from_outside(tmp_path: Path, monkeypatch: pytest.
     (folder / "steelyard.toml").write_text('robot = "arm.urdf"\n')
     monkeypatch.chdir(folder)
     none = SimpleNamespace(trajectories=(), limits=None)
-    monkeypatch.setattr(designed, "read_designed", lambda run, robot: none)
+    monkeypatch.setattr(designed, "read_design", lambda run, robot: none)
     for mesh, expected in (("inside.stl", True), ("package://other/secret.stl", False), ("link.stl", False)):
         (folder / "arm.urdf").write_text(URDF.format(mesh=mesh))
         drawn = [json.loads(scene_of_data("none")), scene(motion_shown("steelyard.toml", "none"))]

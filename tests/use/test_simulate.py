@@ -56,9 +56,9 @@ def test_a_motion_is_followed_and_its_log_is_one(motion: Path, tmp_path: Path) -
 
 
 def _first(motion: Path):
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
 
-    return read_designed(motion, ARM).trajectories[0]
+    return read_design(motion, ARM).trajectories[0]
 
 
 def test_a_controller_of_ones_own_follows_less_well(motion: Path, tmp_path: Path) -> None:

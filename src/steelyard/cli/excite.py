@@ -15,7 +15,7 @@ from steelyard.cli.deliver import deliver, told_if_stopped, watching
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
-    from steelyard.excitation.designed import Designed
+    from steelyard.excitation.motion_design import MotionDesign
     from steelyard.excitation.play import Play
     from steelyard.excitation.poses import Poses
     from steelyard.excitation.search import SearchSettings
@@ -186,14 +186,14 @@ def _search(starts: int | None, gpu: bool) -> SearchSettings | None:
     return SearchSettings(starts=_ON_A_GPU if starts is None else starts, gpu=gpu)
 
 
-def _designed(o: ExciteOptions, held: ExitStack) -> Designed | Poses | Play:
+def _designed(o: ExciteOptions, held: ExitStack) -> MotionDesign | Poses | Play:
     if o.poses and (o.motion or o.targets != "csv" or o.gpu or o.starts):
         raise SteelyardError(
             "Postures to stand in have no speeds; --poses does not go with --for, --motion, --starts or --gpu."
         )
     if o.motion:
         return _play(o)
-    from steelyard.excitation.designed import design_motions
+    from steelyard.excitation.motion_design import design_motions
     from steelyard.parameters.terms import identification_terms
 
     robot = o.described.robot(o.robot)
@@ -226,11 +226,11 @@ def _designed(o: ExciteOptions, held: ExitStack) -> Designed | Poses | Play:
 
 
 def _play(o: ExciteOptions) -> Play:
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
     from steelyard.excitation.play import Play
 
     robot = o.described.robot(o.robot)
-    read = read_designed(o.motion, robot)
+    read = read_design(o.motion, robot)
     return Play(robot, read.trajectories, opt.words(o.targets), o.rate, read.limits.tau)
 
 

@@ -218,9 +218,9 @@ def is_run(text: str) -> bool:
 
 def motions_from(run: str, robot: Robot) -> Sequence[Trajectory]:
     """The motions of a `run` of `steelyard excite` for `robot`."""
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
 
-    return read_designed(run, robot).trajectories
+    return read_design(run, robot).trajectories
 
 
 def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[Log]:

@@ -41,13 +41,13 @@ class RehearseOptions:
 @opt.taking(RehearseOptions)
 def rehearse(o: RehearseOptions) -> None:
     """Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)"""
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
     from steelyard.rehearse.rehearse import Rehearsal
     from steelyard.rehearse.rehearse import rehearse as play
 
     def rehearsed() -> Rehearsal:
         loaded = o.described.robot(o.robot)
-        made = read_designed(o.run, loaded)
+        made = read_design(o.run, loaded)
         given = opt.words(o.term_names) or [t for t in made.terms if t != "default"]
         return play(
             loaded,

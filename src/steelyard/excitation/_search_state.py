@@ -1,4 +1,4 @@
-"""`SearchState`: where a search for a motion stands, as its checkpoint keeps it."""
+"""`SearchState`: the state of a motion search, as its checkpoint stores it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
 
-_OPEN = ("current", "best", "rank", "start_value")  # what may be null in a checkpoint
+_NULLABLE = ("current", "best", "rank", "start_value")  # fields that may be null in a checkpoint
 
 
 @dataclass
 class SearchState:
-    """Where a search stands; all of it goes into the checkpoint."""
+    """State of a search; the checkpoint stores all of it."""
 
     stage: int = 0
     current: Iterate | None = None
@@ -33,14 +33,14 @@ class SearchState:
         lists = {x: [[rank, it.to_dict()] for rank, it in getattr(self, x)] for x in ("pool", "finished")}
         current = None if self.current is None else self.current.to_dict()
         best = None if self.best is None else self.best.tolist()
-        made: dict[str, Any] = plain({**vars(self), **lists, "current": current, "best": best})
-        return made
+        document: dict[str, Any] = plain({**vars(self), **lists, "current": current, "best": best})
+        return document
 
     @staticmethod
     def from_field(document: Field) -> SearchState:
-        d = document.table(("stage", "pool", "finished", "history", "evaluations"), _OPEN, others=True)
+        d = document.table(("stage", "pool", "finished", "history", "evaluations"), _NULLABLE, others=True)
 
-        def ranked(entry: Field) -> list[tuple[float, Iterate]]:
+        def ranked_motions(entry: Field) -> list[tuple[float, Iterate]]:
             pairs = [item.pair() for item in entry.items("motion")]
             return [(np.inf if rank.value is None else rank.number(), Iterate.from_field(x)) for rank, x in pairs]
 
@@ -48,8 +48,8 @@ class SearchState:
         return SearchState(
             d["stage"].whole(),
             Iterate.from_field(d["current"]) if "current" in d else None,
-            ranked(d["pool"]),
-            ranked(d["finished"]),
+            ranked_motions(d["pool"]),
+            ranked_motions(d["finished"]),
             d["best"].array(None) if "best" in d else None,
             d["rank"].number() if "rank" in d else np.inf,
             d["start_value"].number() if "start_value" in d else np.nan,

@@ -84,7 +84,7 @@ def _targets(robot: Any) -> list[dict[str, str]]:
 
 def motion_shown(project_file: str, run: str) -> str:
     """HTML of the arm of a `project_file` in the motion of a `run`, and of its joints over time."""
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
     from steelyard.excitation.page import joint_motion
     from steelyard.project import Project
     from steelyard.report.elements import figure_html, join
@@ -93,7 +93,7 @@ def motion_shown(project_file: str, run: str) -> str:
 
     project = Project.load(project_file)
     robot = project.load_robot()
-    read = read_designed(run, robot)
+    read = read_design(run, robot)
     motions = [(f"motion {k + 1}", m.times(50.0), m) for k, m in enumerate(read.trajectories)]
     scene = robot_scene(project, robot, [(name, t, m.derivative(t, 0)) for name, t, m in motions])
     parts = [scene_html(scene, "The arm", "▶ plays the motion; drag to turn the arm.")]

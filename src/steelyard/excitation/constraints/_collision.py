@@ -7,7 +7,7 @@ can approach there (reach times joint speed, summed over the joints between them
 Where hulls overlap, the distance is minus the depth, for which the same holds.
 
 Bodies two joints apart are often nearer to each other than any clearance, however the arm stands, and collide all the
-same when it folds. `held_apart` says how near each pair may come.
+same when it folds. `pair_clearances` says how near each pair may come.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ _TOUCHING = 1e-4
 _DEEPER = 1e-3
 
 
-def held_apart(scene: Scene, robot: Robot, clearance: float) -> tuple[Array, Array]:
+def pair_clearances(scene: Scene, robot: Robot, clearance: float) -> tuple[Array, Array]:
     """How near the bodies of each pair may come (m), and how far they are in a harmless posture (m).
 
     That is `clearance`, but for bodies of the robot that are nearer in nearly every posture. Those must not touch;
@@ -182,7 +182,7 @@ _GRID = 8
 
 
 class Collision:
-    """Distances of pairs of bodies stay above what `held_apart` says; values are in units of `unit` metres.
+    """Distances of pairs of bodies stay above what `pair_clearances` says; values are in units of `unit` metres.
 
     It is asked from the first step on: of a motion that was found without it little is left when it is drawn back.
     """
@@ -276,5 +276,5 @@ def collision(
         obstacles: (name, Coal geometry, 4 × 4 placement in the base frame).
     """
     scene = Scene(robot, Path(urdf), package_dirs, srdf, ignore, obstacles)
-    held, reference = held_apart(scene, robot, clearance)
+    held, reference = pair_clearances(scene, robot, clearance)
     return lambda families: Collision(scene, families, held, reference)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FOLDERS_ABOVE = 6
 
 
-def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, frame: str) -> list[FreeSpace]:
+def free_spaces(robot: Robot, box: Sequence[float] | None, floor: float | None, frame: str) -> list[FreeSpace]:
     """A box (x0, x1, y0, y1, z0, z1; m) that the origin of link `frame` stays in ("": the last one), and a height (m)
     that no link's origin comes below."""
     out: list[FreeSpace] = []
@@ -45,7 +45,7 @@ def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, fra
     return out
 
 
-def keeps_apart(
+def collision_constraints(
     robot: Robot, wanted: bool | None, clearance: float, packages: Sequence[str | Path], srdf: str | Path | None = None
 ) -> tuple[list[Callable[[Sequence[Family]], Constraint]], list[str]]:
     """Self-collision by the geometry in the robot's own URDF, and what a user should know of it.
@@ -58,7 +58,7 @@ def keeps_apart(
     if wanted is False:
         return [], []
     if not has and wanted is None:
-        return [], ["Collisions were not looked at: the robot's file has no collision geometry that can be read."]
+        return [], ["Collisions were not checked: the robot's file has no collision geometry that can be read."]
     if not has:
         raise SteelyardError(
             f"{robot.source or robot.name} has no collision geometry (a URDF with <collision> is needed); leave "
@@ -74,7 +74,7 @@ def keeps_apart(
         said = " ".join(str(error).split())
         if wanted:
             raise SteelyardError(f"Collision geometry of {robot.source} cannot be used: {said}") from None
-        return [], [f"Collisions were not looked at: {said}"]
+        return [], [f"Collisions were not checked: {said}"]
 
 
 def _held_notes(found: Collision, clearance: float) -> list[str]:

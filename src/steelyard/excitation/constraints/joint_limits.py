@@ -51,7 +51,7 @@ class JointLimits:
 
         return values, pull
 
-    def drawn_back(self, x: Array, calm: Array) -> Array:
+    def draw_back(self, x: Array, calm: Array) -> Array:
         """x with every joint's deviation from the `calm` motion scaled down until it fits, at the times of the grid."""
         reached = (self.sampled.in_blocks(x) - self._centre) * self._scale
         still = (self.sampled.in_blocks(calm) - self._centre) * self._scale

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.excitation.controllers.streams import rows_as_csv
-from steelyard.excitation.controllers.target import MOTION_TARGETS, MotionTarget, Playing, in_words, program_name
+from steelyard.excitation.controllers.target import MOTION_TARGETS, MotionTarget, Playback, decimal_texts, program_name
 from steelyard.ground.arrays import Array
 
 # Axes of a robot's maker need not be those of a URDF.
@@ -23,15 +23,15 @@ class _ViaPoints(MotionTarget):
 
     rate, joints = 5.0, 6
 
-    def degrees(self, playing: Playing) -> tuple[Array, list[list[str]]]:
-        """The times (s), and the postures of a motion (`playing`) in words."""
-        t, (q, _, _) = self.points(playing)
-        return t, [in_words(np.degrees(row), 4) for row in q]
+    def degrees(self, playback: Playback) -> tuple[Array, list[list[str]]]:
+        """The times (s), and the postures of a motion (`playback`) in words."""
+        t, (q, _, _) = self.points(playback)
+        return t, [decimal_texts(np.degrees(row), 4) for row in q]
 
-    def fast(self, playing: Playing, heads: list[str], since_start: bool) -> str:
+    def fast(self, playback: Playback, heads: list[str], since_start: bool) -> str:
         """A table with a row every 4 ms: `heads`, then s and degrees; `since_start`: relative to the first posture."""
-        t = np.arange(round(playing.duration * _FAST) + 1) / _FAST
-        q = np.degrees(playing.sample(t)[0])
+        t = np.arange(round(playback.duration * _FAST) + 1) / _FAST
+        q = np.degrees(playback.sample(t)[0])
         return rows_as_csv(heads, [t, q - q[0] if since_start else q], 6)
 
 
@@ -39,7 +39,7 @@ class Kuka(_ViaPoints):
     """A KRL program with a PTP spline through the postures, and a table of corrections for RSI."""
 
     title = "KUKA (KRL; table for RSI)"
-    plays = (
+    how_to_play = (
         "Copy the .src to the controller and run it in T1 first. RSI: the table holds axis angles relative to the "
         "first posture, a row every 4 ms, as AKorr takes them (absolute corrections). " + _AXES
     )
@@ -49,17 +49,17 @@ class Kuka(_ViaPoints):
         + _UNPROVEN
     )
 
-    def files(self, playing: Playing, stem: str) -> dict[str, str]:
-        t, postures = self.degrees(playing)
-        name = f"{program_name(playing.robot, 16)}_{playing.percent}"
+    def files(self, playback: Playback, stem: str) -> dict[str, str]:
+        t, postures = self.degrees(playback)
+        name = f"{program_name(playback.robot, 16)}_{playback.percent}"
         axes = [", ".join(f"A{j + 1} {x}" for j, x in enumerate(row)) for row in postures]
-        share = in_words([100.0 / (len(t) - 1)], 6)[0]
+        share = decimal_texts([100.0 / (len(t) - 1)], 6)[0]
         block = [f"    SPTP {{{axes[1]}}}"]
         block += [line for row in axes[2:] for line in (f"    TIME_BLOCK PART = {share}", f"    SPTP {{{row}}}")]
         lines = [
             "&ACCESS RVP",
             f"DEF {name}( )",
-            f"  ; {len(t)} postures at {playing.percent} % of the designed speed, {playing.duration:g} s; degrees",
+            f"  ; {len(t)} postures at {playback.percent} % of the designed speed, {playback.duration:g} s; degrees",
             "  BAS(#INITMOV, 0)",
             "  BAS(#VEL_PTP, 5)",
             f"  PTP {{{axes[0]}}}",
@@ -69,20 +69,20 @@ class Kuka(_ViaPoints):
             "    TIME_BLOCK START",
             *block,
             f"    TIME_BLOCK PART = {share}",
-            f"    TIME_BLOCK END = {in_words([playing.duration], 4)[0]}",
+            f"    TIME_BLOCK END = {decimal_texts([playback.duration], 4)[0]}",
             "  ENDSPLINE",
             "END",
             "",
         ]
         heads = ["t", *(f"A{j + 1}" for j in range(self.joints))]
-        return {f"{stem}.src": "\r\n".join(lines), f"{stem}-rsi.csv": self.fast(playing, heads, since_start=True)}
+        return {f"{stem}.src": "\r\n".join(lines), f"{stem}-rsi.csv": self.fast(playback, heads, since_start=True)}
 
 
 class Abb(_ViaPoints):
     """A RAPID module of MoveAbsJ with times, and a table of joint angles for EGM."""
 
     title = "ABB (RAPID; table for EGM)"
-    plays = (
+    how_to_play = (
         "Load the module and call its procedure, in manual mode first. EGM: stream the rows as joint positions, one "
         "every 4 ms. " + _AXES
     )
@@ -92,16 +92,16 @@ class Abb(_ViaPoints):
         + _UNPROVEN
     )
 
-    def files(self, playing: Playing, stem: str) -> dict[str, str]:
-        t, postures = self.degrees(playing)
-        name = f"{program_name(playing.robot, 20)}_{playing.percent}"
+    def files(self, playback: Playback, stem: str) -> dict[str, str]:
+        t, postures = self.degrees(playback)
+        name = f"{program_name(playback.robot, 20)}_{playback.percent}"
         outer = ",".join(["9E9"] * 6)
         targets = [f"[[{','.join(row)}],[{outer}]]" for row in postures]
-        time = in_words([t[1]], 4)[0]
+        time = decimal_texts([t[1]], 4)[0]
         moves = [f"    MoveAbsJ {x}\\NoEOffs, v1000\\T:={time}, z10, tool0;" for x in targets[1:-1]]
         lines = [
             f"MODULE M_{name}",
-            f"  ! {len(t)} postures at {playing.percent} % of the designed speed, {playing.duration:g} s; degrees",
+            f"  ! {len(t)} postures at {playback.percent} % of the designed speed, {playback.duration:g} s; degrees",
             f"  PROC play_{name}()",
             f"    MoveAbsJ {targets[0]}\\NoEOffs, v50, fine, tool0;",
             "    WaitTime 5; ! compare the axes with the pendant",
@@ -112,23 +112,25 @@ class Abb(_ViaPoints):
             "",
         ]
         heads = ["t", *(f"joint_{j + 1}" for j in range(self.joints))]
-        return {f"{stem}.mod": "\r\n".join(lines), f"{stem}-egm.csv": self.fast(playing, heads, since_start=False)}
+        return {f"{stem}.mod": "\r\n".join(lines), f"{stem}-egm.csv": self.fast(playback, heads, since_start=False)}
 
 
 class Fanuc(_ViaPoints):
     """A TP program as text (.ls), which a controller with the ASCII upload, or ROBOGUIDE, translates."""
 
     title = "Fanuc (TP as .ls)"
-    plays = "Load the .ls (ASCII upload option, or ROBOGUIDE) and step through it at a low override first. " + _AXES
+    how_to_play = (
+        "Load the .ls (ASCII upload option, or ROBOGUIDE) and step through it at a low override first. " + _AXES
+    )
     changes = (
         "Joint moves with a time each (msec) and CNT100, which cuts the corners; the controller slows down where an "
         "axis cannot. A Fanuc's J3 counts from the horizontal on most arms: where the description's does not, subtract "
         "J2." + _UNPROVEN
     )
 
-    def files(self, playing: Playing, stem: str) -> dict[str, str]:
-        t, postures = self.degrees(playing)
-        name = f"{program_name(playing.robot, 20)}_{playing.percent}".upper()
+    def files(self, playback: Playback, stem: str) -> dict[str, str]:
+        t, postures = self.degrees(playback)
+        name = f"{program_name(playback.robot, 20)}_{playback.percent}".upper()
         step = round(1000.0 * float(t[1]))
         moves = ["J P[1] 5% FINE", "WAIT 5.00(sec)"]
         moves += [f"J P[{k + 1}] {step}msec {'CNT100' if k < len(t) - 1 else 'FINE'}" for k in range(1, len(t))]
@@ -136,7 +138,7 @@ class Fanuc(_ViaPoints):
             f"/PROG  {name}",
             "/ATTR",
             "OWNER = MNEDITOR;",
-            f'COMMENT = "{playing.percent} PERCENT";',
+            f'COMMENT = "{playback.percent} PERCENT";',
             "PROTECT = READ_WRITE;",
             "DEFAULT_GROUP = 1,*,*,*,*;",
             "/MN",

@@ -25,7 +25,7 @@ _BETWEEN = 10  # places between two points at which the way of a controller is c
 
 
 @dataclass(frozen=True, eq=False)
-class Playing:
+class Playback:
     """A motion at a share of its speed: the same way, slower, with velocities and accelerations that fit.
 
     Args:
@@ -58,7 +58,7 @@ class Playing:
         return max(1, round(self.trajectory.duration * rate))
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations at `t` (s) of this playing."""
+        """Positions, velocities and accelerations at `t` (s) of this playback."""
         q, dq, ddq = self.trajectory.sample(np.minimum(t * self.speed, self.trajectory.duration))
         return q, self.speed * dq, self.speed**2 * ddq
 
@@ -85,12 +85,12 @@ class MotionTarget(ABC):
     title: ClassVar[str]
     rate: ClassVar[float] = 0.0
     joints: ClassVar[int] = 0
-    plays: ClassVar[str]
+    how_to_play: ClassVar[str]
     changes: ClassVar[str]
 
     @abstractmethod
-    def files(self, playing: Playing, stem: str) -> dict[str, str]:
-        """The text of every file by its name, which begins with `stem`, of a motion (`playing`)."""
+    def files(self, playback: Playback, stem: str) -> dict[str, str]:
+        """The text of every file by its name, which begins with `stem`, of a motion (`playback`)."""
 
     def check(self, name: str, robot: Robot) -> None:
         """Refuse a `robot` that such a controller does not have; `name` is this target's."""
@@ -101,20 +101,20 @@ class MotionTarget(ABC):
                 f"{robot.dof} joints ({', '.join(robot.joint_names)}); choose csv or ros2, or name joints (--joints)."
             )
 
-    def points(self, playing: Playing) -> tuple[Array, tuple[Array, Array, Array]]:
-        """The times (s) and the samples of a motion (`playing`) at this target's rate."""
-        t = playing.times(playing.steps(self.rate or playing.rate))
-        return t, playing.sample(t)
+    def points(self, playback: Playback) -> tuple[Array, tuple[Array, Array, Array]]:
+        """The times (s) and the samples of a motion (`playback`) at this target's rate."""
+        t = playback.times(playback.steps(self.rate or playback.rate))
+        return t, playback.sample(t)
 
-    def way(self, t: Array, samples: tuple[Array, Array, Array], at: Array) -> Array:
+    def path(self, t: Array, samples: tuple[Array, Array, Array], at: Array) -> Array:
         """Where a controller is at times `at` (s) that goes through the `samples` at `t` (s): on straight lines."""
         return np.column_stack([np.interp(at, t, q) for q in samples[0].T])
 
-    def away(self, playing: Playing) -> float:
-        """How far the way between the points of a motion (`playing`) is from it at most, rad or m."""
-        t, samples = self.points(playing)
-        at = playing.times(_BETWEEN * (len(t) - 1))
-        return float(np.max(np.abs(self.way(t, samples, at) - playing.sample(at)[0])))
+    def deviation(self, playback: Playback) -> float:
+        """How far the way between the points of a motion (`playback`) is from it at most, rad or m."""
+        t, samples = self.points(playback)
+        at = playback.times(_BETWEEN * (len(t) - 1))
+        return float(np.max(np.abs(self.path(t, samples, at) - playback.sample(at)[0])))
 
 
 MOTION_TARGETS: Registry[MotionTarget] = Registry(
@@ -122,7 +122,7 @@ MOTION_TARGETS: Registry[MotionTarget] = Registry(
 )
 
 
-def in_words(values: Array | Sequence[float], digits: int = 6) -> list[str]:
+def decimal_texts(values: Array | Sequence[float], digits: int = 6) -> list[str]:
     """The `values` with so many decimal `digits`, never an exponent and never −0."""
     return [f"{float(x) + 0.0:.{digits}f}" if round(float(x), digits) else f"{0.0:.{digits}f}" for x in values]
 

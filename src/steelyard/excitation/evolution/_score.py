@@ -16,7 +16,7 @@ from steelyard.dynamics.native.run import Batch
 from steelyard.excitation.constraints import Plane, Point
 from steelyard.excitation.constraints._certify import NEAR
 from steelyard.excitation.constraints.traced_limit import heights_over
-from steelyard.excitation.design import DesignColumns
+from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.goal import Goal
 from steelyard.ground.arrays import Array
@@ -76,12 +76,12 @@ class MotionScore:
         width = len(self.goal.columns)
         joined = np.asarray(self._joining @ tiles.T).T.reshape(-1, width, width)
         # Eigenvalues alone, of all individuals in one call: a gradient is nothing that a population could use.
-        seen = np.linalg.eigvalsh(np.array([self.goal.seen(gram) for gram in joined]))
-        values[[k for k, _ in alive]] = [self.goal.criterion.ranked(x) for x in seen]
+        seen = np.linalg.eigvalsh(np.array([self.goal.criterion_matrix(gram) for gram in joined]))
+        values[[k for k, _ in alive]] = [self.goal.criterion.rank(x) for x in seen]
         return values
 
 
-class AtSamples:
+class SampleTests:
     """Torques and places at the samples, and their peaks between them: what every individual of a generation is tested
     for, in one batch. `near` is how close to its limit (a share of it, or m) nothing can be certified any more."""
 

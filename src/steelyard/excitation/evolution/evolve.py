@@ -17,10 +17,10 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
-from steelyard.excitation.design import DesignColumns
-from steelyard.excitation.evolution._score import AtSamples, MotionScore
+from steelyard.excitation.design_columns import DesignColumns
+from steelyard.excitation.evolution._score import MotionScore, SampleTests
 from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
-from steelyard.excitation.evolution.strategies import ByPieces, Genetic
+from steelyard.excitation.evolution.strategies import Genetic, PiecewiseConstraint
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.fitness import Fitness, Generation
 from steelyard.excitation.plan import Plan
@@ -145,7 +145,7 @@ class _Evolution:
         if r.best is None:
             said.tell()
             return stop_wanted()
-        return said.asked(self.progress)
+        return said.report(self.progress)
 
     def _said(self, **seen: Any) -> Progress:
         """How far it is, and what there is to be drawn."""
@@ -244,7 +244,7 @@ def evolve(
             found = requirements(robot, some, bounds, model, torque_margin, regions, constraints)
             if not isinstance(genome, ViaPoints):
                 return found
-            return tuple(c if isinstance(c, JointLimits) else ByPieces(c) for c in found)
+            return tuple(c if isinstance(c, JointLimits) else PiecewiseConstraint(c) for c in found)
 
         made: Genome
         needs: tuple[Constraint, ...]
@@ -255,7 +255,7 @@ def evolve(
             made = Coefficients(find_centre(families, bounds, needs, seed), needs)
         nominal = model or (Model.nominal(robot) if robot.has_inertia else None)
         # Smooth families test torques and places on their own grids.
-        tests = AtSamples(robot, nominal, (1.0 - torque_margin) * bounds.tau, regions)
+        tests = SampleTests(robot, nominal, (1.0 - torque_margin) * bounds.tau, regions)
 
         def evaluate(population: Array) -> Array:
             motions = made.signals(population, rate)
@@ -263,19 +263,19 @@ def evolve(
 
         def drawn(genes: Array) -> dict[str, Any]:
             (motion,) = made.signals(genes[None], rate)
-            return {} if motion is None else goal.shown(score.grams(motion))
+            return {} if motion is None else goal.progress_values(score.grams(motion))
 
         counts = len(regions), len(constraints)
         about = chosen, rate, *counts, list(regions), torque_margin, goal.about
         key = search_key(bounds, robot.fingerprint, design.columns, goal.label, made.label, *about)
-        shown = goal.criterion.shown
+        shown = goal.criterion.report_value
         hunt = _Evolution(chosen, made.size, seed, evaluate, shown, progress, checkpoint, key, patience, drawn)
         record = hunt.run()
         trajectory, checked, genes = _delivered(made, record, needs_of)
         t = trajectory.times(rate)
         grams = score.grams(trajectory.sample(t))
-        value = goal.criterion(goal.seen(goal.join(grams)))
-    return Plan.reached(
+        value = goal.criterion(goal.criterion_matrix(goal.join(grams)))
+    return Plan.of_search(
         trajectory,
         goal,
         grams,

@@ -103,12 +103,12 @@ class Coefficients:
         for k in range(self.size):
             far = calm.copy()
             far[k] += 1e3
-            out[k] = _REACH * abs(self._limits.drawn_back(far, calm)[k] - calm[k])
+            out[k] = _REACH * abs(self._limits.draw_back(far, calm)[k] - calm[k])
         return out
 
     def coefficients(self, genes: Array) -> Array:
         calm = self.centre.coefficients
-        return self._limits.drawn_back(calm + self._span * (2.0 * genes - 1.0), calm)
+        return self._limits.draw_back(calm + self._span * (2.0 * genes - 1.0), calm)
 
     def signals(self, population: Array, rate: float) -> list[Signals | None]:
         sampled = Sampled(self.centre.families, self.centre.times(rate))

@@ -63,7 +63,7 @@ class _Adaptation:
         self._strategy.tell(list(zip(self._asked, told.tolist(), strict=True)))
 
 
-class ByPieces:
+class PiecewiseConstraint:
     """A `constraint` on motions whose acceleration jumps: its bound is the largest of those between the jumps.
     `trajectory`, `enough`, `x` and `q` are handed on to it."""
 

@@ -21,7 +21,7 @@ from steelyard.excitation.interpolator import (
     ProgramRegion,
     rpy,
 )
-from steelyard.excitation.interpolator._compose import NOTHING, paces
+from steelyard.excitation.interpolator._compose import NOTHING, path_rates
 from steelyard.excitation.interpolator.interpolate import interpolate
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array, frozen
@@ -152,7 +152,7 @@ class ViaPoints:
             out[k] = None if motion is None else motion.sample(np.arange(int(motion.duration * rate) + 1) / rate)
         if np.any(plain):
             bounds = np.array([own.velocity, own.acceleration, own.jerk, own.lower, own.upper])
-            played = play_moves(self.home, steps[plain], paces(steps[plain], speed[plain], own), self.fly, bounds)
+            played = play_moves(self.home, steps[plain], path_rates(steps[plain], speed[plain], own), self.fly, bounds)
             *signals, ends = played.sampled(rate)
             begins = np.append(0, ends[:-1])
             for k, pieces, begin, end in zip(np.flatnonzero(plain), played.pieces, begins, ends, strict=True):

@@ -43,7 +43,7 @@ class Course(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class PauseCourse:
     seconds: float
     joints: int
     fly: float = 0.0
@@ -53,7 +53,7 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class _Moving:
+class _Course:
     """A way that is gone along from 0 to 1 at `velocity` (1/s) between its ramps."""
 
     velocity: float
@@ -61,12 +61,12 @@ class _Moving:
     fly: float
 
     def shape(self, pace: Pace) -> Profile:
-        whole = self.ramp.softened(pace.whole)
-        return profile(self.velocity / pace.whole, whole.softened(pace.first), whole.softened(pace.last))
+        whole = self.ramp.soften(pace.whole)
+        return profile(self.velocity / pace.whole, whole.soften(pace.first), whole.soften(pace.last))
 
 
 @dataclass(frozen=True, eq=False)
-class Straight(_Moving):
+class StraightCourse(_Course):
     """All joints in step along a straight way in joint space."""
 
     step: Array
@@ -77,7 +77,7 @@ class Straight(_Moving):
 
 
 @dataclass(frozen=True, eq=False)
-class Curved(_Moving):
+class CurvedCourse(_Course):
     """Along a curve of postures, `curve(s)` for s from 0 to 1, in `count` pieces of time."""
 
     curve: Any
@@ -97,15 +97,15 @@ class Curved(_Moving):
         return Segment(t, taylor(spline, t), shape.speeding, shape.slowing)
 
 
-def straight(step: Array, speed: float, fly: float, limits: MotionLimits) -> Straight | None:
+def straight(step: Array, speed: float, fly: float, limits: MotionLimits) -> StraightCourse | None:
     """The quickest synchronised motion over a step of all joints: the slowest joint sets the pace. None: no step."""
     if np.abs(step).max() <= NOTHING:
         return None
-    velocity, acceleration, jerk = paces(step, np.array(speed), limits).tolist()
-    return Straight(velocity, Ramp(acceleration, jerk), fly, step)
+    velocity, acceleration, jerk = path_rates(step, np.array(speed), limits).tolist()
+    return StraightCourse(velocity, Ramp(acceleration, jerk), fly, step)
 
 
-def paces(steps: Array, speed: Array, limits: MotionLimits) -> Array:
+def path_rates(steps: Array, speed: Array, limits: MotionLimits) -> Array:
     """Greatest velocity, acceleration and jerk of straight moves as shares of their way, `(…, 3)`.
 
     `steps` (…, joints) are of any number of programs, `speed` (…, one dimension less than the moves have).
@@ -134,7 +134,7 @@ class Row:
     table: Array
 
 
-def within_limits(courses: Sequence[Course], limits: MotionLimits) -> Row:
+def compose_moves(courses: Sequence[Course], limits: MotionLimits) -> Row:
     """All moves, as quick as the limits allow at all times.
 
     While two moves overlap, their accelerations add up: the two ramps are softened until the sum is within the limits.
@@ -143,7 +143,7 @@ def within_limits(courses: Sequence[Course], limits: MotionLimits) -> Row:
     """
     flies = [course.fly for course in courses]
     while True:
-        row, paces = _paced(courses, flies, limits)
+        row, paces = _fit_paces(courses, flies, limits)
         stops = [k for k in range(len(courses) - 1) if flies[k] and _stop_is_quicker(k, courses, paces, row)]
         if not stops:
             return row
@@ -151,7 +151,7 @@ def within_limits(courses: Sequence[Course], limits: MotionLimits) -> Row:
             flies[k] = 0.0
 
 
-def _paced(courses: Sequence[Course], flies: Sequence[float], limits: MotionLimits) -> tuple[Row, list[Pace]]:
+def _fit_paces(courses: Sequence[Course], flies: Sequence[float], limits: MotionLimits) -> tuple[Row, list[Pace]]:
     count = len(courses)
     whole, first, last = np.ones((3, count))
     for _ in range(_ROUNDS):

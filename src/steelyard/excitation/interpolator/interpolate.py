@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ProgramError, ShapeError
-from steelyard.excitation.interpolator._compose import Course, Curved, Pace, Standing, straight, within_limits
+from steelyard.excitation.interpolator._compose import Course, CurvedCourse, Pace, PauseCourse, compose_moves, straight
 from steelyard.excitation.interpolator.moves import JointMove, LineMove, Move, Pause, Program
 from steelyard.excitation.interpolator.profile import MotionLimits, Ramp, profile
 from steelyard.excitation.trajectories._pieces import evaluate, piece_extents
@@ -83,7 +83,7 @@ _ACCURACY = 1e-5
 
 def follow(
     path: Path, solver: InverseKinematics, q: Array, speed: float, fly: float, limits: MotionLimits, cycle: float
-) -> Curved | None:
+) -> CurvedCourse | None:
     """The course along a `path`, solved for the joints about once every `cycle` (s). None: the path is a point.
     `solver` starts at `q` (rad, m); `speed` and `fly` are those of the move, within `limits`."""
     from scipy.interpolate import make_interp_spline
@@ -97,7 +97,7 @@ def follow(
         s = np.linspace(0.0, 1.0, count + 1)
         curve = make_interp_spline(s, _postures(path, solver, q, s), k=5)
         if _deviation(path, solver, curve, s) <= _ACCURACY or count > _MOST:
-            return Curved(velocity, ramp, fly, curve, count)
+            return CurvedCourse(velocity, ramp, fly, curve, count)
         count *= 2
 
 
@@ -207,7 +207,7 @@ def interpolate(
             postures.append(q)
     if not courses:
         raise ProgramError("The program does not move: all its via-points are the start.")
-    row = within_limits(courses, limits)
+    row = compose_moves(courses, limits)
     table = row.table.copy()
     table[:, 0] += np.array(program.start)
     passed = row.starts + np.array([segment.duration for segment in row.segments]) - row.overlaps / 2.0
@@ -220,7 +220,7 @@ def _course(
     move: Move, number: int, q: Array, robot: Robot, solver: InverseKinematics, limits: MotionLimits, cycle: float
 ) -> Course | None:
     if isinstance(move, Pause):
-        return Standing(move.seconds, robot.dof)
+        return PauseCourse(move.seconds, robot.dof)
     try:
         if isinstance(move, JointMove):
             target = solver.solve(move.target, q) if isinstance(move.target, Pose) else np.array(move.target)

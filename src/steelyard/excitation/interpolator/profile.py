@@ -93,7 +93,7 @@ class Ramp:
             return 2.0 * float(np.sqrt(velocity / self.jerk))
         return velocity / self.acceleration + self.acceleration / self.jerk
 
-    def softened(self, factor: float) -> Ramp:
+    def soften(self, factor: float) -> Ramp:
         """The same ramp, `factor` times slower."""
         return Ramp(self.acceleration / factor**2, self.jerk / factor**3)
 

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=_Named)
 _FAMILIES: Registry[type] = Registry("trajectory family", ("steelyard.excitation.trajectories",))
 
 
-def known(cls: type[F]) -> type[F]:
+def register_family(cls: type[F]) -> type[F]:
     """Makes a family class known under its `kind`; its settings are its constructor's keywords."""
     _FAMILIES.register(cls.kind)(cls)
     return cls

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.excitation.trajectories._pieces import evaluate, extent
-from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, register_family
 from steelyard.ground.arrays import Array
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Idle:
     """A joint that stands still while others move: q(t) = `position` (rad or m).
@@ -59,7 +59,7 @@ class Idle:
 _MEET = 1e-6
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Fixed:
     """One joint's motion as pieces Σ_k table[i][k] u^k, u from 0 to 1 between breaks[i] and breaks[i + 1] (s). Methods

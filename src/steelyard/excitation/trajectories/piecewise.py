@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.excitation.trajectories._pieces import evaluate, extent, taylor
-from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, register_family
 from steelyard.excitation.trajectories.sinusoids import eliminate
 from steelyard.ground.arrays import Array
 
@@ -113,7 +113,7 @@ def _tied_ends(
     return np.column_stack(columns) if columns else np.zeros((rows, 0)), y0
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class BSpline(Piecewise):
     """A clamped B-spline of `spans` equal spans; its coefficients are control points (rad or m).
@@ -204,7 +204,7 @@ _HERMITE = np.array(
 )
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class SplinedQuintic(Piecewise):
     """Quintics between knots; coefficients are position, velocity and acceleration at every inner knot (SI units).
@@ -259,7 +259,7 @@ class SplinedQuintic(Piecewise):
         return np.tile([position, 0.0, 0.0], len(self.breaks))
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Acceleration(Piecewise):
     """Armstrong's motion (1989): the acceleration at `samples` evenly spaced instants is free, linear between them.

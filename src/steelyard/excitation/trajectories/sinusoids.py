@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, register_family
 from steelyard.ground.arrays import Array
 
 
@@ -79,7 +79,7 @@ def _grid(omega: tuple[float, ...], duration: float) -> tuple[Array, Array, floa
     return _waves(t, np.array(omega), 0), _waves(t, np.array(omega), 2), (duration / steps) ** 2 / 8.0
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Cosines:
     """q(t) = q₀ + Σ s_k sin ω_k t + c_k cos ω_k t over given frequencies ω (rad/s).
@@ -156,7 +156,7 @@ class Cosines:
         return asdict(self)
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Fourier:
     """q(t) = q₀ + Σ_l a_l/(ω l) sin ω l t − b_l/(ω l) cos ω l t, l = 1 … harmonics, ω = 2π/period.

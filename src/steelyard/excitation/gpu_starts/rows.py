@@ -93,7 +93,7 @@ class ManyGoal:
         """The information of each motion of coefficients `x`, `(motions, columns, columns)`, without prior."""
         return np.concatenate([self._grams(x[part])[0] for part in self._parts(len(x))])
 
-    def seen(self, grams: Any) -> Any:
+    def criterion_matrix(self, grams: Any) -> Any:
         """The matrices that the criterion looks at, of `grams`."""
         return self._seen(grams)[-1]
 

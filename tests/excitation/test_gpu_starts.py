@@ -25,13 +25,13 @@ from steelyard.excitation.constraints import Constraint, Plane, Point
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.constraints.traced_limit import box
 from steelyard.excitation.criteria import CRITERIA
-from steelyard.excitation.design import DesignColumns
+from steelyard.excitation.design_columns import DesignColumns
+from steelyard.excitation.gpu_starts import round as together
+from steelyard.excitation.gpu_starts.descent import minimise
+from steelyard.excitation.gpu_starts.round import ManyStarts
 from steelyard.excitation.problem import SearchProblem, requirements
 from steelyard.excitation.search import Search
 from steelyard.excitation.settle import find_centre
-from steelyard.excitation.together import round as together
-from steelyard.excitation.together.descent import minimise
-from steelyard.excitation.together.round import ManyStarts
 from steelyard.excitation.trajectories import BSpline
 from steelyard.robot import load_robot
 
@@ -128,7 +128,7 @@ def test_a_first_round_is_as_good_as_one_by_one(monkeypatch: pytest.MonkeyPatch)
 def test_what_a_gpu_cannot_do_is_said() -> None:
     one = problem()
     with pytest.raises(ExcitationError, match="whole number"):
-        ManyStarts(one, active(one), HERE).improved(2, 0, 4.5, 1, 1, 1)
+        ManyStarts(one, active(one), HERE).improve(2, 0, 4.5, 1, 1, 1)
     with pytest.raises(ExcitationError, match="generations"):
         excite("szabo3r", optimiser="ga", search=SearchSettings(gpu=True))
 

@@ -12,7 +12,7 @@ from steelyard.dynamics.native.gram import blocks_of
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.constraints.traced_limit import TracedLimit
-from steelyard.excitation.together.rows import ManySampled
+from steelyard.excitation.gpu_starts.rows import ManySampled
 from steelyard.ground.arrays import Array
 
 
@@ -45,7 +45,7 @@ class ManyJointLimits:
         """Σ `multipliers` · ∂value/∂x of every motion, whose coefficients are `x`."""
         return self.sampled.pull((multipliers[0] - multipliers[1]) * self._scale)
 
-    def drawn_back(self, x: Any, calm: Any) -> Any:
+    def draw_back(self, x: Any, calm: Any) -> Any:
         """`x` with every joint's deviation from the `calm` motion scaled down until it fits, as for one motion."""
         reached, still = self.shares(x), self.shares(calm[None])
         over = np.abs(reached) > 1.0

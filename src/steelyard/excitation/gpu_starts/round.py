@@ -10,10 +10,10 @@ from steelyard.dynamics.cuda.device import Device, gpu
 from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate
 from steelyard.excitation.constraints import Constraint
+from steelyard.excitation.gpu_starts.descent import ManyIterates, many_steps
+from steelyard.excitation.gpu_starts.limits import ManyJointLimits, many_limits
+from steelyard.excitation.gpu_starts.rows import ManyGoal
 from steelyard.excitation.problem import SearchProblem
-from steelyard.excitation.together.descent import ManyIterates, many_steps
-from steelyard.excitation.together.limits import ManyJointLimits, many_limits
-from steelyard.excitation.together.rows import ManyGoal
 from steelyard.ground.arrays import Array
 
 
@@ -38,17 +38,17 @@ class ManyStarts:
         size = len(self.problem.centre.coefficients)
         normal = np.array([np.random.default_rng([seed, k]).normal(size=size) for k in range(count)])
         wild = self._calm + 1e3 * self.device.place(normal)
-        edge: Array = self._calm + 0.8 * (self._joints.drawn_back(wild, self._calm) - self._calm)
+        edge: Array = self._calm + 0.8 * (self._joints.draw_back(wild, self._calm) - self._calm)
         return edge
 
     def ranks(self, x: Array) -> Array:
         """The objective without smoothing of each motion `x`, drawn back into the joint limits first."""
-        inside = self._joints.drawn_back(x, self._calm)
-        seen = self.goal.seen(self.goal.grams(inside))
+        inside = self._joints.draw_back(x, self._calm)
+        seen = self.goal.criterion_matrix(self.goal.grams(inside))
         values = np.linalg.eigvalsh(self.device.fetch(seen))
-        return np.array([self.problem.goal.criterion.ranked(one) for one in values])
+        return np.array([self.problem.goal.criterion.rank(one) for one in values])
 
-    def improved(
+    def improve(
         self,
         count: int,
         seed: int,
@@ -71,7 +71,7 @@ class ManyStarts:
         """
         if sharpness != int(sharpness):
             raise ExcitationError(f"The sharpness is {sharpness:g}; on a GPU it is a whole number.")
-        state = ManyIterates.begun(self.starts(count, seed), self.limits)
+        state = ManyIterates.first(self.starts(count, seed), self.limits)
         evaluations = 0
         for _ in range(repeats):
             state, more = many_steps(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.excitation._lagrangian import FIRST_PENALTY, GROWTH, LARGEST_PENALTY
-from steelyard.excitation.together.limits import ManyLimit
+from steelyard.excitation.gpu_starts.limits import ManyLimit
 
 _Many = Callable[[Any], tuple[Any, Any]]
 
@@ -114,7 +114,7 @@ class ManyIterates:
     violation: Any
 
     @staticmethod
-    def begun(x: Any, limits: Sequence[ManyLimit]) -> ManyIterates:
+    def first(x: Any, limits: Sequence[ManyLimit]) -> ManyIterates:
         """At the starts `x`, with nothing known of the `limits`."""
         ones = np.ones_like(x, shape=(len(x),))
         return ManyIterates(x, [np.zeros_like(c.evaluate(x)) for c in limits], FIRST_PENALTY * ones, np.inf * ones)
