@@ -182,7 +182,7 @@ def decoding(population: int = 150, alone: int = 10, rounds: int = 5) -> list[di
             alive = [m for m in motions if m is not None]
             parts = {
                 "decoding": processor_ms(lambda m=made, g=genes: m.signals(g, rate), rounds) / population,
-                "limits": processor_ms(lambda t=tests, m=motions: t.keep(m), rounds) / population,
+                "limits": processor_ms(lambda t=tests, m=motions: t.reject(m), rounds) / population,
                 "criterion": processor_ms(lambda s=score, m=alive: s(m), rounds) / len(alive),
             }
 

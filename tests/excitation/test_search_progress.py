@@ -1,4 +1,4 @@
-"""What a search for a motion tells on its way can be drawn: its best never gets worse, and what it says is so."""
+"""Progress reports of a search: the best value never gets worse, and all values are correct."""
 
 from __future__ import annotations
 
@@ -21,65 +21,65 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def designed(optimiser: str, **more: Any) -> tuple[Any, list[HowFar]]:
-    told: list[HowFar] = []
+def design(optimiser: str, **more: Any) -> tuple[Any, list[HowFar]]:
+    reports: list[HowFar] = []
     options = {"harmonics": 3, "duration": 4.0, "rate": 50.0, "limits": LIMITS, "optimiser": optimiser}
-    with told_to(told.append):
+    with told_to(reports.append):
         plan = sy.excite("szabo3r", **{**options, **SETTINGS[optimiser], **more})
-    return plan, [p for p in told if p.seen.get("of") == "motion"]
+    return plan, [p for p in reports if p.seen.get("of") == "motion"]
 
 
-@pytest.mark.parametrize("criterion", ["cond", "sigma"])  # the smaller, and the larger, the better
+@pytest.mark.parametrize("criterion", ["cond", "sigma"])  # minimised, and maximised
 @pytest.mark.parametrize("optimiser", list(SETTINGS))
-def test_the_best_never_gets_worse_and_ends_at_what_is_delivered(optimiser: str, criterion: str) -> None:
-    plan, told = designed(optimiser, criterion=criterion)
-    assert len(told) >= 4
-    seen = [p.seen for p in told]
-    counts = [s["evaluations"] for s in seen]
+def test_the_best_never_gets_worse_and_ends_at_the_result(optimiser: str, criterion: str) -> None:
+    plan, reports = design(optimiser, criterion=criterion)
+    assert len(reports) >= 4
+    values = [p.seen for p in reports]
+    counts = [s["evaluations"] for s in values]
     assert counts == sorted(counts)
     assert counts[-1] == plan.evaluations
-    better = np.array([s["best"] for s in seen]) * (-1.0 if criterion == "sigma" else 1.0)
+    better = np.array([s["best"] for s in values]) * (-1.0 if criterion == "sigma" else 1.0)
     assert np.all(np.diff(better) <= 0.0)
-    assert {s["larger_is_better"] for s in seen} == {criterion == "sigma"}
-    assert all(s["feasible"] for s in seen)
-    assert seen[-1]["best"] == pytest.approx(plan.value, rel=0.05)  # drawn back a little between the samples
-    assert seen[-1]["condition_number"] == pytest.approx(plan.condition_number, rel=0.05)
+    assert {s["larger_is_better"] for s in values} == {criterion == "sigma"}
+    assert all(s["feasible"] for s in values)
+    assert values[-1]["best"] == pytest.approx(plan.value, rel=0.05)  # settling reduces the motion slightly
+    assert values[-1]["condition_number"] == pytest.approx(plan.condition_number, rel=0.05)
     if optimiser == "gradient":
-        assert seen[-1]["settled"] == pytest.approx(plan.value)
-    json.dumps([dict(s) for s in seen], allow_nan=False)
-    shares = [p.fraction for p in told]
+        assert values[-1]["settled"] == pytest.approx(plan.value)
+    json.dumps([dict(s) for s in values], allow_nan=False)
+    shares = [p.fraction for p in reports]
     assert shares == sorted(shares)
     assert not plan.stopped
 
 
 @pytest.mark.parametrize("optimiser", list(SETTINGS))
-def test_who_listens_changes_nothing(optimiser: str) -> None:
+def test_listeners_change_nothing(optimiser: str) -> None:
     options = {"harmonics": 3, "duration": 4.0, "rate": 50.0, "limits": LIMITS, "optimiser": optimiser}
     quiet = sy.excite("szabo3r", **options, **SETTINGS[optimiser])
-    assert np.array_equal(quiet.trajectory.sample(0.1)[0], designed(optimiser)[0].trajectory.sample(0.1)[0])
+    assert np.array_equal(quiet.trajectory.sample(0.1)[0], design(optimiser)[0].trajectory.sample(0.1)[0])
 
 
-def test_a_best_that_breaks_a_torque_limit_is_not_called_feasible() -> None:
-    """Torque limits are left out of the search until a solution breaks them; what is delivered keeps them."""
-    plan, told = designed("gradient", limits={**LIMITS, "tau": [4.0, 14.0, 7.0]})
-    searched = [p.seen for p in told if p.stage.startswith("Looking")]
+def test_a_best_beyond_a_torque_limit_is_not_feasible() -> None:
+    """The search ignores torque limits until a solution breaks them; the result keeps them."""
+    plan, reports = design("gradient", limits={**LIMITS, "tau": [4.0, 14.0, 7.0]})
+    searched = [p.seen for p in reports if p.stage.startswith("Looking")]
     assert not searched[-1]["feasible"]
-    assert told[-1].stage == "Keeping the motion within all limits"
-    assert told[-1].seen["settled"] == pytest.approx(plan.value)
+    assert reports[-1].stage == "Keeping the motion within all limits"
+    assert reports[-1].seen["settled"] == pytest.approx(plan.value)
     assert plan.violation == 0.0
 
 
 @pytest.mark.parametrize("optimiser", list(SETTINGS))
-def test_a_search_that_goes_on_tells_what_was_before(optimiser: str, tmp_path: Path) -> None:
+def test_a_resumed_search_reports_its_history(optimiser: str, tmp_path: Path) -> None:
     file = tmp_path / "search.json"
-    early, before = designed(optimiser, checkpoint=file, progress=lambda said: said.number == 2)
+    early, before = design(optimiser, checkpoint=file, progress=lambda report: report.number == 2)
     assert early.stopped
     assert any("stopped before its end" in note for note in early.notes)
-    plan, told = designed(optimiser, checkpoint=file)
-    curve = told[0].seen["earlier"]
+    plan, reports = design(optimiser, checkpoint=file)
+    curve = reports[0].seen["earlier"]
     assert curve[-1][1] == pytest.approx(before[-1].seen["best"])
-    assert curve[-1][0] <= before[-1].seen["evaluations"] <= told[1].seen["evaluations"]
-    assert told[-1].seen["best"] <= curve[-1][1] + 1e-12
+    assert curve[-1][0] <= before[-1].seen["evaluations"] <= reports[1].seen["evaluations"]
+    assert reports[-1].seen["best"] <= curve[-1][1] + 1e-12
     assert not plan.stopped
     assert not any("stopped" in note for note in plan.notes)
 
@@ -92,6 +92,6 @@ def test_a_search_that_goes_on_tells_what_was_before(optimiser: str, tmp_path: P
 def test_a_checkpoint_of_another_space_is_refused(optimiser: str, change: dict[str, Any], tmp_path: Path) -> None:
     first = {"box": (-1.0, 1.0, -1.0, 1.0, 0.0, 2.0), "floor": 0.0, "torque_margin": 0.0, "weights": [1, 1, 3]}
     file = tmp_path / "search.json"
-    designed(optimiser, **first, checkpoint=file, progress=lambda said: True)
+    design(optimiser, **first, checkpoint=file, progress=lambda report: True)
     with pytest.raises(sy.ExcitationError, match="belongs to another search"):
-        designed(optimiser, **{**first, **change}, checkpoint=file)
+        design(optimiser, **{**first, **change}, checkpoint=file)

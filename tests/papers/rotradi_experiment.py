@@ -8,15 +8,30 @@ import numpy as np
 import papers.closed_forms as forms
 
 from steelyard.dynamics import Dynamics
-from steelyard.papers.paper import printed
+from steelyard.papers.paper import printed_table
 from steelyard.papers.rotradi import lab
 from steelyard.papers.rotradi.lab import CUTOFF as RATE
-from steelyard.papers.rotradi.lab import LIMITS, PERIOD, clock, identification_torque, played, validation_torque
-from steelyard.papers.rotradi.lab import encoded as measured
+from steelyard.papers.rotradi.lab import (
+    LIMITS,
+    PERIOD,
+    clock,
+    encode,
+    identification_torque,
+    play_torque,
+    validation_torque,
+)
 from steelyard.parameters import Term
 
 __all__ = [
-    "LIMITS", "PERIOD", "RATE", "arm", "clock", "identification_torque", "measured", "played", "table3",
+    "LIMITS",
+    "PERIOD",
+    "RATE",
+    "arm",
+    "clock",
+    "encode",
+    "identification_torque",
+    "play_torque",
+    "table3",
     "validation_torque",
 ]  # fmt: skip
 
@@ -25,7 +40,7 @@ SCHEMES = ("dynamic", "filtered-dynamic", "energy", "power", "filtered-power")
 
 
 def table3() -> dict[str, np.ndarray]:
-    table = printed("rotradi", "table3")
+    table = printed_table("rotradi", "table3")
     return {ours: table.numbers(theirs) for ours, theirs in zip(SCHEMES, lab.PAPER_SCHEMES, strict=True)}
 
 

@@ -16,7 +16,16 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 from steelyard.errors import SteelyardError
 from steelyard.papers import PAPERS, load_paper
-from steelyard.papers.paper import Item, Paper, asserted, holm, measured, paper_table, shown, tables_and_figures
+from steelyard.papers.paper import (
+    Item,
+    Paper,
+    assertion,
+    claim_result,
+    holm,
+    measurement,
+    paper_table,
+    tables_and_figures,
+)
 from steelyard.papers.rotradi.lab import PAPER_SCHEMES
 from steelyard.papers.rotradi.ranking import Runs
 from steelyard.papers.run import contents_list, paper_page, reproduce, run_paper
@@ -80,7 +89,7 @@ def toy(calls: list[str], holds: bool = True) -> Paper:
             pass
         rows = [("a", np.float64(1.0), float("nan"))]
         return Item(
-            text=lab, tables=(paper_table(("name", "x", "y"), rows),), statements=(asserted("One.", holds, "1."),)
+            text=lab, tables=(paper_table(("name", "x", "y"), rows),), statements=(assertion("One.", holds, "1."),)
         )
 
     def second(lab: str) -> Item:
@@ -89,7 +98,8 @@ def toy(calls: list[str], holds: bool = True) -> Paper:
         if "break" in calls:
             raise KeyboardInterrupt
         return Item(
-            statements=(shown("Two.", False, "2.", "Because."), measured("Three.", "3.")), differences=("<script>",)
+            statements=(claim_result("Two.", False, "2.", "Because."), measurement("Three.", "3.")),
+            differences=("<script>",),
         )
 
     return Paper("toy", "A toy", "Nobody, 2000", "About", lambda fast: "lab", (first, second), (("Figure 9", "lost"),))

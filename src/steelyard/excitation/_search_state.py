@@ -1,13 +1,15 @@
-"""`SearchState`: the state of a motion search, as its checkpoint stores it."""
+"""State of a motion search, as its checkpoint stores it, and the check that a checkpoint belongs to a search."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from steelyard.excitation._lagrangian import Iterate
+from steelyard.excitation.constraints.limits import Limits
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
@@ -56,3 +58,33 @@ class SearchState:
             [(n.whole(), np.nan if v.value is None else v.number()) for n, v in steps],
             d["evaluations"].whole(),
         )
+
+
+def check_owner(document: Field, kind: str, key: str, seed: int) -> None:
+    """Refuse a checkpoint of another search.
+
+    Args:
+        document: Contents of the checkpoint.
+        kind: Name of its format.
+        key: Key of the search that would continue it.
+        seed: Seed of that search.
+    """
+    table = document.table((), ("format", "problem", "seed"), others=True)
+    if [table[k].value if k in table else None for k in ("format", "problem", "seed")] != [kind, key, seed]:
+        document.fail(
+            "belongs to another search (another robot, goal, limits, optimiser or seed), or is no checkpoint; delete "
+            "it, or name another file."
+        )
+
+
+def search_key(limits: Limits, *about: Any) -> str:
+    """Compute a hash of a search problem, by which a checkpoint recognises its search.
+
+    Args:
+        limits: Limits of the joints.
+        about: Everything else that defines the problem.
+    """
+    digest = hashlib.sha256(repr(list(about)).encode())
+    for table in vars(limits).values():
+        digest.update(np.ascontiguousarray(table).tobytes())
+    return digest.hexdigest()

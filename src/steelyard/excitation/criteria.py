@@ -49,6 +49,7 @@ class Linear:
     Args:
         matrix: T.
         label: Description of the transformation.
+        gram, slope: Arguments of the methods, as in `View`.
     """
 
     def __init__(self, matrix: Array, label: str) -> None:
@@ -66,7 +67,11 @@ class Linear:
 
 
 class UnitColumns:
-    """Every column scaled to unit norm: G_ij / √(G_ii G_jj)."""
+    """Every column scaled to unit norm: G_ij / √(G_ii G_jj).
+
+    Args:
+        gram, slope: Arguments of the methods, as in `View`.
+    """
 
     label = "columns scaled to unit norm"
 
@@ -95,6 +100,7 @@ class MarginalInformation:
     Args:
         wanted: Indices of the parameters that count.
         names: Names of all parameters.
+        gram, slope: Arguments of the methods, as in `View`.
     """
 
     def __init__(self, wanted: Sequence[int], names: Sequence[str]) -> None:
@@ -147,6 +153,7 @@ class Criterion:
     larger_is_better: bool = False
 
     def __call__(self, gram: Array) -> float:
+        """Compute the reported value from `gram` = G."""
         return self.value(_floored(np.linalg.eigvalsh(gram)))
 
     def gradient(self, gram: Array, sharpness: float = np.inf) -> tuple[float, Array]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
+from steelyard.excitation._search_state import search_key
 from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.constraints._space import collision_constraints, free_spaces
 from steelyard.excitation.constraints.limits import limits_from
@@ -20,7 +21,7 @@ from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import FreeSpace, SearchProblem, families_of, requirements
-from steelyard.excitation.search import Progress, Search, SearchSettings, search_key
+from steelyard.excitation.search import Progress, Search, SearchSettings
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed import Idle

@@ -115,7 +115,7 @@ class Goal:
         return out
 
     def progress_values(self, grams: Sequence[Array]) -> dict[str, Any]:
-        """Return the criterion's name and cond₂(W) (columns unscaled, rows unweighted) for plots of the search."""
+        """Return the criterion and cond₂(W), unscaled and unweighted, from the `grams` of the equations, for plots."""
         total = np.zeros((len(self.columns), len(self.columns)))
         for block, gram in zip(self._blocks, grams, strict=True):
             total[block] += gram

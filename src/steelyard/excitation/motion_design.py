@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -16,6 +14,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, SteelyardError
 from steelyard.excitation._motion_rows import grams_along
+from steelyard.excitation._plan_files import plan_files
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints._space import collision_constraints
 from steelyard.excitation.controllers.target import MOTION_TARGETS
@@ -39,7 +38,6 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted import read_json
@@ -111,9 +109,7 @@ class MotionDesign(Viewed, Displayed):
     def verdict(self) -> tuple[str, str]:
         """Grade of the motion, "good" or "warning", and a sentence."""
         if self.unchecked_limits:
-            return "warning", (
-                "The motion keeps all limits that were checked; view the arm in motion before you play it."
-            )
+            return "warning", ("The motion keeps the checked limits; view the arm in motion before you play it.")
         return "good", "The motion keeps all limits at every instant."
 
     def glance(self) -> Glance:
@@ -250,7 +246,7 @@ class MotionDesign(Viewed, Displayed):
         out: dict[str, Content] = self.play.files()
         for k, (plan, program) in enumerate(zip(self.plans, self.programs, strict=True)):
             end = "" if k == 0 else f"-{k + 1}"
-            out |= {f"{name}{end}.{kind}": text for (name, kind), text in _plan_files(plan).items()}
+            out |= {f"{name}{end}.{kind}": text for (name, kind), text in plan_files(plan).items()}
             if program is not None:
                 out[f"program{end}.txt"] = program_text(program[0], self.robot)
                 out[f"program{end}.json"] = json_text(program_to_dict(program[0]))
@@ -342,41 +338,6 @@ def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -
         return np.array(np.broadcast_to(sigma, (robot.dof,)))
     effort = np.array([j.effort for j in robot.joints])
     return np.where(np.isfinite(effort) & (effort > 0.0), _NOISE * effort, _NOISE_WITHOUT)
-
-
-def _plan_files(plan: Plan) -> dict[tuple[str, str], str]:
-    rows = ([x if isinstance(x, str) else f"{x:.10g}" for x in row] for row in plan.csv_rows())
-    message = plan.to_ros()
-    return {
-        ("trajectory", "json"): plan.to_json(),
-        ("trajectory", "csv"): csv_text(rows),
-        **({} if plan.fitness is None else {("fitness", "csv"): plan.fitness.csv()}),
-        ("joint_trajectory", "json"): json.dumps(message) + "\n",
-        ("joint_trajectory", "yaml"): _yaml(message),
-    }
-
-
-def _yaml(message: dict[str, Any]) -> str:
-    """Return the message as YAML with one line per field of a point, as `ros2 topic pub` reads it."""
-    import yaml
-
-    named = {"joint_names": message["joint_names"]}
-    head = yaml.safe_dump(named, default_flow_style=None, allow_unicode=True, width=math.inf)
-    lines = [head.rstrip("\n"), "points:"]
-    for point in message["points"]:
-        first = "- "
-        for name in ("positions", "velocities", "accelerations"):
-            lines.append(f"{first}{name}: [{', '.join(_number(x) for x in point[name])}]")
-            first = "  "
-        at = point["time_from_start"]
-        lines.append(f"  time_from_start: {{sec: {at['sec']}, nanosec: {at['nanosec']}}}")
-    return "\n".join(lines) + "\n"
-
-
-def _number(x: float) -> str:
-    """Format a number with a decimal point: YAML 1.1 reads 1e-05 as a string."""
-    text = f"{x:.10g}"
-    return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
 def _errors(grams: Sequence[Sequence[Array]], sigma: Array) -> Array:

@@ -83,7 +83,7 @@ def families_of(robot: Robot, family: Family | Sequence[Family]) -> tuple[Family
     """
     families = (family,) * robot.dof if isinstance(family, Family) else tuple(family)
     if len(families) != robot.dof:
-        raise ExcitationError(f"There are {len(families)} families for {robot.dof} joints of '{robot.name}'.")
+        raise ExcitationError(f"Robot '{robot.name}' has {robot.dof} joints, but {len(families)} families are given.")
     return families
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -15,14 +14,13 @@ import numpy as np
 
 from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate, step
-from steelyard.excitation._search_state import SearchState
-from steelyard.excitation.constraints import Constraint, JointLimits, Limits
+from steelyard.excitation._search_state import SearchState, check_owner
+from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.field import Field
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
 from steelyard.ground.progress import HowFar, is_told, tell_progress
@@ -128,36 +126,6 @@ class Progress(HowFar):
     def tell(self) -> None:
         """Report to all listeners."""
         tell_progress(self.stage, self.fraction, self.message, self.seen)
-
-
-def check_owner(document: Field, kind: str, key: str, seed: int) -> None:
-    """Refuse a checkpoint of another search.
-
-    Args:
-        document: Contents of the checkpoint.
-        kind: Name of its format.
-        key: Key of the search that would continue it.
-        seed: Seed of that search.
-    """
-    table = document.table((), ("format", "problem", "seed"), others=True)
-    if [table[k].value if k in table else None for k in ("format", "problem", "seed")] != [kind, key, seed]:
-        document.fail(
-            "is no checkpoint of this search (another robot, goal, limits, optimiser or seed); delete it, or name "
-            "another file."
-        )
-
-
-def search_key(limits: Limits, *about: Any) -> str:
-    """Compute a hash of a search problem, by which a checkpoint recognises its search.
-
-    Args:
-        limits: Limits of the joints.
-        about: Everything else that defines the problem.
-    """
-    digest = hashlib.sha256(repr(list(about)).encode())
-    for table in vars(limits).values():
-        digest.update(np.ascontiguousarray(table).tobytes())
-    return digest.hexdigest()
 
 
 class Search:

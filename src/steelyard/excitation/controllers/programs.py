@@ -1,4 +1,4 @@
-"""Motions as programs of via-points with times: KUKA, ABB and Fanuc, and tables for their fast interfaces."""
+"""Motions as programs of timed via-points (KUKA, ABB and Fanuc), and tables for their fast interfaces."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from steelyard.excitation.controllers.streams import rows_as_csv
 from steelyard.excitation.controllers.target import MOTION_TARGETS, MotionTarget, Playback, decimal_texts, program_name
 from steelyard.ground.arrays import Array
 
-# Axes of a robot's maker need not be those of a URDF.
+# The manufacturer's axes may differ from those of the URDF.
 _AXES = (
-    "Angles are the description's: compare sign and zero of every axis with the pendant at the first posture, which "
-    "the program reaches slowly and waits in, before you let it go on."
+    "Angles are those of the description. The program moves slowly to the first posture and waits there: compare sign "
+    "and zero of every axis with the pendant before you continue."
 )
-# What the design has proven holds for the designed motion.
-_UNPROVEN = " Limits and collisions were checked along the designed motion, not along this way."
+_UNPROVEN = " Limits and collisions were checked along the designed motion, but not along this path."
 _FAST = 250.0  # Hz: a row every 4 ms
 
 
 class _ViaPoints(MotionTarget):
-    """Five postures a second, in degrees, each with the time at which it is to be reached."""
+    """Five postures a second, in degrees, each with its time."""
 
     rate, joints = 5.0, 6
 
     def degrees(self, playback: Playback) -> tuple[Array, list[list[str]]]:
-        """The times (s), and the postures of a motion (`playback`) in words."""
+        """Return the times [s] and the formatted postures of a `playback`."""
         t, (q, _, _) = self.points(playback)
         return t, [decimal_texts(np.degrees(row), 4) for row in q]
 
     def fast(self, playback: Playback, heads: list[str], since_start: bool) -> str:
-        """A table with a row every 4 ms: `heads`, then s and degrees; `since_start`: relative to the first posture."""
+        """Return a table with a row every 4 ms: s and degrees; `since_start`: relative to the first posture."""
         t = np.arange(round(playback.duration * _FAST) + 1) / _FAST
         q = np.degrees(playback.sample(t)[0])
         return rows_as_csv(heads, [t, q - q[0] if since_start else q], 6)
@@ -44,8 +43,8 @@ class Kuka(_ViaPoints):
         "first posture, a row every 4 ms, as AKorr takes them (absolute corrections). " + _AXES
     )
     changes = (
-        "The PTP spline passes all postures and takes the stated times where the axes can (TIME_BLOCK, KSS 8.3 and "
-        "later); between them the controller chooses the way, and it slows down where a limit would be exceeded."
+        "The PTP spline passes through all postures at the stated times if the axes can (TIME_BLOCK, KSS 8.3 and "
+        "later); between them the controller chooses the path, and it slows down if a limit would be exceeded."
         + _UNPROVEN
     )
 
@@ -87,9 +86,8 @@ class Abb(_ViaPoints):
         "every 4 ms. " + _AXES
     )
     changes = (
-        "MoveAbsJ goes from posture to posture in the stated time (\\T) on straight lines in joint space and cuts the "
-        "corners (z10), so that it passes near the postures, not through them, and accelerates as the controller likes."
-        + _UNPROVEN
+        "MoveAbsJ moves from posture to posture in the stated time (\\T) on straight lines in joint space and cuts the "
+        "corners (z10), so it passes near the postures; the controller chooses the accelerations." + _UNPROVEN
     )
 
     def files(self, playback: Playback, stem: str) -> dict[str, str]:
@@ -116,16 +114,15 @@ class Abb(_ViaPoints):
 
 
 class Fanuc(_ViaPoints):
-    """A TP program as text (.ls), which a controller with the ASCII upload, or ROBOGUIDE, translates."""
+    """A TP program as text (.ls), which a controller with the ASCII upload option, or ROBOGUIDE, translates."""
 
     title = "Fanuc (TP as .ls)"
     how_to_play = (
         "Load the .ls (ASCII upload option, or ROBOGUIDE) and step through it at a low override first. " + _AXES
     )
     changes = (
-        "Joint moves with a time each (msec) and CNT100, which cuts the corners; the controller slows down where an "
-        "axis cannot. A Fanuc's J3 counts from the horizontal on most arms: where the description's does not, subtract "
-        "J2." + _UNPROVEN
+        "Timed joint moves (msec) with CNT100, which cuts the corners; the controller slows down if an axis cannot "
+        "follow. Most Fanuc arms measure J3 from the horizontal: if the description does not, subtract J2." + _UNPROVEN
     )
 
     def files(self, playback: Playback, stem: str) -> dict[str, str]:

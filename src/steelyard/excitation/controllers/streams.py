@@ -1,4 +1,4 @@
-"""Motions as rows of time: a plain table, ROS 2, Universal Robots and Franka."""
+"""Motions as rows over time: a plain table, ROS 2, Universal Robots and Franka."""
 
 from __future__ import annotations
 
@@ -23,16 +23,22 @@ from steelyard.ground.files import csv_text
 
 
 def rows_as_csv(names: Sequence[str], columns: Sequence[Array], digits: int = 8) -> str:
-    """A table in text: `names` of the columns, and the `columns` side by side, with so many decimal `digits`."""
+    """Return a table as text.
+
+    Args:
+        names: Names of the columns.
+        columns: The columns, side by side.
+        digits: Number of decimals.
+    """
     return csv_text([names, *(decimal_texts(row, digits) for row in np.column_stack(columns))])
 
 
 class CsvTable(MotionTarget):
-    """t, q_…, dq_…, ddq_… of every joint, SI units: what `trajectory.csv` is at full speed."""
+    """t, q_…, dq_…, ddq_… of every joint in SI units; at full speed the same as `trajectory.csv`."""
 
     title = "table"
-    how_to_play = "Feed the rows to whatever moves the robot, at their times (t, s); rad, m."
-    changes = "Nothing, as long as every row is played at its time."
+    how_to_play = "Send the rows to the robot's driver at their times (t, s); rad, m."
+    changes = "Nothing, if every row is played at its time."
 
     def files(self, playback: Playback, stem: str) -> dict[str, str]:
         t, samples = self.points(playback)
@@ -44,14 +50,14 @@ class Ros2Goal(MotionTarget):
     """A goal of control_msgs/action/FollowJointTrajectory, as `ros2 action send_goal` reads it."""
 
     title = "ros2_control (joint_trajectory_controller)"
-    # A shell takes an argument of 128 kB: ten seconds of seven joints at this rate are 50 kB.
+    # A shell accepts arguments up to 128 kB: ten seconds of seven joints at this rate are 50 kB.
     rate = 25.0
     how_to_play = (
         "ros2 action send_goal /joint_trajectory_controller/follow_joint_trajectory "
-        'control_msgs/action/FollowJointTrajectory "$(cat FILE.yaml)"; first the goal to-start, which takes '
-        f"{APPROACH_SECONDS:g} s wherever the robot stands."
+        'control_msgs/action/FollowJointTrajectory "$(cat FILE.yaml)"; send the goal to-start first, which takes '
+        f"{APPROACH_SECONDS:g} s from any posture."
     )
-    changes = "The controller joins the points by quintic splines, since each has velocity and acceleration."
+    changes = "The controller interpolates by quintic splines, since each point has velocity and acceleration."
 
     def files(self, playback: Playback, stem: str) -> dict[str, str]:
         t, samples = self.points(playback)
@@ -69,7 +75,7 @@ class Ros2Goal(MotionTarget):
         return np.column_stack([BPoly.from_derivatives(t, joints[:, j])(at) for j in range(joints.shape[1])])
 
     def _goal(self, playback: Playback, t: Array, samples: tuple[Array, Array, Array]) -> str:
-        """One line of YAML (which JSON is), small enough for a command line."""
+        """Return one line of YAML (JSON is a subset of it), short enough for a command line."""
         names = ("positions", "velocities", "accelerations")
         points: list[dict[str, Any]] = []
         for time, *rows in zip(t, *samples, strict=True):
@@ -81,18 +87,18 @@ class Ros2Goal(MotionTarget):
 
 
 class UniversalRobots(MotionTarget):
-    """A program in URScript, and the same rows as a table for those who stream them over RTDE."""
+    """A program in URScript, and the same rows as a table for streaming over RTDE."""
 
     title = "Universal Robots (URScript; table for RTDE)"
     rate, joints = 125.0, 6
     how_to_play = (
-        "Load the script on the pendant or send it to port 30002: it goes to the first posture with movej, waits, and "
+        "Load the script on the pendant or send it to port 30002: it moves to the first posture with movej, waits, and "
         "plays the rows with servoj. Over RTDE: one row of the table per step of its column timestamp, e.g. "
         "rtde_control.servoJ(q, 0, 0, step, 0.1, 300)."
     )
     changes = (
-        "servoj follows about 0.1 s late and smooths (lookahead_time, gain); the safety limits of the installation "
-        "stop what is faster. Log what was played."
+        "servoj follows with a delay of about 0.1 s and smooths (lookahead_time, gain); the safety limits of the "
+        "installation stop faster motions. Log the actual motion."
     )
     _columns = ("target_q", "target_qd", "target_qdd")
 
@@ -116,17 +122,17 @@ class UniversalRobots(MotionTarget):
 
 
 class Franka(MotionTarget):
-    """A row for every millisecond, as libfranka's callbacks want them."""
+    """A row for every millisecond, as libfranka's callbacks need them."""
 
     title = "Franka (libfranka, 1 kHz)"
     rate, joints = 1000.0, 7
     how_to_play = (
-        "Go to the first row with a motion of your own, then return row k, as franka::JointPositions, from the "
-        "callback of Robot::control when k ms have passed (duration.toMSec() may be more than 1 after a lost packet)."
+        "Move to the first row by your own program, then return row k, as franka::JointPositions, from the callback "
+        "of Robot::control after k ms (duration.toMSec() may be more than 1 after a lost packet)."
     )
     changes = (
-        "Nothing, but libfranka stops where velocity, acceleration or jerk exceed the arm's limits; give those of your "
-        "arm to the design (--dq, --ddq, --jerk)."
+        "Nothing, but libfranka stops if velocity, acceleration or jerk exceed the arm's limits; design within the "
+        "limits of your arm (--dq, --ddq, --jerk)."
     )
 
     def points(self, playback: Playback) -> tuple[Array, tuple[Array, Array, Array]]:

@@ -1,1 +1,1 @@
-"""Many motions at once, side by side on a GPU: the first round of a search from hundreds of starts."""
+"""The first round of a search with hundreds of motions in parallel on a GPU."""
