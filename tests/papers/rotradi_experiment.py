@@ -1,4 +1,4 @@
-"""The experiment of Chávez-Olivares et al. 2012 as the tests use it: the package's laboratory, under short names."""
+"""The experiment of Chávez-Olivares et al. 2012 for the tests: the package's laboratory under short names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def table3() -> dict[str, np.ndarray]:
 
 
 class Arm(lab.Arm):
-    """With θ1…θ21 from the formulas that the closed forms are tested with."""
+    """The laboratory's arm, with θ1…θ21 from the formulas of the closed forms."""
 
     def __init__(self, *friction: str | Term) -> None:
         super().__init__(*friction)
@@ -54,7 +54,7 @@ class Arm(lab.Arm):
         self.map = forms.map_of(forms.ROTRADI + forms.ROTRADI_FRICTION, self.robot, self.terms.names)
 
     def errors(self, theta: np.ndarray) -> np.ndarray:
-        """Percent of each of θ1…θ21."""
+        """Return the errors of θ1…θ21 [%]."""
         return self.percent(theta)
 
 

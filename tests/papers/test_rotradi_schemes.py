@@ -25,7 +25,7 @@ from steelyard.regression.schemes import make_scheme, paper_motion
 from steelyard.signals.log import Log
 
 L2 = 0.45
-# Friction that plant and regressor agree on, so that formulas are compared and nothing else.
+# The same friction in plant and regressor, so that only the formulas differ.
 SMOOTH = ("viscous", Coulomb(smooth=0.02))
 
 

@@ -20,7 +20,7 @@ from steelyard.regression.schemes import make_scheme, paper_motion
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
 
-# Friction with its jump spread over 5 mrad/s, as in most simulations; and an arm that truly sticks, which is slower.
+# Friction with a ramp of 5 mrad/s, as in most simulations, and true sticking, which is slower to simulate.
 SEEDS = {"smooth": 20, "stick": 4}
 # As in the paper, errata corrected: signals as measured, all of the log, ordinary least squares.
 PAPER = {

@@ -89,8 +89,7 @@ def excite(
         duration: Duration of the motion [s].
         rate: Sampling rate [Hz].
         limits: `q` (± or pairs), `dq`, `ddq`, `jerk`, `tau`, `power`, one number or one per joint; the robot's own
-            limits
-            replace missing ones (see `default_limits`; acceleration: three times the velocity limit per second).
+            limits replace missing ones (see `default_limits`; acceleration: three times the velocity limit per second).
         criterion: "cond", "information", "frobenius", "d", "a", "e", "sigma", or a `Criterion`.
         scaling: Scaling of the columns: "natural", "unit" (norms), or "orthonormal" (basis of all identifiable
             combinations).
@@ -99,8 +98,7 @@ def excite(
             knots), names of families by joint (Fourier series for the others), a family, or one per joint.
         joints: The joints that move (default all); the others stay at `posture`, or at an optimised position.
         posture: Preferred posture in the middle of the motion, one position per joint [rad, m]; exact for joints that
-            do
-            not move.
+            do not move.
         equations: The joints whose torque rows count (default all used ones).
         parameters: Design for these base parameters alone; the others are known.
         wanted: Only these parameters count, but the others are estimated with them.

@@ -121,13 +121,11 @@ def static_poses(
     """Choose postures that maximise det(WᵀW) of the static torque rows, within all limits.
 
     Random postures within the limits are exchanged one by one for better ones (Fedorov 1972), then moved along the
-    exact
-    gradient.
+    exact gradient.
 
     Args:
         robot, terms, limits, model, torque_margin, box, frame, floor, collision, clearance, packages, srdf, regions: As
-            in
-            `excite`.
+            in `excite`.
         count: Number of postures.
         constraints, seed: As in `excite`.
     """

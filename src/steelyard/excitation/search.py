@@ -35,9 +35,8 @@ class SearchSettings:
     """Effort of the search.
 
     A round improves each of its motions by `repeats` outer iterations of up to `iterations` steps: first `starts`
-    random
-    ones, then the best `survivors[0]` of them, and so on. If the criterion depends on extreme eigenvalues, the rounds
-    minimise a p-norm of growing `sharpness` p: 4 finds good regions, larger values the exact minimum.
+    random ones, then the best `survivors[0]` of them, and so on. If the criterion depends on extreme eigenvalues, the
+    rounds minimise a p-norm of growing `sharpness` p: 4 finds good regions, larger values the exact minimum.
 
     Attributes:
         starts: Number of random starts.

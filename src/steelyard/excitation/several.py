@@ -103,8 +103,7 @@ def excite_next(
     """Design the next motion after earlier logs: `excite` for the information of old and new rows together.
 
     Rows are weighted by the logs' residuals. The new motion has the sampling rate of the logs' rows, so that a second
-    of it
-    counts as a second of the logs.
+    of it counts as a second of the logs.
 
     Args:
         robot: The robot.
@@ -144,10 +143,8 @@ def excite_several(
     """Design motions whose logs together are most informative; each one is within all limits.
 
     The first motion is designed alone, each next one given the earlier ones. Then, `sweeps` times, each is redesigned
-    given
-    all the others and replaced if that is better. A plan's `value` counts all motions known at its design; the value of
-    the
-    last plan counts all motions.
+    given all the others and replaced if that is better. A plan's `value` counts all motions known at its design; the
+    value of the last plan counts all motions.
 
     Args:
         robot, terms, equations, seed: As in `excite`.

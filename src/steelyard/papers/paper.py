@@ -217,9 +217,8 @@ class Paper:
         source: Authors, journal, year.
         about: Summary of the paper and the reproduction.
         lab: `lab(fast)` makes the objects that the items share; compute expensive ones lazily.
-        items: Functions of the laboratory `lab`. The first line of the docstring is the title, which begins with the tables
-            and
-            figures that the item shows.
+        items: Functions of the laboratory `lab`. The first line of the docstring is the title, which begins with the
+            tables and figures that the item shows.
         missing: Tables and figures that cannot be regenerated, each with its reason.
         prints: All tables and figures of the paper, such as "Tables 1–4, Figures 1–8" (default: those of items and of
             `missing`); each must be in an item or in `missing`.
@@ -268,8 +267,7 @@ class Reproduction(Viewed):
         fast: Whether the run was fast.
         items: Results of the items.
         processor_seconds: Time of this run on all cores [s], without an interrupted run before it. No file contains it,
-            so
-            equal runs write equal files.
+            so equal runs write equal files.
     """
 
     paper: Paper

@@ -160,8 +160,7 @@ def pair_clearances(scene: Scene, robot: Robot, clearance: float) -> tuple[Array
 
     The clearance is `clearance`, except for bodies of the robot that are closer in nearly every posture. Those must not
     touch. If their hulls overlap even in the reference (zero, or the nearest posture within the limits), the overlap
-    must
-    not grow.
+    must not grow.
     """
     low = np.array([max(j.lower, -np.pi) for j in robot.joints])
     high = np.array([min(j.upper, np.pi) for j in robot.joints])

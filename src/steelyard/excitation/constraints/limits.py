@@ -21,10 +21,8 @@ class Constraint(Protocol):
     """Values c(x) ≤ 0 on a grid of times for the optimiser, and a bound that holds at all times.
 
     Values are shares of the limit: 0.01 is an excess of one percent. The optimiser needs gradients (`pull`). A
-    constraint
-    without them (`smooth` is False) is checked only on the result, which is drawn back towards its centre until it
-    holds. A
-    `lazy` constraint is left out of the optimisation until a solution breaks it.
+    constraint without them (`smooth` is False) is checked only on the result, which is drawn back towards its centre
+    until it holds. A `lazy` constraint is left out of the optimisation until a solution breaks it.
     """
 
     name: str

@@ -162,10 +162,8 @@ def peaks(f: Array, seams: NDArray[np.int64], rows: NDArray[np.int64], jumps: Ar
     """Return upper bounds of values between samples and their successors.
 
     Between two samples, a value that rises to a peak and falls again is concave because of the accelerations. It is
-    below
-    the two lines through the preceding and the following samples; their intersection is the bound. Dry friction jumps
-    at a
-    reversal; the line on the upper side is valid up to the jump. Motions are at rest at their ends.
+    below the two lines through the preceding and the following samples; their intersection is the bound. Dry friction
+    jumps at a reversal; the line on the upper side is valid up to the jump. Motions are at rest at their ends.
 
     Args:
         f: Values, shape (samples, columns).

@@ -87,8 +87,7 @@ class _Evolution:
     """Runs an optimiser.
 
     A checkpoint stores the values of all generations, from which the run is replayed, so any optimiser whose
-    populations
-    follow from its seed can be resumed.
+    populations follow from its seed can be resumed.
 
     Args:
         optimiser: The optimiser.
@@ -226,8 +225,7 @@ def evolve(
     """Design a motion by a population: `Genetic()` (Pedrocchi et al. 2013) or `CovarianceAdaptation()` (CMA-ES).
 
     An individual is rejected if it breaks a limit at a sample or may break it next to one. The result keeps all limits
-    at
-    every instant.
+    at every instant.
 
     Args:
         robot: The robot.

@@ -20,8 +20,7 @@ class CovarianceAdaptation:
     """CMA-ES (Hansen & Ostermeier 2001): a normal distribution over the genes that adapts to good motions.
 
     It starts in the middle of the genes. Genes outside 0 … 1 are drawn again. Rejected individuals count as worse than
-    all
-    others.
+    all others.
 
     Args:
         population: Individuals in a generation; None: the library's default (4 + 3 log genes).

@@ -139,8 +139,7 @@ def compose_moves(courses: Sequence[Course], limits: MotionLimits) -> Row:
 
     The accelerations of two overlapping moves add up: the two ramps are softened until the sum is within the limits. If
     stopping between the moves is faster, they stop. Lines and circles that demand too much of a joint are slowed down
-    as a
-    whole.
+    as a whole.
     """
     flies = [course.fly for course in courses]
     while True:

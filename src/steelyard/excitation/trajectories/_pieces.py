@@ -50,8 +50,7 @@ def piece_extents(breaks: Array, table: Array, derivative: int) -> tuple[Array, 
     """Return bounds of every piece and column of `table` (pieces, degree + 1, columns), shape (pieces, columns) each.
 
     A polynomial is within the hull of its Bernstein coefficients. The error of the hull decreases with the square of
-    the
-    parts' length, and the hull always contains the polynomial.
+    the parts' length, and the hull always contains the polynomial.
     """
     factors, _ = _derivative(table.shape[1], derivative)
     derived = (table * factors[:, None])[:, derivative:] / np.diff(breaks)[:, None, None] ** derivative

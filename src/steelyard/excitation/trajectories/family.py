@@ -56,8 +56,7 @@ class Family(Protocol):
     """A set of motions of one joint with coefficients x; the settings are frozen.
 
     Conditions that every motion satisfies (start at rest, end at rest, pass a given posture) are eliminated, so every x
-    is
-    admissible. Families are hashable, so that joints may share one.
+    is admissible. Families are hashable, so that joints may share one.
     """
 
     @property

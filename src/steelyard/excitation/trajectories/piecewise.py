@@ -125,8 +125,7 @@ class BSpline(Piecewise):
         spans: Number of equal spans.
         degree: Degree of the polynomials.
         rest: 1: zero velocity at both ends, 2: zero acceleration as well (the first and last `rest` + 1 control points
-            are
-            equal).
+            are equal).
         start: First control point [rad, m]; None: a coefficient.
         end: Last control point [rad, m]; None: a coefficient.
         closed: Whether the end equals the start.
@@ -288,8 +287,7 @@ class Acceleration(Piecewise):
     """Armstrong's motion (1989): free accelerations at evenly spaced instants, linear between them.
 
     The velocity is zero at both ends. The coefficients are orthonormal coordinates of the null space of the conditions
-    on
-    (start, a₁ …).
+    on (start, a₁ …).
 
     Args:
         duration: Duration [s].

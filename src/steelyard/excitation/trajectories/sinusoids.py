@@ -178,8 +178,7 @@ class Fourier:
     """q(t) = q₀ + Σ_l a_l/(ω l) sin ω l t − b_l/(ω l) cos ω l t, l = 1 … harmonics, ω = 2π/period.
 
     Swevers, Ganseman et al. 1997, eq. 3: a and b are amplitudes of velocity [rad/s], q₀ an offset [rad]. Without
-    conditions
-    the coefficients are q₀, a₁ …, b₁ …; with conditions they are coordinates of their null space.
+    conditions the coefficients are q₀, a₁ …, b₁ …; with conditions they are coordinates of their null space.
 
     Args:
         harmonics: Number of harmonics.

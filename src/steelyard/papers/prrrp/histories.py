@@ -95,8 +95,8 @@ def figure_4(lab: Lab) -> Item:
     first, total = nets["clean"][0]["beta"], lab.true[[0, 7]].sum()
     return Item(
         text=f"(5)–(11) with γ = 0.003 from zero, {EPOCHS} epochs. The paper has one network per torque; each learns "
-        "the λ of its own row, and where several see a λ, what they say is weighed by how well each shows it. The "
-        "joint network takes all rows in their order in time. Lines are the histories that the estimators keep.",
+        "the λ of its own row, and estimates of the same λ are averaged with weights by excitation. The joint network "
+        "takes all rows in the order of time. Lines are the histories of the estimators.",
         tables=(
             paper_table(["parameter", "true", *(f"{WAYS[how]}, {rows} rows" for how, rows in estimates)], table),
             paper_table(["parameter", "true", *(f"{name}, {rows}" for rows in data for name in TORQUES)], own),

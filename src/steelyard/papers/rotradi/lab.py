@@ -157,10 +157,8 @@ class Arm:
         Args:
             log: Log of this arm.
             reading: "corrected": f1 of the momentum, f2 of the remainder. "printed": the remainder is the torque
-                without
-                accelerations, whose velocity products are already in f1. "outside": another interpretation of the
-                printed
-                formula, with f1 on the velocities alone, without cosines and sines.
+                without accelerations, whose velocity products are already in f1. "outside": another interpretation of
+                the printed formula, with f1 on the velocities alone, without cosines and sines.
         """
         dynamics, h = self.truth.dynamics, float(log.t[1] - log.t[0])
         q, dq, tau = log.q, np.asarray(log.dq), np.asarray(log.tau)
