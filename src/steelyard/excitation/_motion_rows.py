@@ -143,7 +143,7 @@ class SchemeRows:
         joints: Sequence[int],
         windows: Windows,
     ) -> None:
-        windowed = [name for name, known in SCHEMES.items() if known.windowed]
+        windowed = [name for name, item in SCHEMES.items() if item.windowed]
         if scheme not in windowed:
             raise UnknownNameError("scheme", scheme, ("dynamic", *windowed))
         balance = SCHEMES[scheme].balance

@@ -28,14 +28,14 @@ _INDEPENDENT = 1e-10
 def independent_of(gram: Array) -> list[int]:
     """Return the indices of columns that are no combination of earlier ones (Cholesky pivots of the scaled `gram`)."""
     scale = np.sqrt(np.diag(gram))
-    seen = scale > 1e-12 * scale.max(initial=0.0)
-    left = gram / np.outer(np.where(seen, scale, 1.0), np.where(seen, scale, 1.0))
-    kept: list[int] = []
+    excited = scale > 1e-12 * scale.max(initial=0.0)
+    left = gram / np.outer(np.where(excited, scale, 1.0), np.where(excited, scale, 1.0))
+    identifiable: list[int] = []
     for k in range(len(gram)):
-        if seen[k] and left[k, k] > _INDEPENDENT:
-            kept.append(k)
+        if excited[k] and left[k, k] > _INDEPENDENT:
+            identifiable.append(k)
             left = left - np.outer(left[:, k], left[k]) / left[k, k]
-    return kept
+    return identifiable
 
 
 def _named_columns(base: BaseParameters, names: Sequence[str] | None) -> list[int]:
@@ -99,11 +99,11 @@ class DesignColumns:
 
         chosen = _named_columns(self.base, parameters)
         first = observe(chosen)
-        kept = independent_of(self._random_gram(first, len(chosen), seed))
-        if not kept:
+        identifiable = independent_of(self._random_gram(first, len(chosen), seed))
+        if not identifiable:
             raise ExcitationError("No parameter is identifiable: the moving joints excite none in these equations.")
-        self.chosen = [chosen[k] for k in kept]
-        self.observation = first if len(kept) == len(chosen) else observe(self.chosen)
+        self.chosen = [chosen[k] for k in identifiable]
+        self.observation = first if len(identifiable) == len(chosen) else observe(self.chosen)
         if len(times) * len(self.observation.names) < len(self.chosen):
             raise ExcitationError(
                 f"{len(times)} samples are too few for {len(self.chosen)} parameters; give a longer motion."

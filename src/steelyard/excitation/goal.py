@@ -77,8 +77,8 @@ class Goal:
     def label(self) -> str:
         """Description of the criterion: columns, rows and scaling."""
         scaling = "; ".join(v.label for v in self.views) or "columns unscaled"
-        known = ", prior information added" if self.prior is not None else ""
-        return f"{self.criterion.of} of {len(self.columns)} columns, {scaling}, {self.weighting}{known}"
+        prior = ", prior information added" if self.prior is not None else ""
+        return f"{self.criterion.of} of {len(self.columns)} columns, {scaling}, {self.weighting}{prior}"
 
     @property
     def about(self) -> list[str]:

@@ -115,15 +115,15 @@ def excite_next(
         options: Further options of `design`.
     """
     robot = as_robot(robot)
-    known = (logs if isinstance(logs, EarlierLogs) else earlier_logs(robot, logs, terms)).of(equations)
+    information = (logs if isinstance(logs, EarlierLogs) else earlier_logs(robot, logs, terms)).of(equations)
     plan: Plan = design(
         robot,
         terms=terms,
         equations=equations,
-        rate=rate or 1.0 / known.period,
+        rate=rate or 1.0 / information.period,
         criterion=criterion,
-        weights=1.0 / known.sigma,
-        prior=known.factor,
+        weights=1.0 / information.sigma,
+        prior=information.factor,
         **options,
     )
     return plan

@@ -52,11 +52,11 @@ def motor_2(lab: Lab) -> Item:
     """Section 5.1: four parameters of motor 2."""
     axis = lab.motors[1]
     log = axis.log(MOVES)
-    found = {name: _fit_motor(axis, log, scheme) for name, scheme in PAPER_SCHEMES.items()}
-    worst = {name: float(np.max(np.abs(values / axis.values - 1.0))) for name, values in found.items()}
+    estimates = {name: _fit_motor(axis, log, scheme) for name, scheme in PAPER_SCHEMES.items()}
+    worst = {name: float(np.max(np.abs(values / axis.values - 1.0))) for name, values in estimates.items()}
     t, history = axis.history(log)
     time = settling_time(t, history, axis.values, 0.05)
-    rows = zip(NAMES, UNITS, axis.values, *found.values(), strict=True)
+    rows = zip(NAMES, UNITS, axis.values, *estimates.values(), strict=True)
     lines = [
         Panel(f"{name} [{unit}]", (Line.of("short integral", t[5:], x[5:]), Line.of("printed", t[[5, -1]], [true] * 2)))
         for name, unit, x, true in zip(NAMES, UNITS, history.T, axis.values, strict=True)
@@ -67,7 +67,9 @@ def motor_2(lab: Lab) -> Item:
         "excitation stay at zero. The printed values are the truth of the simulation; eight moves of 0.5 s at 0.5 ms, "
         "no noise.",
         tables=(
-            paper_table(("parameter", "unit", TableColumn("paper"), *(TableColumn(f"ours, {n}") for n in found)), rows),
+            paper_table(
+                ("parameter", "unit", TableColumn("paper"), *(TableColumn(f"ours, {n}") for n in estimates)), rows
+            ),
         ),
         figures=(PaperFigure("Recursive least squares, windows of 5 ms", tuple(lines)),),
         statements=(

@@ -18,9 +18,9 @@ from steelyard.report import Boxes, Line, Panel, TableColumn
 
 def figures_4_to_6(lab: Lab) -> Item:
     """Figures 4–6: measured and estimated torque with the ±σ band in A, B and C."""
-    found = lab.at_home(PLANTS[0], NOISE_PERCENT)
+    validation = lab.at_home(PLANTS[0], NOISE_PERCENT)
     figures, rows = [], []
-    for r in found.regions:
+    for r in validation.regions:
         e = r.example
         panels = []
         for k, joint in enumerate(lab.robot.joint_names):
@@ -53,21 +53,21 @@ def figures_4_to_6(lab: Lab) -> Item:
 
 def figures_7_and_8(lab: Lab) -> Item:
     """Figures 7 and 8: distribution of the errors, and of the errors over nominal torque."""
-    found = lab.at_home(PLANTS[1], NOISE_PERCENT)
+    validation = lab.at_home(PLANTS[1], NOISE_PERCENT)
     joints = lab.robot.joint_names
     rows = []
-    for r in found.regions:
+    for r in validation.regions:
         for k, joint in enumerate(joints):
             rmse, as_printed = r.rmse(r.region)[:, k], r.printed(r.region)[:, k]
-            percent = found.percent(r.region, r.region)[:, k]
+            percent = validation.percent(r.region, r.region)[:, k]
             quartiles = [float(np.quantile(percent, q)) for q in (0.25, 0.5, 0.75)]
             rows.append(
                 (r.region, joint, float(as_printed.mean()), float(rmse.mean()), *quartiles, float(percent.max()))
             )
-    sizes = [float(np.mean(np.sqrt(r.samples))) for r in found.regions]
+    sizes = [float(np.mean(np.sqrt(r.samples))) for r in validation.regions]
 
     def boxes(errors: Callable[[Any], Array]) -> tuple[Boxes, ...]:
-        each = {r.region: errors(r) for r in found.regions}
+        each = {r.region: errors(r) for r in validation.regions}
         return tuple(Boxes.of(f"region {x}", dict(zip(joints, v.T, strict=True))) for x, v in each.items())
 
     as_printed_boxes = boxes(lambda r: r.printed(r.region))
@@ -75,11 +75,11 @@ def figures_7_and_8(lab: Lab) -> Item:
         Panel("(8) as printed, ‖e‖₂/S", (), "", "[N m]", True, boxes=as_printed_boxes),
         Panel("root mean square", (), "", "[N m]", True, boxes=boxes(lambda r: r.rmse(r.region))),
     )
-    over = Panel("", (), "", "[% of nominal]", True, boxes=boxes(lambda r: found.percent(r.region, r.region)))
+    over = Panel("", (), "", "[% of nominal]", True, boxes=boxes(lambda r: validation.percent(r.region, r.region)))
     head = ("region", "joint", TableColumn("(8) as printed", "N m", 3), TableColumn("RMSE", "N m", 3),
             *(TableColumn(x, "% of nominal", 3)
             for x in ("1st quartile", "median", "3rd quartile", "highest")))  # fmt: skip
-    worst = max(float(found.percent(r.region, r.region).max()) for r in found.regions)
+    worst = max(float(validation.percent(r.region, r.region).max()) for r in validation.regions)
     return Item(
         text=f"{lab.trajectories} random motions of six via-points per region; each region's own model from its "
         f"evolved motion, arm {PLANTS[1]}, noise in the logs.{lab.fast_note}",
@@ -93,7 +93,7 @@ def figures_7_and_8(lab: Lab) -> Item:
                 "‖e‖₂/S of (8) is √S fast_note than the RMSE.",
                 all(
                     np.allclose(r.printed(r.region) * np.sqrt(r.samples)[:, None], r.rmse(r.region), rtol=1e-12)
-                    for r in found.regions
+                    for r in validation.regions
                 ),
                 f"√S is {min(sizes):.0f} to {max(sizes):.0f} here.",
             ),
@@ -108,10 +108,10 @@ def transfer(lab: Lab) -> Item:
     tables, statements = [], []
     for plant in lab.compared:
         for physical, kind in ((False, "free"), (True, "possible")):
-            found = lab.validation(plant, physical)
-            values = found.table()
-            head = ("model", *(TableColumn(f"in {r.region}", "%", 3) for r in found.regions))
-            rows = [(m, *map(float, row)) for m, row in zip(found.models, values, strict=True)]
+            validation = lab.validation(plant, physical)
+            values = validation.table()
+            head = ("model", *(TableColumn(f"in {r.region}", "%", 3) for r in validation.regions))
+            rows = [(m, *map(float, row)) for m, row in zip(validation.models, values, strict=True)]
             tables.append(
                 paper_table(head, rows, f"Arm {plant}, {kind} models: mean error in percent of nominal torque")
             )
@@ -138,11 +138,11 @@ def core_claim(lab: Lab) -> Item:
     rows, statements = [], []
     for plant in lab.compared:
         for physical, kind in _KINDS.items():
-            found = lab.validation(plant, physical)
-            same, three = found.against(GLOBAL), found.against(TOTAL)
+            validation = lab.validation(plant, physical)
+            same, three = validation.against(GLOBAL), validation.against(TOTAL)
             for region in lab.regions:
                 r = region.name
-                own, one, total, floor = (float(found.percent(m, r).mean()) for m in (r, GLOBAL, TOTAL, TRUTH))
+                own, one, total, floor = (float(validation.percent(m, r).mean()) for m in (r, GLOBAL, TOTAL, TRUTH))
                 rows.append((plant, kind, r, own, one, total, floor, same[r]["ratio"], same[r]["wins"] * 100.0))
             ratios = [same[r.name]["ratio"] for r in lab.regions]
             more = [three[r.name]["ratio"] for r in lab.regions]
@@ -195,13 +195,13 @@ def parameters_lose_meaning(lab: Lab) -> Item:
     rows += [(PLANTS[0], "free", f"{local.name}, a third of the size", *errors(local)) for local in models]
     tiny = [errors(local)[0] for local in models]
     narrow = small.at_home(PLANTS[0])
-    kept = [float(narrow.percent(r.name, r.name).mean()) for r in small.regions]
+    torque_errors = [float(narrow.percent(r.name, r.name).mean()) for r in small.regions]
     sizes = TableColumn("largest error", "kg m², kg m", 3), TableColumn("median error", "%", 3)
     head = ("arm", "fit", "model", *sizes, "possible")
     table = printed_table("ns16", "table2")
     largest = max(float(np.max(np.abs(table.numbers(x)))) for x in "ABC")
     percents = f"{100.0 * UNMODELLED:g} + {100.0 * UNMODELLED:g}"
-    free, held = ([wild[PLANTS[1], physical, r.name] for r in lab.regions] for physical in (False, True))
+    free, possible = ([wild[PLANTS[1], physical, r.name] for r in lab.regions] for physical in (False, True))
     return Item(
         text="Base parameters compared with the true ones. If the arm has effects that the model lacks, the parameters "
         "absorb them.",
@@ -212,13 +212,13 @@ def parameters_lose_meaning(lab: Lab) -> Item:
                 not any(lab.bank(p, False).possible for p in lab.compared)
                 and all(lab.bank(p, True).possible for p in lab.compared),
                 f"Largest errors with unmodelled effects: free {number_list(free, '.2f')}, possible "
-                f"{number_list(held, '.2f')}.",
+                f"{number_list(possible, '.2f')}.",
                 "A free fit may be possible by chance.",
             ),
             measurement(
                 "Errors of parameters and of predicted torques in small regions.",
                 f"Boxes of a third of the size, arm as modelled: largest errors {number_list(tiny, '.2f')}, torque "
-                f"errors {number_list(kept, '.2f')} % of nominal in A, B, C.",
+                f"errors {number_list(torque_errors, '.2f')} % of nominal in A, B, C.",
             ),
             measurement(
                 "Cost of physical consistency in prediction.",
@@ -238,5 +238,5 @@ def parameters_lose_meaning(lab: Lab) -> Item:
 
 
 def _cost(lab: Lab, plant: str, region: str) -> float:
-    held, free = (float(lab.validation(plant, physical).percent(region, region).mean()) for physical in (True, False))
-    return held / free
+    possible, free = (lab.validation(plant, physical).percent(region, region).mean() for physical in (True, False))
+    return float(possible) / float(free)

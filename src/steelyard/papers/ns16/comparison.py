@@ -54,11 +54,11 @@ def _medians(lab: Lab, plant: str) -> dict[str, Array]:
     return {way: np.array([one[way].mean(axis=1) for one in draws]) for way in lab.ways}
 
 
-def chances(found: dict[str, dict[str, Array]]) -> dict[tuple[str, str, int], float]:
+def chances(errors_by_arm: dict[str, dict[str, Array]]) -> dict[tuple[str, str, int], float]:
     """Return, by arm, search and region, the p-value of the difference between evolved motions and those of the search.
 
     Wilcoxon's signed-rank test, two-sided, of the ratio of both errors in every draw, corrected by Holm; 1 for a single
-    draw. `found` has the errors (draws, regions) by arm and search.
+    draw. `errors_by_arm` has the errors (draws, regions) by arm and search.
     """
     from scipy.stats import wilcoxon
 
@@ -68,7 +68,7 @@ def chances(found: dict[str, dict[str, Array]]) -> dict[tuple[str, str, int], fl
     return holm(
         {
             (plant, way, k): chance(errors[EVOLVED][:, k], values[:, k])
-            for plant, errors in found.items()
+            for plant, errors in errors_by_arm.items()
             for way, values in errors.items()
             if way != EVOLVED
             for k in range(values.shape[1])
@@ -82,19 +82,19 @@ def what_evolution_buys(lab: Lab) -> Item:
     rows, statements, figures = [], [], []
     each = {plant: _medians(lab, plant) for plant in lab.compared}
     p = chances(each)
-    for plant, found in each.items():
+    for plant, errors in each.items():
         for k, region in enumerate(names):
             for way in lab.ways:
-                values = found[way][:, k]
+                values = errors[way][:, k]
                 quartiles = [float(np.quantile(values, x)) for x in (0.25, 0.5, 0.75)]
-                over = float(np.median(found[EVOLVED][:, k])) / quartiles[1]
+                over = float(np.median(errors[EVOLVED][:, k])) / quartiles[1]
                 rows.append((plant, region, way, *quartiles, over, p.get((plant, way, k))))
-        by_way = {way: {f"region {r}": found[way][:, k] for k, r in enumerate(names)} for way in lab.ways}
+        by_way = {way: {f"region {r}": errors[way][:, k] for k, r in enumerate(names)} for way in lab.ways}
         boxes = tuple(Boxes.of(way, values) for way, values in by_way.items())
         panel = Panel(f"arm {plant}", (), "", "error [% of nominal]", True, boxes=boxes)
         figures.append(PaperFigure(f"Mean torque error of each draw, arm {plant}", (panel,)))
         for way in lab.ways[1:]:
-            statements.append(_verdict(lab, plant, found, way, [p[plant, way, k] for k in range(len(names))]))
+            statements.append(_verdict(lab, plant, errors, way, [p[plant, way, k] for k in range(len(names))]))
     head = ("arm", "region", "motion", *(TableColumn(x, "%", 3) for x in ("1st quartile", "median", "3rd quartile")),
             TableColumn("evolved / this", digits=3), TableColumn("p", digits=2))  # fmt: skip
     title = f"Mean torque error in percent of nominal, over {lab.draws} draw(s)"
@@ -111,9 +111,9 @@ def what_evolution_buys(lab: Lab) -> Item:
     )
 
 
-def _verdict(lab: Lab, plant: str, found: dict[str, Array], way: str, p: list[float]) -> Statement:
+def _verdict(lab: Lab, plant: str, errors: dict[str, Array], way: str, p: list[float]) -> Statement:
     """Test whether evolved motions give significantly better models than those of a search, in all regions."""
-    ours, other = found[EVOLVED], found[way]
+    ours, other = errors[EVOLVED], errors[way]
     ratios = np.median(ours, axis=0) / np.median(other, axis=0)
     better = [r < 1.0 and x < _LEVEL for r, x in zip(ratios, p, strict=True)]
     worse = [r > 1.0 and x < _LEVEL for r, x in zip(ratios, p, strict=True)]

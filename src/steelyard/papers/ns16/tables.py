@@ -45,25 +45,25 @@ def _leads() -> list[str]:
 def table_2(lab: Lab) -> Item:
     """Table II: the parameters and their combinations, from the geometry."""
     robot = lab.robot
-    found = sy.base_parameters(robot, sy.terms(robot, "rotor"))
-    ranks = [sy.base_parameters(robot).rank, found.rank, lab.base.rank]
+    base = sy.base_parameters(robot, sy.terms(robot, "rotor"))
+    ranks = [sy.base_parameters(robot).rank, base.rank, lab.base.rank]
     texts = printed_table("ns16", "table2").words("expression")[:40]
-    names = [p.name for p in found.parameters]
-    same = sorted(_leads()) == sorted(found.names)
+    names = [p.name for p in base.parameters]
+    same = sorted(_leads()) == sorted(base.names)
     rows, worst = [], 0.0
     for row, (text, lead) in enumerate(zip(texts, _leads(), strict=True), start=1):
-        own = found.names.index(lead)
-        ours = dict(zip(names, found.matrix[own].tolist(), strict=True))
+        own = base.names.index(lead)
+        ours = dict(zip(names, base.matrix[own].tolist(), strict=True))
         print_ = _printed_coefficients(text)
         off = max((abs(v - ours[n]) for n, v in print_.items()), default=0.0)
         missing = {n for n, v in ours.items() if v} ^ set(print_)
         worst = max(worst, off if not missing else 1.0)
-        rows.append((row, text, found.formulas[own], off))
+        rows.append((row, text, base.formulas[own], off))
     lengths = ", ".join(f"{name} = {1000.0 * value:.0f} mm" for name, value in robot.lengths.items())
     return Item(
         text="The right column is the result of base_parameters from the kinematics, with the robot's "
         f"lengths: {lengths}. Link frames have the orientation of frame i and their origin on axis i.",
-        tables=(paper_table(("row", "as printed", "found", TableColumn("largest difference", digits=2)), rows),),
+        tables=(paper_table(("row", "as printed", "ours", TableColumn("largest difference", digits=2)), rows),),
         statements=(
             assertion("Ranks: 36 for the links, 40 with rotors, 58 with friction.", ranks == [36, 40, 58], f"{ranks}."),
             assertion(
