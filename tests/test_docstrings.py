@@ -29,10 +29,8 @@ PENDING: set[str] = {
     "check",
     "compare",
     "estimation",
-    "excitation",
     "identification",
     "local",
-    "papers",
 }
 
 # Of the methods that Python itself names, those that people call with arguments of our choosing.

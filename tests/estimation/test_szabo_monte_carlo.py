@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.dynamics import Dynamics
 from steelyard.estimation import OrdinaryLeastSquares, WeightedLeastSquares
-from steelyard.papers.paper import printed
+from steelyard.papers.paper import printed_table
 from steelyard.parameters import nominal_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.data import RegressionData
@@ -24,7 +24,7 @@ SYMBOLS = {"mcy": "my", "tau_sc": "Fsc", "tau_s": "Fs", "tau_v": "Fsv"}
 
 def table() -> dict[str, dict[str, float]]:
     out = {}
-    for row in printed("szabo3r", "table2").rows:
+    for row in printed_table("szabo3r", "table2").rows:
         key = row["key"]
         for theirs, ours in SYMBOLS.items():
             if key.startswith(theirs):

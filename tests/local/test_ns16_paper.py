@@ -9,7 +9,7 @@ from steelyard.errors import SteelyardError
 from steelyard.papers.ns16 import PAPER
 from steelyard.papers.ns16._lab import PLANTS, Lab
 from steelyard.papers.ns16.tables import _printed_coefficients, friction_labels, printed_values, table_2
-from steelyard.papers.pieces import Pieces
+from steelyard.papers.result_cache import ResultCache
 from steelyard.papers.run import run_paper
 
 
@@ -45,7 +45,7 @@ def test_local_models_beat_a_global_one_where_the_model_lacks_words() -> None:
             assert figures["p"] < 0.01
 
 
-def test_pieces_are_found_once_and_kept(tmp_path) -> None:
+def test_results_are_computed_once_and_stored(tmp_path) -> None:
     made = []
 
     def find():
@@ -53,12 +53,12 @@ def test_pieces_are_found_once_and_kept(tmp_path) -> None:
         return {"a": [0.1 + 0.2, 1e-300]}
 
     for _ in range(2):
-        found = Pieces(tmp_path, "key")("errors, draw 0", find).table(("a",))["a"].array(2)
+        found = ResultCache(tmp_path, "key")("errors, draw 0", find).table(("a",))["a"].array(2)
         assert found.tolist() == [0.1 + 0.2, 1e-300]
-    Pieces(tmp_path, "another")("errors, draw 0", find)
+    ResultCache(tmp_path, "another")("errors, draw 0", find)
     assert len(made) == 2
-    assert Pieces()("errors", find).table(("a",))["a"].array(2)[1] == 1e-300
+    assert ResultCache()("errors", find).table(("a",))["a"].array(2)[1] == 1e-300
     for file in tmp_path.glob("piece-*"):
         file.write_text("{")
-    with pytest.raises(SteelyardError, match="delete it to have it made again"):
-        Pieces(tmp_path, "key")("errors, draw 0", find)
+    with pytest.raises(SteelyardError, match="delete it to compute it again"):
+        ResultCache(tmp_path, "key")("errors, draw 0", find)
