@@ -91,9 +91,9 @@ def test_what_an_estimator_lacks_is_said_in_a_sentence(controller: Path) -> None
     refused("'didim' simulates the closed loop: give --controller FILE", estimator="didim")
     refused("'adaline' has no physically possible form; add --free", estimator="adaline")
     refused("name the estimator beneath it", estimator="physical")
-    refused("'wls' has no use for a controller", estimator="wls", controller=controller)
+    refused("'wls' does not use a controller", estimator="wls", controller=controller)
     refused("'ml' works on the motion itself", estimator="ml", scheme="energy")
-    refused("'ml' cannot do --significant", estimator="ml", significant=True)
+    refused("'ml' does not support --significant", estimator="ml", significant=True)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_an_estimator_of_another_package_is_used_by_its_name(monkeypatch: pytest
     group = "steelyard.estimators"
     points = [EntryPoint(n, f"elsewhere:{h}", group) for n, h in (("mine", "Halved"), ("broken", "Nothing"))]
     monkeypatch.setattr(plugins, "entry_points", lambda group: points)
-    fresh: Registry[Any] = Registry("estimator", (), group, estimators._adopted)
+    fresh: Registry[Any] = Registry("estimator", (), group, estimators._from_entry_point)
     for name in ESTIMATORS:
         fresh.register(name)(ESTIMATORS[name])
     monkeypatch.setattr(estimators, "ESTIMATORS", fresh)

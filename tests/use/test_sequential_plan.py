@@ -116,4 +116,4 @@ def test_without_what_it_neglects_a_movement_says_what_else_it_shows(plan: Path)
     plan.write_text(PLAN.replace("    neglects: rest\n", "", 1))
     done = run("sequential", "irp6", plan)
     assert done.exit_code == 2
-    assert "Movement 'motor 2' also shows" in done.output
+    assert "Movement 'motor 2' also depends on" in done.output
