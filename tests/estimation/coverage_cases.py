@@ -10,7 +10,7 @@ from estimation_cases import coloured
 from steelyard.dynamics import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.estimation import Estimate, make_estimator
-from steelyard.estimation.linear.rounding import Change, rounding_shift, widened
+from steelyard.estimation.linear.rounding import Change, include_bias, rounding_shift
 from steelyard.parameters import nominal_terms
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
@@ -85,7 +85,7 @@ class LoggedCase:
 
         estimate = fit()
         shift = rounding_shift([log], cutoff_hz, estimate.beta, lambda change: fit(change).beta) if widen else None
-        return estimate if shift is None else widened(estimate, shift)
+        return estimate if shift is None else include_bias(estimate, shift)
 
 
 def _motion(robot, t: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

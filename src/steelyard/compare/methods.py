@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.registry import ESTIMATORS, Named, estimator_names, fit_by_name
+from steelyard.estimation.registry import ESTIMATORS, RegisteredEstimator, estimator_names, fit_by_name
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
@@ -31,7 +31,7 @@ class Method:
     name: str
 
     @property
-    def _entry(self) -> Named:
+    def _entry(self) -> RegisteredEstimator:
         return ESTIMATORS[self.name.removesuffix(_PHYSICAL)]
 
     @property

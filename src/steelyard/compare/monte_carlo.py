@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.compare._bench import Truth
-from steelyard.compare._work import Worker, serve
+from steelyard.compare._worker import Worker, serve
 from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol

@@ -25,7 +25,7 @@ _Class = TypeVar("_Class", bound=type[Estimator[Any]])
 
 
 @dataclass(frozen=True)
-class Named:
+class RegisteredEstimator:
     """A registered estimator: its name, class, the fields that the name fixes, and one line about it."""
 
     name: str
@@ -45,7 +45,7 @@ class Named:
                 raise UnknownNameError(f"option of estimator '{self.name}'", option, self.options)
         return self.of(**self.fixed, **options)
 
-    def with_options(self, **options: Any) -> Named:
+    def with_options(self, **options: Any) -> RegisteredEstimator:
         """Return a copy with `options` fixed: fields of the class, or of nested settings such as `start` of a
         tuning."""
         fixed = dict(self.fixed)
@@ -77,15 +77,15 @@ class Named:
         return self.of.physical_form not in ("none", "itself")
 
 
-def _from_entry_point(name: str, value: object) -> Named:
+def _from_entry_point(name: str, value: object) -> RegisteredEstimator:
     if not (isinstance(value, type) and issubclass(value, Estimator)):
         raise SteelyardError("it must be a subclass of steelyard.estimation.Estimator")
-    return Named(name, value, about=value.about)
+    return RegisteredEstimator(name, value, about=value.about)
 
 
 # In order of use: a name is searched package by package.
 _PACKAGES = ("linear", "possible", "recursion.rls", "simulated", "kalman", "neural")
-ESTIMATORS: Registry[Named] = Registry(
+ESTIMATORS: Registry[RegisteredEstimator] = Registry(
     "estimator", tuple(f"steelyard.estimation.{p}" for p in _PACKAGES), "steelyard.estimators", _from_entry_point
 )
 
@@ -100,13 +100,13 @@ def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[_Class], _C
     """
 
     def register(of: _Class) -> _Class:
-        ESTIMATORS.register(name)(Named(name, of, fixed, about or of.about))
+        ESTIMATORS.register(name)(RegisteredEstimator(name, of, fixed, about or of.about))
         return of
 
     return register
 
 
-def spelled_estimator(text: str) -> Named:
+def spelled_estimator(text: str) -> RegisteredEstimator:
     """Parse a `text` with the name of an estimator and optional settings: "ekf:start=prior".
 
     >>> spelled_estimator("huber:tuning=2").make().tuning

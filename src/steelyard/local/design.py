@@ -103,7 +103,7 @@ def _genes(robot: Robot, region: Region, home: Array) -> Genes:
     return Genes(low, high)
 
 
-HOWS: tuple[str, ...] = ("gradient", "via-points", "evolved")
+DESIGN_METHODS: tuple[str, ...] = ("gradient", "via-points", "evolved")
 # Sampling rate of the comparison of candidates [Hz].
 _RATE = 50.0
 # A short search: in a small box the first rounds bring most of the gain.
@@ -149,8 +149,8 @@ class Design:
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if self.how not in HOWS:
-            raise UnknownNameError("way to design a motion", self.how, HOWS)
+        if self.how not in DESIGN_METHODS:
+            raise UnknownNameError("way to design a motion", self.how, DESIGN_METHODS)
 
     def for_region(self, index: int, region: Region) -> Design:
         """Return the settings for one of several regions: own seed, own checkpoint, region's name in progress reports.

@@ -81,7 +81,7 @@ def rounding_shift(
     return np.asarray(np.mean(shifts, axis=0))
 
 
-def beta_alone(
+def fit_beta(
     estimator: Estimator[RegressionData], data: RegressionData, base: BaseParameters, prior: Prior | None
 ) -> Array:
     """Estimate base parameters, without error bars if the estimator allows it.
@@ -97,7 +97,7 @@ def beta_alone(
     return estimator.fit(data, base, prior).beta
 
 
-def widened(estimate: Estimate, shift: Array) -> Estimate:
+def include_bias(estimate: Estimate, shift: Array) -> Estimate:
     """Widen the error bars of an estimate by a bias, which is not known well enough to be subtracted.
 
     Args:

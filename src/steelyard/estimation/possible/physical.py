@@ -14,7 +14,7 @@ from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.covariance import Covariance
 from steelyard.estimation.possible._formulate import Formulation, formulate
 from steelyard.estimation.possible._solve import LAST_WITH_PRIOR, Solution, solve_conic, solve_interior
-from steelyard.estimation.registry import ESTIMATORS, Named, estimator, make_estimator
+from steelyard.estimation.registry import ESTIMATORS, RegisteredEstimator, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import number
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
@@ -124,7 +124,7 @@ def nearest_possible(
 Bounds = tuple[float, float]
 
 
-def _has_weights(entry: Named | None) -> bool:
+def _has_weights(entry: RegisteredEstimator | None) -> bool:
     """Whether the free fit of an estimator gives a triangle with its own weights."""
     return entry is not None and issubclass(entry.of, LinearEstimator) and not entry.of.weights_like
 
