@@ -27,10 +27,7 @@ PENDING: set[str] = {
     "assessment",
     "assumptions",
     "check",
-    "compare",
-    "estimation",
     "identification",
-    "local",
 }
 
 # Of the methods that Python itself names, those that people call with arguments of our choosing.

@@ -174,8 +174,10 @@ def figures_10_to_14(lab: Lab) -> Item:
     """Figures 10–14: start and optimal motions for the load."""
     t = STEP * np.arange(POINTS)
     start, move = start_motion(), via(ENDS, FAST, STEP)
-    plan = excite_payload(WRIST.robot, duration=POINTS * STEP, rate=1.0 / STEP, criterion="information", search=lab.search,
-                       family=lab.samples(POINTS * STEP))  # fmt: skip
+    plan = excite_payload(
+        WRIST.robot, duration=POINTS * STEP, rate=1.0 / STEP, criterion="information", search=lab.search,
+        family=lab.samples(POINTS * STEP),
+    )  # fmt: skip
     best = plan.trajectory.sample(t)
     before, after = WRIST.condition(start), WRIST.condition(best)
     radians = tuple(x * 180.0 / np.pi for x in start)

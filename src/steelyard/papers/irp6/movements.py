@@ -207,7 +207,7 @@ class _Campaign:
         result = sy.identify_sequentially(
             self.lab.robot, movements, base=self.lab.base, scheme=scheme, preparation="as logged"
         )
-        values = {name: result.value(name)[0] for name in X if name in result.found.names}
+        values = {name: result.value(name)[0] for name in X if name in result.sums.names}
         values.setdefault("X3", values.get("J2", np.nan) + values["X4"])
         return {name: values[name] for name in THIRTEEN}
 

@@ -22,10 +22,10 @@ from steelyard.local import (
     MotionLike,
     Repeated,
     SimulatedArm,
-    beginning,
     default_sensors,
     design,
     evolved_plan,
+    first_seconds,
     home_posture,
     identify_globally,
     identify_locally,
@@ -198,7 +198,7 @@ class Lab:
     def training_log(self, plant: str, way: str, region: str, draw: int = 0, again: int = 0) -> sy.Log:
         """Return ten seconds of a search's motion; every repetition (`again`) has other noise."""
         run = 100 * draw + 10 * WAYS.index(way) + "ABC".find(region) + 1 + 5000 * again
-        return beginning(self.arm(plant)(self.motion(way, region, draw), run), SECONDS)
+        return first_seconds(self.arm(plant)(self.motion(way, region, draw), run), SECONDS)
 
     @cache  # noqa: B019
     def bank(self, plant: str, physical: bool = False, way: str = EVOLVED, draw: int = 0) -> Bank:
