@@ -139,6 +139,9 @@ class _TableThere(MotionTable):
     def begin(self) -> None:
         self.robots = self.motion.q.shape[2]
 
+    def filtered(self, part: slice) -> Any:
+        return self.motion.filter.of(self.make, self.samples, part)
+
     def make(self, start: int, stop: int) -> Any:
         own = slice(start + self.low, stop + self.low)
         given = {name: getattr(self.motion, name)[own] for name in self.rows.function.inputs}

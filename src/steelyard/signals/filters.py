@@ -12,6 +12,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, placed_like
 from steelyard.ground.renamed import renamed
 from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
+from steelyard.signals._blockwise import Sparse as Sparse
 
 # Of the sampling rate; a filter that remembers a billion samples keeps nothing of any log.
 _LOWEST = 1e-9
@@ -47,11 +48,13 @@ class LowPass:
         radius = butterworth(self.order, self.cutoff_hz * self.period).radius
         return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
 
-    def of(self, make: Make, samples: int, rows: slice) -> Array:
-        """`rows` of a signal of `samples` rows, filtered; the function `make` of (start, stop) gives parts of it."""
-        return both_ways_of(
-            make, samples, self.order, self.cutoff_hz * self.period, min(self.memory, samples - 1), rows
-        )
+    def of(self, make: Make, samples: int, rows: slice, sparse: Sparse | None = None) -> Array:
+        """`rows` of a signal of `samples` rows, filtered; the function `make` of (start, stop) gives parts of it.
+
+        Of a smooth one, which may be `sparse`, `make` gives some of the samples alone.
+        """
+        pad = min(self.memory, samples - 1)
+        return both_ways_of(make, samples, self.order, self.cutoff_hz * self.period, pad, rows, sparse)
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
         """`x` filtered, or some `rows` of it, the only ones that are computed; samples run along the first axis.
