@@ -56,7 +56,7 @@ def test_rows_are_those_of_filtering_everything_at_the_full_rate(
         assert found.shape == expected.shape
         size, links = np.max(np.abs(whole), axis=0), equation.columns < dynamics.robot.inertial_count
         for rows, share in ((slice(None), 3e-6), (slice(30, -30), 1e-7)):
-            part = np.where(np.append(links, False), share if motion.telling_samples > 1 else 2e-9, 2e-9)
+            part = np.where(np.append(links, False), share if decimation is None else 2e-9, 2e-9)
             assert np.all(np.abs(found - expected)[rows] <= part * size + 1e-12)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from steelyard.errors import SteelyardError, UnknownNameError
 
@@ -95,10 +96,16 @@ class Registry(Mapping[str, _T], Generic[_T]):
 
 
 def entry_points(group: str) -> EntryPoints:
-    """What other packages announce under `group`; asking for it takes longer to import than the rest of this file."""
+    """What other packages announce under `group`."""
+    return _all_entry_points().select(group=group)
+
+
+@cache
+def _all_entry_points() -> EntryPoints:
+    # Every installed package's file is read for it; importing what does so takes longer than the rest of this file.
     from importlib import metadata
 
-    return metadata.entry_points(group=group)
+    return cast("EntryPoints", metadata.entry_points())  # under its older type where there are no arguments
 
 
 def _import_all(name: str) -> None:

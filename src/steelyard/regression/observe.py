@@ -182,7 +182,7 @@ class MotionTable:
         """What is worked out once."""
         rows, motion = self.rows, self.motion
         if len(motion.t) > _FEW and len(rows.smooth.places):
-            self.every = motion.telling_samples
+            self.every = motion.filter.spacing(motion.smooth_hz, motion.keep.step or 1)
         functions = [(rows.smooth, self.every), (rows.rough, 1)] if self.every > 1 else [(rows.whole, 1)]
         self._made = [(part.places, _Made(part.evaluator, motion, every)) for part, every in functions]
 

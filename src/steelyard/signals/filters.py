@@ -16,6 +16,10 @@ from steelyard.signals._blockwise import Sparse as Sparse
 
 # Of the sampling rate; a filter that remembers a billion samples keeps nothing of any log.
 _LOWEST = 1e-9
+# What may fold into the rows of a smooth signal; in cut-offs, up to where a filter lets anything pass.
+_FOLDED, _PASSED = 1e-7, 3.0
+# Samples of a smooth signal from one row to the next, at least: what the filter does to them costs less than the rows.
+_TO_A_ROW = 4
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 
@@ -55,6 +59,21 @@ class LowPass:
         """
         pad = min(self.memory, samples - 1)
         return both_ways_of(make, samples, self.order, self.cutoff_hz * self.period, pad, rows, sparse)
+
+    def spacing(self, smooth_hz: float | None, step: int) -> int:
+        """Every how many samples a smooth signal is needed for its filtered rows, one every `step` samples.
+
+        What the signal holds near the rate of these samples folds into the filter's band, where it is less than 1e-7 of
+        what it was before the smoothing.
+
+        Args:
+            smooth_hz: Cut-off of the smoothing, which was of this order [Hz]; None: nobody knows.
+            step: Samples from one row to the next; four or more samples of the signal lie between them.
+        """
+        if smooth_hz is None:
+            return 1
+        least = smooth_hz * _FOLDED ** (-0.5 / self.order) + _PASSED * self.cutoff_hz
+        return max(min(step // _TO_A_ROW, int(1.0 / (least * self.period))), 1)
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
         """`x` filtered, or some `rows` of it, the only ones that are computed; samples run along the first axis.
@@ -154,7 +173,7 @@ def motion_bands(positions: Array, period: float, share: float = 0.999, trends: 
     x = positions.reshape(len(positions), -1)
     t = np.linspace(-1.0, 1.0, len(x))[:, None]
     trend = placed_like(np.hstack([np.ones_like(t), t]), x)
-    line = trend @ np.linalg.lstsq(trend, x, rcond=None)[0]
+    line = trend @ ((trend.T @ x) / np.sum(trend**2, axis=0)[:, None])  # its columns are orthogonal
     level, window = x - line, placed_like(np.hanning(len(x))[:, None], x)
     power = np.abs(np.fft.rfft(level * window, axis=0)) ** 2
     frequency = placed_like(np.fft.rfftfreq(len(level), period), x)

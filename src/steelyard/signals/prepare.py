@@ -35,10 +35,6 @@ MOTION_FACTOR = 2.0
 _UNEVEN = 1.15
 # Of a sample; a shift by less is rounding.
 _NO_SHIFT = 1e-3
-# Of a smooth motion's spectrum, what may fold into the rows; in cut-offs, up to where the filter lets anything pass.
-_FOLDED, _PASSED = 1e-7, 3.0
-# Samples of a smooth motion from one row to the next, at least.
-_TO_A_ROW = 4
 # Gaps of at most this part of a log do not change the band of its motion.
 _BRIDGED = 0.02
 
@@ -116,8 +112,8 @@ class Motion:
     `(samples, signals)`, where somebody has filled them in; `history_key` says which (`Terms.history_key`). `standing`
     `(samples, joints)` tells where a joint stands (None: nobody looked), and `fit_standing` whether its rows are fitted
     to even so. `between` says how the torque runs between samples ("": nobody looked); where it is held or averaged,
-    the motion is that of half a sample later or earlier, so that it belongs to the torque beside it. `smooth_hz` is the
-    cut-off that q, dq and ddq went through (None: not known).
+    the motion is that of half a sample later or earlier, so that it belongs to the torque beside it. q, dq and ddq went
+    through a filter with the cut-off `smooth_hz` (None: nobody knows).
     """
 
     t: Array
@@ -134,19 +130,6 @@ class Motion:
     fit_standing: bool = True
     between: str = ""
     smooth_hz: float | None = None
-
-    @property
-    def telling_samples(self) -> int:
-        """Every how many samples functions of q, dq and ddq are needed, so that the filter yields its rows of them.
-
-        What they hold near that rate would fold into the filter's band; the smoothing has left 1e-7 of it there. Four
-        or more to a row are taken, so that what the filter does to them costs no more than the rows.
-        """
-        f, step = self.filter, self.keep.step or 1
-        if self.smooth_hz is None:
-            return 1
-        least = self.smooth_hz * _FOLDED ** (-0.5 / f.order) + _PASSED * f.cutoff_hz
-        return max(min(step // _TO_A_ROW, int(1.0 / (least * f.period))), 1)
 
     @property
     def rows(self) -> int:
@@ -226,8 +209,8 @@ def motion_frequency(logs: Sequence[Log]) -> float:
 
 
 def _bands(pieces: Sequence[_Piece], trends: bool = False) -> list[float]:
-    longer = (pieces[k] for k in deciding([len(p.t) for p in pieces]))
-    bands = [motion_band(p.q, p.period, trends=trends) for p in longer]
+    longer = deciding([len(p.t) for p in pieces])
+    bands = [motion_band(pieces[k].q, pieces[k].period, trends=trends) for k in longer]
     if not bands or max(bands) == 0.0:
         raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
     return bands
@@ -306,11 +289,9 @@ def prepare(
         piece = _uniform(log, start, stop)
         low_pass, keep = _kept(len(piece.t), piece.period, settings, cutoff_hz)
         delay = settings.delay or 0.0
-        lost = abs(round(delay / piece.period))
-        if keep.stop - keep.start - lost < max(8, 4 * keep.step if to_fit else 0):
+        if keep.stop - keep.start - abs(round(delay / piece.period)) < max(8, 4 * keep.step if to_fit else 0):
             continue
-        motion = _motion(piece, low_pass, settings, keep, plan).with_delay(delay)
-        yield motion.with_torque(settings.torque_between)
+        yield _motion(piece, low_pass, settings, keep, plan).with_delay(delay).with_torque(settings.torque_between)
 
 
 def _kept(samples: int, period: float, settings: Preparation, cutoff_hz: float) -> tuple[LowPass, slice]:
@@ -366,11 +347,9 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     noise = velocity_noise(piece.q, smooth, False)
     if piece.dq is not None and any(plan.measured):
         noise = np.where(plan.measured, velocity_noise(piece.dq, smooth, True), noise)
-    still = standing(q, dq, noise, low_pass)
-    kept = settings.standing != "leave_out"
     return Motion(
-        piece.t, q, dq, ddq, piece.tau, low_pass, keep, plan.text, standing=still, fit_standing=kept,
-        smooth_hz=smooth.cutoff_hz,
+        piece.t, q, dq, ddq, piece.tau, low_pass, keep, plan.text,
+        standing=standing(q, dq, noise, low_pass), fit_standing=settings.standing != "leave_out", smooth_hz=smooth.cutoff_hz,
     )  # fmt: skip
 
 
