@@ -175,7 +175,8 @@ def motion_bands(positions: Array, period: float, share: float = 0.999, trends: 
     trend = placed_like(np.hstack([np.ones_like(t), t]), x)
     line = trend @ ((trend.T @ x) / np.sum(trend**2, axis=0)[:, None])  # its columns are orthogonal
     level, window = x - line, placed_like(np.hanning(len(x))[:, None], x)
-    power = np.abs(np.fft.rfft(level * window, axis=0)) ** 2
+    spectrum = np.fft.rfft(level * window, axis=0)
+    power = spectrum.real**2 + spectrum.imag**2  # without the roots that np.abs takes
     frequency = placed_like(np.fft.rfftfreq(len(level), period), x)
     # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
     lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)

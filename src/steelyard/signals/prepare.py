@@ -348,8 +348,8 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     if piece.dq is not None and any(plan.measured):
         noise = np.where(plan.measured, velocity_noise(piece.dq, smooth, True), noise)
     return Motion(
-        piece.t, q, dq, ddq, piece.tau, low_pass, keep, plan.text,
-        standing=standing(q, dq, noise, low_pass), fit_standing=settings.standing != "leave_out", smooth_hz=smooth.cutoff_hz,
+        piece.t, q, dq, ddq, piece.tau, low_pass, keep, plan.text, smooth_hz=smooth.cutoff_hz,
+        standing=standing(q, dq, noise, low_pass), fit_standing=settings.standing != "leave_out",
     )  # fmt: skip
 
 
