@@ -292,7 +292,7 @@ def _item(path: Path) -> Item:
 
 def _resumed(hunt: Search, path: Path) -> None:
     hunt.checkpoint = path
-    hunt._restored()
+    hunt._restore()
 
 
 def _evolution(folder: Path, robot: Robot) -> Reader:

@@ -13,7 +13,7 @@ from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse.rehearse import planted, rehearse
+from steelyard.rehearse.rehearse import true_model, rehearse
 
 
 @dataclass
@@ -65,14 +65,14 @@ def compare(name: str, seeds: range, search: SearchSettings | None = None) -> Co
     for seed in seeds:
         other = comparison_motion(families, limits, seed, needs)
         holdout = comparison_motion(families, limits, 1000 + seed, needs)
-        truth = planted(robot, terms, "perturbed", 0.1, seed)
+        truth = true_model(robot, terms, "perturbed", 0.1, seed)
         signals = holdout.sample(holdout.times(50.0))
         W = base.regressor_columns(truth.dynamics.torque_regressor(*other.sample(other.times(100.0))))
         information = np.einsum("njk,njl,j->kl", W[:, used], W[:, used], 1.0 / noise[used] ** 2)
         sums["p"].append(np.sqrt(np.diag(np.linalg.inv(information))) / own)
         worst.append(np.linalg.cond(W[:, used].reshape(-1, W.shape[2])))
         for key, motion in (("d", plan.trajectory), ("r", other)):
-            fit = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, seeds=1, limits=limits).found.free
+            fit = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, seeds=1, limits=limits).identification.free
             sums[key].append(fit.beta - base.values(truth.theta))
             sums[key + "s"].append(fit.standard_errors)
             model = sy.Model(robot, terms, fit.theta)

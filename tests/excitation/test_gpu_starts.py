@@ -17,7 +17,7 @@ import pytest
 from gpu_here import HERE, LanesHere
 
 from steelyard.dynamics.cuda.device import gpu
-from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.dynamics.cuda.lanes import LaneGroups, lanes_text
 from steelyard.errors import ExcitationError
 from steelyard.excitation import Fourier, SearchSettings, excite
@@ -171,7 +171,7 @@ extern "C" void all({", ".join(f"double *{x}" for x in arrays)}, long long motio
 
 
 def test_on_a_gpu() -> None:
-    if not gpu_found():
+    if not has_gpu():
         pytest.skip("needs a GPU")
     one = problem(region=True)
     there, here = (ManyStarts(one, active(one), device) for device in (gpu(), HERE))

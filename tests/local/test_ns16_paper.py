@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from steelyard.papers.pieces import Pieces
+from steelyard.papers.result_cache import ResultCache
 
 from steelyard.errors import SteelyardError
 from steelyard.papers.ns16 import PAPER
@@ -53,12 +53,12 @@ def test_pieces_are_found_once_and_kept(tmp_path) -> None:
         return {"a": [0.1 + 0.2, 1e-300]}
 
     for _ in range(2):
-        found = Pieces(tmp_path, "key")("errors, draw 0", find).table(("a",))["a"].array(2)
+        found = ResultCache(tmp_path, "key")("errors, draw 0", find).table(("a",))["a"].array(2)
         assert found.tolist() == [0.1 + 0.2, 1e-300]
-    Pieces(tmp_path, "another")("errors, draw 0", find)
+    ResultCache(tmp_path, "another")("errors, draw 0", find)
     assert len(result) == 2
-    assert Pieces()("errors", find).table(("a",))["a"].array(2)[1] == 1e-300
+    assert ResultCache()("errors", find).table(("a",))["a"].array(2)[1] == 1e-300
     for file in tmp_path.glob("piece-*"):
         file.write_text("{")
     with pytest.raises(SteelyardError, match="delete it to have it made again"):
-        Pieces(tmp_path, "key")("errors, draw 0", find)
+        ResultCache(tmp_path, "key")("errors, draw 0", find)
