@@ -13,7 +13,7 @@ from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse.rehearse import true_model, rehearse
+from steelyard.rehearse.rehearse import rehearse, true_model
 
 
 @dataclass
@@ -72,7 +72,8 @@ def compare(name: str, seeds: range, search: SearchSettings | None = None) -> Co
         sums["p"].append(np.sqrt(np.diag(np.linalg.inv(information))) / own)
         worst.append(np.linalg.cond(W[:, used].reshape(-1, W.shape[2])))
         for key, motion in (("d", plan.trajectory), ("r", other)):
-            fit = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, seeds=1, limits=limits).identification.free
+            rehearsal = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, seeds=1, limits=limits)
+            fit = rehearsal.identification.free
             sums[key].append(fit.beta - base.values(truth.theta))
             sums[key + "s"].append(fit.standard_errors)
             model = sy.Model(robot, terms, fit.theta)

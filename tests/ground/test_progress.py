@@ -8,7 +8,6 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
-from steelyard.payload.identify import identify_payload
 
 import steelyard as sy
 from steelyard.compare.monte_carlo import monte_carlo
@@ -28,12 +27,13 @@ from steelyard.ground.progress import (
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate import validate_bank
 from steelyard.papers.run import reproduce
+from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
 from steelyard.report import terminal
 
 LONG = (
-    sy.identify, sy.excite, rehearse, measure_friction, identify_payload, identify_locally, validate_bank, compare_on_log,
-    compare_schemes, monte_carlo, reproduce, run_demo,
+    sy.identify, sy.excite, rehearse, measure_friction, identify_payload, identify_locally, validate_bank,
+    compare_on_log, compare_schemes, monte_carlo, reproduce, run_demo,
 )  # fmt: skip
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from steelyard.papers.result_cache import ResultCache
 
 from steelyard.errors import SteelyardError
 from steelyard.papers.ns16 import PAPER
 from steelyard.papers.ns16._lab import PLANTS, Lab
 from steelyard.papers.ns16.tables import _printed_coefficients, friction_labels, printed_values, table_2
+from steelyard.papers.result_cache import ResultCache
 from steelyard.papers.run import run_paper
 
 
