@@ -30,7 +30,7 @@ from steelyard.estimation import (
 )
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, block_means
-from steelyard.estimation.simulated._start import reweighted
+from steelyard.estimation.simulated._start import fit_with_weights
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
@@ -88,9 +88,9 @@ class Bench:
 
         (motion,) = self.loop.motions(self.truth.theta)
         rows = self.loop.regression([replace(motion, tau=self.experiment.runs[0].tau)])
-        fit = reweighted(LeastSquaresProblem.of(rows, self.base), np.ones(self.experiment.robot.dof))
+        fit = fit_with_weights(LeastSquaresProblem.of(rows, self.base), np.ones(self.experiment.robot.dof))
         for _ in range(1 if settled else 10):
-            fit = reweighted(fit.problem, 1.0 / fit.residual_std)
+            fit = fit_with_weights(fit.problem, 1.0 / fit.residual_std)
         return fit.beta
 
     def sensitivities(self) -> np.ndarray:

@@ -160,9 +160,9 @@ def processor_ms(job, rounds: int) -> float:
 
 def decoding(population: int = 150, alone: int = 10, rounds: int = 5) -> list[dict[str, Any]]:
     from steelyard.dynamics.evaluate import compiled_at_once
-    from steelyard.excitation.constraints._space import stays_in
-    from steelyard.excitation.design import DesignColumns
-    from steelyard.excitation.evolution._score import AtSamples, MotionScore
+    from steelyard.excitation.constraints._space import free_spaces
+    from steelyard.excitation.design_columns import DesignColumns
+    from steelyard.excitation.evolution._score import MotionScore, SampleTests
     from steelyard.excitation.evolution.via_points import programs_in
     from steelyard.excitation.trajectories import Fourier
 
@@ -177,12 +177,12 @@ def decoding(population: int = 150, alone: int = 10, rounds: int = 5) -> list[di
             given = (robot, terms, smooth, rate, made.limits, None, None, "dynamic", None, False, 0)
             design = DesignColumns(*given)
             score = MotionScore(design, design.goal("d", "natural", None, None, None), threads=1)
-            tests = AtSamples(robot, sy.Model.nominal(robot), made.limits.tau, stays_in(robot, box, None, ""))
+            tests = SampleTests(robot, sy.Model.nominal(robot), made.limits.tau, free_spaces(robot, box, None, ""))
             motions = made.signals(genes, rate)
             alive = [m for m in motions if m is not None]
             parts = {
                 "decoding": processor_ms(lambda m=made, g=genes: m.signals(g, rate), rounds) / population,
-                "limits": processor_ms(lambda t=tests, m=motions: t.keep(m), rounds) / population,
+                "limits": processor_ms(lambda t=tests, m=motions: t.reject(m), rounds) / population,
                 "criterion": processor_ms(lambda s=score, m=alive: s(m), rounds) / len(alive),
             }
 

@@ -32,11 +32,11 @@ from steelyard.dynamics.cuda.device import gpu
 from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.design import DesignColumns
+from steelyard.excitation.design_columns import DesignColumns
+from steelyard.excitation.gpu_starts.round import ManyStarts
 from steelyard.excitation.problem import SearchProblem, families_of, requirements
 from steelyard.excitation.search import Search
 from steelyard.excitation.settle import find_centre
-from steelyard.excitation.together.round import ManyStarts
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.identification.identify import fit_rows, fit_study
 from steelyard.parameters import terms
@@ -144,8 +144,8 @@ def starts(name: str, with_terms: bool, count: int = 1000, on_cores: int = 8) ->
     many = ManyStarts(search.problem, search.active)
     compiled = time.perf_counter() - begin
     asked = (count, 0, own.sharpness[0], own.repeats, own.iterations, count)
-    seconds = best(lambda: many.improved(*asked), 3)
-    found = np.array([rank for rank, _ in many.improved(*asked)[0]])
+    seconds = best(lambda: many.improve(*asked), 3)
+    found = np.array([rank for rank, _ in many.improve(*asked)[0]])
     sizes = f"{len(search.problem.centre.coefficients)} coefficients, {len(search.problem.goal.columns)} parameters"
     print(f"{search.problem.goal.observation.names}: {sizes}; compiled in {compiled:.1f} s")
     print(f"  {count} starts on the GPU: {seconds:.2f} s; cond best {np.exp(found.min()):.2f}, "

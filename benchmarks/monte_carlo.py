@@ -60,7 +60,7 @@ def main() -> None:
     others = max(all_busy - processor, 0.0) / all_there if all_there else 0.0
     # What was left for us, if the others had their part first.
     of_ours = share / max(1.0 - others, 1e-9)
-    failed = sum(not run.found for run in found.runs)
+    failed = sum(not run.has_estimate for run in found.runs)
     show(
         f"{len(found.runs)} runs on {given.robot}, {given.workers} processes",
         ["", ""],

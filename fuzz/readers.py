@@ -28,8 +28,8 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.recursion.state import read_state, write_state
 from steelyard.estimation.sequential.plan import read_plan
 from steelyard.estimation.simulated.control_loop import read_control_loop
-from steelyard.excitation.designed import design_motions, read_designed
 from steelyard.excitation.excite import excite
+from steelyard.excitation.motion_design import design_motions, read_design
 from steelyard.excitation.search import Search, SearchSettings
 from steelyard.export.sidecar import load_model, model_to_sidecar, sidecar_path
 from steelyard.export.urdf import model_to_urdf
@@ -269,8 +269,8 @@ def _documents(folder: Path, robot: Robot) -> Iterator[Reader]:
     yield Reader("checkpoint", ".json", (kept.read_bytes(),), change.change_json, lambda p: _resumed(hunts[0], p))
     yield _evolution(folder, robot)
     design_motions(robot, search=settings, **quick).save(folder / "design", report=False)
-    yield from _in_folder("design", folder / "design", "trajectory.json", lambda f: read_designed(f, robot))
-    yield from _in_folder("design-result", folder / "design", "result.json", lambda f: read_designed(f, robot))
+    yield from _in_folder("design", folder / "design", "trajectory.json", lambda f: read_design(f, robot))
+    yield from _in_folder("design-result", folder / "design", "result.json", lambda f: read_design(f, robot))
     yield from _banks(folder, robot, model)
     yield Reader("records", ".jsonl", _runs(folder), change.change_text, lambda p: _Records(p, {"a": 1}).load())
     yield Reader("unfinished-item", ".json", (json.dumps(_ITEM).encode(),), change.change_json, _item)
@@ -292,7 +292,7 @@ def _item(path: Path) -> Item:
 
 def _resumed(hunt: Search, path: Path) -> None:
     hunt.checkpoint = path
-    hunt._restored()
+    hunt._restore()
 
 
 def _evolution(folder: Path, robot: Robot) -> Reader:

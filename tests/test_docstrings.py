@@ -27,12 +27,7 @@ PENDING: set[str] = {
     "assessment",
     "assumptions",
     "check",
-    "compare",
-    "estimation",
-    "excitation",
     "identification",
-    "local",
-    "papers",
 }
 
 # Of the methods that Python itself names, those that people call with arguments of our choosing.

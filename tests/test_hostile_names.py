@@ -28,7 +28,7 @@ from steelyard.check.fix import as_toml
 from steelyard.cli import app
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, printable
-from steelyard.excitation.designed import design_motions
+from steelyard.excitation.motion_design import design_motions
 from steelyard.export import (
     load_model,
     model_to_c,

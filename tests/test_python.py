@@ -16,7 +16,7 @@ import pytest
 import steelyard as sy
 from steelyard.demo import simulated_log
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.excitation.designed import design_motions
+from steelyard.excitation.motion_design import design_motions
 from steelyard.excitation.search import SearchSettings
 
 TERMS = "rotor, viscous,coulomb"

@@ -36,9 +36,11 @@ def choose_cutoff(study: Study) -> Study:
     if any(plan.measured) and study.preparation.velocity == "auto":
         # A separate cache, which is freed if this choice is rejected.
         other = replace(chosen, sources=VelocityPlan.uniform(len(plan.measured), False), _prepared={})
-        others = other.band_levels(motion_hz)
-        if others.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
-            chosen, levels, choice = other, others, others.choose()
+        motions = [m for k in range(len(study.beginnings)) for m in other.first_motions(k) if m.long_enough]
+        if not levels.would_do(motions, choice.judged_hz):
+            others = other.band_levels(motion_hz)
+            if others.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
+                chosen, levels, choice = other, others, others.choose()
     if choice.is_ceiling:
         study.leave_tables(levels)
     return replace(chosen, cutoff_hz=choice.cutoff_hz, band=choice)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.excitation.designed import expected_noise
+from steelyard.excitation.motion_design import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from papers.rotradi_experiment import arm, clock, identification_torque, played
+from papers.rotradi_experiment import arm, clock, identification_torque, play_torque
 from simulation.simulated_robots import double_pendulum, model_of
 
 from steelyard.assessment.replay import possibility, replay
@@ -18,7 +18,7 @@ from steelyard.signals.log import Log
 
 @pytest.fixture(scope="module")
 def log() -> Log:
-    return played(arm().truth, identification_torque(0), clock(0.5), method="rk45").log()
+    return play_torque(arm().truth, identification_torque(0), clock(0.5), method="rk45").log()
 
 
 def test_the_truth_follows_its_own_log(log: Log) -> None:

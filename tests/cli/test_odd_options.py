@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from steelyard.cli.app import COMMANDS, Commands, app
 from steelyard.errors import ExcitationError, LogError, SteelyardError
-from steelyard.excitation.designed import design_motions, expected_noise
 from steelyard.excitation.excite import excite
+from steelyard.excitation.motion_design import design_motions, expected_noise
 from steelyard.robot.library import builtin
 from steelyard.signals.excerpt import average_periods
 from steelyard.signals.filters import LowPass

@@ -1,4 +1,4 @@
-"""All estimators that can run on a log, judged on its end."""
+"""All estimators that can run on a log, evaluated on its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = ("ols", "wls", "wls-physical", "rtls", "rls", "adaline", "ml", "iv")
 
 
 class Swing:
-    """Three sines."""
+    """A motion of three sines."""
 
     def sample(self, t):
         w = np.array([2.0, 5.0, 7.0])
@@ -39,23 +39,23 @@ def log() -> Log:
     model = Model(ROBOT, TERMS, Model.nominal(ROBOT).theta)
     sensors = Sensors(position_noise=1e-5, torque_noise=0.05, seed=1)
     controller = PD.for_model(model, bandwidth_rad_s=40.0)
-    made = simulate(model, controller, duration=8.0, step=2e-3, dq0=[5.6], reference=Swing(), sensors=sensors).log()
-    return replace(made, dq=None)
+    log_ = simulate(model, controller, duration=8.0, step=2e-3, dq0=[5.6], reference=Swing(), sensors=sensors).log()
+    return replace(log_, dq=None)
 
 
-def test_estimators_are_judged_on_what_they_have_not_seen() -> None:
-    found = compare_on_log(ROBOT, log(), estimators=NAMES, terms=TERMS)
-    by_name = {r.run.estimator: r for r in found.results}
+def test_estimators_are_compared_on_hold_out_data() -> None:
+    comparison = compare_on_log(ROBOT, log(), estimators=NAMES, terms=TERMS)
+    by_name = {r.run.estimator: r for r in comparison.results}
     assert by_name["iv"].run.result == "refused"
     assert "controller" in by_name["iv"].run.reason
     assert by_name["wls-physical"].run.possible
-    assert found.best is not None
+    assert comparison.best is not None
     for name in set(NAMES) - {"iv", "adaline", "tls", "rtls"}:
         error = by_name[name].nrmse_percent
-        # Torque noise of 1 % through a low-pass, and the low-pass itself: no more than a few percent.
+        # Torque noise of 1 % and the low-pass cause an error of a few percent.
         assert error is not None, (name, by_name[name].run.reason)
         assert error < 5.0, name
-    # With nothing forgotten the recursive fit ends at ordinary least squares.
+    # Without forgetting the recursive fit equals ordinary least squares.
     assert by_name["rls"].nrmse_percent == pytest.approx(by_name["ols"].nrmse_percent, rel=1e-9)
 
 
@@ -65,15 +65,15 @@ def test_the_command_writes_a_page(tmp_path: Path) -> None:
     command = ["compare", "estimators", PENDULUM, str(tmp_path / "log.csv"), "--estimators", "wls,ols,didim"]
     out = CliRunner().invoke(app, [*command, "-o", str(target), "--json"])
     assert out.exit_code == 0, out.output
-    seen = json.loads(out.stdout)
-    assert {e["estimator"] for e in seen["estimators"]} == {"wls", "ols", "didim"}
+    document = json.loads(out.stdout)
+    assert {e["estimator"] for e in document["estimators"]} == {"wls", "ols", "didim"}
     assert "compared on a log" in (target / "report.html").read_text()
     wrong = CliRunner().invoke(app, [*command[:-1], "wlss"])
     assert wrong.exit_code == 2
     assert "Did you mean 'wls'?" in wrong.stderr
 
 
-def test_logs_that_give_nothing_are_refused() -> None:
+def test_unusable_logs_and_options_are_refused() -> None:
     with pytest.raises(SteelyardError, match="torque"):
         compare_on_log(ROBOT, replace(log(), tau=None), estimators=("wls",))
     with pytest.raises(SteelyardError, match="positive"):

@@ -1,4 +1,4 @@
-"""Logs as a drive writes them: rounded positions, no velocity, noisy torque; and the truth beside them."""
+"""Logs like those of drives: rounded positions, no velocity, noisy torque; with known true parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from estimation_cases import coloured
 from steelyard.dynamics import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.estimation import Estimate, make_estimator
-from steelyard.estimation.linear.rounding import Change, rounding_shift, widened
+from steelyard.estimation.linear.rounding import Change, include_bias, rounding_shift
 from steelyard.parameters import nominal_terms
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
@@ -21,16 +21,16 @@ from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
 
 RATE = 500.0  # Hz
 SECONDS = 20.0
-# A joint that slides has an encoder behind a spindle of 10 mm per turn; one that turns has it on the joint.
+# A prismatic joint has an encoder before a spindle of 10 mm per turn; a revolute one has it on the joint [m].
 LEAD = 0.01
 FRICTION = ("rotor", "viscous", "coulomb")
 
 
 class LoggedCase:
-    """A built-in robot with the rotors and the friction of its description on a motion of five harmonics of 0.1 Hz.
+    """A built-in robot with rotors and friction of its description, on a motion of five harmonics of 0.1 Hz.
 
-    Dry friction is rounded off as `identify` does it. Where nothing is stated, rotor, viscous and dry friction take a
-    tenth of the torque each. Noise of the torque: 1 to 4 % of its standard deviation, by joint.
+    Dry friction is smoothed as in `identify`. Without described values, rotor, viscous and dry friction take a tenth
+    of the torque each. The noise of the torque is 1 to 4 % of its standard deviation, by joint.
     """
 
     def __init__(self, name: str, seed: int = 0) -> None:
@@ -60,7 +60,7 @@ class LoggedCase:
         return np.array(values)
 
     def log(self, rng: np.random.Generator, bits: int | None, rho: float) -> Log:
-        """One run; `bits` per turn of the encoder (None: exact). Every run starts elsewhere between two ticks."""
+        """One run with `bits` per turn of the encoder (None: exact), with random positions between ticks."""
         q, dq, ddq = self.motion
         q = q + rng.uniform(-1e-3, 1e-3, self.robot.dof)
         tau = self.model.torque(q, dq, ddq) + self.sigma * coloured(rng, q.shape, rho)
@@ -70,12 +70,12 @@ class LoggedCase:
         return Log(self.robot.joint_names, self.t, q, tau=tau)
 
     def steps(self, bits: int) -> np.ndarray:
-        """rad or m per tick."""
+        """Ticks in rad or m."""
         turn = np.array([2.0 * np.pi if j.kind == "revolute" else LEAD for j in self.robot.joints])
         return turn / 2.0**bits
 
     def fit(self, log: Log, estimator: str = "wls", widen: bool = True) -> Estimate:
-        """As `identify` does it, before any constraint; `widen`: with what rounding does in the error bars."""
+        """Fit as in `identify`, before any constraint; `widen` includes the effect of rounding in the error bars."""
         settings = Preparation()
         cutoff_hz = chosen_cutoff([log], settings)
 
@@ -83,9 +83,9 @@ class LoggedCase:
             motions = tuple(prepare(change(log), settings, cutoff_hz))
             return make_estimator(estimator).fit(observe(self.dynamics, self.base, lambda: motions), self.base)
 
-        found = fit()
-        shift = rounding_shift([log], cutoff_hz, found.beta, lambda change: fit(change).beta) if widen else None
-        return found if shift is None else widened(found, shift)
+        estimate = fit()
+        shift = rounding_shift([log], cutoff_hz, estimate.beta, lambda change: fit(change).beta) if widen else None
+        return estimate if shift is None else include_bias(estimate, shift)
 
 
 def _motion(robot, t: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Robots that move, with noise that is known: what the tests of estimators share."""
+"""Moving robots with known noise, for the tests of estimators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.robot.library import builtin
 
 
 class Case:
-    """A built-in robot on a periodic motion of five harmonics, 0.1 Hz, 10 s at 100 Hz unless told otherwise."""
+    """A built-in robot with a periodic motion of five harmonics of 0.1 Hz, by default 10 s at 100 Hz."""
 
     def __init__(self, name: str, seconds: float = 10.0, seed: int = 0) -> None:
         self.robot = builtin(name)
@@ -34,7 +34,7 @@ class Case:
         return self.Y[:, :, list(self.base.independent)]
 
     def noise(self, rng: np.random.Generator, rho: float = 0.0) -> np.ndarray:
-        """White, or first-order with correlation rho from sample to sample; the same variance either way."""
+        """Noise, white or of first order with correlation rho between samples, with the same variance."""
         return coloured(rng, self.clean.shape, rho) * self.sigma
 
     def data(self, noise: np.ndarray | float = 0.0, scale: float = 1.0) -> RegressionData:
@@ -48,7 +48,7 @@ class Case:
 
 
 def coloured(rng: np.random.Generator, shape: tuple[int, int], rho: float) -> np.ndarray:
-    """Noise of variance one, `(samples, joints)`, of first order with correlation rho from sample to sample."""
+    """Noise of variance one, (samples, joints), of first order with correlation rho between samples."""
     n, joints = shape
     if rho == 0.0:
         return rng.normal(size=(n, joints))
@@ -68,7 +68,7 @@ def motion(robot, seconds: float, seed: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def in_blocks(data: RegressionData, cuts: int, rng: np.random.Generator | None) -> RegressionData:
-    """The same rows cut into blocks, in another order where a generator is given."""
+    """Cut the rows into blocks, shuffled if a generator is given."""
     blocks = [
         Block(b.equation, A, y)
         for b in data.blocks()
@@ -80,7 +80,7 @@ def in_blocks(data: RegressionData, cuts: int, rng: np.random.Generator | None) 
 
 
 def without_columns(data: RegressionData, dropped: int) -> RegressionData:
-    """The same rows where one column is a copy of another: what a motion that is too poor looks like."""
+    """Make one column a multiple of another, as for a motion with insufficient excitation."""
     blocks = []
     for b in data.blocks():
         A = b.A.copy()

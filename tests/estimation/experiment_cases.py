@@ -1,4 +1,4 @@
-"""Robots that were simulated under their controllers: what the tests of estimators that simulate share."""
+"""Robots simulated with their controllers, for the tests of estimators that simulate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sines:
 
 
 class LoopCase:
-    """A built-in robot, or a pendulum, that follows sines under PD (or another controller) at `rate` Hz."""
+    """A built-in robot, or a pendulum, that follows sines with PD (or another controller) at `rate` Hz."""
 
     def __init__(
         self, name: str, seconds: float = 6.0, rate: float = 500.0, bandwidth_rad_s: float = 40.0, controller=PD,
@@ -68,14 +68,14 @@ class LoopCase:
         )
 
     def log(self, position: float = 0.0, torque: float = 0.0, seed: int = 1, scale: float = 1.0) -> Log:
-        """As logged by sensors with noise; `torque` is relative to each joint's torque, which comes in 1/scale N m."""
+        """Log with sensor noise; `torque` is relative to each joint's torque, in units of 1/scale N m."""
         levels = tuple((torque * np.std(self.run.tau, axis=0)).tolist())
         log = self.run.log(sensors=Sensors(position_noise=position, torque_noise=levels, seed=seed))
         assert log.tau is not None
         return replace(log, dq=None, tau=scale * log.tau)
 
     def experiment(self, log: Log | None = None, scale: float = 1.0, **options) -> Experiment:
-        """With the true controller and reference unless `options` say otherwise."""
+        """Create the experiment with the true controller and reference, except for `options`."""
         c = self.controller
         gains = {k: scale * getattr(c, k) for k in ("kp", "kd", "ki") if hasattr(c, k)}
         settings = {
@@ -88,7 +88,7 @@ class LoopCase:
 
 
 def _szabo(robot) -> Model:
-    """With gentler friction than the paper's, whose arctangents of 500 s/rad need steps of 0.1 ms."""
+    """Smoother friction than the paper's, whose arctangents of 500 s/rad need steps of 0.1 ms."""
     bound = terms(robot, Viscous(), Coulomb(smooth=0.05))
     return Model(robot, bound, np.concatenate([robot.inertial_parameters, [0.5, 0.3, 0.2], [0.3, 0.2, 0.2]]))
 

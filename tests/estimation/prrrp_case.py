@@ -80,7 +80,7 @@ def clean_rows() -> RegressionData:
 
 
 def experiment(segment: float = 1.0, noise: float = 1e-4, seconds: float = 100.0) -> Experiment:
-    """The log's first `seconds`."""
+    """The experiment from the first `seconds` of the log."""
     t, q, _, _, tau = signals(segment, noise)
     part = t < seconds
     log = Log(joints=ROBOT.joint_names, t=t[part], q=q[part], tau=tau[part])

@@ -1,4 +1,4 @@
-"""What the conformance suite hands to an estimator: rows or experiments, spoilt in the same ways."""
+"""Data for the conformance suite: rows or experiments, with the same kinds of defects."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from experiment_cases import loop_case
 from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.estimation import ESTIMATORS, Estimate, make_estimator
 
-# A ridge without a prior is drawn to zero on purpose; this one hardly. A few particles are enough for a pendulum.
+# A ridge without a prior is biased towards zero; this strength is negligible. 500 particles are enough for a pendulum.
 OPTIONS: dict[str, dict[str, Any]] = {"ridge": {"strength": 1e-12}, "pf": {"particles": 500}}
 
 
 class OfRows:
-    """Rows of a robot whose motion is known exactly."""
+    """Rows of a robot with an exactly known motion."""
 
     robots = ("rotradi", "szabo3r")
-    # Chance leaves the mean square of 21 errors within a half of what is expected, and a bit.
+    # Range of the root mean square of 21 errors over their standard errors.
     honest = (0.5, 1.5)
 
     def __init__(self, name: str) -> None:
         self.estimator = make_estimator(name, **OPTIONS.get(name, {}))
-        # Rounding times cond(A) ~ 1e3; the ridge's pull; the log-det term where residuals are nothing but rounding;
-        # networks end when a pass moves nothing by more than 1e-10, which is far from the end where they are slow.
+        # Rounding times cond(A) ~ 1e3; bias of the ridge; the log-det term if residuals are only rounding. Networks
+        # end when a pass changes nothing by more than 1e-10, which is early if they converge slowly.
         self.accuracy = 1e-5 if ESTIMATORS[name].of.order_matters else 1e-6
 
     def case(self, robot: str) -> Any:
@@ -35,7 +35,7 @@ class OfRows:
 
     @property
     def home(self) -> Any:
-        """The robot that most is tried on."""
+        """The robot of most tests."""
         return self.case(self.robots[0])
 
     def clean(self, robot: str) -> Any:
@@ -49,7 +49,7 @@ class OfRows:
         return in_blocks(data, 5, None), in_blocks(data, 5, np.random.default_rng(0))
 
     def hiding(self) -> tuple[Any, str]:
-        """Data that do not show a parameter, and its name."""
+        """Data that do not determine a parameter, and a pattern for the message."""
         return without_columns(self.noisy(), 4), self.home.base.names[4]
 
     def not_a_number(self) -> tuple[Any, str]:
@@ -62,22 +62,21 @@ class OfRows:
 
 
 class OfExperiments:
-    """Logs of a robot that was simulated under its controller, with white noise on positions and torques."""
+    """Logs of a robot simulated with its controller, with white noise on positions and torques."""
 
     robots: tuple[str, ...] = ("rotradi", "prrrp")
-    # The low-pass bends accelerations and friction jumps by some standard errors.
+    # The low-pass distorts accelerations and jumps of friction by some standard errors.
     honest = (0.3, 2.0)
     noise = 1e-5, 0.02
 
     def __init__(self, name: str) -> None:
         self.estimator = make_estimator(name, **OPTIONS.get(name, {}))
-        # Simulation: what is left of the unknown start. Else: a 20 Hz low-pass of the motion, whose accelerations and
-        # friction jumps it bends; that is what these estimators share with least squares.
-        # 500 particles leave a scatter of some percent.
+        # Simulation: the effect of the unknown initial state. Others: distortion of accelerations and jumps of
+        # friction by a 20 Hz low-pass, as in least squares. 500 particles: a scatter of some percent.
         self.accuracy = 1e-4 if name in ("didim", "cloe", "clie") else 0.05 if name == "pf" else 2e-2
 
     def case(self, robot: str) -> Any:
-        # The PRRRP's arm is light: a loop as slow as the other's would lag by 0.3 rad, too much for DIDIM.
+        # The PRRRP's arm is light: with the bandwidth of the other its lag of 0.3 rad would be too large for DIDIM.
         return loop_case(robot, bandwidth_rad_s=40.0 if robot == "rotradi" else 80.0)
 
     @property
@@ -96,12 +95,12 @@ class OfExperiments:
         return both, replace(both, runs=both.runs[::-1])
 
     def hiding(self) -> tuple[Any, str]:
-        """All joints but the first stand still; of a robot with one joint, that one."""
+        """Only the first joint moves; a robot with one joint stands still."""
         made = self.noisy()
         m = made.runs[0].motion
         only = np.eye(made.robot.dof)[0] * (made.robot.dof > 1)
         stood = replace(m, q=m.q * only, dq=m.dq * only, ddq=m.ddq * only)
-        return replace(made, runs=(replace(made.runs[0], motion=stood),)), "do not show all base parameters"
+        return replace(made, runs=(replace(made.runs[0], motion=stood),)), "Not all base parameters are identifiable"
 
     def not_a_number(self) -> tuple[Any, str]:
         made = self.noisy()
@@ -115,7 +114,7 @@ class OfExperiments:
 
 
 class OfFilters(OfExperiments):
-    """As for the others, but short: a filter takes a step at every sample."""
+    """Short logs, because a filter takes a step for every sample."""
 
     robots = ("rotradi", "pendulum")
     noise = 1e-4, 0.02
@@ -125,7 +124,7 @@ class OfFilters(OfExperiments):
 
 
 class OfParticles(OfFilters):
-    """A robot of few parameters, and never clean positions: no particle would fit them."""
+    """A robot with few parameters; positions always have noise, because no particle would match exact ones."""
 
     robots = ("pendulum",)
 
@@ -142,7 +141,7 @@ def subject(name: str) -> OfRows | OfExperiments:
 
 @cache
 def fitted(name: str) -> Estimate:
-    """From noisy data; kept, since several tests look at it, of whichever file comes first."""
+    """An estimate from noisy data, cached for several tests."""
     with compiled_at_once():
         s = subject(name)
         return s.estimator.fit(s.noisy(), s.home.base)

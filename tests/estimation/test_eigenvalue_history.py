@@ -1,4 +1,4 @@
-"""Eigenvalues of the covariance P that recursive estimators carry: against the rows, in files, on the page."""
+"""Eigenvalues of the covariance P of recursive estimators: against the rows, in files, on the page."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def log():
 
 def test_at_the_end_they_are_those_of_the_inverse_normal_matrix(log) -> None:
     robot = Plant(100.0).robot
-    found = identify(robot, log, terms=TERMS, estimator="rls", physical=False, files=False, preparation=FILTER)
-    history = found.free.parameter_history
-    study = Study.of(robot, log, TERMS, found.settings.preparation)
+    estimate = identify(robot, log, terms=TERMS, estimator="rls", physical=False, files=False, preparation=FILTER)
+    history = estimate.free.parameter_history
+    study = Study.of(robot, log, TERMS, estimate.settings.preparation)
     normal = np.zeros((study.base.rank,) * 2)
     for block in study.rows.blocks():
         own, where = study.rows.equations[block.equation].among(study.base.independent)
         normal[np.ix_(where, where)] += block.A[:, own].T @ block.A[:, own]
-    # Both come from the same rows; the inverse loses as many digits as the matrix's condition has.
+    # Both use the same rows; the inverse loses digits according to the condition of the matrix.
     expected = np.sort(np.linalg.eigvalsh(np.linalg.inv(normal)))[::-1]
     assert_allclose(history.eigenvalues[-1], expected, rtol=1e-6)
-    # Rows only add to RᵀR: P falls from moment to moment, eigenvalue by eigenvalue (Weyl).
+    # Rows only add to RᵀR: every eigenvalue of P decreases from step to step (Weyl).
     assert np.all(np.diff(history.eigenvalues, axis=0) <= 1e-9 * history.eigenvalues[:-1])
 
 

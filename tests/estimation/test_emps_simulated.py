@@ -45,7 +45,7 @@ def experiment(smoothing: float) -> Experiment:
     return Experiment.from_logs(
         robot, terms(robot, "viscous", "coulomb", "offset"), log, controller=CONTROLLER,
         references=(wanted[:, None], still, still), smoothing=smoothing,
-        preparation=Preparation(cutoff_hz=100.0),  # as the published values were found
+        preparation=Preparation(cutoff_hz=100.0),  # as for the published values
     )  # fmt: skip
 
 
@@ -68,28 +68,28 @@ def smoothing() -> float:
 
 
 def test_least_squares_on_the_measured_motion() -> None:
-    found = WeightedLeastSquares().fit(experiment(1e-3).regression(base()), base())
+    estimate = WeightedLeastSquares().fit(experiment(1e-3).regression(base()), base())
     assert base().names == ("m1", "Fv1", "Fc1", "F01")
-    assert np.all(error(found.beta) < ALLOWED)
+    assert np.all(error(estimate.beta) < ALLOWED)
 
 
 @pytest.mark.parametrize("name", [*estimator_names(family="loop"), "ml"])
 def test_every_method_comes_to_the_published_values(name: str) -> None:
-    found = make_experiment_estimator(name).fit(experiment(smoothing()), base())
-    assert np.all(error(found.beta) < ALLOWED), found.beta
+    estimate = make_experiment_estimator(name).fit(experiment(smoothing()), base())
+    assert np.all(error(estimate.beta) < ALLOWED), estimate.beta
 
 
-def test_a_controller_whose_velocity_is_late_looks_like_mass() -> None:
-    """Without its lag the controller's damping kd · 1 ms = 8.56 kg is missing from the mass that CLOE finds."""
+def test_a_velocity_delay_of_the_controller_looks_like_mass() -> None:
+    """Without its lag, the controller's damping kd · 1 ms = 8.56 kg is missing in the mass of CLOE."""
     made = experiment(3e-3)
     prompt = PID(CONTROLLER.kp, CONTROLLER.kd, limit=CONTROLLER.limit)
     other = Experiment(made.dynamics, made.runs, prompt, smoothing=3e-3)
-    found = make_experiment_estimator("cloe").fit(other, base())
-    assert found.beta[0] == pytest.approx(PUBLISHED[0] - GTAU * KV * 1e-3, rel=0.005)
+    estimate = make_experiment_estimator("cloe").fit(other, base())
+    assert estimate.beta[0] == pytest.approx(PUBLISHED[0] - GTAU * KV * 1e-3, rel=0.005)
 
 
-def test_identify_finds_the_axis_from_its_log_and_a_description_of_its_controller(tmp_path: Path) -> None:
-    """The reference stands in the log itself; the controller knows no velocity of it."""
+def test_identify_with_a_document_of_the_controller(tmp_path: Path) -> None:
+    """The reference is a column of the log; the controller uses no reference velocity."""
     assert DATA is not None
     folder = Path(DATA) / "emps"
     (tmp_path / "reference.toml").write_text('position = ["qref"]\n')
@@ -98,9 +98,9 @@ def test_identify_finds_the_axis_from_its_log_and_a_description_of_its_controlle
         f"reference: {{file: {folder / 'ident.parquet'}, map: reference.toml, follows: [position]}}\n"
     )
     robot = load_robot(folder / "robot.urdf")
-    found = identify(
+    estimate = identify(
         robot, read_log(folder / "ident.parquet", robot), estimator="cloe", terms=["viscous", "coulomb", "offset"],
         controller=tmp_path / "controller.yaml",
     )  # fmt: skip
-    assert np.all(error(found.estimate.beta) < ALLOWED)
-    assert found.estimate.physical
+    assert np.all(error(estimate.estimate.beta) < ALLOWED)
+    assert estimate.estimate.physical

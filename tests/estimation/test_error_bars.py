@@ -1,4 +1,4 @@
-"""Error bars hold what they promise: 95 % intervals hold the truth in 95 % of cases, also for correlated noise."""
+"""95 % intervals contain the truth in 95 % of cases, also for correlated noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.estimation import (
     confidence_intervals,
     make_estimator,
 )
-from steelyard.estimation.linear.covariance import _no_less_than_zero
+from steelyard.estimation.linear.covariance import _nonnegative_solution
 from steelyard.regression.data import Block, RegressionData
 
 
@@ -23,16 +23,16 @@ def coverage(c: Case, estimator, rho: float, runs: int, seed: int = 0) -> tuple[
     rng = np.random.default_rng(seed)
     bars, intervals, white = [], [], []
     for _ in range(runs):
-        found = estimator.fit(c.data(c.noise(rng, rho)), c.base)
-        error = np.abs(found.beta - c.beta)
-        low, high = confidence_intervals(found).T
-        bars.append(error < 1.96 * found.standard_errors)
+        estimate = estimator.fit(c.data(c.noise(rng, rho)), c.base)
+        error = np.abs(estimate.beta - c.beta)
+        low, high = confidence_intervals(estimate).T
+        bars.append(error < 1.96 * estimate.standard_errors)
         intervals.append((low < c.beta) & (c.beta < high))
-        white.append(error < 1.96 * found.standard_errors / np.sqrt(found.details["inflation"]))
+        white.append(error < 1.96 * estimate.standard_errors / np.sqrt(estimate.details["inflation"]))
     return float(np.mean(bars)), float(np.mean(intervals)), float(np.mean(white))
 
 
-# Errors of the parameters of one run are correlated; 25 runs of 21 parameters leave about 2 % of scatter.
+# Errors of one run are correlated; 25 runs of 21 parameters leave a scatter of about 2 %.
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 @pytest.mark.parametrize(
     "estimator", [OrdinaryLeastSquares(), WeightedLeastSquares(), Robust()], ids=["ols", "wls", "huber"]
@@ -42,18 +42,18 @@ def test_coverage_in_short(estimator, rho: float) -> None:
     assert 0.89 < bars < 0.99
     assert 0.89 < intervals < 0.99
     if rho > 0.0:
-        assert white < 0.5  # what error bars would be worth that take residuals for independent
+        assert white < 0.5  # coverage of error bars for independent residuals
 
 
 def test_white_noise_is_recognised() -> None:
-    found = WeightedLeastSquares().fit(
+    estimate = WeightedLeastSquares().fit(
         case("rotradi").data(case("rotradi").noise(np.random.default_rng(0))), case("rotradi").base
     )
-    assert 0.5 < np.median(found.details["inflation"]) < 2.0
+    assert 0.5 < np.median(estimate.details["inflation"]) < 2.0
 
 
 def test_joints_of_different_noise_have_their_own_error_bars() -> None:
-    """Only the last joint is noisy: what the others show alone stays sharp, also under equal weights."""
+    """Only the last joint is noisy; parameters of the others stay accurate, also under equal weights."""
     c = case("rotradi")
     rng = np.random.default_rng(1)
     errors = []
@@ -61,21 +61,24 @@ def test_joints_of_different_noise_have_their_own_error_bars() -> None:
         z = []
         for _ in range(20):
             noise = c.noise(rng) * np.array([0.01, 0.01, 10.0])
-            found = estimator.fit(c.data(noise), c.base)
-            z.append((found.beta - c.beta) / found.standard_errors)
-        errors.append(found.standard_errors)
+            estimate = estimator.fit(c.data(noise), c.base)
+            z.append((estimate.beta - c.beta) / estimate.standard_errors)
+        errors.append(estimate.standard_errors)
         assert 0.75 < np.sqrt(np.mean(np.square(z))) < 1.25
-    assert np.all(errors[1] < 1.4 * errors[0])  # each known to some 15 %
+    assert np.all(errors[1] < 1.4 * errors[0])  # each accurate to some 15 %
     assert np.median(errors[1] / errors[0]) < 0.1
 
 
 def test_a_band_without_power_takes_none_from_the_others() -> None:
-    """A quiet band shows less than the fit is expected to carry into it; by least squares the loud one lost its own."""
-    loud, quiet, carried = 1.0, 1e-9, 1e-7
-    T = np.array([[10.0, 0.0], [carried, 700.0]])
+    """A quiet band has less power than the fit transfers into it; plain least squares would reduce the loud band
+    instead."""
+    loud, quiet, transferred = 1.0, 1e-9, 1e-7
+    T = np.array([[10.0, 0.0], [transferred, 700.0]])
     scale = np.array([loud, quiet])
-    seen = np.array([10.0 * loud, 0.1 * carried * loud])  # of a chi-square with one degree of freedom, every fourth
-    power = _no_less_than_zero(T * scale / scale[:, None], seen / scale) * scale
+    observed = np.array(
+        [10.0 * loud, 0.1 * transferred * loud]
+    )  # probability 25 % for a chi-square with one degree of freedom
+    power = _nonnegative_solution(T * scale / scale[:, None], observed / scale) * scale
     assert power == pytest.approx([loud, 0.0])
 
 
@@ -92,7 +95,7 @@ def test_gaps_between_blocks_are_no_correlation() -> None:
     assert np.median(one / four) == pytest.approx(2.0, rel=0.2)
 
 
-# Robots with the runs that bring the scatter of the pooled share below 1 %.
+# Robots and numbers of runs for a scatter of the pooled share below 1 %.
 LONG = [("rotradi", 200), ("szabo3r", 200), ("irp6", 100), ("arm7", 60)]
 
 
@@ -111,7 +114,7 @@ def test_coverage(name: str, runs: int, rho: float, estimator: str) -> None:
 @pytest.mark.parametrize("name", ["rotradi", "szabo3r", "arm7"])
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 def test_coverage_of_the_physical_fit(name: str, rho: float) -> None:
-    """Bars are those of the free fit; inside the constraints the error is smaller, so they cover more."""
+    """Error bars are those of the free fit; the constrained error is smaller, so they cover more."""
     bars, _, _ = coverage(case(name), PhysicallyConsistent(), rho, 60, seed=8)
     print(f"{name} ρ={rho} physical: 1.96σ {bars:.3f}")
     assert 0.92 <= bars <= 0.99

@@ -1,4 +1,4 @@
-"""What an experiment is made from, and the input that is refused with a reason."""
+"""Creation of experiments, and input that is refused with a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLOSED = estimator_names(needs_controller=True)
 closed = pytest.mark.parametrize("name", CLOSED)
 
 
-def test_raw_positions_and_references_lie_on_the_motions_clock() -> None:
+def test_raw_positions_and_references_use_the_clock_of_the_motion() -> None:
     c = loop_case("rotradi")
     log = c.log(1e-4, 0.02)
     made = c.experiment(log)
@@ -46,18 +46,18 @@ def test_a_gap_makes_two_runs_with_their_own_references() -> None:
     half = len(log) // 2
     t = log.t + np.where(np.arange(len(log)) >= half, 1.0, 0.0)
     cut = Log(log.joints, t, log.q, tau=log.tau, segments=((0, half), (half, len(log))))
-    told = c.reference.sample(log.t)
-    first, second = c.experiment(cut, references=told).runs
+    reference = c.reference.sample(log.t)
+    first, second = c.experiment(cut, references=reference).runs
     assert first.reference is not None
     assert second.reference is not None
-    assert np.allclose(first.reference[0], told[0][:half])
-    assert np.allclose(second.reference[0], told[0][half:])
-    found = make_experiment_estimator("clie").fit(c.experiment(cut, references=told), c.base)
-    assert np.abs(found.beta - c.beta).max() < 1e-3 * np.abs(c.beta).max()
+    assert np.allclose(first.reference[0], reference[0][:half])
+    assert np.allclose(second.reference[0], reference[0][half:])
+    estimate = make_experiment_estimator("clie").fit(c.experiment(cut, references=reference), c.base)
+    assert np.abs(estimate.beta - c.beta).max() < 1e-3 * np.abs(c.beta).max()
 
 
 @closed
-def test_without_a_controller_or_a_reference_the_loop_cannot_be_closed(name: str) -> None:
+def test_a_missing_controller_or_reference_is_refused(name: str) -> None:
     c = loop_case("rotradi")
     with pytest.raises(EstimationError, match="needs the robot's controller"):
         make_experiment_estimator(name).fit(c.experiment(controller=None), c.base)
@@ -74,7 +74,7 @@ def test_a_controller_that_does_not_match_is_refused(name: str) -> None:
 
 
 def test_a_loop_that_is_far_from_the_log_is_refused() -> None:
-    """The right controller, but a robot ten times as heavy: it sags and lags."""
+    """The right controller with a robot ten times as heavy, which sags and lags."""
     c = loop_case("rotradi")
     loop = ClosedLoop.of(c.experiment(), c.base, c.theta, 0.25)
     loop.motions(c.theta)
@@ -85,21 +85,21 @@ def test_a_loop_that_is_far_from_the_log_is_refused() -> None:
 
 
 @closed
-def test_an_unstable_loop_is_said_to_be_unstable(name: str) -> None:
-    """Gains of a loop that a fast controller could hold, at a control period that is too long for them."""
+def test_an_unstable_loop_is_reported(name: str) -> None:
+    """Gains that are stable only for a shorter control period."""
     c = loop_case("rotradi")
-    wild = replace(c.controller, kd=300.0 * c.controller.kd)
+    unstable = replace(c.controller, kd=300.0 * c.controller.kd)
     with pytest.raises(ClosedLoopError, match="unstable"):
-        make_experiment_estimator(name, mismatch=1e6).fit(c.experiment(controller=wild), c.base)
+        make_experiment_estimator(name, mismatch=1e6).fit(c.experiment(controller=unstable), c.base)
 
 
 @pytest.mark.parametrize(("option", "value"), [("position_noise", -1e-4), ("torque_noise", np.nan)])
-def test_noise_that_is_none_is_refused(option: str, value: float) -> None:
+def test_invalid_noise_levels_are_refused(option: str, value: float) -> None:
     with pytest.raises(EstimationError, match="standard deviation"):
         loop_case("rotradi").experiment(**{option: value})
 
 
-def test_shapes_that_do_not_fit_are_named() -> None:
+def test_wrong_shapes_are_named() -> None:
     c = loop_case("rotradi")
     with pytest.raises(EstimationError, match="position_noise"):
         c.experiment(position_noise=[1e-4, 1e-4])

@@ -1,4 +1,4 @@
-"""`fit_log`: signals as they stand, no filter, no mask."""
+"""`fit_log` uses signals without filter and mask."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import steelyard as sy
 
-# The torque is smooth here, not held from sample to sample.
+# The torque is smooth here, not held between samples.
 SMOOTH = (
     "dynamic", "power", "filtered-dynamic:torque=trapezoid", "momentum:torque=trapezoid", "energy:work=trapezoid",
     "filtered-power:work=trapezoid",
@@ -18,7 +18,7 @@ SMOOTH = (
 
 
 def swinging(period: float) -> tuple[sy.Model, sy.Log]:
-    """A known motion from rest of the three-axis arm, without friction, with the torques that it takes."""
+    """A known motion of the three-axis arm from rest, without friction, with its torques."""
     robot = sy.load_robot("szabo3r")
     model = sy.Model(robot, sy.terms(robot), robot.inertial_parameters)
     t = period * np.arange(round(6.0 / period))
@@ -33,29 +33,29 @@ def swinging(period: float) -> tuple[sy.Model, sy.Log]:
 def test_exact_signals_give_exact_parameters(estimator: str) -> None:
     model, log = swinging(0.01)
     base = sy.base_parameters(model.robot, model.terms)
-    found = sy.fit_log(base, log, estimator=estimator)
+    estimate = sy.fit_log(base, log, estimator=estimator)
     # Rounding of torques of some 10 N m, times a condition number of some hundreds.
-    assert_allclose(found.beta, base.values(model.theta), atol=1e-9)
-    assert_allclose(base.values(found.theta), found.beta, atol=1e-9)
+    assert_allclose(estimate.beta, base.values(model.theta), atol=1e-9)
+    assert_allclose(base.values(estimate.theta), estimate.beta, atol=1e-9)
 
 
 @pytest.mark.parametrize("scheme", SMOOTH)
 def test_every_scheme_reads_a_log(scheme: str) -> None:
     model, log = swinging(0.002)
     base = sy.base_parameters(model.robot, model.terms)
-    found = sy.fit_log(base, log, scheme=scheme, estimator="ols")
+    estimate = sy.fit_log(base, log, scheme=scheme, estimator="ols")
     # The trapezoid rule's error: h² times second derivatives of some 1000 N m/s², by a condition number of hundreds.
-    assert_allclose(found.beta, base.values(model.theta), atol=5e-3)
+    assert_allclose(estimate.beta, base.values(model.theta), atol=5e-3)
 
 
 def test_missing_derivatives_are_backward_differences() -> None:
-    """Half a sample late: the error falls with the period."""
+    """They are delayed by half a sample: the error decreases with the period."""
     errors = []
     for period in (0.004, 0.001):
         model, log = swinging(period)
         base = sy.base_parameters(model.robot, model.terms)
-        found = sy.fit_log(base, replace(log, dq=None, ddq=None))
-        errors.append(np.linalg.norm(found.beta - base.values(model.theta)))
+        estimate = sy.fit_log(base, replace(log, dq=None, ddq=None))
+        errors.append(np.linalg.norm(estimate.beta - base.values(model.theta)))
     assert errors[1] < 0.5 * errors[0]
 
 

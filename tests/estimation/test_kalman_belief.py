@@ -1,4 +1,4 @@
-"""The linear algebra of the filters against conditioning one large Gaussian, and sigma points against known moments."""
+"""The linear algebra of the filters against a conditioned Gaussian, and sigma points against known moments."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.kalman._belief import LostPositiveError, RootBelief, WholeBelief
+from steelyard.estimation.kalman._belief import CovarianceBelief, NotPositiveDefiniteError, SquareRootBelief
 from steelyard.estimation.kalman.filtering import _Trail
 from steelyard.estimation.kalman.rules import BySigmaPoints, CentralDifference, Cubature, StepNoise, Unscented
 
-KINDS = [WholeBelief, RootBelief]
+KINDS = [CovarianceBelief, SquareRootBelief]
 RULES = [Unscented(), Unscented(alpha=1.0), Cubature(), CentralDifference()]
 
 
 class Linear:
-    """x' = A x + B β + noise, the first coordinate is measured: β (3) and x (2) as one Gaussian of all times."""
+    """x' = A x + B β + noise with the first coordinate measured: β (3) and x (2) as one Gaussian of all times."""
 
     def __init__(self, steps: int = 6) -> None:
         rng = np.random.default_rng(0)
@@ -63,8 +63,8 @@ def test_filter_and_smoother_are_the_conditioned_gaussian(kind) -> None:
     assert np.allclose(belief.beta, mean, rtol=1e-9)
     assert np.allclose(belief.covariance[:3, :3], covariance, rtol=1e-8, atol=1e-10)
     assert np.allclose(belief.root @ belief.root.T, belief.covariance)
-    assert np.allclose(trail.smoothed()[0][:, 3:], states, rtol=1e-7)
-    assert np.allclose(trail.smoothed()[0][:, :3], mean, rtol=1e-7)  # constant parameters gain nothing
+    assert np.allclose(trail.smooth()[0][:, 3:], states, rtol=1e-7)
+    assert np.allclose(trail.smooth()[0][:, :3], mean, rtol=1e-7)  # constant parameters do not change
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,14 +87,14 @@ class Quadratic:
 
     dof = 1
 
-    def moved(self, x, beta, start, end):
+    def step(self, x, beta, start, end):
         return np.column_stack([beta[:, 0] * x[:, 1] + start[:, 0], x[:, 1] ** 2])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_sigma_points_have_the_mean_of_a_quadratic_exactly(kind, rule) -> None:
-    """E[x²] = m² + σ² and, independent, E[βx] = E[β]E[x]; the covariance is right to first order at least."""
+    """E[x²] = m² + σ² and, for independent variables, E[βx] = E[β]E[x]; the covariance is exact to first order."""
     belief = kind(np.array([3.0]), np.array([[0.04]]), np.array([0.1, 2.0]), np.array([0.2, 0.5]))
     slope = BySigmaPoints(rule)(
         belief, Quadratic(), np.array([1.0]), np.array([1.0]), StepNoise(np.array([0.3]), np.zeros(2)), sloped=True
@@ -108,11 +108,11 @@ def test_sigma_points_have_the_mean_of_a_quadratic_exactly(kind, rule) -> None:
     assert P[0, 1] == pytest.approx(0.04 * 2.0)
 
 
-def test_settings_that_cannot_work_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     for bad in ({"alpha": 0.0}, {"alpha": 2.0, "beta": 2.0}, {"kappa": -1.0}):
         with pytest.raises(EstimationError, match="alpha"):
             Unscented(**bad)
     with pytest.raises(EstimationError, match="step"):
         CentralDifference(step=0.5)
-    with pytest.raises(LostPositiveError):
-        _ = WholeBelief(np.zeros(1), np.array([[-1.0]]), np.zeros(2), np.ones(2)).root
+    with pytest.raises(NotPositiveDefiniteError):
+        _ = CovarianceBelief(np.zeros(1), np.array([[-1.0]]), np.zeros(2), np.ones(2)).root

@@ -1,4 +1,4 @@
-"""Error bars of a stream: what they are made of, beside closed forms, and that they hold the truth."""
+"""Error bars of a stream: their parts against closed forms, and their coverage."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def motion(rng: np.random.Generator, dof: int, samples: int) -> tuple[np.ndarray
     return t, (size * np.sin(angle)).sum(1), (size * w * np.cos(angle)).sum(1), -(size * w**2 * np.sin(angle)).sum(1)
 
 
-def fed(A: np.ndarray, y: np.ndarray, forgetting: float = 1.0) -> tuple[Information, Stretches]:
-    """Rows `A` `(updates, equations, parameters)` and `y`, through a state and its stretches as a stream does it."""
+def process(A: np.ndarray, y: np.ndarray, forgetting: float = 1.0) -> tuple[Information, Stretches]:
+    """Process rows `A` (updates, equations, parameters) and `y` like a stream."""
     updates, m, p = A.shape
-    state, kept = Information(p, m), Stretches(range(m), m)
+    state, stretches = Information(p, m), Stretches(range(m), m)
     state.start(np.zeros(p), np.inf)
-    kept.start(state)
+    stretches.start(state)
     for k in range(updates):
         state.buffer[:] = 0.0
         state.buffer[:, :p], state.buffer[:, p] = A[k], y[k]
-        kept.feel(k, y[k])
-        kept.look(state)
+        stretches.observe_torque(k, y[k])
+        stretches.observe_rows(state)
         Constant(forgetting).absorb(state, True)
-        if state.updates % kept.stride == 0:
-            kept.add(state)
-    return state, kept
+        if state.updates % stretches.stride == 0:
+            stretches.add(state)
+    return state, stretches
 
 
 def coloured(rng: np.random.Generator, updates: int, m: int, correlation: float) -> np.ndarray:
@@ -55,42 +55,41 @@ def coloured(rng: np.random.Generator, updates: int, m: int, correlation: float)
 
 
 @pytest.mark.parametrize(("forgetting", "least", "most"), [(1.0, 13.0, 27.0), (0.998, 4.9, 14.0)])
-def test_columns_and_noise_that_are_slow_widen_the_bars_as_they_should(
-    forgetting: float, least: float, most: float
-) -> None:
+def test_slow_columns_and_noise_widen_the_bars_correctly(forgetting: float, least: float, most: float) -> None:
     """Columns and noise of first order with ρ = 0.95: variances are (1 + ρ²)/(1 − ρ²) = 19.5 times those of white ones.
 
-    With forgetting σ²P is twice the variance of white noise, so that half of that is left; and of a memory of 500
-    updates some twenty-five are independent, of which four parameters take their part: up to half of it is missed.
+    With forgetting σ²P is already twice the variance of white noise, which leaves half of the ratio. A memory of 500
+    updates contains about 25 independent ones for four parameters, so up to half of the rest is missed.
     """
     rng, ratios = np.random.default_rng(0), []
     for _ in range(6):
         A = coloured(rng, 6000, 2 * 4, 0.95).reshape(6000, 2, 4)
         y = A @ np.ones(4) + coloured(rng, 6000, 2, 0.95)
-        state, kept = fed(A, y, forgetting)
-        parts = kept.parts(state, 0.0, np.ones(2))
+        state, stretches = process(A, y, forgetting)
+        parts = stretches.parts(state, 0.0, np.ones(2))
         ratios.append(1.0 + (parts.motion / parts.noise) ** 2)
     assert least < np.mean(ratios) < most
 
 
-def test_stretches_are_few_and_follow_what_is_remembered() -> None:
+def test_stretches_are_few_and_follow_the_memory() -> None:
     rng = np.random.default_rng(1)
     A = rng.normal(size=(9000, 1, 3))
     y = A @ np.ones(3) + 0.1 * rng.normal(size=(9000, 1))
     for forgetting in (1.0, 0.99):
-        state, kept = fed(A, y, forgetting)
-        assert 8 <= len(kept.state()["heads"]) <= 32
-        first = kept.state()["heads"][0, 0]
-        # At 0.99 a row of 460 updates ago counts a hundredth; stretches of 64 go back a little farther.
+        state, stretches = process(A, y, forgetting)
+        assert 8 <= len(stretches.state()["heads"]) <= 32
+        first = stretches.state()["heads"][0, 0]
+        # At 0.99 a row has a weight of 1 % after 460 updates; stretches of 64 reach a little farther back.
         assert first == 0.0 if forgetting == 1.0 else 9000 - 700 < first < 9000 - 400
-        # Of white noise nothing varies beyond it but by chance.
-        parts = kept.parts(state, 0.0, np.ones(1))
+        # White noise causes no additional variation except by chance.
+        parts = stretches.parts(state, 0.0, np.ones(1))
         assert np.all(parts.motion < 1.2 * parts.noise)
 
 
-def test_noise_of_the_torque_is_told_from_its_roughness_and_from_what_the_filter_leaves() -> None:
-    """A low-pass of first order leaves (1 − a)/(1 + a) of white noise, a = exp(−λh), of the mean of two samples
-    half of 1 − a, since neighbours share one; second differences see no motion."""
+def test_torque_noise_follows_from_its_roughness_and_the_gain_of_the_filter() -> None:
+    """A low-pass of first order passes (1 − a)/(1 + a) of white noise, a = exp(−λh), and (1 − a)/2 of the mean of two
+    samples, since neighbours share one; second differences remove the motion.
+    """
     robot = builtin("szabo3r")
     rng = np.random.default_rng(2)
     t, q, dq, ddq = motion(rng, 3, 4000)
@@ -98,29 +97,31 @@ def test_noise_of_the_torque_is_told_from_its_roughness_and_from_what_the_filter
     clean = model.torque(q, dq, ddq)
     noise = np.array([0.05, 0.1, 0.02])
     base = base_parameters(robot, model.terms)
-    left = {}
-    for wrong in (0.0, 0.3):
-        tau = clean + noise * rng.normal(size=q.shape) + wrong * np.sin(3.0 * q)
+    ratios = {}
+    for model_error in (0.0, 0.3):
+        tau = clean + noise * rng.normal(size=q.shape) + model_error * np.sin(3.0 * q)
         run = recursive(robot, zip(t, q, dq, tau, strict=True), base=base, P0=np.inf,
                         scheme="filtered-dynamic:cutoff_hz=3,order=1,torque=trapezoid")  # fmt: skip
         last = deque(run, maxlen=1)[0]
         a = exp(-2.0 * np.pi * 3.0 / RATE)
         assert run._rows.noise_gain() == pytest.approx(0.5 * (1.0 - a), rel=0.15)  # 4000 draws, correlated
         parts = last.error_parts
-        left[wrong] = np.median(parts.structure / parts.noise)
+        ratios[model_error] = np.median(parts.structure / parts.noise)
         np.testing.assert_allclose(
             last.standard_errors, np.sqrt(parts.noise**2 + parts.motion**2 + parts.structure**2), rtol=1e-12
         )
-    # What cannot be told from noise, a twentieth of it, counts as 200 rows: √(0.05·12000/200) = 1.7 of white bars.
-    assert left[0.0] == pytest.approx(1.7, abs=0.4)
-    assert left[0.3] > 2.0 * left[0.0]
+    # Model errors up to a twentieth of the noise are indistinguishable; they count as 200 rows: √(0.05·12000/200) =
+    # 1.7.
+    assert ratios[0.0] == pytest.approx(1.7, abs=0.4)
+    assert ratios[0.3] > 2.0 * ratios[0.0]
 
 
-def test_bars_hold_the_truth_where_friction_has_another_form() -> None:
-    """Friction that remembers, under Coulomb and viscous terms: 95 % intervals hold the rigid body, white ones do not.
+def test_error_bars_cover_the_truth_for_other_friction() -> None:
+    """Friction with memory under Coulomb and viscous terms: 95 % intervals of the rigid body are valid, white ones are
+    not.
 
-    48 parameters of three draws; with 5 % outside each, seven or more come once in a hundred times if they were
-    independent, and those of one draw are not.
+    48 parameters of three draws: with 5 % outside, seven or more have a probability of 1 % if independent; those of one
+    draw are correlated.
     """
     robot = builtin("szabo3r")
     parts = [(StopElement(width=0.002), 0.7), (StopElement(width=0.02), 0.5), (Viscous(), 0.5)]
@@ -130,7 +131,7 @@ def test_bars_hold_the_truth_where_friction_has_another_form() -> None:
     theta = np.zeros(len(base.parameters))
     theta[: robot.inertial_count] = robot.inertial_parameters
     rigid = np.array([not n.startswith("F") for n in base.names])
-    white, honest, count, deviations = 0, 0, 0, list[float]()
+    white, outside, count, deviations = 0, 0, 0, list[float]()
     for seed in (1, 2, 3):
         rng = np.random.default_rng(seed)
         t, q, dq, ddq = motion(rng, 3, 6000)
@@ -139,18 +140,18 @@ def test_bars_hold_the_truth_where_friction_has_another_form() -> None:
         run = recursive(robot, zip(t, q, dq, tau, strict=True), base=base, P0=np.inf,
                         scheme="filtered-dynamic:cutoff_hz=5,torque=trapezoid")  # fmt: skip
         last = deque(run, maxlen=1)[0]
-        away = np.abs(last.beta - base.values(theta))[rigid]
-        white += int(np.sum(away > 1.96 * last.error_parts.noise[rigid]))
-        honest += int(np.sum(away > 1.96 * last.standard_errors[rigid]))
+        deviation = np.abs(last.beta - base.values(theta))[rigid]
+        white += int(np.sum(deviation > 1.96 * last.error_parts.noise[rigid]))
+        outside += int(np.sum(deviation > 1.96 * last.standard_errors[rigid]))
         count += int(rigid.sum())
-        deviations += (away / last.standard_errors[rigid]).tolist()
+        deviations += (deviation / last.standard_errors[rigid]).tolist()
     assert count >= 45
     assert white > 0.4 * count
-    assert honest <= 7
-    assert np.sqrt(np.mean(np.square(deviations))) > 0.5  # nor so wide that they would hold anything
+    assert outside <= 7
+    assert np.sqrt(np.mean(np.square(deviations))) > 0.5  # and not excessively wide
 
 
-def test_a_state_keeps_its_bars_and_one_of_before_begins_them_anew(tmp_path) -> None:
+def test_a_state_restores_error_bars_and_an_old_state_restarts_them(tmp_path) -> None:
     robot = builtin("szabo3r")
     rng = np.random.default_rng(5)
     t, q, dq, ddq = motion(rng, 3, 3000)
@@ -168,6 +169,6 @@ def test_a_state_keeps_its_bars_and_one_of_before_begins_them_anew(tmp_path) -> 
         old = {k: data[k] for k in data.files if not k.startswith("stretches.")}
     old["information.counts"] = old["information.counts"][:4]
     np.savez(tmp_path / "old.npz", **old)
-    anew = deque(recursive(robot, some[1700:], base=base, resume=tmp_path / "old.npz"), maxlen=1)[0]
-    assert anew.beta.tobytes() == after.beta.tobytes()
-    assert np.all(np.isfinite(anew.standard_errors))
+    restarted = deque(recursive(robot, some[1700:], base=base, resume=tmp_path / "old.npz"), maxlen=1)[0]
+    assert restarted.beta.tobytes() == after.beta.tobytes()
+    assert np.all(np.isfinite(restarted.standard_errors))

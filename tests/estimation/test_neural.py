@@ -1,4 +1,4 @@
-"""Adaline, Hopfield and Hopfield–Tank: the figures of Urrea & Pascal 2017, and what each claims of itself."""
+"""Adaline, Hopfield and Hopfield–Tank: the figures of Urrea & Pascal 2017, and their documented properties."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from estimation_cases import case, in_blocks
 
 from steelyard.estimation import Adaline, EstimationError, Hopfield, HopfieldTank, Prior, Result, estimator_names
-from steelyard.estimation import make_estimator as made
+from steelyard.estimation import make_estimator as make
 from steelyard.estimation.neural._network import Epoch
 from steelyard.estimation.neural.hopfield import _implicit_step
 from steelyard.regression.data import RegressionData
@@ -24,13 +24,13 @@ def noisy(robot: str = "rotradi"):
 # ---------------------------------------------------------------- the paper's robot
 
 
-def test_least_squares_is_exact_on_clean_rows_and_good_to_a_percent_on_differentiated_noise() -> None:
-    assert prrrp.percent(made("ols").free(prrrp.clean_rows(), prrrp.NAMES).beta) < 1e-9
+def test_least_squares_is_exact_on_clean_rows_and_within_a_percent_on_differentiated_noise() -> None:
+    assert prrrp.percent(make("ols").free(prrrp.clean_rows(), prrrp.NAMES).beta) < 1e-9
     t, q, _, _, tau = prrrp.signals(noise=1e-4)
     dq = np.gradient(q, t, axis=0)
     Y = prrrp.regressor(q, dq, np.gradient(dq, t, axis=0))
-    found = made("ols").free(prrrp.rows(Y, tau), prrrp.NAMES).beta
-    assert 0.4 < prrrp.percent(found) < 0.8  # specification: 0.6 %; the same seed, so only rounding may differ
+    estimate = make("ols").free(prrrp.rows(Y, tau), prrrp.NAMES).beta
+    assert 0.4 < prrrp.percent(estimate) < 0.8  # specification: 0.6 %; the same seed, so only rounding may differ
 
 
 def test_adaline_needs_twenty_epochs() -> None:
@@ -44,19 +44,19 @@ def test_an_epoch_is_the_delta_rule_row_by_row() -> None:
     rng = np.random.default_rng(0)
     X, d, start = rng.normal(size=(700, 5)), rng.normal(size=700), rng.normal(size=5)
     w = start
-    for x, wanted in zip(X, d, strict=True):
-        w = w + 0.05 * (wanted - x @ w) * x
+    for x, target in zip(X, d, strict=True):
+        w = w + 0.05 * (target - x @ w) * x
     assert np.allclose(Epoch.of_delta_rule(X, d, 0.05)(start), w, rtol=1e-10)
 
 
-def test_a_network_that_sees_only_the_first_force_finds_the_sum_but_not_its_parts() -> None:
-    """d1 moves so little beside gravity that (λ1, λ8) act almost as one; the fifth network shows λ8 apart."""
-    found = Adaline(step=0.003, epochs=5, scaled=False, networks="per-row").free(prrrp.clean_rows(), prrrp.NAMES)
-    first = found.details["networks"][0]["beta"]
+def test_a_network_of_the_first_force_estimates_a_sum_only() -> None:
+    """d1 varies so little compared with gravity that (λ1, λ8) act almost as one; the fifth network identifies λ8."""
+    estimate = Adaline(step=0.003, epochs=5, scaled=False, networks="per-row").free(prrrp.clean_rows(), prrrp.NAMES)
+    first = estimate.details["networks"][0]["beta"]
     assert first[0] + first[7] == pytest.approx(4.82, abs=0.005)  # specification: 4.82 = 2.42 + 2.40; truth 4.8084
     assert (first[0], first[7]) == (pytest.approx(2.42, abs=0.01), pytest.approx(2.40, abs=0.01))
     assert np.isnan(first[1:7]).all()
-    assert found.beta[7] == pytest.approx(prrrp.LAMBDA[7], rel=0.02)
+    assert estimate.beta[7] == pytest.approx(prrrp.LAMBDA[7], rel=0.02)
 
 
 def test_hopfield_is_exact_after_five_passes() -> None:
@@ -66,13 +66,13 @@ def test_hopfield_is_exact_after_five_passes() -> None:
     assert errors[5] < 0.01
 
 
-def test_hopfield_stands_where_explicit_euler_falls() -> None:
-    """β = 0.1: h·(c/β)·λ_max is 3,400, explicit steps need less than 2; the implicit ones settle within the bound."""
+def test_hopfield_is_stable_where_explicit_euler_diverges() -> None:
+    """β = 0.1: h·(c/β)·λ_max is 3,400, explicit steps need less than 2; the implicit ones converge within the bound."""
     data = prrrp.clean_rows()
-    found = Hopfield(form="tanh", bound=10, gain=0.1, passes=3, scaled=False).free(data, prrrp.NAMES)
-    assert found.details["stiffness"] > 3000.0
-    assert np.abs(found.beta).max() < 10.0
-    assert prrrp.percent(found.beta) < 0.1
+    estimate = Hopfield(form="tanh", bound=10, gain=0.1, passes=3, scaled=False).free(data, prrrp.NAMES)
+    assert estimate.details["stiffness"] > 3000.0
+    assert np.abs(estimate.beta).max() < 10.0
+    assert prrrp.percent(estimate.beta) < 0.1
     Y, tau = prrrp.regressor(*prrrp.signals()[1:4]), prrrp.signals()[4]
     x = np.zeros(8)
     with np.errstate(all="ignore"):
@@ -81,16 +81,16 @@ def test_hopfield_stands_where_explicit_euler_falls() -> None:
     assert not prrrp.percent(x) < 100.0
 
 
-# ---------------------------------------------------------------- what every network keeps to
+# ---------------------------------------------------------------- properties of all networks
 
 
 @networks
-def test_noise_leaves_it_near_least_squares(name: str) -> None:
+def test_with_noise_the_result_is_near_least_squares(name: str) -> None:
     c = case("rotradi")
-    found, best = (made(k).fit(noisy(), c.base) for k in (name, "ols"))
-    # The band of a constant step; it must not be wider than the noise itself makes least squares.
-    assert np.abs(found.beta - best.beta).max() < 0.01 * np.abs(c.beta).max()
-    assert found.details["excitation"]["holds"]
+    estimate, best = (make(k).fit(noisy(), c.base) for k in (name, "ols"))
+    # The band of a constant step must not be wider than the scatter of least squares.
+    assert np.abs(estimate.beta - best.beta).max() < 0.01 * np.abs(c.beta).max()
+    assert estimate.details["excitation"]["holds"]
 
 
 @networks
@@ -98,12 +98,12 @@ def test_it_starts_from_the_prior(name: str) -> None:
     c = case("rotradi")
     option = {"adaline": "epochs", "hopfield": "passes"}[name]
     short = {option: 1}
-    near = made(name, **short).fit(c.data(), c.base, Prior(c.theta))
+    near = make(name, **short).fit(c.data(), c.base, Prior(c.theta))
     assert np.allclose(near.beta, c.beta, atol=1e-9)
-    assert made(name, **short).fit(c.data(), c.base).result is Result.NOT_CONVERGED
+    assert make(name, **short).fit(c.data(), c.base).result is Result.NOT_CONVERGED
 
 
-def test_masked_rows_are_learnt_one_by_one() -> None:
+def test_masked_rows_are_learned_one_by_one() -> None:
     c = case("rotradi")
     blocks = list(c.data().blocks())
     blocks[1] = type(blocks[1])(1, blocks[1].A[:-100], blocks[1].y[:-100])
@@ -118,10 +118,10 @@ def test_steps_that_are_too_long_are_refused() -> None:
         Adaline(step=0.1, scaled=False).free(prrrp.clean_rows(), prrrp.NAMES)
 
 
-def test_a_bound_that_holds_a_parameter_is_named() -> None:
-    found = Hopfield(form="projection", bound=4.0, gain=10.0, scaled=False).free(prrrp.clean_rows(), prrrp.NAMES)
-    assert found.result is Result.NOT_CONVERGED
-    assert "lambda1" in found.notes[0]
+def test_a_parameter_at_its_bound_is_named() -> None:
+    estimate = Hopfield(form="projection", bound=4.0, gain=10.0, scaled=False).free(prrrp.clean_rows(), prrrp.NAMES)
+    assert estimate.result is Result.NOT_CONVERGED
+    assert "lambda1" in estimate.notes[0]
     tank = HopfieldTank(bound=0.5).free(prrrp.clean_rows(), prrrp.NAMES)
     assert tank.result is Result.NOT_CONVERGED
     assert "lambda1" in tank.notes[0]
@@ -130,11 +130,11 @@ def test_a_bound_that_holds_a_parameter_is_named() -> None:
 def test_hopfield_tank_is_least_squares() -> None:
     c = case("szabo3r")
     data = in_blocks(noisy("szabo3r"), 3, np.random.default_rng(0))
-    found, best = HopfieldTank().fit(data, c.base), made("ols").fit(data, c.base)
-    assert np.all(np.abs(found.beta - best.beta) < 1e-6 * best.standard_errors)
+    estimate, best = HopfieldTank().fit(data, c.base), make("ols").fit(data, c.base)
+    assert np.all(np.abs(estimate.beta - best.beta) < 1e-6 * best.standard_errors)
 
 
-def test_an_implicit_step_solves_its_equation_however_stiff() -> None:
+def test_an_implicit_step_solves_its_equation_for_any_stiffness() -> None:
     rng = np.random.default_rng(0)
     for length in (1e-3, 1.0, 1e6):
         rows, targets, u = rng.normal(size=(3, 7)), rng.normal(size=3), rng.normal(size=7)
@@ -146,21 +146,24 @@ def test_an_implicit_step_solves_its_equation_however_stiff() -> None:
 @networks
 def test_a_six_axis_arm_with_friction(name: str) -> None:
     c = case("ns16")
-    found = made(name).fit(c.data(), c.base)
-    assert found.result is Result.CONVERGED
-    assert np.abs(found.beta - c.beta).max() < 1e-5 * np.abs(c.beta).max()  # as for the small robots
+    estimate = make(name).fit(c.data(), c.base)
+    assert estimate.result is Result.CONVERGED
+    assert np.abs(estimate.beta - c.beta).max() < 1e-5 * np.abs(c.beta).max()  # as for the small robots
 
 
 @pytest.mark.parametrize(("substeps", "passes"), [(1, 5), (2, 2)])
-def test_the_paper_form_of_hopfield_ends_by_itself(monkeypatch: pytest.MonkeyPatch, substeps: int, passes: int) -> None:
-    """Without a number of passes it takes a number of steps of samples, and says that it still moves."""
+def test_the_paper_form_of_hopfield_limits_its_steps(
+    monkeypatch: pytest.MonkeyPatch, substeps: int, passes: int
+) -> None:
+    """Without a number of passes, the number of steps of samples is limited, and the result is reported as not
+    converged."""
     from steelyard.estimation.neural import hopfield
 
     samples = len(prrrp.signals()[0])
-    monkeypatch.setattr(hopfield, "_MOST_STEPS", 5 * samples)
+    monkeypatch.setattr(hopfield, "_MAX_STEPS", 5 * samples)
     data = prrrp.clean_rows()
-    found = Hopfield(form="tanh", scaled=False, bound=10, gain=10, substeps=substeps, tolerance=0.0)
-    told = found.free(data, prrrp.NAMES)
-    assert told.details["passes"] == passes
-    assert any("still moved" in note for note in told.notes)
-    assert Hopfield(tolerance=1e-3).free(data, prrrp.NAMES).details["passes"] < 100_000  # the other form's own end
+    estimate = Hopfield(form="tanh", scaled=False, bound=10, gain=10, substeps=substeps, tolerance=0.0)
+    result = estimate.free(data, prrrp.NAMES)
+    assert result.details["passes"] == passes
+    assert any("Not converged" in note for note in result.notes)
+    assert Hopfield(tolerance=1e-3).free(data, prrrp.NAMES).details["passes"] < 100_000  # the other form converges

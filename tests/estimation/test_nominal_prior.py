@@ -1,4 +1,4 @@
-"""What a description says of its links, also where it says that one weighs nothing, or nothing at all."""
+"""Priors from descriptions, also with massless links and missing inertias."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JOINT = (
 
 
 def robot(tmp_path: Path, middle: str, length: float = 0.0) -> sy.Robot:
-    """Three joints; what the second carries is up to the test, and how far it is to the third."""
+    """A robot with three joints, with variable second link and distance to the third joint."""
     text = (
         '<robot name="stacked"><link name="l0"/>'
         f'<link name="l1">{BODY.format(m=5, i=0.1)}</link><link name="l2">{middle}</link>'
@@ -34,42 +34,42 @@ def robot(tmp_path: Path, middle: str, length: float = 0.0) -> sy.Robot:
     return sy.load_robot(path)
 
 
-def identified(found: sy.Robot) -> sy.Identification:
-    """A physically possible fit to a robot whose second link weighs nothing, whatever is said of it."""
+def identified(estimate: sy.Robot) -> sy.Identification:
+    """A physically possible fit to a robot whose second link is massless, whatever the description says."""
     rng = np.random.default_rng(0)
     t = np.arange(0.0, 10.0, 0.005)[:, None]
     w = 2.0 * np.pi * rng.uniform(0.1, 0.6, (3, 3))
     q, dq, ddq = (sum(f(w[k] * t + k) * w[k] ** d for k in range(3)) for d, f in
                   ((0, np.sin), (1, np.cos), (2, lambda x: -np.sin(x))))  # fmt: skip
-    theta = np.concatenate([b if b is not None else np.zeros(10) for b in (link.inertia for link in found.links)])
+    theta = np.concatenate([b if b is not None else np.zeros(10) for b in (link.inertia for link in estimate.links)])
     theta[10:20] = 0.0
-    tau = found.dynamics.inverse_dynamics(q, dq, ddq, theta) + rng.normal(0.0, 0.05, q.shape)
-    log = sy.Log(found.joint_names, t[:, 0], q, tau=tau)
-    made = sy.identify(found, log, terms=("viscous", "coulomb"))
+    tau = estimate.dynamics.inverse_dynamics(q, dq, ddq, theta) + rng.normal(0.0, 0.05, q.shape)
+    log = sy.Log(estimate.joint_names, t[:, 0], q, tau=tau)
+    made = sy.identify(estimate, log, terms=("viscous", "coulomb"))
     assert made.possible
     return made
 
 
 @pytest.mark.parametrize("middle", ["", BODY.format(m=0, i=0)], ids=["nothing in it", "stated to weigh nothing"])
 def test_a_frame_between_joints_stays_light(tmp_path: Path, middle: str) -> None:
-    found = robot(tmp_path, middle)
-    prior = nominal_prior(found, identification_terms(found))
+    estimate = robot(tmp_path, middle)
+    prior = nominal_prior(estimate, identification_terms(estimate))
     assert prior is not None
     assert all(prior.mask[10:20])
-    assert identified(found).model.theta[10] < 0.05
+    assert identified(estimate).model.theta[10] < 0.05
 
 
-def test_a_body_of_which_nothing_is_said_is_unknown(tmp_path: Path) -> None:
-    found = robot(tmp_path, "", length=0.3)
-    assert found.links[1].inertia is None
-    prior = nominal_prior(found, identification_terms(found))
+def test_a_link_without_inertia_is_unknown(tmp_path: Path) -> None:
+    estimate = robot(tmp_path, "", length=0.3)
+    assert estimate.links[1].inertia is None
+    prior = nominal_prior(estimate, identification_terms(estimate))
     assert prior is not None
     assert not any(prior.mask[10:20])
-    assert identified(found).model.theta[10] > 0.1  # a default body of the others' density
+    assert identified(estimate).model.theta[10] > 0.1  # a default body with the density of the others
 
 
 def test_an_impossible_body_is_named(tmp_path: Path) -> None:
-    """Izz beyond Ixx + Iyy: no body has that."""
+    """Izz > Ixx + Iyy is impossible."""
     bad = '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="1"/></inertial>'
     made = identified(robot(tmp_path, bad))
     assert any("'l2' is no possible body" in note for note in made.estimate.notes)

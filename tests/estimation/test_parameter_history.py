@@ -1,4 +1,4 @@
-"""The way of an estimate: what networks and recursive least squares keep of it, and how it gets to people."""
+"""The history of an estimate from networks and recursive least squares, in files and on pages."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ def hopfield(passes: int) -> Hopfield:
 
 @pytest.mark.parametrize("count", [1, 5, 17, 256, 257, 1000, 4097])
 def test_moments_are_spread_evenly_and_end_with_the_newest(count: int) -> None:
-    kept: Moments[int] = Moments(16)
+    moments: Moments[int] = Moments(16)
     for k in range(count):
-        kept.add(k)
-    all_ = np.array(kept.all)
+        moments.add(k)
+    all_ = np.array(moments.all)
     assert (all_[0], all_[-1]) == (0, count - 1)
-    assert len(all_) == len(kept) <= 18
+    assert len(all_) == len(moments) <= 18
     steps = np.diff(all_)
     assert len(set(steps[:-1].tolist())) <= 1
     assert np.all(steps > 0)
 
 
 @pytest.mark.parametrize("made", [adaline, hopfield, lambda k: adaline(k, networks="per-row")])
-def test_a_network_was_after_one_pass_where_one_pass_alone_leads(made) -> None:
+def test_the_history_after_one_pass_equals_a_fit_of_one_pass(made) -> None:
     data = prrrp.clean_rows()
     whole, short = (made(k).free(data, prrrp.NAMES) for k in (5, 1))
     at = np.array([m["pass"] for m in whole.history])
     beta = np.array([m["beta"] for m in whole.history])
     assert at[0] == 0.0
-    assert np.all(beta[0] == 0.0)  # where it began
+    assert np.all(beta[0] == 0.0)  # the start
     assert (at[-1], len(at) > 6) == (5.0, True)  # each pass, and some moments of the first
     assert np.allclose(beta[-1], whole.beta, rtol=1e-12)
     assert np.allclose(beta[np.isclose(at, 1.0)][0], short.beta, rtol=1e-10)
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.99])
-def test_recursive_least_squares_was_where_the_rows_so_far_lead(forgetting: float) -> None:
-    """Checked by least squares over the first rows alone, the older the lighter."""
+def test_the_history_of_recursive_least_squares_equals_partial_fits(forgetting: float) -> None:
+    """Compared with weighted least squares over the first rows."""
     rng = np.random.default_rng(0)
     c = case("rotradi")
     p, n = c.base.rank, len(c.robot.joint_names)
@@ -63,14 +63,16 @@ def test_recursive_least_squares_was_where_the_rows_so_far_lead(forgetting: floa
     data = RegressionData.from_arrays(
         c.robot.joint_names, c.base.independent, list(A.transpose(1, 0, 2)), list(y.T), len(c.base.parameters), 0.01
     )
-    found = RecursiveLeastSquares(forgetting=forgetting).fit(data, c.base)
-    assert len(found.history) > 30
-    assert found.history[-1]["t"] == pytest.approx(6.0)
-    for moment in (found.history[3], found.history[len(found.history) // 2], found.history[-1]):
+    estimate = RecursiveLeastSquares(forgetting=forgetting).fit(data, c.base)
+    assert len(estimate.history) > 30
+    assert estimate.history[-1]["t"] == pytest.approx(6.0)
+    for moment in (estimate.history[3], estimate.history[len(estimate.history) // 2], estimate.history[-1]):
         k = moment["updates"]
         w = np.sqrt(forgetting ** np.arange(k - 1, -1, -1))
-        wanted = np.linalg.lstsq((w[:, None, None] * A[:k]).reshape(-1, p), (w[:, None] * y[:k]).ravel(), rcond=None)[0]
-        assert np.allclose(moment["beta"], wanted, rtol=1e-7, atol=1e-9)
+        expected = np.linalg.lstsq((w[:, None, None] * A[:k]).reshape(-1, p), (w[:, None] * y[:k]).ravel(), rcond=None)[
+            0
+        ]
+        assert np.allclose(moment["beta"], expected, rtol=1e-7, atol=1e-9)
 
 
 def moving() -> tuple[sy.Model, sy.Log]:
@@ -92,23 +94,23 @@ def read(path: Path) -> tuple[list[str], np.ndarray]:
 @pytest.mark.parametrize(("name", "physical", "axis"), [
     ("rls", True, "time [s]"), ("adaline", False, "passes over the log"), ("hopfield", False, "passes over the log"),
 ])  # fmt: skip
-def test_identify_writes_and_draws_the_way(name: str, physical: bool, axis: str, tmp_path: Path) -> None:
+def test_identify_writes_and_draws_the_history(name: str, physical: bool, axis: str, tmp_path: Path) -> None:
     model, log = moving()
-    found = sy.identify(model.robot, log, terms=model.terms, estimator=name, physical=physical, check=False)
-    IdentificationRun(found).save(tmp_path / "run")
+    estimate = sy.identify(model.robot, log, terms=model.terms, estimator=name, physical=physical, check=False)
+    IdentificationRun(estimate).save(tmp_path / "run")
     head, rows = read(tmp_path / "run" / "history.csv")
     assert head[0] == axis
-    assert head[1] == f"{found.base.names[0]} [{found.base.units[0]}]"
-    assert np.allclose(rows[-1, 1:], found.free.beta, rtol=1e-9)
+    assert head[1] == f"{estimate.base.names[0]} [{estimate.base.units[0]}]"
+    assert np.allclose(rows[-1, 1:], estimate.free.beta, rtol=1e-9)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "How the estimate came about" in page
+    assert "History of the estimate" in page
 
 
-def test_an_estimator_without_a_way_writes_none(tmp_path: Path) -> None:
+def test_an_estimator_without_history_writes_none(tmp_path: Path) -> None:
     model, log = moving()
-    found = sy.identify(model.robot, log, terms=model.terms, check=False)
-    assert found.free.parameter_history is None
-    IdentificationRun(found).save(tmp_path / "run", report=False)
+    estimate = sy.identify(model.robot, log, terms=model.terms, check=False)
+    assert estimate.free.parameter_history is None
+    IdentificationRun(estimate).save(tmp_path / "run", report=False)
     assert not (tmp_path / "run" / "history.csv").exists()
 
 

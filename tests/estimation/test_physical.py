@@ -1,4 +1,4 @@
-"""Physically consistent fits: always possible, as good as the free fit where that is possible, honest where not."""
+"""Physically consistent fits: always possible, equal to the free fit if that is possible, otherwise with notes."""
 
 from __future__ import annotations
 
@@ -37,55 +37,56 @@ def impossible(theta: np.ndarray, links: int) -> bool:
 def test_every_link_is_a_body_and_every_term_within_its_bounds(name: str, level: float) -> None:
     c, data = measured(name, level)
     links = len(c.robot.links)
-    assert impossible(WeightedLeastSquares().fit(data, c.base).theta, links)  # the smallest θ is nobody's body
-    found = PhysicallyConsistent().fit(data, c.base)
-    assert found.physical
-    assert found.result in (Result.CONVERGED, Result.BOUNDARY)
-    assert not impossible(found.theta, links)
-    for value, parameter in zip(found.theta, c.base.parameters, strict=True):
+    assert impossible(WeightedLeastSquares().fit(data, c.base).theta, links)  # the smallest θ is not a possible body
+    estimate = PhysicallyConsistent().fit(data, c.base)
+    assert estimate.physical
+    assert estimate.result in (Result.CONVERGED, Result.BOUNDARY)
+    assert not impossible(estimate.theta, links)
+    for value, parameter in zip(estimate.theta, c.base.parameters, strict=True):
         assert parameter.lower <= value <= parameter.upper
     q = np.random.default_rng(0).uniform(-np.pi, np.pi, (200, c.robot.dof))
     if c.robot.transmission is None:
-        assert np.linalg.eigvalsh(c.dynamics.mass_matrix(q, found.theta)).min() > 0.0
+        assert np.linalg.eigvalsh(c.dynamics.mass_matrix(q, estimate.theta)).min() > 0.0
 
 
 @pytest.mark.parametrize("name", ["rotradi", "arm7"])
-def test_where_the_data_are_good_it_is_the_free_fit(name: str) -> None:
-    """Noise of 1e-4 of the torque: the free fit is possible, and the log-det term moves it by less than 5 % of σ."""
+def test_with_little_noise_it_equals_the_free_fit(name: str) -> None:
+    """Noise of 1e-4 of the torque: the free fit is possible, and the log-det term changes it by less than 5 % of σ."""
     c, data = measured(name, 1e-4)
     free = WeightedLeastSquares().fit(data, c.base)
-    found = PhysicallyConsistent().fit(data, c.base)
-    assert found.result is Result.CONVERGED
-    assert np.all(np.abs(found.beta - free.beta) < 0.05 * free.standard_errors)
+    estimate = PhysicallyConsistent().fit(data, c.base)
+    assert estimate.result is Result.CONVERGED
+    assert np.all(np.abs(estimate.beta - free.beta) < 0.05 * free.standard_errors)
     plain = PhysicallyConsistent(weighting="ols").fit(data, c.base)
     other = OrdinaryLeastSquares().fit(data, c.base)
     assert np.all(np.abs(plain.beta - other.beta) < 0.05 * other.standard_errors)
 
 
-def test_an_impossible_free_fit_is_brought_back_and_said_so() -> None:
+def test_an_impossible_free_fit_is_constrained_with_notes() -> None:
     c, data = measured("szabo3r", 0.2)
-    found = PhysicallyConsistent().fit(data, c.base)
-    assert found.result is Result.BOUNDARY
-    shares = found.details["boundary"]
+    estimate = PhysicallyConsistent().fit(data, c.base)
+    assert estimate.result is Result.BOUNDARY
+    shares = estimate.details["boundary"]
     assert "link 'link2'" in shares
-    assert any("Link 'link2'" in note for note in found.notes)
-    assert any("σ²" in note for note in found.notes)
+    assert any("Link 'link2'" in note for note in estimate.notes)
+    assert any("σ²" in note for note in estimate.notes)
     bare = PhysicallyConsistent(strength=0.0).fit(data, c.base)
-    # What the links cost separately is what they cost together, but for the unnamed ones and the barrier's rest.
+    # The shares of the links add up to the total cost, except for omitted ones and the rest of the barrier.
     assert sum(shares.values()) == pytest.approx(bare.details["cost_rise"], abs=0.3)
-    assert bare.details["cost_rise"] < found.details["cost_rise"]
+    assert bare.details["cost_rise"] < estimate.details["cost_rise"]
     assert not impossible(bare.theta, 3)
 
 
-def test_it_is_nearer_to_the_truth_than_the_free_fit() -> None:
-    """In the metric of the data, a projection on a convex set that holds the truth cannot go away from it."""
+def test_it_is_at_least_as_near_to_the_truth_as_the_free_fit() -> None:
+    """In the metric of the data, projection on a convex set that contains the truth cannot increase the distance to
+    it."""
     c = case("szabo3r")
     for seed in range(5):
         _, data = measured("szabo3r", 0.2, seed)
         free = WeightedLeastSquares().fit(data, c.base)
-        found = PhysicallyConsistent(strength=0.0).fit(data, c.base)
+        estimate = PhysicallyConsistent(strength=0.0).fit(data, c.base)
         R = data.factor().joined(1.0 / free.residual_std, c.base.independent)[:-1, :-1]
-        assert np.linalg.norm(R @ (found.beta - c.beta)) < np.linalg.norm(R @ (free.beta - c.beta)) + 0.05
+        assert np.linalg.norm(R @ (estimate.beta - c.beta)) < np.linalg.norm(R @ (free.beta - c.beta)) + 0.05
 
 
 @pytest.mark.parametrize(("name", "level"), [("rotradi", 0.02), ("szabo3r", 0.2), ("arm7", 0.2)])
@@ -117,34 +118,35 @@ def test_the_optimum_is_stationary() -> None:
         assert abs(cost(x + step) - cost(x - step)) < 1e-6
 
 
-def test_what_the_data_do_not_show_comes_from_the_prior() -> None:
-    """Masses split between links are invisible: with the right prior all of θ is right, not only β."""
+def test_unidentifiable_parameters_come_from_the_prior() -> None:
+    """The distribution of mass between links is not identifiable: with the right prior all of θ is right, not only
+    β."""
     c, data = measured("arm7", 1e-4)
-    found = PhysicallyConsistent().fit(data, c.base, Prior(c.theta))
-    hidden = np.abs(found.theta - c.theta) < 0.02 * np.maximum(np.abs(c.theta), 1e-2)
+    estimate = PhysicallyConsistent().fit(data, c.base, Prior(c.theta))
+    hidden = np.abs(estimate.theta - c.theta) < 0.02 * np.maximum(np.abs(c.theta), 1e-2)
     assert hidden.all()
     heavier = PhysicallyConsistent().fit(data, c.base, Prior(np.concatenate([1.3 * c.theta[:70], c.theta[70:]])))
-    assert heavier.theta[0] == pytest.approx(1.3 * c.theta[0], rel=0.01)  # the first link's mass never shows
-    assert np.all(np.abs(heavier.beta - found.beta) < 0.05 * found.standard_errors)
+    assert heavier.theta[0] == pytest.approx(1.3 * c.theta[0], rel=0.01)  # the first link's mass is not identifiable
+    assert np.all(np.abs(heavier.beta - estimate.beta) < 0.05 * estimate.standard_errors)
 
 
-def test_an_impossible_prior_is_set_aside_and_said_so() -> None:
+def test_an_impossible_prior_is_replaced_with_a_note() -> None:
     c, data = measured("rotradi", 0.02)
     theta = c.theta.copy()
     theta[14] = -1.0
-    found = PhysicallyConsistent().fit(data, c.base, Prior(theta))
-    assert any("link2" in note and "default body" in note for note in found.notes)
-    assert not impossible(found.theta, 3)
+    estimate = PhysicallyConsistent().fit(data, c.base, Prior(theta))
+    assert any("link2" in note and "default body" in note for note in estimate.notes)
+    assert not impossible(estimate.theta, 3)
 
 
-def test_masses_stay_within_what_is_known() -> None:
+def test_masses_stay_within_their_bounds() -> None:
     c, data = measured("rotradi", 0.02)
     total = float(c.theta[[0, 10, 20]].sum())
-    found = PhysicallyConsistent(total_mass=(0.99 * total, 1.01 * total)).fit(data, c.base)
-    assert found.theta[[0, 10, 20]].sum() == pytest.approx(total, rel=0.011)
+    estimate = PhysicallyConsistent(total_mass=(0.99 * total, 1.01 * total)).fit(data, c.base)
+    assert estimate.theta[[0, 10, 20]].sum() == pytest.approx(total, rel=0.011)
     name = c.robot.link_names[2]
-    found = PhysicallyConsistent(masses={name: (2.0, 2.2)}).fit(data, c.base)
-    assert 2.0 <= found.theta[20] <= 2.2
+    estimate = PhysicallyConsistent(masses={name: (2.0, 2.2)}).fit(data, c.base)
+    assert 2.0 <= estimate.theta[20] <= 2.2
     with pytest.raises(UnknownNameError):
         PhysicallyConsistent(masses={"hand": (1.0, 2.0)}).fit(data, c.base)
     with pytest.raises(EstimationError, match="interval"):
@@ -158,15 +160,15 @@ def test_default_bodies_are_bodies(name: str) -> None:
     assert bodies[:, 0].sum() == pytest.approx(1.0)
 
 
-def test_the_log_det_term_does_not_bias_what_the_data_show() -> None:
-    """Mean shift against the free fit over noise draws, for what is known to better than a third of its size."""
+def test_the_log_det_term_does_not_bias_identifiable_parameters() -> None:
+    """Mean shift relative to the free fit over noise draws, for parameters with less than 33 % standard error."""
     c = case("rotradi")
     shifts = []
     for seed in range(10):
         data = c.data(c.noise(np.random.default_rng(seed)))
         free = WeightedLeastSquares().fit(data, c.base)
-        found = PhysicallyConsistent().fit(data, c.base)
-        shifts.append((found.beta - free.beta) / free.standard_errors)
+        estimate = PhysicallyConsistent().fit(data, c.base)
+        shifts.append((estimate.beta - free.beta) / free.standard_errors)
     known = free.standard_errors < np.abs(free.beta) / 3.0
     bias = np.abs(np.mean(shifts, axis=0))[known]
     assert np.median(bias) < 0.02

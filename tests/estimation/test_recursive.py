@@ -1,4 +1,4 @@
-"""Recursive least squares beside closed forms: batch least squares, ridge, exponential weights, equations (6)–(8)."""
+"""Recursive least squares against closed forms: batch least squares, ridge, exponential weights, equations (6)–(8)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(A, y, P0=np.inf, theta0=None, forgetting=None) -> Information:
 
 
 def printed(A, y, P, theta):
-    """(6)–(8) of Chávez-Olivares et al. 2012, with the minus that (7) lacks."""
+    """(6)–(8) of Chávez-Olivares et al. 2012, with the missing minus in (7)."""
     for Psi, right in zip(A.transpose(0, 2, 1), y, strict=True):
         inner = np.linalg.inv(np.eye(Psi.shape[1]) + Psi.T @ P @ Psi)
         P = P - P @ Psi @ inner @ Psi.T @ P
@@ -46,7 +46,7 @@ def printed(A, y, P, theta):
 
 @settings(max_examples=40, deadline=None)
 @given(m=st.integers(1, 19), p=st.integers(1, 30), seed=st.integers(0, 1000))
-@example(m=2, p=20, seed=0)  # what the first rows leave over shrinks through 1e-155, where squares are denormal
+@example(m=2, p=20, seed=0)  # residuals of the first rows pass 1e-155, where squares are denormal
 @example(m=2, p=21, seed=0)
 @example(m=1, p=30, seed=0)
 def test_any_shape_ends_at_batch_least_squares(m: int, p: int, seed: int) -> None:
@@ -107,7 +107,7 @@ def test_forgetting_is_exponential_weighting(factor: float) -> None:
 
 
 def test_directional_forgetting_is_its_formula() -> None:
-    """Cao & Schwartz: information is taken off along the new rows only, then the rows are added."""
+    """Cao & Schwartz: information is removed in the directions of the new rows only, then the rows are added."""
     A, y, _ = rows(40, 2, 7)
     state = run(A, y, 5.0, forgetting=Directional(0.95))
     H, z = np.eye(7) / 5.0, np.zeros(7)
@@ -120,17 +120,17 @@ def test_directional_forgetting_is_its_formula() -> None:
     assert np.allclose(state.theta(), np.linalg.solve(H, z), rtol=1e-9, atol=1e-9)
 
 
-def test_where_nothing_moves_directional_forgetting_keeps_P_and_constant_winds_up() -> None:
+def test_without_excitation_directional_forgetting_bounds_P_and_constant_winds_up() -> None:
     A, y, truth = rows(100, 2, 6, noise=0.0)
     poor = np.zeros((3000, 2, 6))
-    poor[:, 0, 0] = 1.0  # only the first parameter shows; the second row is empty
+    poor[:, 0, 0] = 1.0  # only the first parameter is excited; the second row is zero
     A, y = np.concatenate([A, poor]), np.concatenate([y, poor @ truth])
     start = run(A[:100], y[:100], 1.0).eigenvalues()
-    kept = run(A, y, 1.0, forgetting=Directional(0.98)).eigenvalues()
-    wound = run(A, y, 1.0, forgetting=Constant(0.98)).eigenvalues()
-    assert kept[0] < 10.0 * start[0]
-    assert kept[-1] > 1e-3 * start[-1]
-    assert wound[0] > 1e20 * start[0]  # 0.98⁻³⁰⁰⁰ = 2e26
+    directional = run(A, y, 1.0, forgetting=Directional(0.98)).eigenvalues()
+    constant = run(A, y, 1.0, forgetting=Constant(0.98)).eigenvalues()
+    assert directional[0] < 10.0 * start[0]
+    assert directional[-1] > 1e-3 * start[-1]
+    assert constant[0] > 1e20 * start[0]  # 0.98⁻³⁰⁰⁰ = 2e26
 
 
 def test_a_wound_up_P_stays_finite_and_learns_again() -> None:
@@ -144,7 +144,7 @@ def test_a_wound_up_P_stays_finite_and_learns_again() -> None:
 
 def test_variable_forgetting_is_its_formula_and_follows_a_jump() -> None:
     A, y, truth = rows(2000, 2, 5, noise=0.1)
-    y[1000:] += A[1000:] @ np.ones(5)  # a load is taken up
+    y[1000:] += A[1000:] @ np.ones(5)  # the payload changes
     method = Variable(memory=200.0, noise=0.1)
     state = run(A, y, 10.0, forgetting=method)
     P, theta = 10.0 * np.eye(5), np.zeros(5)
@@ -155,7 +155,7 @@ def test_variable_forgetting_is_its_formula_and_follows_a_jump() -> None:
         P = 0.5 * (P + P.T) / max(1.0 - e @ np.linalg.solve(S, e) / (200.0 * 0.01), 0.5)
     assert np.allclose(state.theta(), theta, atol=1e-7)
     assert np.abs(state.theta() - truth - 1.0).max() < 0.05  # some 200 rows of noise 0.1
-    assert np.abs(run(A, y, 1e6).theta() - truth - 1.0).max() > 0.3  # who forgets nothing is in between
+    assert np.abs(run(A, y, 1e6).theta() - truth - 1.0).max() > 0.3  # without forgetting the estimate is in between
 
 
 def test_resetting_keeps_the_estimate() -> None:
@@ -169,7 +169,7 @@ def test_resetting_keeps_the_estimate() -> None:
         state.reset(np.inf)
 
 
-def test_nothing_known_gives_no_number() -> None:
+def test_undetermined_parameters_are_nan() -> None:
     A, y, _ = rows(4, 2, 10)
     state = run(A, y)
     assert np.all(np.isnan(state.theta()))
@@ -178,7 +178,7 @@ def test_nothing_known_gives_no_number() -> None:
 
 
 def hard_rows(updates: int, p: int, seed: int) -> np.ndarray:
-    """Columns over twelve decades, nearly dependent: what makes the printed (7) lose its sign."""
+    """Nearly dependent columns over twelve decades, for which the printed (7) becomes indefinite."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(updates, 2, p)) @ (np.eye(p) + 0.999 * (np.ones((p, p)) - np.eye(p)))
     return A * np.logspace(-6, 6, p)
@@ -213,12 +213,12 @@ def stays_positive(updates: int, factor: float) -> None:
     values = np.linalg.eigvalsh(P)
     assert values[0] > 0.0
     assert np.all(np.isfinite(values))
-    # cond ~ 1e4 in own units times roundings that add up like a random walk; P0 pulls less than 1e-9.
+    # cond ~ 1e4 in own units times accumulated rounding; the bias from P0 is below 1e-9.
     assert np.allclose(scale * state.theta(), scale * truth, rtol=0.0, atol=1e-7)
 
 
-def test_the_printed_form_does_lose_its_sign() -> None:
-    """Why a square root: the same rows, (7) as (corrected) printed."""
+def test_the_printed_form_becomes_indefinite() -> None:
+    """The reason for a square root: the same rows with (7) as printed (corrected)."""
     scale, A = np.logspace(-6, 6, 10), hard_rows(5, 10, 0)
     P0 = 1e9 / scale**2
     P, _ = printed(A, np.zeros((5, 2)), np.diag(P0), np.zeros(10))
@@ -247,25 +247,25 @@ def test_the_estimator_ends_at_ordinary_least_squares() -> None:
 
 def test_the_estimator_forgets_in_the_order_of_time() -> None:
     c, data = noisy()
-    found = RecursiveLeastSquares(forgetting=0.99).fit(data, c.base)
+    estimate = RecursiveLeastSquares(forgetting=0.99).fit(data, c.base)
     y = np.stack([b.y for b in data.blocks()], axis=1)
     w = 0.99 ** (0.5 * np.arange(len(y) - 1, -1, -1.0))[:, None]
     W = (c.A * w[:, :, None]).reshape(-1, c.base.rank)
-    assert np.allclose(found.beta, np.linalg.lstsq(W, (y * w).ravel(), rcond=None)[0], rtol=1e-6, atol=1e-7)
-    assert "forgotten" in found.notes[0]
-    assert found.details["remembered_rows"] == pytest.approx(300.0, rel=1e-3)  # 3 joints / (1 − 0.99)
+    assert np.allclose(estimate.beta, np.linalg.lstsq(W, (y * w).ravel(), rcond=None)[0], rtol=1e-6, atol=1e-7)
+    assert "With forgetting" in estimate.notes[0]
+    assert estimate.details["remembered_rows"] == pytest.approx(300.0, rel=1e-3)  # 3 joints / (1 − 0.99)
 
 
-def test_a_strong_start_holds_the_estimator() -> None:
+def test_a_small_P0_keeps_the_start() -> None:
     c, data = noisy()
-    held = RecursiveLeastSquares(P0=1e-12).fit(data, c.base, Prior(1.1 * c.theta))
-    assert np.allclose(held.beta, 1.1 * c.beta, rtol=1e-4, atol=1e-6)
+    estimate = RecursiveLeastSquares(P0=1e-12).fit(data, c.base, Prior(1.1 * c.theta))
+    assert np.allclose(estimate.beta, 1.1 * c.beta, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [0.0, -0.5, 1.0001, float("nan"), float("inf")])
 def test_a_forgetting_factor_outside_its_range_is_refused(factor: float) -> None:
     for make in (Constant, Directional, RecursiveLeastSquares):
-        with pytest.raises(EstimationError, match="above 0 and is at most 1"):
+        with pytest.raises(EstimationError, match="above 0 and at most 1"):
             make(factor)
 
 

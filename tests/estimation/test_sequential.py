@@ -18,8 +18,8 @@ from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
 
 L2 = 0.455
-# The parameters of the paper (errata corrected) as sums of parameters of links and drives; J2 is what moving motor 2
-# alone shows.
+# The parameters of the paper (errata corrected) as sums of parameters of links and drives. J2 is identifiable when only
+# motor 2 moves.
 X = {
     "X1": {"Izz1": 1.0, "Ia_motor1": 1.0, "Ixx2": 1.0, "Iyy3": 1.0},
     "X2": {"Iyy2": 1.0, "Ixx2": -1.0, "m3": L2**2, "Iyy3": -1.0, "Ixx3": 1.0},
@@ -46,7 +46,7 @@ def arm():
 
 
 def movement(name: str, motors: tuple[str, ...], finds: tuple[str, ...], sigma: float = 0.0, seed: int = 0, **more):
-    """Motors on sums of sines, the others at rest; 4 s at 250 Hz, torque noise of sigma at the joints."""
+    """A movement with motors on sums of sines, the others at rest; 4 s at 250 Hz, torque noise sigma at the joints."""
     robot, model = arm()
     rng = np.random.default_rng(seed)
     t = np.arange(1000) * 0.004
@@ -65,7 +65,7 @@ def movement(name: str, motors: tuple[str, ...], finds: tuple[str, ...], sigma: 
 
 
 def plan(sigma: float = 0.0, seed: int = 0) -> list[Movement]:
-    """(i) to (iv) of the paper, and the one it lacks for X2."""
+    """Movements (i) to (iv) of the paper, and a fifth for X2."""
     return [
         movement("joint 1", ("motor1",), ("X1", "X8", "X11"), sigma, 10 * seed + 1),
         movement("motor 2", ("motor2",), ("J2", "X7", "X9", "X12"), sigma, 10 * seed + 2),
@@ -91,50 +91,50 @@ def test_moving_motor_2_turns_joint_3_back() -> None:
 
 
 def test_clean_movements_give_the_parameters_of_the_paper() -> None:
-    found = identify(plan())
+    estimate = identify(plan())
     for name, true in TRUE.items():
         # X1 … X7 are printed or chosen to four digits; the rounding of the rows is far below.
-        assert found.value(X[name])[0] == pytest.approx(true, abs=6e-4), name
-    assert found.undetermined == ()
-    assert set(found.neglected) == {"my2", "Ixy2", "Ixz2", "Iyz2", "my3", "Ixy3", "Ixz3", "Iyz3"}
+        assert estimate.value(X[name])[0] == pytest.approx(true, abs=6e-4), name
+    assert estimate.undetermined == ()
+    assert set(estimate.neglected) == {"my2", "Ixy2", "Ixz2", "Iyz2", "my3", "Ixy3", "Ixz3", "Iyz3"}
 
 
 @pytest.mark.parametrize("name", estimator_names(any_columns=True))
-def test_every_estimator_that_takes_any_columns_finds_a_movement(name: str) -> None:
+def test_every_estimator_with_any_columns_can_fit_a_movement(name: str) -> None:
     one = movement("joint 3", ("motor3",), ("X4", "X6", "X10", "X13"), 0.1, 3)
-    found = identify_sequentially(arm()[0], [one], base=base(), preparation="as logged", estimator=name)
+    estimate = identify_sequentially(arm()[0], [one], base=base(), preparation="as logged", estimator=name)
     for k in ("X4", "X6", "X10", "X13"):
         # 0.1 N m on some 30 N m, a thousand times over: a few tenths of a percent; networks a little more.
-        assert found.value(k)[0] == pytest.approx(TRUE[k], rel=0.02), k
+        assert estimate.value(k)[0] == pytest.approx(TRUE[k], rel=0.02), k
 
 
-def test_X3_is_the_sum_of_what_two_movements_find() -> None:
-    found = identify(plan(1.0))
-    J2, X4 = found.value("J2"), found.value("X4")
-    x3 = found.value(X["X3"])
+def test_X3_is_the_sum_of_results_of_two_movements() -> None:
+    estimate = identify(plan(1.0))
+    J2, X4 = estimate.value("J2"), estimate.value("X4")
+    x3 = estimate.value(X["X3"])
     assert x3[0] == pytest.approx(J2[0] + X4[0], rel=1e-12)
     assert x3[1] == pytest.approx(np.hypot(J2[1], X4[1]), rel=1e-9)  # motors 2 and 3 never moved together
 
 
-def test_what_no_movement_shows_is_named() -> None:
-    found = identify(plan()[:-1])  # as printed: X2 is in none of the lists
+def test_undetermined_parameters_are_named() -> None:
+    estimate = identify(plan()[:-1])  # as printed: X2 is in none of the lists
     with pytest.raises(EstimationError, match="do not determine"):
-        found.value(X["X2"])
-    assert found.undetermined == ("Izz1", "Ixx2")  # only their sum X1 shows while joint 2 rests
-    assert found.value(X["X1"])[0] == pytest.approx(TRUE["X1"], abs=6e-4)
+        estimate.value(X["X2"])
+    assert estimate.undetermined == ("Izz1", "Ixx2")  # only their sum X1 is identifiable while joint 2 rests
+    assert estimate.value(X["X1"])[0] == pytest.approx(TRUE["X1"], abs=6e-4)
 
 
 def standardised(seeds: range) -> np.ndarray:
     """Errors over their error bars, `(repetitions, parameters)`."""
     z = []
     for seed in seeds:
-        found = identify(plan(1.0, seed))
-        z.append([(found.value(X[n])[0] - true_value(n)) / found.value(X[n])[1] for n in TRUE])
+        estimate = identify(plan(1.0, seed))
+        z.append([(estimate.value(X[n])[0] - true_value(n)) / estimate.value(X[n])[1] for n in TRUE])
     return np.array(z)
 
 
-def test_errors_of_what_is_known_pass_on() -> None:
-    """The error bars hold over repetitions, also for what rests on other movements."""
+def test_errors_of_earlier_movements_propagate() -> None:
+    """The error bars are valid over repetitions, also for parameters that depend on other movements."""
     std = np.sqrt(np.mean(standardised(range(8)) ** 2))
     assert 0.75 < std < 1.3  # some 80 independent numbers: 8 % of scatter
 
@@ -151,59 +151,59 @@ def true_value(name: str) -> float:
     return float(functional(base(), X[name]) @ base().values(arm()[1].theta))
 
 
-def test_an_uncertain_known_parameter_widens_what_rests_on_it() -> None:
+def test_an_uncertain_known_parameter_widens_dependent_errors() -> None:
     third = movement("joint 3", ("motor3",), ("X4", "X6", "X13"), 0.1, 3)
     errors = []
     for error in (0.0, 1.0, 2.0):
-        found = identify_sequentially(
+        estimate = identify_sequentially(
             arm()[0], [third], base=base(), preparation="as logged", known={"Fc_motor3": (15.0, error)}
         )
-        errors.append(found.steps[0].standard_errors)
-        assert np.allclose(found.steps[0].own_errors, errors[0], rtol=1e-6)
-    expected = np.abs(found.steps[0].sensitivity[:, 0])  # N m s or kg m² per N m of friction
+        errors.append(estimate.steps[0].standard_errors)
+        assert np.allclose(estimate.steps[0].own_errors, errors[0], rtol=1e-6)
+    expected = np.abs(estimate.steps[0].sensitivity[:, 0])  # N m s or kg m² per N m of friction
     assert np.allclose(errors[1] ** 2 - errors[0] ** 2, expected**2, rtol=1e-6)
     assert np.allclose(errors[2] ** 2 - errors[0] ** 2, 4.0 * expected**2, rtol=1e-6)
 
 
-def test_what_is_found_twice_is_averaged() -> None:
+def test_repeated_estimates_are_averaged() -> None:
     first = movement("once", ("motor1",), ("X1", "X8", "X11"), 1.0, 1)
     second = movement("twice", ("motor1",), ("X1", "X8", "X11"), 1.0, 2)
     one, two, both = identify([first]), identify([second]), identify([first, second])
     weights = [1.0 / x.value("X1")[1] ** 2 for x in (one, two)]
-    # The covariance of three parameters counts, not the variances alone: near the plain weighted mean.
+    # The mean uses the covariance of three parameters, so it is only near the weighted mean of one.
     mean = np.average([one.value("X1")[0], two.value("X1")[0]], weights=weights)
     assert abs(both.value("X1")[0] - mean) < both.value("X1")[1]
     assert both.value("X1")[1] < 0.8 * one.value("X1")[1]
 
 
-def test_the_energy_scheme_serves_as_well() -> None:
-    """The paper's own choice: one energy equation instead of torques."""
-    found = identify_sequentially(
+def test_the_energy_scheme_gives_the_same_parameters() -> None:
+    """The paper's choice: one energy equation instead of torques."""
+    estimate = identify_sequentially(
         arm()[0], plan()[1:2], base=base(), preparation="as logged",
         scheme="energy:samples=5,work=trapezoid",
     )  # fmt: skip
     for name in ("J2", "X7", "X9", "X12"):
         # The trapezoid rule at 4 ms on Coulomb friction, whose sign changes within an interval.
-        assert found.value(name)[0] == pytest.approx(TRUE[name], rel=0.01), name
+        assert estimate.value(name)[0] == pytest.approx(TRUE[name], rel=0.01), name
 
 
 def test_bad_plans_are_refused() -> None:
     good = plan()
-    with pytest.raises(EstimationError, match="no movement"):
+    with pytest.raises(EstimationError, match="no movements"):
         identify([])
-    with pytest.raises(EstimationError, match="'motor3' moves too"):
+    with pytest.raises(EstimationError, match="'motor3' also moves"):
         identify([replace(good[3], moves=("motor1",))])
-    with pytest.raises(EstimationError, match=r"also shows .*mx3"):
+    with pytest.raises(EstimationError, match=r"also depends on .*mx3"):
         identify([replace(good[2], finds={"X4": X["X4"], "X10": X["X10"], "X13": X["X13"]}, neglects=())])
     with pytest.raises(UnknownNameError, match="motor4"):
         identify([replace(good[0], moves=("motor4",))])
-    with pytest.raises(SteelyardError, match="not some of both"):
+    with pytest.raises(SteelyardError, match="joints or of motors only"):
         identify([replace(good[0], moves=("motor1", "q2"))])
-    with pytest.raises(EstimationError, match="No motion of 'irp6' shows m3"):
+    with pytest.raises(EstimationError, match="m3 is not identifiable for 'irp6'"):
         identify([replace(good[0], finds=("m3",))])
     with pytest.raises(EstimationError, match="not independent"):
         identify([replace(good[2], finds={**good[2].finds, "again": {"Fc_motor3": 2.0}})])
-    with pytest.raises(EstimationError, match="do not show all"):
+    with pytest.raises(EstimationError, match="Not all base parameters"):
         identify([replace(good[0], finds={n: X[n] for n in ("X1", "X8", "X11", "X7")})])
     with pytest.raises(UnknownNameError, match="known parameter 'X99'"):
         identify([replace(good[0], known=("X99",))])

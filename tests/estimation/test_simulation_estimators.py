@@ -1,4 +1,4 @@
-"""Robots with known parameters, logged with noise under their controllers: what simulation adds to least squares."""
+"""Estimators that simulate, on robots with known parameters, noise and controllers."""
 
 from __future__ import annotations
 
@@ -27,54 +27,54 @@ CASES = {
 }
 
 
-def in_errors(found, c) -> np.ndarray:
-    return (found.beta - c.beta) / found.standard_errors
+def in_errors(estimate, c) -> np.ndarray:
+    return (estimate.beta - c.beta) / estimate.standard_errors
 
 
 @pytest.mark.parametrize("name", ["cloe", "clie", "didim"])
 @pytest.mark.parametrize("which", CASES)
-def test_simulation_finds_the_truth_to_its_error_bars(name: str, which: str) -> None:
+def test_errors_are_within_the_error_bars(name: str, which: str) -> None:
     if (name, which) == ("didim", "szabo3r"):
-        pytest.skip("this loop lags by half a radian: not for DIDIM, see below")
+        pytest.skip("this loop lags by half a radian, too much for DIDIM (see below)")
     c = loop_case(which.split()[0], **CASES[which])
     made = c.experiment(c.log(1e-4, 0.02))
-    found = make_experiment_estimator(name).fit(made, c.base)
-    assert found.result is Result.CONVERGED
-    z = in_errors(found, c)
-    assert np.sqrt(np.mean(z**2)) < 2.0  # 9 to 21 parameters, correlated: the root mean square of z wanders by half
+    estimate = make_experiment_estimator(name).fit(made, c.base)
+    assert estimate.result is Result.CONVERGED
+    z = in_errors(estimate, c)
+    assert np.sqrt(np.mean(z**2)) < 2.0  # 9 to 21 correlated parameters: the root mean square of z varies by half
     assert np.abs(z).max() < 5.0
     plain = WeightedLeastSquares().fit(made.regression(c.base), c.base)
-    assert np.median(found.standard_errors / plain.standard_errors) < 0.7
+    assert np.median(estimate.standard_errors / plain.standard_errors) < 0.7
 
 
 def test_a_six_axis_arm_with_friction() -> None:
     c = loop_case("ns16", step=5e-4, seconds=4.0)
     made = c.experiment(c.log(1e-5, 0.01))
-    found = DirectInverse().fit(made, c.base)
-    assert found.result is Result.CONVERGED
-    assert np.sqrt(np.mean(in_errors(found, c) ** 2)) < 2.0
+    estimate = DirectInverse().fit(made, c.base)
+    assert estimate.result is Result.CONVERGED
+    assert np.sqrt(np.mean(in_errors(estimate, c) ** 2)) < 2.0
     plain = WeightedLeastSquares().fit(made.regression(c.base), c.base)
-    assert np.median(found.standard_errors / plain.standard_errors) < 0.5
+    assert np.median(estimate.standard_errors / plain.standard_errors) < 0.5
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", ["cloe", "clie"])
 def test_a_six_axis_arm_by_output_error(name: str) -> None:
     c = loop_case("ns16", step=5e-4, seconds=8.0)
-    found = make_experiment_estimator(name).fit(c.experiment(c.log(1e-5, 0.01)), c.base)
-    assert found.result is Result.CONVERGED
-    assert np.sqrt(np.mean(in_errors(found, c) ** 2)) < 2.0
+    estimate = make_experiment_estimator(name).fit(c.experiment(c.log(1e-5, 0.01)), c.base)
+    assert estimate.result is Result.CONVERGED
+    assert np.sqrt(np.mean(in_errors(estimate, c) ** 2)) < 2.0
 
 
-def test_direct_inverse_says_when_the_motion_depends_too_much_on_the_parameters() -> None:
+def test_direct_inverse_reports_that_the_motion_depends_on_the_parameters() -> None:
     c = loop_case("szabo3r")
-    found = DirectInverse().fit(c.experiment(c.log(1e-4, 0.02)), c.base)
-    assert found.result is Result.NOT_CONVERGED
-    assert "output error" in found.notes[-1]
+    estimate = DirectInverse().fit(c.experiment(c.log(1e-4, 0.02)), c.base)
+    assert estimate.result is Result.NOT_CONVERGED
+    assert "output error" in estimate.notes[-1]
 
 
 def std_of(estimator, c, noise: float, seeds: int) -> np.ndarray:
-    """Errors over several logs, relative to the size of each column's part in the torque."""
+    """Errors over several logs."""
     out = []
     for seed in range(seeds):
         made = c.experiment(c.log(noise, 0.005, seed=seed))
@@ -82,17 +82,17 @@ def std_of(estimator, c, noise: float, seeds: int) -> np.ndarray:
     return np.array(out)
 
 
-def test_instruments_remove_the_bias_that_noise_of_positions_gives() -> None:
+def test_instruments_remove_the_bias_from_position_noise() -> None:
     c = loop_case("prrrp", bandwidth_rad_s=80.0)
     plain = std_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
-    # Noise of 1 mm on a stiff axis is a quarter of its torque, as the check of the controller sees it.
+    # Noise of 1 mm on a stiff axis is a quarter of its torque in the check of the controller.
     iv = std_of(lambda e: InstrumentalVariables(mismatch=1.0).fit(e, c.base), c, 1e-3, 12)
     scale = np.std(iv, axis=0) / np.sqrt(12)
     bias_plain, bias_iv = (np.mean(x, axis=0) / scale for x in (plain, iv))
     assert np.sqrt(np.mean(bias_iv**2)) < 0.5 * np.sqrt(np.mean(bias_plain**2))
 
 
-def test_likelihood_with_noise_of_positions_beats_least_squares() -> None:
+def test_likelihood_is_more_accurate_than_least_squares_with_position_noise() -> None:
     c = loop_case("prrrp", bandwidth_rad_s=80.0)
     plain = std_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
     ml = std_of(lambda e: MaximumLikelihood().fit(e, c.base), c, 1e-3, 12)
@@ -100,25 +100,25 @@ def test_likelihood_with_noise_of_positions_beats_least_squares() -> None:
     assert np.median(np.sqrt(np.mean(ml**2, axis=0)) / size) < 0.9
 
 
-def test_likelihood_finds_the_noise_of_the_positions() -> None:
+def test_likelihood_estimates_the_position_noise() -> None:
     c = loop_case("prrrp", bandwidth_rad_s=80.0)
-    found = MaximumLikelihood().fit(c.experiment(c.log(1e-4, 0.005)), c.base)
-    assert np.allclose(found.details["position_noise"], 1e-4, rtol=0.1)  # 3000 samples: 1.3 %, and the motion's tail
+    estimate = MaximumLikelihood().fit(c.experiment(c.log(1e-4, 0.005)), c.base)
+    assert np.allclose(estimate.details["position_noise"], 1e-4, rtol=0.1)  # 3000 samples: 1.3 %, and the motion's tail
 
 
 @pytest.mark.parametrize("made", [DirectInverse(physical=True), OutputError(physical=True)], ids=["didim", "cloe"])
 def test_physical_fits_are_possible_and_near_the_truth(made) -> None:
     c = loop_case("rotradi")
-    found = made.fit(c.experiment(c.log(1e-4, 0.02)), c.base, Prior(1.1 * c.theta))
-    assert found.physical
-    assert smallest_pseudo_eigenvalues(found.theta[:30]).min() > 0.0
-    assert np.all(found.theta[30:] > 0.0)
-    assert np.allclose(c.base.values(found.theta), found.beta)
-    assert np.sqrt(np.mean(in_errors(found, c) ** 2)) < 3.0
+    estimate = made.fit(c.experiment(c.log(1e-4, 0.02)), c.base, Prior(1.1 * c.theta))
+    assert estimate.physical
+    assert smallest_pseudo_eigenvalues(estimate.theta[:30]).min() > 0.0
+    assert np.all(estimate.theta[30:] > 0.0)
+    assert np.allclose(c.base.values(estimate.theta), estimate.beta)
+    assert np.sqrt(np.mean(in_errors(estimate, c) ** 2)) < 3.0
 
 
-def test_gains_that_are_scaled_with_the_inertia_lead_to_the_same_place() -> None:
-    """With the prior that the gains were made for, scaling ends where it does nothing."""
+def test_gains_scaled_with_the_inertia_give_the_same_result() -> None:
+    """With the prior for which the gains were designed, the scaling factor converges to one."""
     c = loop_case("rotradi")
     made = c.experiment(c.log(1e-5, 0.01))
     plain = DirectInverse().fit(made, c.base, Prior(c.theta))

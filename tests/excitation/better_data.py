@@ -1,4 +1,4 @@
-"""Designed motions beside random ones: the same simulated robot, the same sensors, the same identification."""
+"""Comparison of designed and random motions: the same simulated robot, sensors and identification."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import numpy as np
 import steelyard as sy
 from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.designed import expected_noise
+from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse.plants import true_model
-from steelyard.rehearse.rehearse import rehearse
+from steelyard.rehearse.rehearse import rehearse, true_model
 
 
 @dataclass
 class Comparison:
-    """Errors of base parameters `(seeds, parameters)` and of a hold-out's torque `(seeds, joints)`, of both ways."""
+    """Errors of base parameters (seeds, parameters) and of hold-out torques (seeds, joints) for both motions."""
 
     designed: np.ndarray
     random: np.ndarray
@@ -32,22 +31,22 @@ class Comparison:
 
     @property
     def predicted_gain(self) -> float:
-        """Median over parameters of how many times smaller the standard errors should be, by WᵀW alone."""
+        """Median ratio, over parameters, of the standard errors predicted by WᵀW."""
         return float(np.median(self.predicted))
 
     @property
     def stated_gain(self) -> float:
-        """The same by the error bars that the identifications state."""
+        """Median ratio of the standard errors that the identifications report."""
         return float(np.median(np.median(self.random_se, axis=0) / np.median(self.designed_se, axis=0)))
 
     @property
     def true_gain(self) -> float:
-        """The same by the errors that were really made (RMS over seeds)."""
+        """Median ratio of the true errors (RMS over seeds)."""
         return float(np.median(_rms(self.random) / _rms(self.designed)))
 
     @property
     def holdout_gain(self) -> float:
-        """How many times smaller the error of a predicted torque is: geometric mean over joints, RMS over seeds."""
+        """Ratio of the errors of predicted torques: geometric mean over joints, RMS over seeds."""
         return float(np.exp(np.mean(np.log(_rms(self.random_holdout) / _rms(self.designed_holdout)))))
 
 
@@ -73,10 +72,11 @@ def compare(name: str, seeds: range, search: SearchSettings | None = None) -> Co
         sums["p"].append(np.sqrt(np.diag(np.linalg.inv(information))) / own)
         worst.append(np.linalg.cond(W[:, used].reshape(-1, W.shape[2])))
         for key, motion in (("d", plan.trajectory), ("r", other)):
-            found = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, seeds=1, limits=limits).identification
-            sums[key].append(found.free.beta - base.values(truth.theta))
-            sums[key + "s"].append(found.free.standard_errors)
-            model = sy.Model(robot, terms, found.free.theta)
+            rehearsal = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, seeds=1, limits=limits)
+            fit = rehearsal.identification.free
+            sums[key].append(fit.beta - base.values(truth.theta))
+            sums[key + "s"].append(fit.standard_errors)
+            model = sy.Model(robot, terms, fit.theta)
             error = (model.torque(*signals) - truth.torque(*signals))[:, used]
             sums[key + "h"].append(np.sqrt(np.mean(error**2, axis=0)))
     arrays = {key: np.array(x) for key, x in sums.items()}

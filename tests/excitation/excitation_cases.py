@@ -20,14 +20,14 @@ def szabo():
 
 
 def pendulum() -> Robot:
-    """One link on a horizontal axis, upright at q = 0: gravity shows as cos q and sin q."""
+    """Return one link on a horizontal axis, upright at q = 0: the gravity columns are cos q and sin q."""
     up = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     link = Link("arm", "q", "revolute", -1, up, np.zeros(3), np.array([0.0, 0.0, 1.0]), 0)
     return Robot("pendulum", (Joint("q", "revolute", -0.7, 0.7, 1.5),), (link,))
 
 
 def torque_goal(robot, terms=None, criterion="cond", samples=150, harmonics=3, **more):
-    """A goal over torque rows, with its dense regressor for comparison."""
+    """Return a goal over torque rows, its base parameters and its sampled motions."""
     base = sy.base_parameters(robot, terms)
     families = [Fourier(harmonics, 4.0)] * robot.dof
     sampled = Sampled(families, np.arange(samples) * 4.0 / samples)
@@ -36,7 +36,7 @@ def torque_goal(robot, terms=None, criterion="cond", samples=150, harmonics=3, *
 
 
 def central(function, x, direction, step=1e-5):
-    """The directional derivative by Richardson's extrapolation of central differences: error of order step⁴."""
+    """Compute a directional derivative by Richardson's extrapolation of central differences: error of order step⁴."""
 
     def slope(h):
         return (function(x + h * direction) - function(x - h * direction)) / (2.0 * h)

@@ -1,4 +1,4 @@
-"""Distances between bodies and to obstacles, kept at every instant."""
+"""Distances between bodies and to obstacles are kept at every instant."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def arm(tmp_path_factory):
 
 
 def wall(x):
-    place = np.eye(4)
-    place[0, 3] = x
-    return ("wall", coal.Box(0.1, 4.0, 4.0), place)
+    placement = np.eye(4)
+    placement[0, 3] = x
+    return ("wall", coal.Box(0.1, 4.0, 4.0), placement)
 
 
 def test_gradients_of_distances(arm):
@@ -48,7 +48,7 @@ def test_gradients_of_distances(arm):
     x, direction = 0.3 * rng.normal(size=(2, sum(f.size for f in families)))
     values, pull = constraint.evaluate(x)
     multipliers = rng.uniform(size=len(values))
-    # Nearest points slide along flat faces; GJK finds distances to 1e-6.
+    # Nearest points slide along flat faces; GJK's distances are exact to 1e-6.
     slope = central(lambda y: float(multipliers @ constraint.evaluate(y)[0]), x, direction, 1e-3)
     assert pull(multipliers) @ direction == pytest.approx(slope, rel=1e-3)
 
@@ -68,15 +68,15 @@ def test_bounds_cover_every_instant(arm):
             assert bound <= max(dense, 0.0) + 2e-3  # the bound's resolution is a millimetre
 
 
-def test_a_plan_that_neither_folds_onto_itself_nor_hits_the_wall(arm):
+def test_a_plan_avoids_itself_and_a_wall(arm):
     robot, file = arm
     quick = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
     options = {"harmonics": 3, "duration": 6.0, "rate": 50.0, "search": quick, "limits": {"ddq": 5.0}}
-    careless = sy.excite(robot, **options)
-    turns = np.cumsum(careless.trajectory.sample(np.linspace(0.0, 6.0, 601))[0], axis=1)
+    free_plan = sy.excite(robot, **options)
+    turns = np.cumsum(free_plan.trajectory.sample(np.linspace(0.0, 6.0, 601))[0], axis=1)
     farthest = float((np.cos(turns) @ [0.4, 0.4, 0.35]).max())
     near = collision(robot, file, obstacles=[wall(0.9 * farthest + 0.05)])
-    assert near(careless.trajectory.families).excess(careless.trajectory) > 0.0
+    assert near(free_plan.trajectory.families).excess(free_plan.trajectory) > 0.0
     plan = sy.excite(robot, constraints=[near], **options)
     assert plan.violation == 0.0
     assert plan.margins["distances"] <= 0.0
@@ -85,31 +85,31 @@ def test_a_plan_that_neither_folds_onto_itself_nor_hits_the_wall(arm):
     assert min(scene.distances(q).min() for q in plan.trajectory.derivative(t, 0)) >= 0.02
 
 
-def test_a_wall_that_cannot_be_avoided(arm):
+def test_an_unavoidable_wall_is_an_error(arm):
     robot, file = arm
     quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
     with pytest.raises(sy.ExcitationError, match="comes within"):
         sy.excite(robot, constraints=[collision(robot, file, obstacles=[wall(0.0)])], search=quick)
 
 
-def test_bodies_keep_apart_by_one_word_from_the_robots_own_file(arm):
+def test_collision_geometry_comes_from_the_robots_own_file(arm):
     robot, file = arm
     quick = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
     options = {"harmonics": 3, "duration": 6.0, "rate": 50.0, "search": quick, "limits": {"ddq": 5.0}}
-    free, kept = sy.excite(robot, **options), sy.excite(robot, collision=True, clearance=0.35, **options)
-    scene = collision(robot, file)(kept.trajectory.families).scene
+    free, safe = sy.excite(robot, **options), sy.excite(robot, collision=True, clearance=0.35, **options)
+    scene = collision(robot, file)(safe.trajectory.families).scene
     nearest = [
         min(scene.distances(q).min() for q in plan.trajectory.derivative(np.linspace(0.0, 6.0, 601), 0))
-        for plan in (free, kept)
+        for plan in (free, safe)
     ]
-    assert nearest[0] < 0.35 < nearest[1] + 1e-6  # GJK finds distances to 1e-6
-    assert kept.notes == ()
+    assert nearest[0] < 0.35 < nearest[1] + 1e-6  # GJK's distances are exact to 1e-6
+    assert safe.notes == ()
     assert np.array_equal(sy.excite(robot, collision=None, clearance=0.35, **options).trajectory.coefficients,
-                          kept.trajectory.coefficients)  # fmt: skip
+                          safe.trajectory.coefficients)  # fmt: skip
 
 
-def meshes_that_collide(file, motion, samples):
-    """By Pinocchio and the meshes as they are: at how many of so many instants bodies that are no neighbours touch."""
+def colliding_instants(file, motion, samples):
+    """Count the sampled instants at which bodies that are no neighbours touch, by Pinocchio and the original meshes."""
     model = pin.buildModelFromUrdf(str(file))
     folders = [str(p) for p in Path(file).parents][:6]
     bodies = pin.buildGeomFromUrdf(model, str(file), pin.GeometryType.COLLISION, None, folders)
@@ -118,15 +118,15 @@ def meshes_that_collide(file, motion, samples):
         for a, one in enumerate(joints[:b]):
             if one != two and model.parents[one] != two and model.parents[two] != one:
                 bodies.addCollisionPair(pin.CollisionPair(a, b))
-    data, found = model.createData(), bodies.createData()
+    data, results = model.createData(), bodies.createData()
     return sum(
-        pin.computeCollisions(model, data, bodies, found, pin.integrate(model, pin.neutral(model), q), True)
+        pin.computeCollisions(model, data, bodies, results, pin.integrate(model, pin.neutral(model), q), True)
         for q in motion.derivative(np.linspace(0.0, motion.duration, samples), 0)
     )
 
 
 def test_bodies_of_a_ur5_that_are_always_near_each_other_do_not_touch():
-    """Forearm and second wrist are never 2 cm apart. Left out, as such pairs were, they meet when the wrist folds."""
+    """Forearm and second wrist are never 2 cm apart, and without a constraint they collide when the wrist folds."""
     folder = Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots"
     file = folder / "ur_description" / "urdf" / "ur5_robot.urdf"
     if not file.exists():
@@ -134,16 +134,16 @@ def test_bodies_of_a_ur5_that_are_always_near_each_other_do_not_touch():
     robot = sy.load_robot(file)
     quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
     options = {"harmonics": 2, "duration": 5.0, "rate": 50.0, "search": quick, "seed": 1}
-    careless = sy.excite(robot, **options)
-    assert meshes_that_collide(file, careless.trajectory, 300) > 0
-    made = design_motions(robot, collision=None, **options)
-    # Five thousand instants, most of them between those that the search looked at.
-    assert meshes_that_collide(file, made.plan.trajectory, 5000) == 0
-    assert made.verdict[0] == "good"
-    assert any("kept from touching" in note and "forearm_link_0–wrist_2_link_0" in note for note in made.notes)
+    free_plan = sy.excite(robot, **options)
+    assert colliding_instants(file, free_plan.trajectory, 300) > 0
+    design = design_motions(robot, collision=None, **options)
+    # Five thousand instants, most of them between the samples of the search.
+    assert colliding_instants(file, design.plan.trajectory, 5000) == 0
+    assert design.verdict[0] == "good"
+    assert any("keeps them from touching" in note and "forearm_link_0–wrist_2_link_0" in note for note in design.notes)
 
 
-def test_hulls_that_overlap_where_the_robot_stands_at_zero_overlap_by_no_more(tmp_path):
+def test_hulls_that_overlap_at_zero_overlap_by_no_more(tmp_path):
     """Three balls of 10 cm on links of 2 cm: the outer ones are 4 cm apart at zero, and concentric when folded."""
     box, ball = '<origin xyz="0.2 0 0"/><geometry><box size="0.3 0.05 0.05"/>', '<geometry><sphere radius="0.1"/>'
     body = BODY.replace(box, ball)
@@ -158,15 +158,15 @@ def test_hulls_that_overlap_where_the_robot_stands_at_zero_overlap_by_no_more(tm
     assert constraint.at_rest(stretched)[0] < 0.0 < constraint.at_rest(folded)[0]
 
 
-def test_without_the_library_the_verdict_is_amber_and_says_so(arm, monkeypatch):
+def test_without_the_library_the_verdict_is_a_warning(arm, monkeypatch):
     robot, _ = arm
     monkeypatch.setitem(sys.modules, "pinocchio", None)
     quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=2)
-    made = design_motions(robot, collision=None, search=quick, harmonics=2, duration=4.0, rate=50.0)
-    (said,) = made.unseen
-    assert made.verdict[0] == "warning"
-    assert "not looked at" in said
-    assert "pip install" in said
-    assert html.escape(said) in made.page()
+    design = design_motions(robot, collision=None, search=quick, harmonics=2, duration=4.0, rate=50.0)
+    (note,) = design.unchecked_limits
+    assert design.verdict[0] == "warning"
+    assert "not checked" in note
+    assert "pip install" in note
+    assert html.escape(note) in design.page()
     with pytest.raises(sy.SteelyardError, match=r"pinocchio: .*pip install"):
         design_motions(robot, collision=True, search=quick)

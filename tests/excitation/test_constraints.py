@@ -1,4 +1,4 @@
-"""Constraints: gradients, and bounds that hold between the samples."""
+"""Gradients of constraints, and bounds that hold between the samples."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_gradients(which):
     values, pull = constraint.evaluate(x)
     rng = np.random.default_rng(1)
     multipliers, direction = rng.uniform(size=len(values)), rng.normal(size=len(x))
-    # Friction turns within 2 mrad/s here, so the steps must be short.
+    # Friction changes sign within 2 mrad/s here, so the steps must be short.
     slope = central(lambda y: float(multipliers @ constraint.evaluate(y)[0]), x, direction, 1e-5)
     assert pull(multipliers) @ direction == pytest.approx(slope, rel=1e-6)
     q = rng.normal(size=robot.dof)
@@ -70,22 +70,22 @@ def test_bounds_cover_every_instant_and_are_tight(seed, links):
         bound = constraint.excess(motion)
         reached = dense[name]
         assert bound >= reached - 1e-12, name
-        if bound > 0.0:  # where a limit is broken the bound says by how much; where it holds, that it holds
-            assert bound <= reached + 3e-3 * (1.0 + abs(reached)), name  # bounds are halved until within 1e-3
+        if bound > 0.0:  # a positive bound is the size of the violation; a negative one only proves the limit
+            assert bound <= reached + 3e-3 * (1.0 + abs(reached)), name  # pieces are halved until within 1e-3
 
 
 def constraints_dense(robot, motion):
-    """The largest value of every constraint on a dense grid, the point's place by Pinocchio."""
+    """Return the largest value of every constraint on a dense grid, with the point's position by Pinocchio."""
     pin = pytest.importorskip("pinocchio")
     q, dq, ddq = motion.sample(DENSE)
     tau = sy.Model.nominal(robot).torque(q, dq, ddq)
     model = pinocchio_of(robot)
     data = model.createData()
-    places = []
+    positions = []
     for row in q[::20]:
         pin.forwardKinematics(model, data, pin.integrate(model, pin.neutral(model), row))
-        places.append(data.oMi[len(robot.links)].act(np.array([0.1, 0.2, 0.3])))
-    p = np.array(places)
+        positions.append(data.oMi[len(robot.links)].act(np.array([0.1, 0.2, 0.3])))
+    p = np.array(positions)
     outside = [p - [0.5, 0.5, 1.0] + 0.05, [-0.5, -0.5, 0.0] - p + 0.05]
     slanted = (p[:, 0] + p[:, 1] - 0.4) / np.sqrt(2.0) + 0.05
     limits = (np.abs(q), np.abs(dq), np.abs(ddq) / 2.0, np.abs(motion.jerk(DENSE)) / 9.0)
@@ -120,7 +120,7 @@ def test_interval_arithmetic_encloses_all_values(seed):
 
 
 def test_friction_jumps_are_not_missed():
-    """At a reversal Coulomb friction jumps: the bound must see both sides although the samples see neither."""
+    """At a reversal Coulomb friction jumps: the bound covers both sides although no sample is near them."""
     robot = sy.load_robot("arm7").with_joints(["joint7"])
     families, motion = a_motion(robot, 2, 0.05)
     limits = limits_from(robot, {"tau": 1.0})
@@ -134,22 +134,22 @@ def test_limits_come_from_the_robot_and_from_the_user():
     own = sy.excitation.default_limits(robot)
     assert own.upper == pytest.approx([j.upper for j in robot.joints])
     assert own.ddq == pytest.approx(3.0 * own.dq)
-    given_ = limits_from(robot, {"q": [(-1.0, 0.5)] * 7, "dq": 1.0, "tau": None})
-    assert given_.lower == pytest.approx(-1.0)
-    assert given_.ddq == pytest.approx(3.0)
-    assert np.all(np.isinf(given_.tau))
+    limits = limits_from(robot, {"q": [(-1.0, 0.5)] * 7, "dq": 1.0, "tau": None})
+    assert limits.lower == pytest.approx(-1.0)
+    assert limits.ddq == pytest.approx(3.0)
+    assert np.all(np.isinf(limits.tau))
 
 
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({"q": -1.0}, "no room to move"),
-        ({"q": [(0.5, 0.5)] * 3}, "no room to move"),
-        ({"dq": 0.0}, "may not move"),
+        ({"q": -1.0}, "cannot move"),
+        ({"q": [(0.5, 0.5)] * 3}, "cannot move"),
+        ({"dq": 0.0}, "cannot move"),
         ({"ddq": [1.0, 2.0]}, "one per joint"),
         ({"speed": 1.0}, "no limit 'speed'"),
     ],
 )
-def test_limits_that_make_no_sense(limits, sentence):
+def test_impossible_limits_are_refused(limits, sentence):
     with pytest.raises(sy.SteelyardError, match=sentence):
         limits_from(sy.load_robot("szabo3r"), limits)

@@ -1,4 +1,4 @@
-"""Criteria and their gradients, against NumPy on dense matrices and against differences."""
+"""Criteria and their gradients, against NumPy on dense matrices and finite differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from excitation_cases import central, pendulum, szabo, torque_goal
 
 import steelyard as sy
 from steelyard.excitation._motion_rows import SchemeRows, Windows
-from steelyard.excitation.criteria import CRITERIA, Linear, UnitColumns, Wanted
+from steelyard.excitation.criteria import CRITERIA, Linear, MarginalInformation, UnitColumns
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Fourier
@@ -19,7 +19,7 @@ def some_gram(seed=0, size=6):
     return W, W.T @ W
 
 
-def test_criteria_are_what_their_names_say():
+def test_criteria_equal_their_definitions():
     W, G = some_gram()
     inverse = np.linalg.inv(G)
     expected = {
@@ -40,7 +40,7 @@ def test_criteria_are_what_their_names_say():
 @pytest.mark.parametrize("name", sorted(CRITERIA))
 @pytest.mark.parametrize(
     "view",
-    [None, UnitColumns(), Wanted([1, 3], "abcdef"), Linear(np.triu(np.ones((6, 6))), "summed")],
+    [None, UnitColumns(), MarginalInformation([1, 3], "abcdef"), Linear(np.triu(np.ones((6, 6))), "summed")],
     ids=["natural", "unit", "wanted", "linear"],
 )
 def test_gradients_with_respect_to_the_information(name, view, sharpness):
@@ -52,15 +52,15 @@ def test_gradients_with_respect_to_the_information(name, view, sharpness):
     def value(gram):
         return criterion.gradient(gram if view is None else view.forward(gram), sharpness)[0]
 
-    seen = G if view is None else view.forward(G)
-    slope = criterion.gradient(seen, sharpness)[1]
+    matrix = G if view is None else view.forward(G)
+    slope = criterion.gradient(matrix, sharpness)[1]
     if view is not None:
         slope = view.backward(G, slope)
-    # Differences of a function of size 10 with steps of 1e-3 are good to 1e-9.
+    # Differences of a function of size 10 with steps of 1e-3 are accurate to 1e-9.
     assert np.sum(slope * direction) == pytest.approx(central(value, G, direction, 1e-3), rel=1e-6, abs=1e-9)
 
 
-def test_long_motions_are_cut_into_parts_that_add_up():
+def test_parts_of_long_motions_add_up():
     goal, base, sampled = torque_goal(sy.load_robot("szabo3r"), samples=2500)
     x, direction = np.random.default_rng(0).normal(size=(2, sampled.size))
     W = base.regressor_columns(base.structure.dynamics.torque_regressor(*sampled.signals(x))).reshape(-1, base.rank)
@@ -70,7 +70,7 @@ def test_long_motions_are_cut_into_parts_that_add_up():
     assert gradient @ direction == pytest.approx(difference, rel=1e-6)
 
 
-def test_objectives_rank_motions_as_their_criteria_do():
+def test_objectives_rank_motions_like_their_criteria():
     values = {name: [] for name in CRITERIA}
     objectives = {name: [] for name in CRITERIA}
     for seed in range(8):
@@ -83,11 +83,11 @@ def test_objectives_rank_motions_as_their_criteria_do():
         assert np.array_equal(np.argsort(values[name]), np.argsort(objectives[name])), name
 
 
-def test_unseen_directions_make_a_criterion_bad_but_never_fail():
+def test_directions_without_excitation_give_a_bad_criterion_without_failure():
     _, G = some_gram()
     G[0] = G[:, 0] = 0.0
     assert CRITERIA["cond"](G) > 1e7
-    with pytest.raises(sy.SteelyardError, match="shows nothing"):
+    with pytest.raises(sy.SteelyardError, match="excites no parameter"):
         CRITERIA["cond"](np.zeros((3, 3)))
 
 
@@ -98,8 +98,8 @@ def test_information_of_a_motion_is_that_of_the_dense_regressor(robot):
     x = np.random.default_rng(0).normal(size=sampled.size)
     W = base.regressor_columns(base.structure.dynamics.torque_regressor(*sampled.signals(x)))
     W = W.reshape(-1, base.rank)
-    assert np.allclose(goal.gram(x), W.T @ W, rtol=1e-11, atol=1e-11 * np.abs(W.T @ W).max())  # two orders of adding up
-    # The eigenvalues of WᵀW know cond(W) to cond² times rounding.
+    assert np.allclose(goal.gram(x), W.T @ W, rtol=1e-11, atol=1e-11 * np.abs(W.T @ W).max())  # rounding
+    # The error of cond(W) from the eigenvalues of WᵀW is cond² times rounding.
     assert goal.value(x) == pytest.approx(np.linalg.cond(W), rel=1e-6)
 
 
@@ -124,7 +124,7 @@ def test_integral_schemes_have_exact_gradients(scheme, long):
     sampled = Sampled([Fourier(3, 4.0)] * 3, np.arange(200) / 50.0)
     windows = Windows.along(200, 50.0, 0.1, long)
     rows = SchemeRows(base.structure.dynamics, base.independent, sampled, scheme, [0, 1, 2], windows)
-    # A little prior keeps what 39 rows hardly show from drowning the differences in rounding.
+    # A small prior: directions that 39 rows hardly excite would cover the differences with rounding.
     goal = Goal(rows, CRITERIA["d"], base.names, prior=1e-2 * np.eye(base.rank))
     x, direction = np.random.default_rng(4).normal(size=(2, sampled.size))
     _, gradient = goal.objective(x)
@@ -146,11 +146,11 @@ def test_integral_rows_balance_the_work_and_the_impulse_of_the_torques():
         rows = SchemeRows(base.structure.dynamics, base.independent, sampled, scheme, [0, 1, 2], windows)
         rows.grams(x)
         predicted = rows._rows @ base.values(model.theta)
-        # Trapezoids of 0.5 ms: (Δt)²/12 times the second derivative, with friction that turns sharply at rest.
+        # Trapezoids of 0.5 ms: (Δt)²/12 times the second derivative, with friction that changes sharply at rest.
         assert np.allclose(predicted, windows.integral(left), atol=2e-3 * np.abs(predicted).max())
 
 
-def test_a_single_pendulum_by_hand():
+def test_a_pendulum_has_the_published_energy_rows():
     """Energy rows of one joint are g Δcos q, Δ½q̇² and the friction integrals (Kozłowski & Dutkiewicz 1996, 5.1)."""
     robot = pendulum()
     base = sy.base_parameters(robot, sy.terms(robot, "viscous", "coulomb"))

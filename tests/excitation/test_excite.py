@@ -1,4 +1,4 @@
-"""`excite`: what is delivered keeps every limit at every instant, repeats, resumes, and says what is wrong."""
+"""`excite`: motions keep every limit at every instant, repeat and resume, and errors name the problem."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def quick(robot, **options):
     return sy.excite(robot, **{**defaults, **options})
 
 
-def test_a_plan_is_better_than_its_start_and_says_what_it_is_good_for():
+def test_a_plan_is_better_than_its_start_and_reports_its_quality():
     robot, terms = szabo()
     plan = quick(robot, terms=terms, limits=LIMITS)
     q, dq, ddq = plan.trajectory.sample(plan.trajectory.times(plan.rate))
@@ -86,39 +86,39 @@ def test_the_same_seed_gives_the_same_motion_and_another_gives_another():
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("when", ["first look", "within a stage"])
-def test_who_presses_ctrl_c_gets_a_motion_within_its_limits_and_can_resume(tmp_path, monkeypatch, when):
+@pytest.mark.parametrize("when", ["at once", "within a stage"])
+def test_ctrl_c_gives_a_motion_within_its_limits_and_can_resume(tmp_path, monkeypatch, when):
     robot = sy.load_robot("szabo3r")
-    limits = {**LIMITS, "tau": [4.0, 14.0, 7.0]}  # which the best so far breaks: settling would go on searching
-    looks = itertools.count()
-    asked = {"first look": 0, "within a stage": 100}[when]
-    monkeypatch.setattr("steelyard.excitation.search.stop_wanted", lambda: next(looks) >= asked)
+    limits = {**LIMITS, "tau": [4.0, 14.0, 7.0]}  # the best so far breaks them: settling would continue the search
+    calls = itertools.count()
+    stop_at = {"at once": 0, "within a stage": 100}[when]
+    monkeypatch.setattr("steelyard.excitation.search.stop_wanted", lambda: next(calls) >= stop_at)
     file = tmp_path / "search.json"
     early = quick(robot, limits=limits, checkpoint=file)
     assert early.violation == 0.0
-    assert next(looks) < asked + 10  # nothing was evaluated after it
+    assert next(calls) < stop_at + 10  # the search stops evaluating
     monkeypatch.undo()
     resumed = quick(robot, limits=limits, checkpoint=file)
     assert np.array_equal(resumed.trajectory.coefficients, quick(robot, limits=limits).trajectory.coefficients)
 
 
-def test_a_search_can_be_watched_stopped_and_resumed(tmp_path):
+def test_a_search_reports_progress_stops_and_resumes(tmp_path):
     robot = sy.load_robot("szabo3r")
     whole = quick(robot, limits=LIMITS)
-    seen = []
+    reports = []
 
     def stop_after_two(progress):
-        seen.append(progress)
-        return len(seen) == 2
+        reports.append(progress)
+        return len(reports) == 2
 
     file = tmp_path / "search.json"
     early = quick(robot, limits=LIMITS, progress=stop_after_two, checkpoint=file)
-    assert [p.number for p in seen] == [1, 2]
+    assert [p.number for p in reports] == [1, 2]
     assert early.violation == 0.0
     assert early.value >= whole.value
-    resumed = quick(robot, limits=LIMITS, checkpoint=file, progress=seen.append)
-    assert [p.number for p in seen] == [1, 2, 3]
-    assert [p.best for p in seen] == sorted((p.best for p in seen), reverse=True)
+    resumed = quick(robot, limits=LIMITS, checkpoint=file, progress=reports.append)
+    assert [p.number for p in reports] == [1, 2, 3]
+    assert [p.best for p in reports] == sorted((p.best for p in reports), reverse=True)
     assert np.array_equal(resumed.trajectory.coefficients, whole.trajectory.coefficients)
     with pytest.raises(sy.ExcitationError, match="belongs to another search"):
         quick(robot, limits=LIMITS, checkpoint=file, seed=5)
@@ -144,15 +144,15 @@ def test_scalings():
         W = robot.torque_regressor(*plan.trajectory.sample(plan.trajectory.times(50.0))).reshape(-1, 30)
         if scaling == "orthonormal":
             values = np.linalg.svd(W, compute_uv=False)
-            expected = values[0] / values[base.rank - 1]  # what is visible of all 30 columns
+            expected = values[0] / values[base.rank - 1]  # the identifiable combinations of all 30 columns
         else:
             columns = base.regressor_columns(W)
             expected = np.linalg.cond(columns / np.linalg.norm(columns, axis=0))
         assert plan.value == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_motion_for_what_is_still_unknown():
-    """With an earlier log as prior, what it showed well needs showing no more."""
+def test_a_motion_for_uncertain_parameters():
+    """An earlier log as prior reduces the weight of parameters that it identified well."""
     robot = sy.load_robot("szabo3r")
     base = sy.base_parameters(robot)
     still = quick(robot, limits={**LIMITS, "dq": 0.1, "ddq": 0.1}, criterion="d")
@@ -230,7 +230,7 @@ def test_a_plan_as_files():
         ({"torque_margin": 1.5, "limits": {**LIMITS, "tau": 9.0}}, "margin"),
     ],
 )
-def test_bad_input_is_answered_by_a_sentence(options, sentence):
+def test_bad_input_is_refused(options, sentence):
     with pytest.raises(sy.SteelyardError, match=sentence):
         quick(sy.load_robot("szabo3r"), **{"limits": LIMITS, **options})
 

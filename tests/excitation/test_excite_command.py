@@ -1,4 +1,4 @@
-"""`steelyard excite`: what it writes, what it says, and how it refuses."""
+"""Outputs and error messages of `steelyard excite`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILES = {
     "trajectory.csv", "trajectory.json", "joint_trajectory.yaml", "joint_trajectory.json", "program.txt",
     "program.json", "result.json", "report.html", "manifest.json", "play.md", "csv",
 }  # fmt: skip
-# Quick settings: the time budget is spent after the first stage.
+# Quick settings: the time budget ends after the first stage.
 QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0")
 
 
@@ -32,15 +32,15 @@ def run(*arguments):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def run_result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("excite") / "run"
     result = run("szabo3r", *QUICK, "--q", "2.5,1.2,2.5", "--dq", "3", "--ddq", "12", "-o", str(folder))
     assert result.exit_code == 0, result.output
     return folder, result.output
 
 
-def test_the_run_folder_holds_the_motion_in_every_form(made):
-    folder, output = made
+def test_the_run_folder_has_the_motion_in_every_format(run_result):
+    folder, output = run_result
     assert {p.name for p in folder.iterdir()} == FILES
     plan = json.loads((folder / "trajectory.json").read_text())
     trajectory = Trajectory.from_dict(plan["trajectory"])
@@ -61,8 +61,8 @@ def test_the_run_folder_holds_the_motion_in_every_form(made):
     assert "condition number" in output
 
 
-def test_the_result_says_what_to_expect(made):
-    folder, _ = made
+def test_the_result_has_expected_errors(run_result):
+    folder, _ = run_result
     result = json.loads((folder / "result.json").read_text())
     plan = json.loads((folder / "trajectory.json").read_text())
     robot = sy.load_robot("szabo3r")
@@ -74,8 +74,8 @@ def test_the_result_says_what_to_expect(made):
     assert result["condition_number"] == pytest.approx(np.linalg.cond(dense), rel=1e-6)
     # All joints have the same expected noise here, 0.1 N m.
     expected = 0.1 * np.sqrt(np.diag(np.linalg.inv(dense.T @ dense)))
-    found = [row["expected_standard_error"] for row in result["base_parameters"]["list"]]
-    assert found == pytest.approx(expected, rel=1e-6)
+    errors = [row["expected_standard_error"] for row in result["base_parameters"]["list"]]
+    assert errors == pytest.approx(expected, rel=1e-6)
     assert result["random_motion"]["condition_number"] > result["condition_number"]
     assert result["settings"]["limits"]["dq"] == "3"
     joints = result["plans"][0]["joints"]
@@ -83,41 +83,41 @@ def test_the_result_says_what_to_expect(made):
     assert all(j["acceleration"] <= 12.0 for j in joints)
 
 
-def test_page_terminal_and_result_say_alike_that_nobody_looked_at_collisions(made):
-    folder, output = made
-    told = json.loads((folder / "result.json").read_text())["verdict"]
-    assert told["grade"] == "warning"  # amber, not green
-    assert told["reasons"][0].startswith("Collisions were not looked at")
+def test_page_terminal_and_result_warn_alike_about_unchecked_collisions(run_result):
+    folder, output = run_result
+    verdict = json.loads((folder / "result.json").read_text())["verdict"]
+    assert verdict["grade"] == "warning"
+    assert verdict["reasons"][0].startswith("Collisions were not checked")
     page = html.unescape((folder / "report.html").read_text())
-    for text in (told["sentence"], *told["reasons"]):
+    for text in (verdict["sentence"], *verdict["reasons"]):
         assert text in page
         assert text in " ".join(output.split())
-    assert "keeps to all limits" not in page
+    assert "keeps all limits" not in page
 
 
-def test_the_report_stands_alone_and_moves(made):
-    page = (made[0] / "report.html").read_text()
+def test_the_report_is_self_contained_and_animated(run_result):
+    page = (run_result[0] / "report.html").read_text()
     assert not re.search(r'(src|href)="https?://', own_part(page))
     (scene,) = (json.loads(unpacked(x)) for x in re.findall(r'class="scene-data">(.*?)</script>', page))
     assert len(json.dumps(scene)) < 100_000  # a small file
     (motion,) = scene["motions"]
-    # Played is what is written, and the figures over time go by the same clock.
-    rows = np.loadtxt(made[0] / "trajectory.csv", delimiter=",", skiprows=1)
+    # The animation shows the written motion, and the figures over time share its clock.
+    rows = np.loadtxt(run_result[0] / "trajectory.csv", delimiter=",", skiprows=1)
     assert np.allclose(motion["q"][0], rows[0, 1:4], atol=1e-3)
     assert page.count("data-clock=") == 2
     assert f'data-clock="&quot;{motion["log"]}&quot;"' in page
-    for word in ("Joints and torques", "Where it goes", "Standard errors to expect", "Best so far", "random motion"):
+    for word in ("Joints and torques", "Path", "Standard errors to expect", "Best so far", "random motion"):
         assert word in page
 
 
-def test_the_same_seed_gives_the_same_bytes_and_json_is_json(made, tmp_path):
+def test_the_same_seed_gives_the_same_bytes_and_valid_json(run_result, tmp_path):
     options = (*QUICK, "--q", "2.5,1.2,2.5", "--dq", "3", "--ddq", "12")
     result = run("szabo3r", *options, "-o", str(tmp_path / "again"), "--json")
-    stored = json.loads((made[0] / "result.json").read_text())
-    assert stored["command"].startswith("steelyard excite szabo3r --q 2.5,1.2,2.5")  # but not where it is written
+    stored = json.loads((run_result[0] / "result.json").read_text())
+    assert stored["command"].startswith("steelyard excite szabo3r --q 2.5,1.2,2.5")  # without the output folder
     assert json.loads(result.stdout) == stored
     for name in FILES - {"csv", "manifest.json"} | {"csv/2-at-50-percent.csv"}:
-        assert (tmp_path / "again" / name).read_bytes() == (made[0] / name).read_bytes(), name
+        assert (tmp_path / "again" / name).read_bytes() == (run_result[0] / name).read_bytes(), name
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_options(options, tmp_path):
         assert first["highest"] == pytest.approx(0.1)
 
 
-def test_a_search_goes_on_from_its_checkpoint(tmp_path):
+def test_a_search_resumes_from_its_checkpoint(tmp_path):
     options = ("szabo3r", *QUICK[:-2], "--optimiser", "ga", "--population", "6", "--checkpoint", str(tmp_path / "c"))
     assert run(*options, "--generations", "3", "--time", "0", "-o", str(tmp_path / "a")).exit_code == 0
     done = run(*options, "--generations", "3", "-o", str(tmp_path / "b"), "--json")
@@ -156,7 +156,7 @@ def test_a_search_goes_on_from_its_checkpoint(tmp_path):
     assert json.loads(done.stdout)["criterion"] == json.loads(whole.stdout)["criterion"]
 
 
-def test_what_a_log_has_shown_is_known(tmp_path):
+def test_given_logs_become_prior_information(tmp_path):
     plan = sy.excite(sy.load_robot("szabo3r"), duration=4.0, harmonics=3, search=sy.excitation.SearchSettings(
         starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5))  # fmt: skip
     from steelyard.rehearse import rehearse
@@ -172,9 +172,9 @@ def test_what_a_log_has_shown_is_known(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--q", "0.5:0.5,-1:1,-1:1"), "no room to move"),
+        (("--q", "0.5:0.5,-1:1,-1:1"), "cannot move"),
         (("--q", ","), "--q is ','; give one number"),
-        (("--dq", "0"), "may not move"),
+        (("--dq", "0"), "cannot move"),
         (("--dq", "1,2"), "give one number, or 3"),
         (("--posture", "9,0,0"), "outside its limits"),
         (("--box", "3,4,3,4,3,4"), "region cannot be kept"),
@@ -186,7 +186,7 @@ def test_what_a_log_has_shown_is_known(tmp_path):
         (("--tau", "0.01", "--q", "0:1,0.5:1,0:0.1"), "torque limits cannot be kept"),
         (("--bandwidth", "0.1"), "above the bandwidth"),
         (("--optimiser", "simplex"), "no optimiser 'simplex'"),
-        (("--via-points", "3"), "No gradient leads through via-points"),
+        (("--via-points", "3"), "Via-points have no gradient"),
         (("--family", "chirp"), "no family 'chirp'"),
         (("--criterion", "b"), "no criterion 'b'"),
         (("--frame", "hand", "--box", "0,1,0,1,0,1"), "no link 'hand'"),
@@ -195,22 +195,22 @@ def test_what_a_log_has_shown_is_known(tmp_path):
         (("--given", "nowhere.csv"), "nowhere.csv"),
     ],
 )
-def test_bad_input_gives_a_sentence_exit_2_and_nothing_written(options, sentence, tmp_path):
+def test_bad_input_gives_a_message_exit_2_and_no_files(options, sentence, tmp_path):
     result = run("szabo3r", *QUICK, *options, "-o", str(tmp_path / "run"))
-    said = " ".join((result.output + result.stderr).split())
-    assert result.exit_code == 2, said
-    assert sentence in said
-    assert "Traceback" not in said
+    text = " ".join((result.output + result.stderr).split())
+    assert result.exit_code == 2, text
+    assert sentence in text
+    assert "Traceback" not in text
     assert not list(tmp_path.iterdir())
 
 
-def test_an_existing_run_is_not_replaced_unasked(made):
-    result = run("szabo3r", *QUICK, "-o", str(made[0]))
+def test_an_existing_run_is_not_replaced_unasked(run_result):
+    result = run("szabo3r", *QUICK, "-o", str(run_result[0]))
     assert result.exit_code == 2
     assert "--overwrite" in result.output + result.stderr
 
 
-def test_postures_to_stand_in(tmp_path):
+def test_static_postures(tmp_path):
     folder = tmp_path / "poses"
     result = run("szabo3r", "--poses", "6", "--q", "1,1,1", "--floor", "-2", "-o", str(folder))
     assert result.exit_code == 0, result.output
@@ -240,9 +240,9 @@ def test_integrals_and_a_family_for_each_joint(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["energy", "momentum"])
-def test_a_random_motion_is_compared_by_the_rows_of_the_same_scheme(scheme: str) -> None:
-    """Its condition number is that of the balances over the windows, written out once more from the regressors."""
-    from steelyard.excitation.designed import design_motions
+def test_a_random_motion_is_compared_with_the_rows_of_the_same_scheme(scheme: str) -> None:
+    """Its condition number is that of the windowed balances, computed independently from the regressors."""
+    from steelyard.excitation.motion_design import design_motions
     from steelyard.excitation.problem import comparison_motion
     from steelyard.excitation.search import SearchSettings
     from steelyard.excitation.trajectories import Fourier
@@ -250,11 +250,11 @@ def test_a_random_motion_is_compared_by_the_rows_of_the_same_scheme(scheme: str)
     from steelyard.robot.library import builtin
 
     robot, rate, window = builtin("szabo3r"), 50.0, 0.2
-    made = design_motions(
+    design = design_motions(
         robot, scheme=scheme, window=window, rate=rate, duration=4.0, harmonics=2, limits={"q": 1.0, "dq": 1.0},
         search=SearchSettings(1, (1,), (4.0, 8.0), 1, 2),
     )  # fmt: skip
-    plan, base = made.plan, base_parameters(robot)
+    plan, base = design.plan, base_parameters(robot)
     motion = comparison_motion((Fourier(5, 4.0),) * 3, plan.limits, plan.seed)
     q, dq, _ = motion.sample(motion.times(rate))
     columns = [base.independent[base.names.index(n)] for n in plan.columns]
@@ -269,4 +269,4 @@ def test_a_random_motion_is_compared_by_the_rows_of_the_same_scheme(scheme: str)
     for a, b in pairwise(edges.tolist()):
         middle = 0.5 * (lost[a:b] + lost[a + 1 : b + 1])
         rows.append((stored[b] - stored[a] + middle.sum(axis=0) / rate)[:, columns])
-    assert made.careless[0] == pytest.approx(np.linalg.cond(np.concatenate(rows)), rel=1e-6)
+    assert design.random_motion[0] == pytest.approx(np.linalg.cond(np.concatenate(rows)), rel=1e-6)

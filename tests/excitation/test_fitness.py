@@ -1,4 +1,4 @@
-"""Evolutionary searches tell every generation: the best so far, the mean of the population, who keeps to the limits."""
+"""Evolutionary searches record every generation: the best so far, the mean, the number of feasible individuals."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from steelyard.excitation.evolution.evolve import _Record
 REGIONS = "regions:\n  left: {joints: {q1: [-1.2, 0.0], q2: [-0.8, 0.8], q3: [-1.0, 1.0]}}\n"
 
 
-def test_a_generation_is_the_best_so_far_and_the_mean_of_who_keeps_to_the_limits() -> None:
+def test_a_generation_has_the_best_so_far_and_the_mean_of_feasible_individuals() -> None:
     record = _Record()
     for values in ([np.inf, np.inf], [3.0, np.inf], [5.0, 1.0], [4.0, 2.0]):
-        record.take(np.zeros((2, 1)), np.array(values))
-    told = record.fitness("value", lambda x: 10.0 * x).generations
-    assert [(g.evaluations, g.best, g.mean, g.feasible) for g in told] == [
+        record.add(np.zeros((2, 1)), np.array(values))
+    generations = record.fitness("value", lambda x: 10.0 * x).generations
+    assert [(g.evaluations, g.best, g.mean, g.feasible) for g in generations] == [
         (4, 30.0, 30.0, 1), (6, 10.0, 30.0, 2), (8, 10.0, 30.0, 2)
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Via-point programs as data, as text and as genes; what cannot run is refused by name."""
+"""Via-point programs as data, text and genes, and errors of impossible programs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def limits():
 
 
 @pytest.fixture(scope="module")
-def there():
+def tip():
     return InverseKinematics.of(NS16).tip
 
 
-def test_programs_that_cannot_run_are_refused_by_name(there):
-    start = there.pose(HOME)
+def test_impossible_programs_are_refused_with_the_move(tip):
+    start = tip.pose(HOME)
 
     def run(*moves):
         return interpolate(NS16, Program(HOME, moves), limits(), cycle=0.05)
@@ -48,7 +48,7 @@ def test_programs_that_cannot_run_are_refused_by_name(there):
         run(JointMove((0.0, 3.0, 0.0, 0.0, 0.0, 0.0)))
     with pytest.raises(ProgramError, match=r"Move 2.*cannot reach the pose"):
         run(JointMove(tuple(HOME + 0.1)), JointMove(Pose(np.array([9.0, 0, 0]), np.eye(3))))
-    with pytest.raises(ProgramError, match=r"along the way.*out of reach"):
+    with pytest.raises(ProgramError, match=r"along the path.*out of reach"):
         run(LineMove(Pose(start.position + np.array([3.0, 0, 0]), start.rotation)))
     with pytest.raises(ProgramError, match="on one line"):
         run(CircleMove(Pose(start.position + np.array([0.1, 0, 0])), Pose(start.position + np.array([0.2, 0, 0]))))
@@ -77,16 +77,13 @@ def test_programs_that_cannot_run_are_refused_by_name(there):
         lambda: program_from_dict({"format": "steelyard-program-1", "start": [0.0]}),
     ],
 )
-def test_what_cannot_be_is_refused(make):
+def test_impossible_moves_are_refused(make):
     with pytest.raises(ProgramError):
         make()
 
 
-# -------------------------------------------------------------------- programs as data, genes
-
-
-def test_programs_survive_json_and_can_be_read_by_people(there):
-    pose = there.pose(HOME)
+def test_programs_survive_json_and_are_readable(tip):
+    pose = tip.pose(HOME)
     moves = (
         JointMove(tuple(HOME), 0.5, 0.3),
         JointMove(pose),
@@ -106,8 +103,8 @@ def test_programs_survive_json_and_can_be_read_by_people(there):
         program_from_dict(document)
 
 
-def test_genes_span_the_region(there):
-    here = there.pose(HOME).position
+def test_genes_span_the_region(tip):
+    here = tip.pose(HOME).position
     region = ProgramRegion([*(here - 0.1), 0, 0, 0], [*(here + 0.1), 0.5, 0.5, 0.5], speed=(0.2, 0.6))
     assert region.genes(6) == 37
     low, high = region.program(np.zeros(13), HOME), region.program(np.ones(13), HOME)

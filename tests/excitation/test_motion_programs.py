@@ -1,4 +1,4 @@
-"""A designed motion as controllers read it: parsed back, every file is the motion, at its speed."""
+"""Files for controllers: parsed back, each one is the designed motion at its speed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.cli import app
-from steelyard.excitation.controllers.target import MOTION_TARGETS, SPEEDS, Playing
+from steelyard.excitation.controllers.target import MOTION_TARGETS, SPEEDS, Playback
 from steelyard.excitation.play import Play
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
@@ -21,7 +21,7 @@ NUMBER = r"-?\d+\.\d+"
 
 
 def motion(joints, seed=0):
-    """A series of three harmonics that is at rest at both ends."""
+    """Return a series of three harmonics that is at rest at both ends."""
     families = (Fourier(3, 4.0),) * joints
     still = Trajectory.standing(families, np.linspace(-1.0, 1.0, joints))
     rng = np.random.default_rng(seed)
@@ -30,7 +30,7 @@ def motion(joints, seed=0):
 
 @pytest.fixture(scope="module")
 def arm():
-    """Six joints, with inertias, from a file that Pinocchio reads as well."""
+    """Six joints with inertias, from a file that Pinocchio also reads."""
     return sy.load_robot(public_robot_path("ur10"))
 
 
@@ -45,7 +45,7 @@ def rows_of(text):
 
 
 def read_back(name, text):
-    """Times (s) and postures (rad) of a program, by what its grammar says, and nothing of the writer's."""
+    """Return times [s] and postures [rad] of a program by the grammar of its language."""
     if name == "ur":
         step = float(re.search(r"step = (\S+)", text)[1])
         q = [re.findall(NUMBER, row) for row in re.findall(r"servoj\(\[(.*?)\], t=step", text)]
@@ -75,17 +75,17 @@ def read_back(name, text):
         ("fanuc", "ls", 1e-6),
     ],
 )
-def test_programs_hold_the_motion_at_its_times(six, name, end, near):
+def test_programs_contain_the_motion_at_its_times(six, name, end, near):
     files, trajectory = six.files(), six.trajectories[0]
     for order, speed in enumerate(SPEEDS, start=1):
         text = files[f"{name}/{order}-at-{round(100 * speed)}-percent.{end}"]
         t, q = read_back(name, text)
-        assert t[-1] == pytest.approx(4.0 / speed, abs=0.02)  # Fanuc counts whole milliseconds
+        assert t[-1] == pytest.approx(4.0 / speed, abs=0.02)  # Fanuc has whole milliseconds
         assert q == pytest.approx(trajectory.sample(np.linspace(0.0, 4.0, len(t)))[0], abs=near)
-        assert q[0] == pytest.approx(q[-1], abs=near)  # a series comes back
+        assert q[0] == pytest.approx(q[-1], abs=near)  # a series is periodic
 
 
-def test_tables_hold_positions_and_their_derivatives_at_every_speed(six):
+def test_tables_contain_positions_and_derivatives_at_every_speed(six):
     files, trajectory = six.files(), six.trajectories[0]
     for order, speed in enumerate(SPEEDS, start=1):
         stem = f"{order}-at-{round(100 * speed)}-percent"
@@ -93,7 +93,7 @@ def test_tables_hold_positions_and_their_derivatives_at_every_speed(six):
             _, table = rows_of(files[name])
             t, q, dq, ddq = table[:, 0], *np.split(table[:, 1:], 3, axis=1)
             assert q == pytest.approx(trajectory.sample(speed * t)[0], abs=1e-7)
-            # The derivatives belong to the positions at this speed: central differences of the table itself.
+            # Derivatives agree with central differences of the table's positions.
             step = t[1] - t[0]
             assert dq[1:-1] == pytest.approx((q[2:] - q[:-2]) / (2.0 * step), abs=0.02 * np.abs(dq).max())
             assert ddq[1:-1] == pytest.approx((dq[2:] - dq[:-2]) / (2.0 * step), abs=0.02 * np.abs(ddq).max())
@@ -104,11 +104,11 @@ def test_tables_hold_positions_and_their_derivatives_at_every_speed(six):
 
 
 def test_a_goal_for_ros_is_a_message_of_its_type(six):
-    """ROS's own definition of the message, as rosbags has it, takes the goal field by field."""
+    """ROS's own definition of the message, from rosbags, accepts the goal field by field."""
     from rosbags.typesys import Stores, get_typestore
 
     text = six.files()["ros2/3-at-100-percent.yaml"]
-    assert len(text) < 131_072  # what a shell takes as one argument
+    assert len(text) < 131_072  # a shell's limit for one argument
     goal = yaml.safe_load(text)
     assert set(goal) == {"trajectory"}
     kinds = get_typestore(Stores.ROS2_HUMBLE).types
@@ -121,8 +121,8 @@ def test_a_goal_for_ros_is_a_message_of_its_type(six):
         )
         for p in goal["trajectory"]["points"]
     ]
-    made = kinds["trajectory_msgs/msg/JointTrajectory"](header, goal["trajectory"]["joint_names"], points)
-    raw = get_typestore(Stores.ROS2_HUMBLE).serialize_cdr(made, "trajectory_msgs/msg/JointTrajectory")
+    message = kinds["trajectory_msgs/msg/JointTrajectory"](header, goal["trajectory"]["joint_names"], points)
+    raw = get_typestore(Stores.ROS2_HUMBLE).serialize_cdr(message, "trajectory_msgs/msg/JointTrajectory")
     back = get_typestore(Stores.ROS2_HUMBLE).deserialize_cdr(raw, "trajectory_msgs/msg/JointTrajectory")
     assert back.joint_names == list(six.robot.joint_names)
     t = np.array([p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in back.points])
@@ -138,9 +138,9 @@ def test_a_franka_gets_a_row_every_millisecond():
     assert head[1:8] == [f"q{k}" for k in range(1, 8)]
     assert np.diff(table[:, 0]) == pytest.approx(0.001)
     assert table[-1, 0] == pytest.approx(8.0)
-    # libfranka differentiates what it is given: positions must be smooth to its millisecond.
+    # libfranka differentiates the positions, so they must be smooth at its millisecond.
     jerk = np.diff(table[:, 1:8], n=3, axis=0) / 0.001**3
-    assert np.abs(jerk).max() < 100.0  # rounding to nine digits makes 4 of it
+    assert np.abs(jerk).max() < 100.0  # rounding to nine digits contributes 4
 
 
 def test_peaks_by_speed_are_those_of_pinocchio(six):
@@ -155,18 +155,18 @@ def test_peaks_by_speed_are_those_of_pinocchio(six):
         assert entry["duration"] == pytest.approx(4.0 / speed)
 
 
-def test_how_far_a_controller_is_off_between_the_points():
-    """Straight lines between points h apart miss a curve by h²·q̈/8, quintics by next to nothing."""
+def test_deviation_of_a_controller_between_the_points():
+    """Straight lines between points h apart deviate from a curve by h²·q̈/8, quintics by almost nothing."""
     trajectory = motion(7)
-    playing = Playing(sy.load_robot("arm7"), trajectory, 1.0, 100.0)
+    playback = Playback(sy.load_robot("arm7"), trajectory, 1.0, 100.0)
     largest = np.abs(trajectory.sample(np.linspace(0.0, 4.0, 4001))[2]).max()
-    assert MOTION_TARGETS["csv"].away(playing) == pytest.approx(0.01**2 * largest / 8.0, rel=0.02)
-    assert MOTION_TARGETS["ros2"].away(playing) < 1e-6
+    assert MOTION_TARGETS["csv"].deviation(playback) == pytest.approx(0.01**2 * largest / 8.0, rel=0.02)
+    assert MOTION_TARGETS["ros2"].deviation(playback) < 1e-6
 
 
-def test_what_does_not_fit_is_refused_before_the_search():
+def test_unsuitable_robots_are_refused_before_the_search():
     szabo = sy.load_robot("szabo3r")
-    with pytest.raises(sy.ExcitationError, match="6 joints that turn"):
+    with pytest.raises(sy.ExcitationError, match="6 joints, all revolute"):
         sy.excitation.design_motions(szabo, targets=("ur",))
     with pytest.raises(sy.SteelyardError, match="fanuk"):
         sy.excitation.design_motions(szabo, targets=("fanuk",))

@@ -1,4 +1,4 @@
-"""MuJoCo plays what was designed: PD and feed-forward follow it, no limit is broken, nothing touches."""
+"""MuJoCo plays designed motions: PD and feed-forward follow them within all limits and without contact."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from steelyard.excitation.constraints._collision import collision
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the oracle (pip install 'steelyard[oracle]')")
 
 
-# Hulls that overlap in every posture: models of what is bolted together, not collisions.
+# Hulls of bodies that are bolted together and overlap in every posture.
 NEAR = [("base_link", "upper_arm_link"), ("forearm_link", "wrist_2_link"), ("wrist_1_link", "wrist_3_link")]
 
 
-def loaded(path):
-    """The URDF with its collision meshes, which are named by package:// addresses, as MuJoCo takes it."""
+def load_model(path):
+    """Load a URDF whose collision meshes have package:// addresses into MuJoCo."""
     text = path.read_text()
     root = path.parents[4]
     text = text.replace("package://", f"{root}/")
@@ -34,7 +34,7 @@ def loaded(path):
 
 
 def play(robot, model, trajectory):
-    """Follow a motion by PD about the nominal feed-forward; what was reached, and which bodies touched."""
+    """Follow a motion by PD and nominal feed-forward; return the signals and the bodies that touched."""
     data = mujoco.MjData(model)
     order = [model.joint(name).qposadr[0] for name in robot.joint_names]
     t = np.arange(round(trajectory.duration / 0.001)) * 0.001
@@ -57,7 +57,7 @@ def play(robot, model, trajectory):
 
 
 @pytest.mark.proof
-def test_a_ur10_plays_its_motion_without_contact_or_violation():
+def test_a_ur10_plays_a_motion_without_contact_or_violation():
     pytest.importorskip("pinocchio")
     path = public_robot_path("ur10")
     robot = sy.load_robot(path)
@@ -71,9 +71,9 @@ def test_a_ur10_plays_its_motion_without_contact_or_violation():
         search=SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=30),
     )
     assert plan.violation == 0.0
-    reached, wanted, touched = play(robot, loaded(path), plan.trajectory)
+    reached, wanted, touched = play(robot, load_model(path), plan.trajectory)
     assert touched == set()
-    # rad; first-order steps of a millisecond beside an exact feed-forward.
+    # rad; the simulation has first-order steps of a millisecond, the feed-forward is exact.
     assert np.abs(reached["q"] - wanted).max() < 5e-3
     assert np.all(np.abs(reached["q"]) <= 2.8 + 5e-3)
     assert np.all(np.abs(reached["dq"]) <= 1.01 * 2.0)

@@ -1,4 +1,4 @@
-"""The excitation problems of the papers, under their limits, against the figures they reached."""
+"""The papers' excitation problems under their limits, compared with the published figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_frobenius_condition_of_szabo_and_szadeczky_kardoss():
     )
     assert len(plan.columns) == 24
     assert plan.value == pytest.approx(np.linalg.cond(plan.gram, "fro"), rel=1e-6)
-    # Measured 1.5e4: the sharp friction terms of joint 2 set the floor, at the speeds that are allowed.
+    # Measured 1.5e4: the sharp friction terms of joint 2 limit it, at the allowed speeds.
     assert plan.value < 1.7e4
     assert plan.violation == 0.0
 
@@ -68,7 +68,7 @@ def test_one_equation_of_the_differential_model_of_kozlowski_and_dutkiewicz():
     """Equation 1 of the IRp-6 at 300 points: from 1.9e5 to 88 in the paper (its start is not given)."""
     robot = sy.load_robot("irp6")
     terms, _ = sy.nominal_terms(robot)
-    # What the paper's 13 parameters leave of the first equation: products of inertia with axis 1 are assumed zero.
+    # The paper's 13 parameters in the first equation: products of inertia with axis 1 are assumed zero.
     model = ["Izz1", "Ixx2", "Ixx3", "Ixy3", "mx3", "Fc_motor1", "Fv_motor1"]
     base = sy.base_parameters(robot, terms)
     plan = sy.excite(

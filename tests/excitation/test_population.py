@@ -1,4 +1,4 @@
-"""Populations decoded in machine code: motions as the interpolator of single programs makes them, within limits."""
+"""Populations decoded in machine code: the same motions as those of the interpolator of single programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def trapezoids(limits):
                   limits.power)  # fmt: skip
 
 
-def test_a_generation_of_which_nobody_reaches_anything_is_rejected():
+def test_a_generation_out_of_reach_is_rejected():
     robot, _, limits = poses_of(*NS16)
     far = ProgramRegion(np.array([5.0, 5.0, 5.0, 0.0, 0.0, 0.0]), np.array([6.0, 6.0, 6.0, 1.0, 1.0, 1.0]))
     genome = ViaPoints(robot, far, 3, limits, start=0.5 * (limits.lower + limits.upper))
@@ -60,9 +60,8 @@ def test_a_generation_of_which_nobody_reaches_anything_is_rejected():
     ],
     ids=["ns16", "ns16 stopping", "ur10", "trapezoids", "wide", "seven axes", "sliding joints"],
 )
-def test_a_population_moves_as_one_program_at_a_time_does(case, fly, smooth):
-    """`interpolate` finds profiles by root search, sums polynomials by refining them and cuts pieces for their bounds;
-    the machine code shares no line with it."""
+def test_a_population_moves_like_single_programs(case, fly, smooth):
+    """`interpolate`, which finds profiles by root search, shares no line with the machine code."""
     robot, region, limits = case()
     genome = ViaPoints(robot, region, 4, limits if smooth else trapezoids(limits), fly=fly)
     population = np.random.default_rng(3).uniform(size=(12, genome.size))
@@ -71,13 +70,13 @@ def test_a_population_moves_as_one_program_at_a_time_does(case, fly, smooth):
     alone = [genome.motion(genes) for genes in population]
     assert [m is None for m in played] == [m is None for m in alone]
     assert sum(m is not None for m in played) > 4
-    for together, motion in zip(played, alone, strict=True):
-        if together is None:
+    for batch, motion in zip(played, alone, strict=True):
+        if batch is None:
             continue
-        wanted = motion.sample(np.arange(int(motion.duration * RATE) + 1) / RATE)
-        for found, one, bound in zip(together, wanted, (1.0, limits.dq, limits.ddq), strict=True):
-            assert found.shape == one.shape
-            assert np.abs((found - one) / bound).max() < SAME
+        expected = motion.sample(np.arange(int(motion.duration * RATE) + 1) / RATE)
+        for signal, one, bound in zip(batch, expected, (1.0, limits.dq, limits.ddq), strict=True):
+            assert signal.shape == one.shape
+            assert np.abs((signal - one) / bound).max() < SAME
 
 
 def test_no_program_exceeds_a_limit_at_any_time():
@@ -92,19 +91,19 @@ def test_no_program_exceeds_a_limit_at_any_time():
         for values, bound in ((dq, limits.dq), (ddq, limits.ddq), (np.diff(ddq, axis=0) * 5000.0, limits.jerk)):
             assert np.all(np.abs(values) <= bound * (1.0 + 1e-9))
         touched = max(touched, float(np.max(np.abs(ddq) / limits.ddq)))
-        # What is called a velocity is one: a mean of two samples is off by a quarter of the next rate's change at most.
+        # Velocities are derivatives: a mean of two samples deviates by at most a quarter of the next rate's change.
         for values, rates, next_bound in ((q, dq, limits.ddq), (dq, ddq, limits.jerk)):
             middle = 0.5 * (rates[1:] + rates[:-1])
             assert np.all(np.abs(np.diff(values, axis=0) * 5000.0 - middle) <= next_bound / 5000.0 / 4.0)
-    assert touched > 0.95  # as quick as the limits allow
+    assert touched > 0.95  # as fast as the limits allow
 
 
-def test_all_individuals_are_valued_by_the_determinant_of_their_rows():
-    """Against rows put together by NumPy: det(HᵀH), H scaled by nominal torques (Pedrocchi et al. 2013, (6), (7))."""
+def test_values_are_determinants_of_rows():
+    """Compare with rows built by NumPy: det(HᵀH), H scaled by nominal torques (Pedrocchi et al. 2013, (6), (7))."""
     robot, region, limits = poses_of(*NS16)
     terms = sy.nominal_terms(robot)[0]
     genome = ViaPoints(robot, region, 5, limits)
-    from steelyard.excitation.design import DesignColumns
+    from steelyard.excitation.design_columns import DesignColumns
     from steelyard.excitation.trajectories import Fourier
 
     design = DesignColumns(
@@ -122,8 +121,8 @@ def test_all_individuals_are_valued_by_the_determinant_of_their_rows():
         assert value == pytest.approx(-np.linalg.slogdet(H.T @ H)[1], rel=1e-8)
 
 
-def test_an_evolution_that_stands_still_ends():
-    """One via-point on one axis: after a few generations there is nothing left to gain."""
+def test_an_evolution_without_progress_ends():
+    """One via-point on one axis: the search converges within a few generations."""
     robot, region, limits = joints_of("rotradi", -0.3, 0.3)
     genome = ViaPoints(robot, region, 1, limits)
     patient = evolve(robot, genome, optimiser=Genetic(20, 60), rate=RATE, criterion="d", patience=5)

@@ -1,4 +1,4 @@
-"""Postures for gravity, and motions that complement what is known."""
+"""Postures for gravity, and motions that complement earlier ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from steelyard.excitation import (
     Plane,
     Point,
     SearchSettings,
+    earlier_logs,
     excite_next,
     excite_several,
-    given_by,
     static_poses,
 )
 from steelyard.parameters.terms import identification_terms
@@ -24,7 +24,7 @@ LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}
 OPTIONS = {"harmonics": 3, "duration": 4.0, "search": QUICK, "limits": LIMITS}
 
 
-def test_a_pendulum_is_weighed_at_right_angles():
+def test_a_pendulum_is_measured_at_right_angles():
     """τ = g (mx cos q − my sin q) in some frame: det(WᵀW) of two readings is g⁴ sin²(q₁ − q₂), largest at 90°."""
     poses = static_poses(pendulum(), 2, limits={"q": 2.0})
     assert len(poses.columns) == 2
@@ -34,7 +34,7 @@ def test_a_pendulum_is_weighed_at_right_angles():
     assert poses.standard_errors(0.5) == pytest.approx([0.5 / 9.81] * 2, rel=1e-4)
 
 
-def test_poses_beat_random_ones_and_keep_to_limits_and_floor():
+def test_poses_beat_random_ones_within_limits_and_floor():
     robot = sy.load_robot("szabo3r")
     floor = ([Point(robot.link_names[-1])], [Plane.floor(0.5)])
     poses = static_poses(robot, 6, limits=LIMITS, regions=[floor])
@@ -57,23 +57,23 @@ def test_poses_beat_random_ones_and_keep_to_limits_and_floor():
 @pytest.mark.parametrize(
     ("count", "options", "sentence"),
     [
-        (1, {}, "too few for 4 parameters"),
+        (1, {}, "too few for 4 gravity parameters"),
         (4, {"limits": {"tau": 1e-3, "q": [(0, 1), (0.5, 1), (0.1, 0.2)]}}, "keep to all limits"),
     ],
 )
-def test_poses_refuse_in_words(count, options, sentence):
+def test_bad_input_for_poses_is_refused(count, options, sentence):
     with pytest.raises(sy.ExcitationError, match=sentence):
         static_poses(sy.load_robot("szabo3r"), count, **options)
 
 
-def test_the_next_motion_knows_what_was_measured():
-    """Given a log, what the next motion adds is more than what the motion designed for itself adds to that log."""
+def test_the_next_motion_uses_earlier_logs():
+    """Given a log, the next motion adds more information than one that was designed without the log."""
     robot = sy.load_robot("szabo3r")
     terms = identification_terms(robot, ["rotor", "viscous", "coulomb"])
     first = sy.excite(robot, terms=terms, **{**OPTIONS, "limits": {**LIMITS, "q": [0.2, 1.2, 2.5]}})
     log = rehearse(robot, first.trajectory, terms=terms, truth="nominal", seeds=1).logs[0]
-    known = given_by(robot, [log], terms)
-    # Zero-phase filtering leaves less than the sensors' noise of 0.1 N m, and something.
+    known = earlier_logs(robot, [log], terms)
+    # Zero-phase filtering reduces the sensors' noise of 0.1 N m.
     assert np.all((known.sigma > 0.001) & (known.sigma < 0.1))
     plan = excite_next(robot, known, terms=terms, **OPTIONS)
     alone = sy.excite(robot, terms=terms, criterion="d", rate=1.0 / known.period, weights=1.0 / known.sigma, **OPTIONS)
@@ -91,7 +91,7 @@ def test_the_next_motion_knows_what_was_measured():
         known.of(["q9"])
 
 
-def test_several_motions_tell_more_than_the_same_one_again():
+def test_several_motions_identify_more_than_a_repeated_one():
     robot = sy.load_robot("szabo3r")
     plans = excite_several(robot, 2, criterion="d", sweeps=1, rate=50.0, **OPTIONS)
     both = plans[0].gram + plans[1].gram

@@ -1,5 +1,4 @@
-"""A search that runs as a child without a terminal: stopped, it delivers; stopped or killed, it goes on as if nothing
-had been."""
+"""A search as a child process without a terminal: stopped, it delivers a motion; stopped or killed, it can resume."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a process there is not told to stop by a signal")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no signal stops a process there")
 
 SEARCHES = {
     "gradient": (),
@@ -28,14 +27,14 @@ def command(optimiser: str, run: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "steelyard", "excite", "szabo3r", *quick, *SEARCHES[optimiser], "-o", str(run), *more]
 
 
-def begun(arguments: list[str], kept: Path) -> subprocess.Popen[str]:
-    """The search in a session of its own, once its checkpoint is there."""
+def first(arguments: list[str], file: Path) -> subprocess.Popen[str]:
+    """Start the search in its own session and wait for its checkpoint."""
     process = subprocess.Popen(
         arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     until = time.monotonic() + 60.0
-    while not kept.exists():
+    while not file.exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -43,20 +42,20 @@ def begun(arguments: list[str], kept: Path) -> subprocess.Popen[str]:
 
 
 def result(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "result.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((run / "result.json").read_text())
+    return document
 
 
 @pytest.mark.parametrize(
     "optimiser", [x if x == "gradient" else pytest.param(x, marks=pytest.mark.proof) for x in SEARCHES]
 )
-def test_a_search_is_stopped_and_killed_and_ends_as_if_nothing_had_been(optimiser: str, tmp_path: Path) -> None:
-    kept, checkpoint = tmp_path / "kept.json", ("--checkpoint", str(tmp_path / "kept.json"))
-    stopped = begun(command(optimiser, tmp_path / "stopped", *checkpoint), kept)
+def test_a_stopped_and_killed_search_resumes_to_the_same_result(optimiser: str, tmp_path: Path) -> None:
+    file, checkpoint = tmp_path / "file.json", ("--checkpoint", str(tmp_path / "file.json"))
+    stopped = first(command(optimiser, tmp_path / "stopped", *checkpoint), file)
     stopped.send_signal(signal.SIGINT)
-    _, said = stopped.communicate(timeout=60)
+    _, output = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
-    assert said == "steelyard: stopping; the best motion so far is returned (Ctrl-C again: end without it).\n"
+    assert output == "steelyard: stopping; the best motion so far is delivered (Ctrl-C again ends without it).\n"
     early = result(tmp_path / "stopped")
     assert early["criterion"]["stopped"] is True
     assert early["violation"] <= 0.0
@@ -64,10 +63,10 @@ def test_a_search_is_stopped_and_killed_and_ends_as_if_nothing_had_been(optimise
     assert "stopped before its end" in (tmp_path / "stopped" / "report.html").read_text()
     assert json.loads((tmp_path / "stopped" / "trajectory.json").read_text())["stopped"] is True
 
-    before = kept.read_bytes()
-    killed = begun(command(optimiser, tmp_path / "killed", *checkpoint), kept)
+    before = file.read_bytes()
+    killed = first(command(optimiser, tmp_path / "killed", *checkpoint), file)
     until = time.monotonic() + 60.0
-    while kept.read_bytes() == before and killed.poll() is None:  # it has gone on from there
+    while file.read_bytes() == before and killed.poll() is None:  # until it has resumed
         assert time.monotonic() < until
         time.sleep(0.01)
     os.killpg(killed.pid, signal.SIGKILL)
@@ -88,16 +87,16 @@ def test_a_search_is_stopped_and_killed_and_ends_as_if_nothing_had_been(optimise
 
 
 def test_a_stop_while_the_motion_is_being_written_does_not_lose_it(tmp_path: Path) -> None:
-    """The search has just ended when somebody asks for the best so far."""
+    """The stop comes just after the end of the search."""
     script = (
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from steelyard.excitation.designed import Designed\n"
-        "files = Designed.files\n"
+        "from steelyard.excitation.motion_design import MotionDesign\n"
+        "files = MotionDesign.files\n"
         "def late(self):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    return files(self)\n"
-        "Designed.files = late\n"
+        "MotionDesign.files = late\n"
         "from steelyard.cli.app import main\n"
         "main()\n"
     )

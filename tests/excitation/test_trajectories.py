@@ -54,7 +54,7 @@ def coefficients(family, seed=0):
 
 @lru_cache(maxsize=4)
 def dense_basis(family, order):
-    """A grid some hundred times denser than the bounds' own."""
+    """Return the basis on a grid some hundred times denser than that of the bounds."""
     return family.basis(np.linspace(0.0, family.duration, 50_001), order)
 
 
@@ -113,7 +113,7 @@ def test_the_motion_is_linear_in_its_coefficients(family):
 
 @every
 def test_no_coefficient_is_idle(family):
-    """The null space has been eliminated: every coefficient shows in the motion, none twice."""
+    """The null space is eliminated: every coefficient changes the motion, none twice."""
     B, _ = family.basis(np.linspace(0.0, family.duration, 400), 0)
     assert np.linalg.matrix_rank(B) == family.size
 
@@ -129,13 +129,13 @@ def test_bounds_hold_on_a_far_denser_grid_and_are_tight(family, seed):
         low, high = family.extent(x, order)
         assert low <= dense.min()
         assert dense.max() <= high
-        # Promised: wide by less than 0.5 % of the range (or of the peak, where the motion hardly changes).
+        # Documented accuracy: too wide by less than 0.5 % of the range (or of the peak if the motion hardly changes).
         size = max(np.ptp(dense), np.abs(dense).max())
         assert (high - low) - np.ptp(dense) <= 5e-3 * size + 1e-12
 
 
 @every
-def test_standing_still_is_among_the_motions(family):
+def test_standstill_is_among_the_motions(family):
     position = next(
         (p for p in (getattr(family, k, None) for k in ("start", "offset", "position")) if p is not None), 0.4
     )
@@ -145,7 +145,7 @@ def test_standing_still_is_among_the_motions(family):
 
 
 @every
-def test_json_brings_the_same_motion_back(family):
+def test_families_survive_json(family):
     trajectory = Trajectory((family,), coefficients(family))
     again = Trajectory.from_json(trajectory.to_json())
     assert again.families == trajectory.families
@@ -153,14 +153,11 @@ def test_json_brings_the_same_motion_back(family):
 
 
 @every
-def test_only_what_joins_smoothly_calls_itself_periodic(family):
+def test_only_smoothly_repeating_motions_are_periodic(family):
     x = coefficients(family, 3)
     ends = np.array([[values(family, x, [t], k)[0] for t in (0.0, family.duration)] for k in range(3)])
     meets = np.allclose(ends[:, 0], ends[:, 1], atol=1e-10)
     assert family.periodic == meets
-
-
-# -------------------------------------------------------------------- against closed forms
 
 
 def test_fourier_series_is_that_of_swevers():
@@ -219,7 +216,7 @@ def test_b_spline_is_scipys():
         np.testing.assert_allclose(values(family, x, t, order), theirs, atol=1e-10)
 
 
-def test_acceleration_is_straight_between_its_samples_and_integrated_exactly():
+def test_acceleration_is_linear_between_its_samples_and_integrated_exactly():
     family = Acceleration(5.0, samples=12, start=0.5)
     x = coefficients(family)
     a = values(family, x, family.breaks, 2)

@@ -1,4 +1,4 @@
-"""Trajectories of many joints: each joint in its own way, and what is refused."""
+"""Trajectories of several joints with different families, and errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mixed():
     return Trajectory(families, np.random.default_rng(0).normal(size=size))
 
 
-def test_joints_may_move_each_in_its_own_way():
+def test_joints_may_have_different_families():
     trajectory = mixed()
     t = np.linspace(0.0, 6.0, 20)
     for order, part in enumerate((*trajectory.sample(t), trajectory.jerk(t))):
@@ -63,7 +63,7 @@ def test_a_periodic_motion_is_sampled_without_its_end():
     assert len(Trajectory.standing((quintic(6.0),), 0.0).times(100.0)) == 601
 
 
-def test_after_its_end_a_polynomial_stands():
+def test_a_polynomial_is_at_rest_after_its_end():
     move = Trajectory((quintic(1.0, 0.0, 1.0),), np.zeros(0))
     q, dq, ddq = move.sample([-1.0, 1.5])
     np.testing.assert_array_equal(q[:, 0], [0.0, 1.0])
@@ -92,7 +92,7 @@ def test_after_its_end_a_polynomial_stands():
         lambda: Trajectory.from_json(json.dumps({"format": "other"})),
     ],
 )
-def test_what_cannot_be_is_refused(make):
+def test_impossible_motions_are_refused(make):
     with pytest.raises(TrajectoryError):
         make()
 

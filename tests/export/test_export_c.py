@@ -28,7 +28,7 @@ SAME = 1e-12
 def check(model: Model, folder: Path) -> Compiled:
     code = Compiled(model, folder)
     s, n = states(model.robot, 4), model.robot.dof
-    start = 1 if model.remembers else 0  # stops start without force, and one step between random states saturates them
+    start = 1 if model.has_memory else 0  # stops start without force, and one step between random states saturates them
     ours, theirs = model.torque(s.q, s.dq, s.ddq), code("inverse_dynamics", (n,), s.q, s.dq, s.ddq)
     assert relative(theirs[start:], ours[start:]) < SAME
     assert relative(code("gravity", (n,), s.q), model.dynamics.gravity_torque(s.q, model.theta)) < SAME

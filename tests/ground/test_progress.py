@@ -8,7 +8,6 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
-from steelyard.payload.weigh import weigh
 
 import steelyard as sy
 from steelyard.compare.monte_carlo import monte_carlo
@@ -28,12 +27,13 @@ from steelyard.ground.progress import (
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate import validate_bank
 from steelyard.papers.run import reproduce
+from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
 from steelyard.report import terminal
 
 LONG = (
-    sy.identify, sy.excite, rehearse, measure_friction, weigh, identify_locally, validate_bank, compare_on_log,
-    compare_schemes, monte_carlo, reproduce, run_demo,
+    sy.identify, sy.excite, rehearse, measure_friction, identify_payload, identify_locally, validate_bank,
+    compare_on_log, compare_schemes, monte_carlo, reproduce, run_demo,
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_a_callback_can_cancel_a_comparison(robot: sy.Robot, log: sy.Log) -> Non
 def test_a_bar_shows_stage_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=120, color_system=None)
-    monkeypatch.setattr(terminal, "_bars", lambda quiet: console)
+    monkeypatch.setattr(terminal, "_standard_error", lambda quiet: console)
     monkeypatch.setattr(terminal, "_LEAST_SECONDS", 0.0)
     with terminal.bar() as callback:
         callback(HowFar("Fitting \x1b[31mq1", 0.5, "wls"))

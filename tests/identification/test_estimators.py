@@ -90,10 +90,10 @@ def test_what_an_estimator_lacks_is_said_in_a_sentence(controller: Path) -> None
 
     refused("'didim' simulates the closed loop: give --controller FILE", estimator="didim")
     refused("'adaline' has no physically possible form; add --free", estimator="adaline")
-    refused("name the estimator beneath it", estimator="physical")
-    refused("'wls' has no use for a controller", estimator="wls", controller=controller)
-    refused("'ml' works on the motion itself", estimator="ml", scheme="energy")
-    refused("'ml' cannot do --significant", estimator="ml", significant=True)
+    refused("give the option --physical together with one", estimator="physical")
+    refused("'wls' does not use a controller", estimator="wls", controller=controller)
+    refused("'ml' uses the motion and not the rows", estimator="ml", scheme="energy")
+    refused("'ml' does not support --significant", estimator="ml", significant=True)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_an_estimator_lacks_is_said_in_a_sentence(controller: Path) -> None
         (("kind: pd", "kind: pdd"), "controller.yaml: kind: 'pdd' is unknown; write one of pd"),
         (("kd:", "kdd:"), "unknown key 'kdd'; did you mean 'kd'"),
         (("rate: 500", "rate: -1"), "rate: -1 must be positive"),
-        (("rate: 500", "lag: 0.001"), "pd has no lag"),
+        (("rate: 500", "lag: 0.001"), "pd does not have lag"),
         (("kp: [", "kp: [1.0, "), "kp: has 2 numbers, not 1"),
         (("kp: [", "kp: [-"), "must not be negative"),
         (("wanted.csv", "nowhere.csv"), "nowhere.csv"),
@@ -153,11 +153,13 @@ def test_an_estimator_of_another_package_is_used_by_its_name(monkeypatch: pytest
     group = "steelyard.estimators"
     points = [EntryPoint(n, f"elsewhere:{h}", group) for n, h in (("mine", "Halved"), ("broken", "Nothing"))]
     monkeypatch.setattr(plugins, "entry_points", lambda group: points)
-    fresh: Registry[Any] = Registry("estimator", (), group, estimators._adopted)
+    fresh: Registry[Any] = Registry("estimator", (), group, estimators._from_entry_point)
     for name in ESTIMATORS:
         fresh.register(name)(ESTIMATORS[name])
     monkeypatch.setattr(estimators, "ESTIMATORS", fresh)
-    with pytest.warns(PluginWarning, match="The estimator 'broken' is left out, it cannot be loaded .*no subclass"):
+    with pytest.warns(
+        PluginWarning, match="The estimator 'broken' is left out, it cannot be loaded .*must be a subclass"
+    ):
         mine = identify(ROBOT, log(), estimator="mine", terms=TRUTH.terms, physical=False)
     plain = identify(ROBOT, log(), estimator="wls", terms=TRUTH.terms, physical=False)
     assert np.allclose(mine.estimate.beta, 0.5 * plain.estimate.beta, rtol=1e-12)
@@ -166,7 +168,8 @@ def test_an_estimator_of_another_package_is_used_by_its_name(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("name", "source"), [("ekf", "least squares of the same log"), ("ekf:start=prior", "from the prior, which has not")]
+    ("name", "source"),
+    [("ekf", "least squares of the same log"), ("ekf:start=prior", "from the prior, which is independent")],
 )
 def test_a_filter_says_what_it_started_from(name: str, source: str) -> None:
     found = identify(ROBOT, log(), estimator=name, terms=TRUTH.terms, preparation=Preparation(cutoff_hz=40.0))

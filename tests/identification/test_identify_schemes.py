@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.rotradi_experiment import arm, clock, identification_torque, measured, played, validation_torque
+from papers.rotradi_experiment import arm, clock, encode, identification_torque, play_torque, validation_torque
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.identification.identification import Identification
@@ -17,7 +17,7 @@ from steelyard.regression.schemes import SCHEMES, FilteredDynamic
 @pytest.fixture(scope="module")
 def logs():
     a = arm()
-    return [measured(played(a.truth, s, clock(5.0))) for s in (identification_torque(0), validation_torque())]
+    return [encode(play_torque(a.truth, s, clock(5.0))) for s in (identification_torque(0), validation_torque())]
 
 
 @pytest.fixture(scope="module")

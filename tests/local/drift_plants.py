@@ -1,4 +1,4 @@
-"""Arms that Pinocchio moves, with friction that no term of the fit has: is another motion of a region a drift?"""
+"""Arms simulated by Pinocchio with unmodelled friction: does recalibration report another motion as a drift?"""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from steelyard.local.recalibrate import ModelDrift
 
 TERMS = ("viscous", "coulomb", "offset")
 _RATE_HZ = 200.0
-# rad: half the width of the region.
+# Half the width of the region [rad].
 _HALF = 0.8
-# Shapes of friction by speed over its rms, position [rad] and torque over its standard deviation.
+# Shapes of friction as functions of speed over its rms, position [rad] and torque over its standard deviation.
 SHAPES = {
     "as modelled": lambda x, q, tau: (np.sign(x), x),
     "stribeck": lambda x, q, tau: (np.sign(x) * (1.0 + 0.5 * np.exp(-((x / 0.15) ** 2))), x),
@@ -29,7 +29,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class DriftPlant:
-    """A built-in robot by `name`, friction of a `shape`; dry and viscous parts are 10 to 25 % of the torque each."""
+    """A built-in robot with friction of one shape; dry and viscous part have 10 to 25 % of the torque each."""
 
     name: str
     shape: str
@@ -40,14 +40,14 @@ class DriftPlant:
 
     @cached_property
     def loaded(self) -> PinocchioOracle:
-        """The same arm that carries a twentieth of its own mass."""
-        made = PinocchioOracle(self.oracle.robot)
-        bodies = made.model.inertias
+        """The same arm with a payload of a twentieth of its mass."""
+        oracle = PinocchioOracle(self.oracle.robot)
+        bodies = oracle.model.inertias
         mass = 0.05 * sum(body.mass for body in bodies)
-        last = made.model.njoints - 1
-        bodies[last] += made.pin.Inertia(mass, np.array([0.0, 0.05, 0.1]), 1e-3 * np.eye(3))
-        made.data = made.model.createData()
-        return made
+        last = oracle.model.njoints - 1
+        bodies[last] += oracle.pin.Inertia(mass, np.array([0.0, 0.05, 0.1]), 1e-3 * np.eye(3))
+        oracle.data = oracle.model.createData()
+        return oracle
 
     @cached_property
     def region(self) -> JointRegion:
@@ -56,7 +56,7 @@ class DriftPlant:
         return JointRegion("A", middle - half, middle + half)
 
     def motion(self, seed: int) -> ViaPointMotion:
-        """A random program of twelve via-points in the region, at a speed of its own."""
+        """A random program of twelve via-points in the region."""
         return random_motion(self.oracle.robot, self.region, np.random.default_rng([7, seed]), points=12)
 
     @cached_property
@@ -68,7 +68,7 @@ class DriftPlant:
         return np.maximum(torque, 0.05 * torque.max()), np.sqrt(np.mean(dq**2, axis=0))
 
     def log(self, motion: ViaPointMotion, seed: int, friction: float = 1.0, loaded: bool = False) -> Log:
-        """A log of `motion` with noise of 1 %; `friction` times that of the healthy arm, or with a load."""
+        """A log of `motion` with 1 % noise; `friction` scales the friction of the healthy arm."""
         q, dq, ddq = motion.sample(np.arange(0.0, motion.duration, 1.0 / _RATE_HZ))
         tau = (self.loaded if loaded else self.oracle).over("torque", q, dq, ddq)
         scale, speed = self.sizes
@@ -81,12 +81,12 @@ class DriftPlant:
         return Log(self.oracle.robot.joint_names, t, q + 1e-5 * rng.normal(size=q.shape), tau=noisy)
 
     def bank(self, seed: int) -> Bank:
-        """A model of the region from the first motion of `seed`."""
+        """A bank with a model of the region from the first motion of `seed`."""
         motion = self.motion(2 * seed)
         log = self.log(motion, 4 * seed)
         return identify_locally(self.oracle.robot, {"A": log}, [self.region], terms=TERMS, physical=False,
                                 prior="none", motions={"A": motion})  # fmt: skip
 
     def again(self, bank: Bank, seed: int, **change: object) -> ModelDrift:
-        """What recalibrating `bank` by another motion shows, of the healthy arm or after a `change`."""
+        """Recalibrate `bank` with another motion of the healthy arm, or of the arm after a `change`."""
         return recalibrate(bank, "A", self.log(self.motion(2 * seed + 1), 4 * seed + 1, **change))[1]

@@ -12,7 +12,7 @@ from steelyard.parameters.terms import identification_terms
 
 TERMS = ("viscous", "coulomb")
 ROBOT = load_robot("rotradi")
-# The plant rubs by the law that is fitted, so that noise is all that stands between a model and the truth.
+# The plant has the friction model of the fit, so noise is the only error.
 TRUTH = Model(ROBOT, identification_terms(ROBOT, TERMS), Model.nominal(ROBOT).theta)
 NOISE = Sensors(torque_noise=tuple(0.01 * j.effort for j in ROBOT.joints))
 LEFT = JointRegion("left", [-1.2, -0.8, -1.0], [0.0, 0.8, 1.0])
@@ -31,7 +31,7 @@ def bank(physical: bool = False) -> Bank:
     return identify_locally(ROBOT, arm(), [LEFT, RIGHT], motions=HOW, physical=physical, **OPTIONS)
 
 
-def still(q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Postures with some motion in them."""
+def motion_at(q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Postures `q` with random velocities and accelerations."""
     rng = np.random.default_rng(3)
     return q, rng.normal(size=q.shape), rng.normal(size=q.shape)

@@ -9,15 +9,15 @@ from steelyard.errors import SteelyardError
 from steelyard.papers.ns16 import PAPER
 from steelyard.papers.ns16._lab import PLANTS, Lab
 from steelyard.papers.ns16.tables import _printed_coefficients, friction_labels, printed_values, table_2
-from steelyard.papers.pieces import Pieces
+from steelyard.papers.result_cache import ResultCache
 from steelyard.papers.run import run_paper
 
 
 @pytest.mark.parametrize("item", [table_2, printed_values, friction_labels])
 def test_statements_about_the_tables_hold(item) -> None:
-    made = item(Lab(fast=True))
-    assert made.statements
-    assert not [s.claim for s in made.statements if s.failed]
+    result = item(Lab(fast=True))
+    assert result.statements
+    assert not [s.claim for s in result.statements if s.failed]
 
 
 def test_printed_rows_are_read_with_their_signs() -> None:
@@ -28,9 +28,9 @@ def test_printed_rows_are_read_with_their_signs() -> None:
 @pytest.mark.proof
 def test_the_paper_is_reproduced() -> None:
     """30 motions per region; figures in docs/theory/local-models.md."""
-    made = run_paper(PAPER)
-    assert not made.failures, [s.claim for s in made.failures]
-    assert [s.claim for s in made.statements if s.holds is False and not s.why] == []
+    result = run_paper(PAPER)
+    assert not result.failures, [s.claim for s in result.failures]
+    assert [s.claim for s in result.statements if s.holds is False and not s.why] == []
 
 
 @pytest.mark.proof
@@ -46,19 +46,19 @@ def test_local_models_beat_a_global_one_where_the_model_lacks_words() -> None:
 
 
 def test_pieces_are_found_once_and_kept(tmp_path) -> None:
-    made = []
+    result = []
 
     def find():
-        made.append(1)
+        result.append(1)
         return {"a": [0.1 + 0.2, 1e-300]}
 
     for _ in range(2):
-        found = Pieces(tmp_path, "key")("errors, draw 0", find).table(("a",))["a"].array(2)
+        found = ResultCache(tmp_path, "key")("errors, draw 0", find).table(("a",))["a"].array(2)
         assert found.tolist() == [0.1 + 0.2, 1e-300]
-    Pieces(tmp_path, "another")("errors, draw 0", find)
-    assert len(made) == 2
-    assert Pieces()("errors", find).table(("a",))["a"].array(2)[1] == 1e-300
+    ResultCache(tmp_path, "another")("errors, draw 0", find)
+    assert len(result) == 2
+    assert ResultCache()("errors", find).table(("a",))["a"].array(2)[1] == 1e-300
     for file in tmp_path.glob("piece-*"):
         file.write_text("{")
     with pytest.raises(SteelyardError, match="delete it to have it made again"):
-        Pieces(tmp_path, "key")("errors, draw 0", find)
+        ResultCache(tmp_path, "key")("errors, draw 0", find)

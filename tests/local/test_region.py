@@ -1,4 +1,4 @@
-"""Regions know where postures are: against closed forms, and against each other."""
+"""Regions, checked against closed forms and against each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.local import (
     CartesianRegion,
     JointRegion,
     LocalError,
-    checked_regions,
+    check_regions,
     home_posture,
     overlap,
     read_regions,
@@ -53,7 +53,7 @@ def test_depth_is_the_distance_to_the_border(q: list[float]) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(-1.0, 1.0), st.floats(-0.6, 0.6), st.floats(-0.8, 0.8), st.floats(0.01, 0.15))
-def test_what_one_region_loses_its_neighbour_gains(a: float, b: float, c: float, blend: float) -> None:
+def test_weights_of_neighbours_add_up_to_one(a: float, b: float, c: float, blend: float) -> None:
     q = np.array([a, b, c])  # far from all faces but the shared one
     both = LEFT.membership(ROBOT, q, blend) + RIGHT.membership(ROBOT, q, blend)
     assert both == pytest.approx(1.0, abs=1e-12)
@@ -64,15 +64,15 @@ def test_membership_is_once_continuously_differentiable() -> None:
     x = np.arange(-0.3, 0.3, h)
     q = np.column_stack([x, np.zeros((len(x), 2))])
     slope = np.gradient(LEFT.membership(ROBOT, q, blend), h)
-    # 3u² − 2u³ of u = x/2b bends by 6/(2b)² at most: the slope changes by no more than that from sample to sample.
+    # 3u² − 2u³ of u = x/2b has a curvature of at most 6/(2b)²: the slope changes by no more between samples.
     assert np.max(np.abs(np.diff(slope))) <= 1.01 * h * 6.0 / (2.0 * blend) ** 2
 
 
 def test_postures_are_drawn_inside() -> None:
     home = home_posture(NS16, BOX)
     q = sample_postures(NS16, BOX, 12, np.random.default_rng(0), home)
-    assert np.all(BOX.depth(NS16, q) >= -1e-6)  # inverse kinematics is that exact
-    assert np.ptp(BOX.coordinates(NS16, q), axis=0).min() > 0.1  # and all over the box
+    assert np.all(BOX.depth(NS16, q) >= -1e-6)  # accuracy of inverse kinematics
+    assert np.ptp(BOX.coordinates(NS16, q), axis=0).min() > 0.1  # spread over the box
     low, high = np.array([[j.lower, j.upper] for j in NS16.joints]).T
     assert np.all((q >= low) & (q <= high))
 
@@ -81,10 +81,10 @@ def test_overlap_is_a_share_of_the_smaller_box() -> None:
     assert overlap(ROBOT, LEFT, RIGHT) == 0.0
     half = JointRegion("half", LEFT.middle, LEFT.upper)
     assert overlap(ROBOT, LEFT, half) == 1.0
-    aside = np.array([0.25, 0.0, 0.0])  # half the box
-    assert overlap(NS16, BOX, CartesianRegion("B", BOX.lower + aside, BOX.upper + aside)) == pytest.approx(0.5)
+    shift = np.array([0.25, 0.0, 0.0])  # half the box
+    assert overlap(NS16, BOX, CartesianRegion("B", BOX.lower + shift, BOX.upper + shift)) == pytest.approx(0.5)
     around = JointRegion.of(NS16, "all")
-    assert overlap(NS16, BOX, around) == 1.0  # boxes of different kinds are compared by postures
+    assert overlap(NS16, BOX, around) == 1.0  # boxes of different kinds are compared by random postures
 
 
 def test_regions_survive_being_written() -> None:
@@ -109,26 +109,26 @@ def test_a_file_of_regions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: CartesianRegion("A", [0, 0, 1], [1, 1, 1]), "is empty"),
-        (lambda: CartesianRegion("A", [0, 0], [1, 1]), "three bounds"),
-        (lambda: CartesianRegion("A", [0, 0, 0], [1, 1, np.inf]), "not finite"),
-        (lambda: CartesianRegion("../A", [0, 0, 0], [1, 1, 1]), "no name"),
-        (lambda: checked_regions(ROBOT, [LEFT, LEFT]), "Two regions are called 'left'"),
-        (lambda: checked_regions(ROBOT, []), "no region"),
-        (lambda: checked_regions(NS16, [LEFT]), "bounds 3 joints"),
+        (lambda: CartesianRegion("A", [0, 0], [1, 1]), "three lower and three upper"),
+        (lambda: CartesianRegion("A", [0, 0, 0], [1, 1, np.inf]), "not a finite"),
+        (lambda: CartesianRegion("../A", [0, 0, 0], [1, 1, 1]), "is not valid"),
+        (lambda: check_regions(ROBOT, [LEFT, LEFT]), "Two regions are called 'left'"),
+        (lambda: check_regions(ROBOT, []), "No region"),
+        (lambda: check_regions(NS16, [LEFT]), "bounds 3 joints"),
         (lambda: home_posture(NS16, CartesianRegion("far", [5, 5, 5], [6, 6, 6])), "cannot reach region 'far'"),
-        (lambda: checked_regions(NS16, [JointRegion.of(NS16, "B", {"q2": (3.0, 4.0)})]), "cannot reach region 'B'"),
+        (lambda: check_regions(NS16, [JointRegion.of(NS16, "B", {"q2": (3.0, 4.0)})]), "cannot reach region 'B'"),
     ],
 )
-def test_regions_that_cannot_be_are_refused_by_name(make, said) -> None:
-    with pytest.raises(SteelyardError, match=said):
+def test_invalid_regions_are_refused_by_name(make, message) -> None:
+    with pytest.raises(SteelyardError, match=message):
         make()
 
 
-def test_names_that_a_robot_does_not_have() -> None:
+def test_unknown_frames_and_joints_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="tool9"):
-        checked_regions(NS16, [CartesianRegion("A", BOX.lower, BOX.upper, "tool9")])
+        check_regions(NS16, [CartesianRegion("A", BOX.lower, BOX.upper, "tool9")])
     with pytest.raises(UnknownNameError, match="q9"):
         JointRegion.of(NS16, "B", {"q9": (0.0, 1.0)})

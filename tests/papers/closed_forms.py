@@ -389,7 +389,7 @@ SZABO = {
 
 # ---------------------------------------------------------------- NS16: Pedrocchi et al. 2013
 
-# Table II, rows 1..40, with the coefficients that its truncated decimals stand for.
+# Table II, rows 1..40, with the exact coefficients of its truncated decimals.
 NS16 = [
     *("my2", "Ixy2", "Iyz2", "Ixy3", "Iyz3", "Ia3", "mx4", "Ixy4", "Ixz4", "Ia4", "mx5", "Ixy5", "Ixz5", "Iyz5"),
     *("Ia5", "mx6", "my6", "Ixy6", "Ixz6", "Iyz6", "Izz6", "Ia6"),

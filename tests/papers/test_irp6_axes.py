@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import steelyard as sy
-from steelyard.papers.irp6._lab import WINDOW, Lab, cosine, settled, splines, via
+from steelyard.papers.irp6._lab import WINDOW, Lab, cosine, settling_time, splines, via
 from steelyard.papers.irp6.load import STEP, start_motion
 
 # Joint motion when one motor turns and the others stand: with motor 2 the forearm keeps its direction.
@@ -68,5 +68,5 @@ def test_motions_are_their_own_derivatives() -> None:
 
 def test_settled_is_the_last_time_outside() -> None:
     t = np.arange(5.0)
-    assert settled(t, np.array([np.nan, 2.0, 1.02, 1.2, 1.0]), 1.0, 0.1) == 3.0
-    assert settled(t, np.ones(5), 1.0, 0.1) == 0.0
+    assert settling_time(t, np.array([np.nan, 2.0, 1.02, 1.2, 1.0]), 1.0, 0.1) == 3.0
+    assert settling_time(t, np.ones(5), 1.0, 0.1) == 0.0

@@ -1,4 +1,4 @@
-"""What every paper must have, how a run is broken off and goes on, and what its page says."""
+"""Requirements of every paper, interrupted runs, and the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 from steelyard.errors import SteelyardError
 from steelyard.papers import PAPERS, load_paper
-from steelyard.papers.paper import Item, Paper, asserted, holm, measured, paper_table, shown, tables_and_figures
+from steelyard.papers.paper import (
+    Item,
+    Paper,
+    assertion,
+    claim_result,
+    holm,
+    measurement,
+    paper_table,
+    tables_and_figures,
+)
 from steelyard.papers.rotradi.lab import PAPER_SCHEMES
 from steelyard.papers.rotradi.ranking import Runs
 from steelyard.papers.run import contents_list, paper_page, reproduce, run_paper
@@ -27,8 +36,8 @@ IN_PRINT = {"rotradi": (4, 8), "irp6": (1, 17), "szabo3r": (2, 3), "prrrp": (6, 
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_table_and_figure_is_shown_or_cannot_be(name: str) -> None:
-    """What is left out is a photograph, a block diagram, or has no data; and the docs have the same list."""
+def test_every_table_and_figure_is_shown_or_has_a_reason(name: str) -> None:
+    """Only photographs, block diagrams and items without data are missing; the docs have the same list."""
     paper = load_paper(name)
     kinds = [content.name.split()[0] for content in paper.contents]
     assert (kinds.count("Table"), kinds.count("Figure")) == IN_PRINT[name]
@@ -39,7 +48,7 @@ def test_every_table_and_figure_is_shown_or_cannot_be(name: str) -> None:
     assert part == contents_list(paper), f"print steelyard.papers.run.contents_list(…) of {name} between the marks"
 
 
-def test_a_paper_must_account_for_what_it_prints() -> None:
+def test_a_paper_must_list_all_its_tables_and_figures() -> None:
     with pytest.raises(SteelyardError, match=r"toy: Figure 2 is in no item; list it in `missing`"):
         replace(toy([]), prints="Table 1, Figures 1, 2 and 9")
     with pytest.raises(SteelyardError, match="toy: the paper has no Figure 9"):
@@ -49,8 +58,8 @@ def test_a_paper_must_account_for_what_it_prints() -> None:
     assert tables_and_figures("The curves of Figure 3") == ()
 
 
-def test_a_scheme_is_best_if_no_other_may_be() -> None:
-    """Of two that change places from run to run neither is; Holm's steps by his own rule."""
+def test_a_scheme_is_best_only_if_significantly_better() -> None:
+    """Neither of two schemes with alternating ranks is the best; Holm's correction agrees with his own rule."""
     rng = np.random.default_rng(0)
     errors = {name: np.exp(rng.normal(k, 0.3, 40)) for k, name in enumerate(PAPER_SCHEMES)}
     assert Runs(("run",) * 40, {}, errors).wins("dynamic")
@@ -59,18 +68,15 @@ def test_a_scheme_is_best_if_no_other_may_be() -> None:
     tied = Runs(("run",) * 40, {}, errors)
     assert not tied.wins("dynamic")
     assert not tied.wins("power")
-    errors["power"] = np.full(40, np.inf)  # simulations that did not come through
+    errors["power"] = np.full(40, np.inf)  # diverged simulations
     assert Runs(("run",) * 40, {}, errors).wins("dynamic")
-    # Four tests at 0.01, 0.04, 0.03, 0.005: times 3, 1, 2, 4, and never less than the one before.
+    # Four tests at 0.01, 0.04, 0.03, 0.005: times 3, 1, 2, 4, and never below the one before.
     p = {(k, k): x for k, x in zip("abcd", (0.01, 0.04, 0.03, 0.005), strict=True)}
     assert_allclose(list(holm(p).values()), [0.03, 0.06, 0.06, 0.02], rtol=1e-12)
 
 
-# ---------------------------------------------------------------- runs, pages, the command
-
-
 def toy(calls: list[str], holds: bool = True) -> Paper:
-    """Two items of no paper; the second can be told to break."""
+    """Return a paper with two items; the second raises KeyboardInterrupt if `calls` contain "break"."""
 
     def first(lab: str) -> Item:
         """Table 1: something."""
@@ -80,7 +86,7 @@ def toy(calls: list[str], holds: bool = True) -> Paper:
             pass
         rows = [("a", np.float64(1.0), float("nan"))]
         return Item(
-            text=lab, tables=(paper_table(("name", "x", "y"), rows),), statements=(asserted("One.", holds, "1."),)
+            text=lab, tables=(paper_table(("name", "x", "y"), rows),), statements=(assertion("One.", holds, "1."),)
         )
 
     def second(lab: str) -> Item:
@@ -89,13 +95,14 @@ def toy(calls: list[str], holds: bool = True) -> Paper:
         if "break" in calls:
             raise KeyboardInterrupt
         return Item(
-            statements=(shown("Two.", False, "2.", "Because."), measured("Three.", "3.")), differences=("<script>",)
+            statements=(claim_result("Two.", False, "2.", "Because."), measurement("Three.", "3.")),
+            differences=("<script>",),
         )
 
     return Paper("toy", "A toy", "Nobody, 2000", "About", lambda fast: "lab", (first, second), (("Figure 9", "lost"),))
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = ["break"]
     paper = toy(calls)
     monkeypatch.setattr("steelyard.papers.run.load_paper", lambda name: paper)
@@ -117,13 +124,13 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch
     assert {p.name: p.read_bytes() for p in (tmp_path / "toy").iterdir()} == interrupted
 
 
-def test_a_paper_that_takes_too_long_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its folder is there all the same, and without a bound the time is only told."""
+def test_a_paper_beyond_its_time_limit_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is written in any case; without a limit only the time is printed."""
     monkeypatch.setattr("steelyard.papers.run.load_paper", lambda name: toy([]))
     line = ["reproduce", "toy", "--overwrite", "-o", str(tmp_path)]
-    told = CliRunner().invoke(app, line)
-    assert told.exit_code == 0, told.output
-    assert re.search(r"\(\d+\.\d processor seconds\)", " ".join(told.output.split()))
+    result = CliRunner().invoke(app, line)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"\(\d+\.\d processor seconds\)", " ".join(result.output.split()))
     assert CliRunner().invoke(app, [*line, "--most-seconds", "600"]).exit_code == 0
     (tmp_path / "toy" / "result.json").unlink()
     slow = CliRunner().invoke(app, [*line, "--most-seconds", "0"])
@@ -132,7 +139,7 @@ def test_a_paper_that_takes_too_long_fails(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "toy" / "result.json").exists()
 
 
-def test_strange_folders_are_left_alone(tmp_path: Path) -> None:
+def test_foreign_folders_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "rotradi").mkdir()
     (tmp_path / "rotradi" / "thesis.tex").write_text("dear", encoding="utf-8")
     with pytest.raises(SteelyardError, match=re.escape("thesis.tex")):
@@ -140,11 +147,11 @@ def test_strange_folders_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("holds", [True, False])
-def test_the_page_says_what_holds(holds: bool) -> None:
+def test_the_page_has_all_results(holds: bool) -> None:
     page = paper_page(run_paper(toy([], holds)))
     assert ("All 1 asserted statements hold" in page) == holds
     assert ("1 of 1 asserted statements fail" in page) == (not holds)
-    assert "Of 1 claims that were tested one does not hold" in page or not holds
+    assert "Of 1 tested claims, one does not hold" in page or not holds
     assert "<li>&lt;script&gt;</li>" in page
     assert "lost" in page
     assert ("Does not hold: Two. 2. Because." in page) == holds

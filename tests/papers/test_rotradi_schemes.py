@@ -12,7 +12,7 @@ from papers.rotradi_experiment import (
     arm,
     clock,
     identification_torque,
-    played,
+    play_torque,
     table3,
     validation_torque,
 )
@@ -25,7 +25,7 @@ from steelyard.regression.schemes import make_scheme, paper_motion
 from steelyard.signals.log import Log
 
 L2 = 0.45
-# Friction that plant and regressor agree on, so that formulas are compared and nothing else.
+# The same friction in plant and regressor, so that only the formulas differ.
 SMOOTH = ("viscous", Coulomb(smooth=0.02))
 
 
@@ -64,7 +64,7 @@ def trapezoid(x: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module")
 def log() -> Log:
     a = arm(*SMOOTH)
-    return played(a.truth, identification_torque(1), clock()).log()
+    return play_torque(a.truth, identification_torque(1), clock()).log()
 
 
 def in_print(scheme: str, log: Log) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def test_the_printed_filtered_regressor_stays_wrong_however_fine_the_clock(log: 
     The bias itself differs a little from the specification's 34 %, 1.2 % and 0.1 %: its truth was not realisable.
     """
     a = arm(*SMOOTH)
-    fine = played(a.truth, identification_torque(1), clock(10.0, PERIOD / 4)).log()
+    fine = play_torque(a.truth, identification_torque(1), clock(10.0, PERIOD / 4)).log()
     wrong, right = [], []
     for one, period in ((log, PERIOD), (fine, PERIOD / 4)):
         wrong.append(np.mean(a.errors(solved(*filtered_as_printed(one, period)))))
@@ -194,7 +194,7 @@ def test_table_3_finishes_or_diverges_as_table_2_says(name: str, method: str) ->
     """Dashes in Table 2 for dynamic, supplied-energy and power; figures for the two filtered schemes."""
     a = arm()
     for signal in (identification_torque(0), validation_torque()):
-        log = played(a.truth, signal, clock()).log()
+        log = play_torque(a.truth, signal, clock()).log()
         result = replay(a.model(table3()[name]), log, method=method)
         assert result.finished == name.startswith("filtered"), result.reason
         assert result.finished == (result.reason == "")

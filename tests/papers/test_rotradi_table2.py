@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from papers.rotradi_experiment import RATE, arm, clock, identification_torque, measured, played, validation_torque
+from papers.rotradi_experiment import (
+    RATE,
+    arm,
+    clock,
+    encode,
+    identification_torque,
+    play_torque,
+    validation_torque,
+)
 
 from steelyard.assessment.replay import replay
 from steelyard.estimation.registry import make_estimator
@@ -12,7 +20,7 @@ from steelyard.regression.schemes import make_scheme, paper_motion
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
 
-# Friction with its jump spread over 5 mrad/s, as in most simulations; and an arm that truly sticks, which is slower.
+# Friction with a ramp of 5 mrad/s, as in most simulations, and true sticking, which is slower to simulate.
 SEEDS = {"smooth": 20, "stick": 4}
 # As in the paper, errata corrected: signals as measured, all of the log, ordinary least squares.
 PAPER = {
@@ -36,7 +44,7 @@ def errors_of(theta: np.ndarray, judge: Log) -> tuple[float, float, float]:
 
 def one_run(seed: int, draw: str, friction: str, judge: Log) -> dict[str, tuple[float, float, float]]:
     a = arm()
-    log = measured(played(a.truth, identification_torque(seed, draw), clock(), friction=friction, smoothing=5e-3))
+    log = encode(play_torque(a.truth, identification_torque(seed, draw), clock(), friction=friction, smoothing=5e-3))
     as_measured = paper_motion(log)
     settings = Preparation()
     prepared = list(prepare(log, settings, chosen_cutoff([log], settings)))
@@ -55,7 +63,7 @@ def one_run(seed: int, draw: str, friction: str, judge: Log) -> dict[str, tuple[
 def test_schemes_over_many_runs(friction: str) -> None:
     """Medians over seeds with one phase per run and as many with one per sample; printed with `-s`."""
     a = arm()
-    judge = played(a.truth, validation_torque(), clock(), smoothing=5e-3).log()
+    judge = play_torque(a.truth, validation_torque(), clock(), smoothing=5e-3).log()
     cases = [(seed, draw) for draw in ("run", "sample") for seed in range(SEEDS[friction])]
     runs = [one_run(seed, draw, friction, judge) for seed, draw in cases]
     table = {name: np.array([run[name] for run in runs]) for name in runs[0]}

@@ -34,7 +34,11 @@ def motion_of(samples: int, settings: Preparation, cutoff_hz: float) -> tuple[Dy
 def test_rows_are_those_of_filtering_everything_at_the_full_rate(
     monkeypatch: pytest.MonkeyPatch, cutoff_hz: float, order: int, decimation: int | None, chunk: int
 ) -> None:
-    """Small chunks create borders; samples beyond the filter's reach weigh less than 1e-9."""
+    """Small chunks create borders; samples beyond the filter's reach weigh less than 1e-9.
+
+    Columns of links are computed at some of the samples: aliasing is below 1e-7 of them. At the end of a log, which its
+    reflection continues, a few more samples weigh 1e-6.
+    """
     monkeypatch.setattr(room, "_CHUNK", chunk)
     monkeypatch.setattr(room, "_LONGEST_CHUNK", chunk)
     dynamics, motion = motion_of(6000, Preparation(order=order, decimation=decimation), cutoff_hz)
@@ -50,7 +54,10 @@ def test_rows_are_those_of_filtering_everything_at_the_full_rate(
         found = np.concatenate(mine)
         assert len(mine) > 5
         assert found.shape == expected.shape
-        assert np.all(np.abs(found - expected) <= 2e-9 * np.max(np.abs(whole), axis=0) + 1e-12)
+        size, links = np.max(np.abs(whole), axis=0), equation.columns < dynamics.robot.inertial_count
+        for rows, share in ((slice(None), 3e-6), (slice(30, -30), 1e-7)):
+            part = np.where(np.append(links, False), share if decimation is None else 2e-9, 2e-9)
+            assert np.all(np.abs(found - expected)[rows] <= part * size + 1e-12)
 
 
 def test_slow_joints_are_masked() -> None:

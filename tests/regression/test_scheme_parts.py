@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from papers.rotradi_experiment import arm, clock, identification_torque, played
+from papers.rotradi_experiment import arm, clock, identification_torque, play_torque
 from regression.scheme_cases import case, robot_of, stacked
 from scipy.signal import cont2discrete, lfilter, lsim
 from scipy.special import gammainc
@@ -111,7 +111,7 @@ def test_rows_do_not_depend_on_chunks(scheme: str, monkeypatch: pytest.MonkeyPat
 def test_static_friction_is_excluded() -> None:
     """The Rotradi with true stiction: static friction is not Coulomb friction, does no work, and is excluded."""
     a = arm()
-    log = played(a.truth, identification_torque(0), clock(1.5), friction="stick").log()
+    log = play_torque(a.truth, identification_torque(0), clock(1.5), friction="stick").log()
     motions = paper_motion(log)
     beta = a.base.values(a.truth.theta)
 

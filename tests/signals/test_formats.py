@@ -95,14 +95,14 @@ def test_compressed_text(tmp_path, suffix):
     assert open_reader(path).counted_rows() == 60
     assert open_reader(path).estimated_rows() == pytest.approx(60, abs=3)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(LogError, match=r"cannot be unpacked, or is cut short|Expected 7 columns|only \d+ samples"):
+    with pytest.raises(LogError, match=r"cannot be decompressed, or is truncated|Expected 7 columns|only \d+ samples"):
         read_log(path, ARM)
 
 
 def test_a_text_of_disproportionate_size_is_refused(tmp_path, monkeypatch):
-    from steelyard.ground import unpacked
+    from steelyard.ground import decompress
 
-    monkeypatch.setattr(unpacked, "BUDGET", 100_000)
+    monkeypatch.setattr(decompress, "BUDGET", 100_000)
     path = tmp_path / "run.csv.gz"
     path.write_bytes(gzip.compress(b"t,q1,q2\n" + b"0,0,0\n" * 1_000_000))
     with pytest.raises(LogError, match=r"too large for a log|more than a log would"):

@@ -264,7 +264,7 @@ def test_a_saved_log_is_checked_part_by_part(tmp_path: Path, change: dict[str, b
 
 def test_an_impossible_file_name_is_an_error(tmp_path: Path) -> None:
     refused(lambda: open_reader(tmp_path / ("a" * 5000 + ".csv")), "cannot be read")
-    with pytest.raises(RobotError, match="check the path"):
+    with pytest.raises(RobotError, match="path, or name a built-in robot"):
         load_robot(tmp_path / ("a" * 5000 + ".urdf"))
 
 

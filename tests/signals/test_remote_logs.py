@@ -155,7 +155,7 @@ class TestRefusals:
             refused(lambda url=url: open_reader(url), url, "there is no such", error=LogError)
 
     def test_forbidden_files(self, http):
-        refused(lambda: open_reader(f"{http.url}/secret.csv"), "no permission", "secret.csv", error=LogError)
+        refused(lambda: open_reader(f"{http.url}/secret.csv"), "access denied", "secret.csv", error=LogError)
 
     def test_a_server_that_does_not_answer(self, http):
         url = "http://127.0.0.1:1/run.csv"

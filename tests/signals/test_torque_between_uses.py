@@ -102,9 +102,9 @@ def test_streams_use_it(scheme: str) -> None:
 
 
 def test_streams_refuse_incompatible_options() -> None:
-    with pytest.raises(SteelyardError, match="one by one"):
+    with pytest.raises(SteelyardError, match="uses single samples"):
         recursive(PLANT.robot, (), scheme="dynamic", torque_between="held")
-    with pytest.raises(SteelyardError, match="state one of them"):
+    with pytest.raises(SteelyardError, match="state only one of them"):
         recursive(PLANT.robot, (), scheme="momentum:torque=held", torque_between="sampled")
 
 

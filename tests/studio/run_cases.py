@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.ground.folders import run_folder
-from steelyard.ground.repeat import run_by
+from steelyard.ground.repeat import running_command
 
 if TYPE_CHECKING:
     from steelyard.studio.jobs import StudioJob
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def made_run(folder: Path, name: str, command: str, result: Any, files: Mapping[str, str] | None = None) -> Path:
     """Write a run as commands do: `result.json`, `files`, and a manifest with the `command`."""
     words = shlex.split(command)
-    with run_by(words, words), run_folder(folder / name) as staging:
+    with running_command(words, words), run_folder(folder / name) as staging:
         (staging / "result.json").write_text(json.dumps(result), "utf-8")
         for file, content in (files or {}).items():
             (staging / file).write_text(content, "utf-8")

@@ -121,7 +121,7 @@ def test_meshes_are_placed_where_the_urdf_expects_them(studio: Served, client: C
 
 def test_no_stage_draws_a_mesh_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Meshes outside the studio's folder are replaced by simple shapes, in every view of the robot."""
-    import steelyard.excitation.designed as designed
+    import steelyard.excitation.motion_design as designed
     from steelyard.studio.mapping_editor import scene as scene_of_data
     from steelyard.studio.motion_facts import motion_view
     from steelyard.studio.robot_page import robot_view
@@ -135,7 +135,7 @@ def test_no_stage_draws_a_mesh_from_outside(tmp_path: Path, monkeypatch: pytest.
     (folder / "steelyard.toml").write_text('robot = "arm.urdf"\n')
     monkeypatch.chdir(folder)
     none = SimpleNamespace(trajectories=(), limits=None)
-    monkeypatch.setattr(designed, "read_designed", lambda run, robot: none)
+    monkeypatch.setattr(designed, "read_design", lambda run, robot: none)
     for mesh, expected in (("inside.stl", True), ("package://other/secret.stl", False), ("link.stl", False)):
         (folder / "arm.urdf").write_text(URDF.format(mesh=mesh))
         drawn = [json.loads(scene_of_data("none")), scene(motion_view("steelyard.toml", "none"))]

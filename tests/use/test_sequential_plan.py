@@ -97,7 +97,7 @@ def test_the_command_equals_python_and_recovers_the_truth(plan: Path, tmp_path: 
         ("moves: [motor2]", "moves: []", "movements: entry 1: 'moves' is empty"),
         ("moves: [motor2]", "moves: [motr2]", "movements: entry 1: moves: There is no joint or motor 'motr2'"),
         ("mx2: 1", "mx9: 1", "movements: entry 1: finds: There is no parameter 'mx9'"),
-        ("X6: mx3", "X6: m3", "movements: entry 2: finds: No motion of 'irp6' shows m3 by itself"),
+        ("X6: mx3", "X6: m3", "movements: entry 2: finds: m3 is not identifiable for 'irp6'"),
         ("known: {Fv_motor2", "known: {Fv_motor9", "known: There is no parameter 'Fv_motor9'"),
         ("[26, 0.2]", "[26]", "known: Fv_motor2: has 1 entries, not 2."),
         ("neglects: rest", "neglect: rest", "movements: entry 1: unknown key 'neglect'; did you mean 'neglects'?"),

@@ -58,9 +58,9 @@ def test_a_motion_is_followed_and_its_log_is_readable(motion: Path, tmp_path: Pa
 
 
 def _first(motion: Path):
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
 
-    return read_designed(motion, ARM).trajectories[0]
+    return read_design(motion, ARM).trajectories[0]
 
 
 def test_a_pd_controller_has_a_larger_tracking_error(motion: Path, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_parameter_history_is_written(tmp_path: Path) -> None:
     Y = base.regressor_columns(ARM.dynamics.torque_regressor(q, dq, np.zeros_like(q)))
     began, ended = (np.linalg.norm(Y @ (row[1:] - base.values(ARM.theta))) for row in (path[0], path[-1]))
     assert ended < 0.2 * began
-    assert "How the estimate came about" in (tmp_path / "adapted" / "report.html").read_text("utf-8")
+    assert "History of the estimate" in (tmp_path / "adapted" / "report.html").read_text("utf-8")
 
 
 def test_without_a_folder_it_is_off() -> None:

@@ -123,10 +123,12 @@ def fit(columns: Array, y: Array) -> Fit:
     columns = np.where(lengths > _ROUNDING * lengths.max(initial=0.0), columns, 0.0)
     lengths = np.linalg.norm(columns, axis=0)
     scale = np.where(lengths > 0.0, lengths, 1.0)
-    U, s, V = np.linalg.svd(columns / scale, full_matrices=False)
+    count = columns.shape[1]
+    R: Array = np.asarray(np.linalg.qr(np.column_stack([columns / scale, y]), mode="r"))[:count]  # all in few rows
+    U, s, V = np.linalg.svd(R[:, :count], full_matrices=False)
     seen = s > 1e-8 * s[0] if len(s) else s > 0.0
     inverse = np.where(seen, 1.0 / np.where(seen, s, 1.0), 0.0)
-    values = (V.T * inverse) @ (U.T @ y)
+    values = (V.T * inverse) @ (U.T @ R[:, count])
     residual = y - (columns / scale) @ values
     freedom = max(len(y) / memory(residual) - float(np.sum(seen)), 1.0)
     noise = float(residual @ residual) / freedom

@@ -92,10 +92,10 @@ def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
         y = seen.y[e]
         noise = float(np.std(fits[joint].residual)) * np.sqrt(memory(fits[joint].residual))
         weights.append(1.0 / max(noise, 1e-6 * float(np.std(y)), 1e-12))
-        block = np.zeros((len(y), seen.base.rank + 1))
-        block[:, seen.columns[e]] = seen.A[e]
-        block[:, -1] = y
-        blocks.append(weights[-1] * np.linalg.qr(block, mode="r"))
+        own = np.linalg.qr(np.column_stack([seen.A[e], y]), mode="r")
+        block = np.zeros((len(own), seen.base.rank + 1))
+        block[:, [*seen.columns[e], -1]] = weights[-1] * own
+        blocks.append(block)
     R: Array = np.asarray(np.linalg.qr(np.vstack(blocks), mode="r"))
     W, b = R[:, :-1], R[:, -1]
     lengths = np.linalg.norm(W, axis=0)

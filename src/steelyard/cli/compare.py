@@ -184,11 +184,11 @@ def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
 
 def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
     from steelyard.compare.monte_carlo import RUNS, monte_carlo, records_folder
-    from steelyard.compare.protocol import NOISES, Protocol, noise_from
+    from steelyard.compare.protocol import NOISES, Protocol, parse_noise
 
     protocol = Protocol(
         estimators=tuple(opt.words(o.only)),
-        noises=tuple(noise_from(text) for text in opt.words(o.noise) or NOISES),
+        noises=tuple(parse_noise(text) for text in opt.words(o.noise) or NOISES),
         controllers=tuple(opt.words(o.controllers)),
         rates=tuple(_frequency(text) for text in opt.words(o.rates)),
         cutoffs=tuple(opt.words(o.cutoffs)),

@@ -15,7 +15,7 @@ from steelyard.cli.deliver import deliver, exit_if_stopped, search_progress
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
-    from steelyard.excitation.designed import Designed
+    from steelyard.excitation.motion_design import MotionDesign
     from steelyard.excitation.play import Play
     from steelyard.excitation.poses import Poses
     from steelyard.excitation.search import SearchSettings
@@ -198,14 +198,14 @@ def _search(starts: int | None, gpu: bool) -> SearchSettings | None:
     return SearchSettings(starts=_GPU_STARTS if starts is None else starts, gpu=gpu)
 
 
-def _design(o: ExciteOptions, stack: ExitStack) -> Designed | Poses | Play:
+def _design(o: ExciteOptions, stack: ExitStack) -> MotionDesign | Poses | Play:
     if o.poses and (o.motion or o.targets != "csv" or o.gpu or o.starts):
         raise SteelyardError(
             "--poses designs static postures; it cannot be combined with --for, --motion, --starts or --gpu."
         )
     if o.motion:
         return _play(o)
-    from steelyard.excitation.designed import design_motions
+    from steelyard.excitation.motion_design import design_motions
     from steelyard.parameters.terms import identification_terms
 
     robot = o.robot_options.robot(o.robot)
@@ -238,11 +238,11 @@ def _design(o: ExciteOptions, stack: ExitStack) -> Designed | Poses | Play:
 
 
 def _play(o: ExciteOptions) -> Play:
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
     from steelyard.excitation.play import Play
 
     robot = o.robot_options.robot(o.robot)
-    run = read_designed(o.motion, robot)
+    run = read_design(o.motion, robot)
     return Play(robot, run.trajectories, opt.words(o.targets), o.rate, run.limits.tau)
 
 

@@ -231,9 +231,9 @@ def motions_from(run: str, robot: Robot) -> Sequence[Trajectory]:
         run: Run folder.
         robot: Robot of the motions.
     """
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
 
-    return read_designed(run, robot).trajectories
+    return read_design(run, robot).trajectories
 
 
 def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[Log]:

@@ -42,13 +42,13 @@ def rehearse(o: RehearseOptions) -> None:
 
     Exits with 0 if it does, else with 1.
     """
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
     from steelyard.rehearse.rehearse import Rehearsal
     from steelyard.rehearse.rehearse import rehearse as play
 
     def run() -> Rehearsal:
         robot = o.robot_options.robot(o.robot)
-        design = read_designed(o.run, robot)
+        design = read_design(o.run, robot)
         names = opt.words(o.term_names) or [t for t in design.terms if t != "default"]
         return play(
             robot,

@@ -1,4 +1,4 @@
-"""`Comparison`: all runs, summed up by estimator and noise level, and ranked."""
+"""Summarises and ranks all runs by estimator and noise level, and derives advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from steelyard.compare.methods import METHODS, UNSETTLED, MethodRun
+from steelyard.compare.methods import METHODS, NOT_CONVERGED, MethodRun
 from steelyard.compare.protocol import Protocol
 from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.ground.reasons import explained
@@ -17,18 +17,31 @@ from steelyard.ground.reasons import explained
 
 @dataclass(frozen=True)
 class Summary:
-    """One estimator over some runs.
+    """One estimator over several runs.
 
-    Medians and the ninetieth percentile count a failed run as infinitely wrong: an estimator that fails in half of
-    its runs has no median (None). `failed` are runs without numbers, `unsettled` those that stopped before they
-    converged, `impossible` those whose mass matrix is not positive definite somewhere; shares of all runs.
+    A failed run counts as an infinite error in medians and percentiles: an estimator that fails in half of its runs has
+    no median (None). All shares are shares of all runs.
+
+    Attributes:
+        estimator: Name of the estimator.
+        runs: Number of runs.
+        failed: Share of runs without numbers.
+        unsettled: Share of runs that stopped before convergence.
+        impossible: Share of results with a mass matrix that is not positive definite in select posture.
+        possible: Share of physically possible results.
+        distance_percent: Median distance in base parameters, percent of their norm.
+        median_error_percent: Median of the median relative errors of the base parameters.
+        torque_error_percent: Median torque error on other motions, percent of the torque's standard deviation.
+        torque_error_90: 90th percentile of the torque error.
+        position_error: Median position error of replays [rad, m].
+        seconds: Median processor time of a fit.
     """
 
     why_null: ClassVar = {
-        name: "More runs failed than this figure may leave out."
+        name: "Too many runs failed for this figure."
         for name in ("distance_percent", "median_error_percent", "torque_error_percent", "torque_error_90")
     } | {
-        "position_error": "More replays failed than a median may leave out.",
+        "position_error": "Too many replays failed for a median.",
         "seconds": "No run gave a result.",
     }
     estimator: str
@@ -46,14 +59,14 @@ class Summary:
 
     @property
     def reliable(self) -> bool:
-        """Converged in at least 19 of 20 runs, and never to a robot whose mass matrix is not positive definite."""
-        settled = self.failed + self.unsettled <= 0.05
-        return settled and self.impossible == 0.0 and self.torque_error_percent is not None
+        """Whether at least 19 of 20 runs converged and all mass matrices were positive definite."""
+        converged = self.failed + self.unsettled <= 0.05
+        return converged and self.impossible == 0.0 and self.torque_error_percent is not None
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Viewed):
-    """The runs of a protocol, in its order."""
+    """All runs of a protocol, in its order."""
 
     robot: str
     protocol: Protocol
@@ -71,37 +84,47 @@ class Comparison(Viewed):
                   "controller": p.controllers}  # fmt: skip
         return {factor: names for factor, names in levels.items() if len(names) > 1}
 
-    def some(self, estimator: str, **levels: str) -> list[MethodRun]:
-        """The runs of one `estimator`, all or those of some `levels`, such as noise="low"."""
+    def select(self, estimator: str, **levels: str) -> list[MethodRun]:
+        """Return the runs of one estimator.
+
+        Args:
+            estimator: Name of the estimator.
+            levels: Levels of factors, such as noise="low"; without levels all runs are returned.
+        """
         own = [run for run in self.runs if run.estimator == estimator]
         return [r for r in own if all(r.level(factor) == name for factor, name in levels.items())]
 
     def summary(self, estimator: str, **levels: str) -> Summary:
-        """The runs of one `estimator`, all or those of some `levels`, summed up."""
-        return _summed_up(estimator, self.some(estimator, **levels))
+        """Summarise the runs of one estimator.
+
+        Args:
+            estimator: Name of the estimator.
+            levels: Levels of factors, as for `select`.
+        """
+        return _summarise(estimator, self.select(estimator, **levels))
 
     @cached_property
     def ranking(self) -> tuple[Summary, ...]:
-        """Over all runs, by the torque error on other motions that nine of ten stay below; the quicker among equals.
+        """Summaries over all runs, by the 90th percentile of the torque error; the faster estimator first among equals.
 
-        The median would be that of the middle level of noise, whatever happens at the others.
+        The median would only represent the middle noise level.
         """
-        made = [self.summary(name) for name in self.protocol.estimators]
-        return tuple(sorted(made, key=lambda s: _place(s, s.torque_error_90)))
+        summaries = [self.summary(name) for name in self.protocol.estimators]
+        return tuple(sorted(summaries, key=lambda s: _sort_key(s, s.torque_error_90)))
 
     def ranked(self, noise: str) -> tuple[Summary, ...]:
-        """For one level of `noise`, by the median."""
-        made = [self.summary(name, noise=noise) for name in self.protocol.estimators]
-        return tuple(sorted(made, key=lambda s: _place(s, s.torque_error_percent)))
+        """Return the summaries for one level of `noise`, by the median torque error."""
+        summaries = [self.summary(name, noise=noise) for name in self.protocol.estimators]
+        return tuple(sorted(summaries, key=lambda s: _sort_key(s, s.torque_error_percent)))
 
     @cached_property
     def reasons(self) -> tuple[tuple[str, str, str, int], ...]:
-        """(estimator, result, an example of why, how often), the most frequent first."""
-        seen: dict[tuple[str, str], list[str]] = {}
+        """Rows (estimator, result, example of the reason, count), the most frequent first."""
+        examples: dict[tuple[str, str], list[str]] = {}
         for run in self.runs:
             if run.reason:
-                seen.setdefault((run.estimator, run.result), []).append(run.reason)
-        rows = [(name, result, reasons[0], len(reasons)) for (name, result), reasons in seen.items()]
+                examples.setdefault((run.estimator, run.result), []).append(run.reason)
+        rows = [(name, result, reasons[0], len(reasons)) for (name, result), reasons in examples.items()]
         return tuple(sorted(rows, key=lambda row: -row[3]))
 
     def to_json(self) -> dict[str, Any]:
@@ -121,14 +144,14 @@ class Comparison(Viewed):
         return estimators_report, print_estimators
 
 
-def _summed_up(estimator: str, runs: Sequence[MethodRun]) -> Summary:
+def _summarise(estimator: str, runs: Sequence[MethodRun]) -> Summary:
     count = max(len(runs), 1)
-    found = [run for run in runs if run.found]
+    succeeded = [run for run in runs if run.has_estimate]
     return Summary(
         estimator,
         len(runs),
-        sum(not run.found for run in runs) / count,
-        sum(run.result in UNSETTLED for run in runs) / count,
+        sum(not run.has_estimate for run in runs) / count,
+        sum(run.result in NOT_CONVERGED for run in runs) / count,
         sum(run.simulable is False for run in runs) / count,
         sum(run.possible is True for run in runs) / count,
         _quantile([run.distance_percent for run in runs]),
@@ -136,44 +159,44 @@ def _summed_up(estimator: str, runs: Sequence[MethodRun]) -> Summary:
         _quantile([run.torque_error_percent for run in runs]),
         _quantile([run.torque_error_percent for run in runs], 0.9),
         _quantile([run.position_error for run in runs]),
-        float(np.median([run.seconds for run in found])) if found else None,
+        float(np.median([run.seconds for run in succeeded])) if succeeded else None,
     )
 
 
 def _quantile(values: Sequence[float | None], share: float = 0.5) -> float | None:
-    """Of numbers of which some are missing, and count as infinite; None where that many are."""
+    """Quantile of numbers; None counts as infinite, and an infinite quantile is returned as None."""
     if not values:
         return None
     ordered = np.sort([np.inf if value is None else value for value in values])
-    # The higher of two neighbours, so that nothing is made up between a number and infinity.
+    # The higher of two neighbours: interpolation between a number and infinity has no meaning.
     value = float(ordered[min(len(ordered) - 1, int(np.ceil(share * (len(ordered) - 1))))])
     return value if np.isfinite(value) else None
 
 
-def _place(s: Summary, error: float | None) -> tuple[float, float]:
+def _sort_key(s: Summary, error: float | None) -> tuple[float, float]:
     return np.inf if error is None else error, np.inf if s.seconds is None else s.seconds
 
 
-# Errors that differ by less than this share are called equal; then the quicker one is named.
+# Errors that differ by less than this share count as equal; then the faster estimator is recommended.
 _EQUAL = 0.1
-# An estimator this many times worse than the best that needs only the log is not to be used.
-_FAR = 3.0
-_OFTEN = 0.2
+# An estimator with an error this many times that of the best one that needs only the log is not recommended.
+_MUCH_WORSE = 3.0
+_FREQUENT_SHARE = 0.2
 RULES = (
-    "Estimators are ranked by the error of torque on motions that were not fitted: at one level of noise by the "
-    "median, over all levels by what nine of ten runs stay below. A failed run counts as infinitely wrong.",
-    "Only reliable ones are named: converged in at least 19 of 20 runs, and never to a mass matrix that is not "
-    "positive definite.",
-    "Errors within 10 % of the smallest are called equal, and the quickest of them is named.",
-    "Not to be used: no numbers, or no convergence, in more than a fifth of the runs, a mass matrix that is not "
-    "positive definite in any, or three times the error of the best that needs nothing but the log.",
+    "Estimators are ranked by the torque error on motions that were not used in the fit: for one noise level by the "
+    "median, over all levels by the 90th percentile. A failed run counts as an infinite error.",
+    "Only reliable estimators are recommended: at least 19 of 20 runs converged, and all mass matrices were positive "
+    "definite.",
+    "Errors within 10 % of the smallest count as equal; the fastest of these estimators is recommended.",
+    "Not recommended: no numbers or no convergence in more than a fifth of the runs, a mass matrix that is not "
+    "positive definite in any run, or three times the error of the best estimator that needs only the log.",
 )
-LEFT = "Not to be used here"
+NOT_RECOMMENDED = "Not recommended here"
 
 
 @dataclass(frozen=True)
 class Advice:
-    """When, what, and the figures it follows from."""
+    """A recommendation: the situation, the estimator, and the reason with its numbers."""
 
     when: str
     use: str
@@ -181,7 +204,11 @@ class Advice:
 
 
 def advice(comparison: Comparison) -> tuple[Advice, ...]:
-    """What a `comparison` says to use: over all noise levels, at each, where it must be possible; and what to leave."""
+    """Derive the recommendations of a `comparison`.
+
+    They cover all noise levels, each noise level, and physically possible models; the last ones list estimators to
+    avoid.
+    """
     out = [
         *_choice("No controller known", comparison.ranking, _from_log_alone),
         *_choice("Controller and reference known exactly", comparison.ranking, lambda name: True),
@@ -193,42 +220,44 @@ def advice(comparison: Comparison) -> tuple[Advice, ...]:
             out += _choice(f"Noise '{noise}', no controller known", ranked, _from_log_alone, False)
             out += _choice(f"Noise '{noise}', controller known", ranked, lambda name: True, False)
     best = next((s for s in comparison.ranking if s.reliable and _from_log_alone(s.estimator)), None)
-    against = [(s.estimator, _against(s, best)) for s in comparison.ranking]
-    return (*out, *(Advice(LEFT, name, why) for name, why in against if why))
+    against = [(s.estimator, _objection(s, best)) for s in comparison.ranking]
+    return (*out, *(Advice(NOT_RECOMMENDED, name, why) for name, why in against if why))
 
 
 def _from_log_alone(name: str) -> bool:
     return not METHODS[name].needs_controller
 
 
-def _choice(when: str, ranked: Sequence[Summary], fits: Callable[[str], bool], over_all: bool = True) -> list[Advice]:
-    there = [s for s in ranked if fits(s.estimator)]
-    usable = [s for s in there if s.reliable]
+def _choice(
+    when: str, ranked: Sequence[Summary], is_allowed: Callable[[str], bool], over_all: bool = True
+) -> list[Advice]:
+    candidates = [s for s in ranked if is_allowed(s.estimator)]
+    usable = [s for s in candidates if s.reliable]
     if not usable:
-        return [Advice(when, "–", "No estimator was reliable.")] if there else []
+        return [Advice(when, "–", "No estimator was reliable.")] if candidates else []
     best = _error(usable[0], over_all)
     equal = [s for s in usable if _error(s, over_all) <= (1.0 + _EQUAL) * best]
-    named = min(equal, key=lambda s: s.seconds or 0.0)
-    others = [s.estimator for s in equal if s is not named]
+    choice = min(equal, key=lambda s: s.seconds or 0.0)
+    others = [s.estimator for s in equal if s is not choice]
     below = " in nine of ten runs" if over_all else ""
-    why = f"{_error(named, over_all):.3g}\u00a0% torque error{below}, {named.seconds or 0.0:.2g} s"
+    why = f"{_error(choice, over_all):.3g}\u00a0% torque error{below}, {choice.seconds or 0.0:.2g} s"
     if others:
         why += f"; equal within 10\u00a0%: {', '.join(others)}"
     plain = next((s for s in ranked if s.estimator == "wls"), None)
-    if plain is not None and plain is not named and np.isfinite(_error(plain, over_all)):
+    if plain is not None and plain is not choice and np.isfinite(_error(plain, over_all)):
         why += f"; wls has {_error(plain, over_all):.3g}\u00a0%"
-    return [Advice(when, named.estimator, why + ".")]
+    return [Advice(when, choice.estimator, why + ".")]
 
 
-def _against(s: Summary, best: Summary | None) -> str:
-    """What speaks against an estimator, beside the best that needs only the log; nothing: an empty text."""
-    if s.failed > _OFTEN:
-        return f"No numbers in {100.0 * s.failed:.0f}\u00a0% of its runs."
+def _objection(s: Summary, best: Summary | None) -> str:
+    """The reason not to use an estimator, compared with the best that needs only the log; "": no reason."""
+    if s.failed > _FREQUENT_SHARE:
+        return f"No result in {100.0 * s.failed:.0f}\u00a0% of its runs."
     if s.impossible > 0.0:
         return f"A mass matrix that is not positive definite in {100.0 * s.impossible:.0f}\u00a0% of its runs."
-    if s.unsettled > _OFTEN:
+    if s.unsettled > _FREQUENT_SHARE:
         return f"Stopped before it converged in {100.0 * s.unsettled:.0f}\u00a0% of its runs."
-    if best is not None and _error(s, True) > _FAR * _error(best, True):
+    if best is not None and _error(s, True) > _MUCH_WORSE * _error(best, True):
         return f"{_error(s, True):.3g}\u00a0% torque error against {_error(best, True):.3g}\u00a0% of {best.estimator}."
     return ""
 

@@ -1,4 +1,4 @@
-"""The estimators that are compared, by name, with what each of them needs; found in the registry."""
+"""The estimators that can be compared, from the registry, and the limits for a single fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.registry import ESTIMATORS, Named, estimator_names, fit_by_name
+from steelyard.estimation.registry import ESTIMATORS, RegisteredEstimator, estimator_names, fit_by_name
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
@@ -26,42 +26,48 @@ _PHYSICAL = "-physical"
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator as it stands in a comparison: by its name, or by its name and "-physical"."""
+    """An estimator in a comparison: its name in the registry, optionally with "-physical"."""
 
     name: str
 
     @property
-    def _known(self) -> Named:
+    def _entry(self) -> RegisteredEstimator:
         return ESTIMATORS[self.name.removesuffix(_PHYSICAL)]
 
     @property
     def family(self) -> str:
-        """What it is akin to, as its class says."""
-        return self._known.of.family
+        """Family of the estimator, as its class defines it."""
+        return self._entry.of.family
 
     @property
     def needs_controller(self) -> bool:
-        """Whether it simulates the closed loop, and so must know controller and reference."""
-        return self._known.of.needs_controller
+        """Whether it simulates the closed loop and needs controller and reference."""
+        return self._entry.of.needs_controller
 
     @property
     def physical(self) -> bool:
-        """Whether it stays inside what is physically possible."""
+        """Whether its results are physically possible."""
         return self.name.endswith(_PHYSICAL)
 
     def fit(
         self, experiment: Experiment, base: BaseParameters, prior: Prior | None, from_log: bool = False
     ) -> Estimate:
-        """An estimate of `base` from an `experiment`. Rows are made anew for every fit, so that its time includes them.
-        `prior`: what is known before, None for nothing. `from_log` as in `fit_by_name`."""
-        data = experiment.regression(base) if self._known.of.needs == "rows" else experiment
-        return fit_by_name(self._known.name, data, base, prior, physical=self.physical, from_log=from_log)
+        """Estimate base parameters. Rows are computed again for every fit so that its time includes them.
+
+        Args:
+            experiment: The data.
+            base: Base parameters.
+            prior: Prior knowledge; None: none.
+            from_log: As in `fit_by_name`.
+        """
+        data = experiment.regression(base) if self._entry.of.needs == "rows" else experiment
+        return fit_by_name(self._entry.name, data, base, prior, physical=self.physical, from_log=from_log)
 
 
 def _methods() -> dict[str, Method]:
-    """All, family by family: the free estimators, then the physically possible forms of those that have one.
+    """All methods by family: the free estimators, then the physical forms.
 
-    "physical" is the same as wls-physical, and the constrained fit of rls that of ols: each stands there once.
+    "physical" equals wls-physical, and the physical form of rls equals that of ols; each is included once.
     """
     plain = [ESTIMATORS[name] for name in estimator_names() if ESTIMATORS[name].of.physical_form != "itself"]
     possible = [e.name + _PHYSICAL for e in plain if e.has_physical_form and not e.of.weights_like]
@@ -70,7 +76,7 @@ def _methods() -> dict[str, Method]:
 
 METHODS: dict[str, Method] = _methods()
 
-# Names for several at once.
+# Names of groups of methods.
 _FAMILIES = {"rows": "linear", "networks": "network", "loops": "loop", "filters": "filter"}
 GROUPS: dict[str, tuple[str, ...]] = {
     "all": tuple(METHODS),
@@ -79,35 +85,50 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-def chosen_methods(names: Sequence[str]) -> tuple[Method, ...]:
-    """By `names` and groups of names, in the order of the registry, each once; "-ukf" takes one away again."""
-    wanted, away = set[str](), set[str]()
+def select_methods(names: Sequence[str]) -> tuple[Method, ...]:
+    """Select methods in the order of the registry; without `names` all of them.
+
+    A name may be that of a method or a group; "-ukf" excludes a method.
+    """
+    included, excluded = set[str](), set[str]()
     for name in names:
         plain = name.removeprefix("-")
         if plain not in METHODS and plain not in GROUPS:
             raise UnknownNameError("estimator", plain, (*METHODS, *GROUPS))
-        (away if name.startswith("-") else wanted).update(GROUPS.get(plain, (plain,)))
-    left = (wanted or set(METHODS)) - away
-    if not left:
+        (excluded if name.startswith("-") else included).update(GROUPS.get(plain, (plain,)))
+    selection = (included or set(METHODS)) - excluded
+    if not selection:
         raise SteelyardError("No estimator is left to compare; name at least one.")
-    return tuple(method for name, method in METHODS.items() if name in left)
+    return tuple(method for name, method in METHODS.items() if name in selection)
 
 
-# How runs end. Of the first there are numbers, and the first two settled.
-FOUND = ("converged", "boundary", "not-converged", "overconfident", "diverged")
+# Results of runs. Those in WITH_ESTIMATE have an estimate; the first two of them converged.
+WITH_ESTIMATE = ("converged", "boundary", "not-converged", "overconfident", "diverged")
 FAILED = ("refused", "too-slow", "broken", "no-data")
-# The parts of a cell's key, in their order.
+# Parts of a cell's key, in order.
 FACTORS = ("trajectory", "noise", "rate", "cutoff", "controller", "start")
-UNSETTLED = FOUND[2:]
+NOT_CONVERGED = WITH_ESTIMATE[2:]
 
 
 @dataclass(frozen=True)
 class MethodRun:
-    """What one estimator made of one experiment.
+    """Result of one estimator in one experiment.
 
-    `result` is one of `FOUND` ("boundary": of what is physically possible) or of `FAILED`: "refused" (the estimator
-    says why), "too-slow" (over the limit), "broken" (an error that is ours), "no-data" (the experiment itself failed).
-    `reason` says why; errors are None where there are none. `seconds` are of the processor.
+    Attributes:
+        cell: Key of the experiment.
+        estimator: Name of the estimator.
+        result: One of `WITH_ESTIMATE` ("boundary": on the boundary of physically possible models) or of `FAILED`:
+            "refused" (the estimator gives the reason), "too-slow" (raise_too_slow the limit), "broken" (unexpected
+            error), "no-data" (the experiment failed).
+        reason: Explanation of `result`.
+        seconds: Processor time of the fit.
+        distance_percent: Distance in base parameters, percent of their norm. Errors are None if they are unknown.
+        median_error_percent: Median relative error of the base parameters.
+        torque_error_percent: Torque error on other motions, percent of the torque's standard deviation.
+        position_error: Position error of replays [rad, m].
+        position_reason: Why `position_error` is None.
+        simulable: Whether the mass matrix is positive definite in all checked postures.
+        possible: Whether all links are physically possible.
     """
 
     cell: str
@@ -128,17 +149,17 @@ class MethodRun:
         return self.cell, self.estimator
 
     @property
-    def found(self) -> bool:
-        return self.result in FOUND
+    def has_estimate(self) -> bool:
+        return self.result in WITH_ESTIMATE
 
     @property
     def why_missing(self) -> dict[str, str]:
-        """Why figures are None, by field."""
+        """Why errors are None, by field."""
         reason = self.reason or "It is not finite."
         return {f.name: reason for f in fields(self)} | {"position_error": self.position_reason or reason}
 
     def level(self, factor: str) -> str:
-        """What of the cell's key one `factor` had, such as the cut-off."""
+        """Return the level of one `factor`, such as "cutoff", from the cell's key."""
         return self.cell.split("/")[FACTORS.index(factor)]
 
     def to_json(self) -> dict[str, Any]:
@@ -146,50 +167,58 @@ class MethodRun:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> MethodRun:
-        """What `to_json` wrote, read as a `document`."""
+        """Read a `document` of `to_json`."""
         return build(cls, Field(dict(document), "run", error=SteelyardError, exact=True), others=True)
 
 
 class TooSlowError(BaseException):
-    """The limit is over. No `Exception`: nobody on the way may take it for something else."""
+    """Raised when the time limit is raise_too_slow. It is no `Exception`, so that `except Exception` in a fit does not
+    catch it."""
 
 
 def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float) -> tuple[MethodRun, Estimate | None]:
-    """The estimate by `fit`, and how it came about; never an exception but the user's own interruption. `cell` is the
-    experiment's key, `method` whose fit it is, `limit` in seconds of the processor."""
-    begun = time.process_time()
+    """Run a fit and return how it run_with, with the estimate if there is one. Only an interruption by the user is
+    raised.
 
-    def ended(result: str, reason: str) -> MethodRun:
-        return MethodRun(cell, method.name, result, reason, time.process_time() - begun)
+    Args:
+        cell: Key of the experiment.
+        method: The method.
+        fit: Computes the estimate.
+        limit: Limit of processor time [s].
+    """
+    start = time.process_time()
+
+    def run_with(result: str, reason: str) -> MethodRun:
+        return MethodRun(cell, method.name, result, reason, time.process_time() - start)
 
     try:
         with _at_most(limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = fit()
+            estimate = fit()
     except TooSlowError:
-        return ended("too-slow", f"It took more than {limit:g} s of processor time."), None
+        return run_with("too-slow", f"It took more than {limit:g} s of processor time."), None
     except SteelyardError as error:
-        return ended("refused", str(error)), None
+        return run_with("refused", str(error)), None
     except Exception as error:
-        return ended("broken", f"{type(error).__name__}: {error}"), None
-    code = found.result.name.lower().replace("_", "-")
-    run = ended(code, "" if found.result.settled else " ".join(found.notes))
-    if not (np.all(np.isfinite(found.beta)) and np.all(np.isfinite(found.theta))):
+        return run_with("broken", f"{type(error).__name__}: {error}"), None
+    code = estimate.result.name.lower().replace("_", "-")
+    run = run_with(code, "" if estimate.result.settled else " ".join(estimate.notes))
+    if not (np.all(np.isfinite(estimate.beta)) and np.all(np.isfinite(estimate.theta))):
         return replace(run, result="broken", reason="The estimate is not finite."), None
-    return run, found
+    return run, estimate
 
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """A limit of processor time, where the system has such timers and this is the main thread."""
+    """Limit processor time, if the system has such timers and this is the main thread."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def over(*_: Any) -> None:
+    def raise_too_slow(*_: Any) -> None:
         raise TooSlowError
 
-    before = signal.signal(signal.SIGPROF, over)
+    before = signal.signal(signal.SIGPROF, raise_too_slow)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield

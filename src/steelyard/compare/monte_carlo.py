@@ -1,4 +1,4 @@
-"""`monte_carlo`: all estimators on many simulated experiments of one robot, resumable and repeatable."""
+"""Compares all estimators on many simulated experiments of one robot; resumable and repeatable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.compare._bench import Truth
-from steelyard.compare._work import Worker, serve
+from steelyard.compare._worker import Worker, serve
 from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol
@@ -30,28 +30,36 @@ from steelyard.ground.progress import ProgressCallback, reports_progress, tell_p
 from steelyard.ground.untrusted import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
-# In the folder of a comparison: its runs, a line each.
+# File of the runs in the folder of a comparison, one line per run.
 RUNS = "runs.jsonl"
 
 
 def records_folder(folder: Path, overwrite: bool, resume: bool) -> AbstractContextManager[Path]:
-    """A comparison's `folder`, made ready: a new one, one to `overwrite`, or one that was broken off, to `resume`."""
-    begun = (folder / RUNS).exists()
+    """Prepare the folder of a comparison.
+
+    Args:
+        folder: The folder.
+        overwrite: Replace its content.
+        resume: Continue an interrupted comparison.
+    """
+    has_runs = (folder / RUNS).exists()
     if resume and overwrite:
-        raise SteelyardError("--resume keeps the runs of a folder, --overwrite throws them away; give one.")
-    if resume and not begun:
-        raise RunFolderError(f"{folder} holds no runs to go on with (no {RUNS} in it); start without --resume.")
-    if begun and not (resume or overwrite):
-        raise RunFolderError(f"{folder} holds runs already; --resume goes on with them, --overwrite starts anew.")
+        raise SteelyardError("--resume keeps the runs of a folder, --overwrite deletes them; give only one of the two.")
+    if resume and not has_runs:
+        raise RunFolderError(f"{folder}: no {RUNS} to resume from; start without --resume.")
+    if has_runs and not (resume or overwrite):
+        raise RunFolderError(
+            f"{folder} already contains runs; continue with --resume, or start again with --overwrite."
+        )
     return growing_folder(folder, RUNS, overwrite=overwrite, resume=resume)
 
 
 _FORMAT = "steelyard-runs-1"
-_LARGEST = 1 << 30  # bytes: a run is some hundred
+_MAX_BYTES = 1 << 30  # a run has some hundred bytes
 
 
 class _Records:
-    """A file of lines that only grows: a header that says what was compared, then runs in the order they ended."""
+    """An append-only file: a header that describes the comparison, then a line per run in the order of completion."""
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self.path = path
@@ -59,46 +67,46 @@ class _Records:
         self._header = {"format": _FORMAT, "key": key, **header}
 
     def load(self) -> list[MethodRun]:
-        """The runs there are; a last line that was being written when the power went is left out."""
+        """Read the runs; an incomplete last line after a power failure is skipped."""
         if not self.path.exists():
             return []
-        lines = read_bytes(self.path, _LARGEST, SteelyardError).split(b"\n")
-        head, *runs = (_parsed(line, f"{self.path}, line {k + 1}") for k, line in enumerate(lines))
+        lines = read_bytes(self.path, _MAX_BYTES, SteelyardError).split(b"\n")
+        head, *runs = (_parse_line(line, f"{self.path}, line {k + 1}") for k, line in enumerate(lines))
         if head is not None and (head.get("format"), head.get("key")) != (_FORMAT, self._header["key"]):
             raise SteelyardError(
-                f"{self.path} holds runs of another comparison (another robot, seed, version or setting); resume with "
-                "the same options, or give another folder."
+                f"{self.path} contains runs of another comparison (another robot, seed, version or setting); resume "
+                "with the same options, or give another folder."
             )
         return [MethodRun.from_json(run) for run in runs if run is not None]
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[MethodRun], None]]:
-        """To add runs by; a torn last line is cut off first."""
+        """Yield a function that adds a run; an incomplete last line is removed first."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             if not lock_file(file):
-                raise SteelyardError(f"{self.path}: another process adds runs to this file; wait for it.")
+                raise SteelyardError(f"{self.path}: another process is adding runs to this file; wait for it.")
             whole = self.path.read_bytes()
-            kept = whole[: whole.rfind(b"\n") + 1]
-            if len(kept) < len(whole):
-                file.truncate(len(kept))
+            complete = whole[: whole.rfind(b"\n") + 1]
+            if len(complete) < len(whole):
+                file.truncate(len(complete))
 
             def add(document: dict[str, Any]) -> None:
-                # One write of a whole line, then down to the disk.
+                # A whole line in one write, then flushed to disk.
                 with name_in_errors(self.path):
                     file.write(json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n")
                     file.flush()
                     os.fsync(file.fileno())
 
-            if not kept:
+            if not complete:
                 add(self._header)
             yield lambda run: add(run.to_json())
 
 
-def _parsed(line: bytes, place: str) -> dict[str, Any] | None:
-    """What a line holds; one that was torn, or is none of ours, holds nothing."""
+def _parse_line(line: bytes, where: str) -> dict[str, Any] | None:
+    """Parse a line; an incomplete or unknown one gives None."""
     try:
-        document = parse_json(line.decode("utf-8", "replace"), place, SteelyardError)
+        document = parse_json(line.decode("utf-8", "replace"), where, SteelyardError)
     except SteelyardError:
         return None
     return document if isinstance(document, dict) else None
@@ -108,9 +116,9 @@ Job = tuple[Cell, tuple[str, ...]]
 
 
 def _all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: int) -> Iterator[MethodRun]:
-    """The runs of all jobs in the order in which they end; one worker works in this process.
+    """Run all jobs and yield results in the order of completion; with one worker in this process.
 
-    A process that dies leaves a result, not a gap.
+    A process that dies gives a result, so that no run is missing.
     """
     if workers <= 1:
         worker = Worker(truth, protocol)
@@ -121,13 +129,13 @@ def _all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: in
 
 
 @dataclass(eq=False)
-class _Helper:
-    """A process, the job it is at, and what of it is left."""
+class _WorkerProcess:
+    """A worker process, its current job, and the estimators of it that have not finished."""
 
     process: Any
     pipe: Any
     cell: Cell | None = None
-    left: deque[str] | None = None
+    pending: deque[str] | None = None
 
     def stop(self) -> None:
         self.pipe.close()
@@ -138,34 +146,34 @@ class _Helper:
 class _Pool:
     def __init__(self, truth: Truth, protocol: Protocol, jobs: Sequence[Job]) -> None:
         self.truth, self.protocol, self.jobs = truth, protocol, deque(jobs)
-        # Fresh processes: a fork would inherit the locks of whatever threads there are.
+        # Spawned, since a fork would inherit locks of other threads.
         self.context = multiprocessing.get_context("spawn")
-        self.helpers: list[_Helper] = []
+        self.helpers: list[_WorkerProcess] = []
 
     def runs(self, workers: int) -> Iterator[MethodRun]:
         with one_thread():
             try:
                 for _ in range(min(workers, len(self.jobs))):
-                    self._hire()
+                    self._start_process()
                 while self.helpers:
                     for pipe in wait([helper.pipe for helper in self.helpers]):
                         helper = next(h for h in self.helpers if h.pipe is pipe)
-                        yield from self._heard(helper)
+                        yield from self._receive(helper)
             finally:
                 for helper in self.helpers:
                     helper.stop()
 
-    def _hire(self) -> None:
+    def _start_process(self) -> None:
         here, there = self.context.Pipe()
         process = self.context.Process(target=serve, args=(there, self.truth, self.protocol), daemon=True)
         with children_undisturbed():
             process.start()
-        there.close()  # so that a death over there is heard here
-        helper = _Helper(process, here)
+        there.close()  # so that recv raises EOFError here when the process dies
+        helper = _WorkerProcess(process, here)
         self.helpers.append(helper)
         self._next(helper)
 
-    def _next(self, helper: _Helper) -> None:
+    def _next(self, helper: _WorkerProcess) -> None:
         if not self.jobs:
             self.helpers.remove(helper)
             helper.pipe.send(None)
@@ -173,37 +181,37 @@ class _Pool:
             helper.process.join(5.0)
             return
         helper.cell, names = self.jobs.popleft()
-        helper.left = deque(names)
+        helper.pending = deque(names)
         helper.pipe.send((helper.cell, names))
 
-    def _heard(self, helper: _Helper) -> Iterator[MethodRun]:
+    def _receive(self, helper: _WorkerProcess) -> Iterator[MethodRun]:
         try:
             word, value = helper.pipe.recv()
         except (EOFError, OSError):
-            yield from self._buried(helper)
+            yield from self._handle_death(helper)
             return
         if word == "ended":
-            assert helper.left is not None
-            helper.left.popleft()
+            assert helper.pending is not None
+            helper.pending.popleft()
             yield value
         elif word == "free":
             self._next(helper)
 
-    def _buried(self, helper: _Helper) -> Iterator[MethodRun]:
-        """A process that died was at the first estimator that is left; the others go to a new one."""
+    def _handle_death(self, helper: _WorkerProcess) -> Iterator[MethodRun]:
+        """Report the first pending estimator of a dead process as broken; a new process runs the others."""
         self.helpers.remove(helper)
         helper.process.join(5.0)
-        if helper.cell is not None and helper.left:
-            how = f"The process died (exit code {helper.process.exitcode})."
-            yield MethodRun(helper.cell.key, helper.left.popleft(), "broken", how)
-            if helper.left:
-                self.jobs.appendleft((helper.cell, tuple(helper.left)))
+        if helper.cell is not None and helper.pending:
+            reason = f"The process died (exit code {helper.process.exitcode})."
+            yield MethodRun(helper.cell.key, helper.pending.popleft(), "broken", reason)
+            if helper.pending:
+                self.jobs.appendleft((helper.cell, tuple(helper.pending)))
         if self.jobs:
-            self._hire()
+            self._start_process()
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -216,15 +224,15 @@ def monte_carlo(
     workers: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Comparison:
-    """Simulate the experiments of a protocol on a robot, let every estimator find it, and judge all by the truth.
+    """Simulate the experiments of a protocol, run every estimator on them, and compare the estimates with the truth.
 
     Args:
-        robot: its description is the truth: inertias, friction, rotors.
-        protocol: what is varied; see `Protocol`.
-        records: a file of lines to which every run is added as it ends. If it exists, what it holds is not done again;
-            the result is the same as without the interruption, but for times.
-        workers: processes, each on one core (default: as many as there are cores); 1 works in this process.
-        progress: told how far it is, after every run (`steelyard.ground.progress`); None: nobody.
+        robot: The true robot: inertias, friction, rotors.
+        protocol: Factors of the comparison; see `Protocol`.
+        records: File to which each run is appended. Runs in an existing file are not repeated; the result is the same
+            as without the interruption, except for times.
+        workers: Number of processes with one core each (default: all cores); 1 works in this process.
+        progress: Callback for progress after every run (`steelyard.ground.progress`).
     """
     plan = protocol or Protocol()
     truth = Truth.of(robot, plan.smoothing)
@@ -232,20 +240,20 @@ def monte_carlo(
               "version": version("steelyard")}  # fmt: skip
     store = None if records is None else _Records(Path(records), header)
     cells = list(plan.cells())
-    wanted = {(cell.key, name) for cell in cells for name in plan.estimators}
-    done = {run.key: run for run in (store.load() if store is not None else []) if run.key in wanted}
+    planned = {(cell.key, name) for cell in cells for name in plan.estimators}
+    done = {run.key: run for run in (store.load() if store is not None else []) if run.key in planned}
     jobs = [
         (cell, names)
         for cell in cells
         if (names := tuple(name for name in plan.estimators if (cell.key, name) not in done))
     ]
-    tell_progress("Runs", len(done) / max(len(wanted), 1), f"{len(done)} of {len(wanted)}")
+    tell_progress("Runs", len(done) / max(len(planned), 1), f"{len(done)} of {len(planned)}")
 
     with nullcontext(lambda run: None) if store is None else store.writing() as write:
         for run in _all_runs(truth, plan, jobs, workers or cores()):
             write(run)
             done[run.key] = run
-            share, last = len(done) / len(wanted), f"{len(done)} of {len(wanted)}, {run.estimator}"
+            share, last = len(done) / len(planned), f"{len(done)} of {len(planned)}, {run.estimator}"
             tell_progress("Runs", share, last)
     ordered = tuple(done[cell.key, name] for cell in cells for name in plan.estimators)
     return Comparison(robot.name, plan, ordered)

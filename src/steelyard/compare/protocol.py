@@ -1,4 +1,4 @@
-"""`Protocol`: what is varied in a Monte-Carlo comparison, after the one of BIRDy (Leboutet et al. 2021)."""
+"""Settings of a Monte-Carlo comparison, after the protocol of BIRDy (Leboutet et al. 2021)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.compare.methods import chosen_methods
+from steelyard.compare.methods import select_methods
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.ground.renamed import renamed
 from steelyard.simulation.controllers import CONTROLLERS
 
-# A sliding joint's encoder sits on a pinion: this many metres a radian.
+# The encoder of a prismatic joint sits on a pinion: metres per radian.
 PINION = 0.1
-# Fewer samples than this leave nothing between the filter's borders that could be called a motion.
+# With fewer samples, the filter's transients leave too little of the motion.
 _FEWEST_SAMPLES = 200
 
 
 @dataclass(frozen=True)
 class Noise:
-    """White noise of the sensors: positions in degrees (0.1 m of a sliding joint to the radian), torques in N m (N)."""
+    """White noise of the sensors.
+
+    Attributes:
+        name: Name of the noise level.
+        position_deg: Standard deviation of positions [degrees; 0.1 m of a prismatic joint per radian].
+        torque: Standard deviation of torques [N m, N].
+    """
 
     name: str
     position_deg: float
@@ -30,10 +35,14 @@ class Noise:
 
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name:
-            raise SteelyardError(f"A noise level needs a name without slashes, not '{self.name}'.")
-        for what, value in (("position", self.position_deg), ("torque", self.torque)):
+            raise SteelyardError(
+                f"The name of a noise level must not be empty or contain slashes, but is '{self.name}'."
+            )
+        for quantity, value in (("position", self.position_deg), ("torque", self.torque)):
             if not (np.isfinite(value) and value >= 0.0):
-                raise SteelyardError(f"Noise '{self.name}': its {what} level is {value:g}; it must not be negative.")
+                raise SteelyardError(
+                    f"Noise '{self.name}': its {quantity} level is {value:g}; it must not be negative."
+                )
 
 
 NOISES = {
@@ -50,7 +59,7 @@ NOISES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One experiment of the comparison: all estimators get the same log of it, and the same initial estimate."""
+    """One experiment of the comparison. All estimators use its log and its initial estimate."""
 
     trajectory: int
     noise: str
@@ -64,25 +73,36 @@ class Cell:
         return f"{self.trajectory}/{self.noise}/{self.rate:g}/{self.cutoff}/{self.controller}/{self.start}"
 
 
-# What files call fields that have another name now.
-_WRITTEN = {"bandwidth_rad_s": "bandwidth", "start_relative_std": "start_spread"}
+# Names of fields in files, if they differ.
+_FILE_NAMES = {"bandwidth_rad_s": "bandwidth", "start_relative_std": "start_spread"}
 
 
-@renamed(bandwidth="bandwidth_rad_s", start_spread="start_relative_std")
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """All that decides a comparison besides the robot; the defaults are BIRDy's, with fewer repetitions.
+    """All settings of a comparison except the robot; the defaults are BIRDy's, with fewer repetitions.
 
-    Every one of `trajectories` random Fourier motions of `harmonics` over `duration` s is played under every one of
-    `controllers` (gains for `bandwidth_rad_s`; `control_rate` Hz, Runge–Kutta 4), logged at every one of `rates` (Hz)
-    with every one of `noises`, and made ready with every one of `cutoffs`: Hz of the zero-phase Butterworth of order 4,
-    "auto" (the rule of `identify`) or "none" (0.45 of the rate). `starts` is how often that is repeated, each time with
-    other noise and another initial estimate: the true ones with a relative standard deviation of `start_relative_std`.
-    Everything follows from `seed`, in whatever order it is done.
+    Every combination of trajectory, controller, rate, noise and cut-off is simulated `starts` times, each time with
+    other noise and another initial estimate. All random numbers follow from `seed`, in any order of computation.
 
-    `smoothing` (rad/s, m/s): over which dry friction turns round, in the plant and in the model that is fitted.
-    `judged_on` other motions judge the results, replayed for `horizon` s at a time. A fit that takes longer than
-    `limit` s of processor time is given up.
+    Attributes:
+        estimators: Names of estimators and groups.
+        trajectories: Number of random Fourier motions.
+        noises: Noise levels.
+        rates: Sampling rates of the logs [Hz].
+        cutoffs: Cut-offs [Hz] of the zero-phase Butterworth filter of order 4; "auto": the rule of `identify`; "none":
+            0.45 of the rate.
+        controllers: Names of controllers.
+        starts: Number of repetitions.
+        start_relative_std: Relative standard deviation of the initial estimates about the true values.
+        harmonics: Harmonics of the motions.
+        duration: Duration of the motions [s].
+        control_rate: Rate of the controller and of the Runge–Kutta integration [Hz].
+        bandwidth_rad_s: Bandwidth that defines the gains of the controllers [rad/s].
+        smoothing: Width of the smoothed dry friction at zero speed, in plant and fitted model [rad/s, m/s].
+        judged_on: Number of other motions for the evaluation.
+        horizon: Length of the open-loop replays [s].
+        limit: Limit of processor time for one fit [s].
+        seed: Seed of all random numbers.
     """
 
     estimators: tuple[str, ...] = ("all",)
@@ -104,14 +124,16 @@ class Protocol:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "estimators", tuple(m.name for m in chosen_methods(self.estimators)))
+        object.__setattr__(self, "estimators", tuple(m.name for m in select_methods(self.estimators)))
         self._check_counts()
         for name in ("duration", "control_rate", "bandwidth_rad_s", "smoothing", "horizon", "limit"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
                 raise SteelyardError(f"{name} is {value:g}; it must be positive.")
         if not 0.0 <= self.start_relative_std < 1.0:
-            raise SteelyardError(f"start_relative_std is {self.start_relative_std:g}; give a share below 1, e.g. 0.15.")
+            raise SteelyardError(
+                f"start_relative_std is {self.start_relative_std:g}; it must be from 0 to below 1, e.g. 0.15."
+            )
         for controller in self.controllers:
             if controller not in CONTROLLERS:
                 raise UnknownNameError("controller", controller, CONTROLLERS)
@@ -121,7 +143,7 @@ class Protocol:
             cutoff_hz(cutoff, max(self.rates))
         names = [noise.name for noise in self.noises]
         if len(set(names)) != len(names):
-            raise SteelyardError(f"Two noise levels share a name: {', '.join(names)}.")
+            raise SteelyardError(f"Two noise levels have the same name: {', '.join(names)}; rename one.")
 
     def _check_counts(self) -> None:
         for name in ("trajectories", "starts", "harmonics", "judged_on"):
@@ -129,24 +151,24 @@ class Protocol:
                 raise SteelyardError(f"{name} is {getattr(self, name)}; at least one is needed.")
         for name in ("noises", "rates", "cutoffs", "controllers"):
             if not getattr(self, name):
-                raise SteelyardError(f"There are no {name} to compare with; give at least one.")
+                raise SteelyardError(f"{name} is empty; give at least one.")
 
     def _check_rate(self, rate: float) -> None:
         if not (np.isfinite(rate) and rate > 0.0):
-            raise SteelyardError(f"A rate of {rate:g} Hz samples nothing; it must be positive.")
+            raise SteelyardError(f"The sampling rate is {rate:g} Hz; it must be positive.")
         ratio = self.control_rate / rate
         if abs(ratio - round(ratio)) > 1e-9 or ratio < 1.0:
             raise SteelyardError(
-                f"The control rate of {self.control_rate:g} Hz is no multiple of the sampling rate of {rate:g} Hz."
+                f"The control rate ({self.control_rate:g} Hz) must be a multiple of the sampling rate ({rate:g} Hz)."
             )
         if self.duration * rate < _FEWEST_SAMPLES:
             raise SteelyardError(
                 f"{self.duration:g} s at {rate:g} Hz are too few samples ({self.duration * rate:g}); at least "
-                f"{_FEWEST_SAMPLES} are needed: a longer motion or a higher rate."
+                f"{_FEWEST_SAMPLES} are needed: use a longer motion or a higher rate."
             )
 
     def cells(self) -> Iterator[Cell]:
-        """Every experiment; repetitions come last, so that a comparison that is broken off is balanced."""
+        """Yield every experiment; repetitions come last, so that an interrupted comparison is balanced."""
         noises = [noise.name for noise in self.noises]
         for start, trajectory, controller, rate, cutoff, noise in product(
             range(self.starts), range(self.trajectories), self.controllers, self.rates, self.cutoffs, noises
@@ -154,18 +176,26 @@ class Protocol:
             yield Cell(trajectory, noise, rate, cutoff, controller, start)
 
     def noise(self, name: str) -> Noise:
-        """The level of noise called `name`."""
+        """Return the noise level called `name`."""
         return next(noise for noise in self.noises if noise.name == name)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; tuples are lists."""
-        made: dict[str, Any] = {_WRITTEN.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
-        made["noises"] = [asdict(noise) for noise in self.noises]
-        return {key: list(x) if isinstance(x, tuple) else x for key, x in made.items()}
+        """Convert to plain values; tuples become lists."""
+        document: dict[str, Any] = {_FILE_NAMES.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        document["noises"] = [asdict(noise) for noise in self.noises]
+        return {key: list(x) if isinstance(x, tuple) else x for key, x in document.items()}
 
 
 def cutoff_hz(text: str, rate: float) -> float | None:
-    """Hz of a cut-off named `text` at `rate` Hz; None for the rule of `identify`."""
+    """Convert the text of a cut-off to a frequency [Hz].
+
+    Args:
+        text: A number, "auto" or "none".
+        rate: Sampling rate [Hz].
+
+    Returns:
+        The cut-off; None for the rule of `identify`.
+    """
     if text == "auto":
         return None
     if text == "none":
@@ -179,8 +209,8 @@ def cutoff_hz(text: str, rate: float) -> float | None:
     return value
 
 
-def noise_from(text: str) -> Noise:
-    """A level by name, or of one's own: `text` is NAME or NAME=DEGREES:TORQUE."""
+def parse_noise(text: str) -> Noise:
+    """Parse a noise level: `text` is NAME or NAME=DEGREES:TORQUE."""
     name, equals, levels = text.partition("=")
     if not equals:
         if name not in NOISES:
@@ -189,5 +219,7 @@ def noise_from(text: str) -> Noise:
     try:
         position, torque = (float(x) for x in levels.split(":"))
     except ValueError:
-        raise SteelyardError(f"The noise '{text}' is not NAME=DEGREES:TORQUE, such as mine=0.001:0.05.") from None
+        raise SteelyardError(
+            f"The noise level '{text}' must have the form NAME=DEGREES:TORQUE, such as mine=0.001:0.05."
+        ) from None
     return Noise(name, position, torque)

@@ -1,4 +1,4 @@
-"""`compare_schemes`: one log, all ways to write the physics, side by side."""
+"""Compares all schemes of the regression on one log."""
 
 from __future__ import annotations
 
@@ -29,52 +29,66 @@ from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 _WHY_NULL = {
-    "hold_out_nrmse_percent": "Nothing was held out.",
-    "position_rmse": "A replay diverged, or the log is too short for one.",
+    "hold_out_nrmse_percent": "There is no hold-out data.",
+    "position_rmse": "A replay diverged, or the log is too short for a replay.",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class SchemeResult:
-    """What one scheme found; `reason` says why there is nothing, where it failed."""
+    """Result of one scheme.
+
+    Attributes:
+        scheme: Name of the scheme.
+        seconds: Wall-clock time [s].
+        identification: The identification; None if it failed.
+        position_rmse: Position errors of replays by joint [rad, m].
+        reason: Why it failed.
+    """
 
     scheme: str
     seconds: float
-    found: Identification | None = None
+    identification: Identification | None = None
     position_rmse: Array | None = None
     reason: str = ""
 
     @property
     def nrmse_percent(self) -> float | None:
-        """Mean over joints of the torque error on held-out data, percent of the torque's standard deviation."""
-        if self.found is None or not self.found.validation:
+        """Torque error on hold-out data, mean over joints, percent of the torque's standard deviation."""
+        if self.identification is None or not self.identification.validation:
             return None
-        return float(np.mean([s.mean_nrmse_percent for s in self.found.validation]))
+        return float(np.mean([s.mean_nrmse_percent for s in self.identification.validation]))
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"scheme": self.scheme, "seconds": self.seconds, "reason": self.reason}
-        if self.found is None:
+        if self.identification is None:
             return out
         out |= {
             "hold_out_nrmse_percent": self.nrmse_percent,
             "position_rmse": None if self.position_rmse is None else self.position_rmse.tolist(),
-            "physically_consistent": self.found.possible,
-            "condition_number": self.found.condition_number,
-            "base_parameters": named_values(self.found.estimate),
+            "physically_consistent": self.identification.possible,
+            "condition_number": self.identification.condition_number,
+            "base_parameters": named_values(self.identification.estimate),
         }
         return explained(out, _WHY_NULL)
 
 
-def named_values(found: Estimate) -> list[dict[str, Any]]:
-    """The base parameters that were `found`, for machines."""
-    signs = found.base.impossible_signs(found.beta).tolist()
-    rows = zip(found.base.names, found.beta.tolist(), found.standard_errors.tolist(), signs, strict=True)
+def named_values(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return the base parameters of an `estimate` as plain data."""
+    signs = estimate.base.impossible_signs(estimate.beta).tolist()
+    rows = zip(estimate.base.names, estimate.beta.tolist(), estimate.standard_errors.tolist(), signs, strict=True)
     return [{"name": n, "value": b, "standard_error": e, "impossible_sign": s} for n, b, e, s in rows]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SchemeComparison(Viewed, Displayed):
-    """All schemes on the same data; the best is the one with the smallest torque error on what was held out."""
+    """All schemes on the same data.
+
+    Attributes:
+        robot: The robot.
+        results: Results by scheme.
+        horizon: Length of the open-loop replays [s].
+    """
 
     robot: Robot
     results: tuple[SchemeResult, ...]
@@ -82,8 +96,8 @@ class SchemeComparison(Viewed, Displayed):
 
     @property
     def best(self) -> SchemeResult | None:
-        judged = [r for r in self.results if r.nrmse_percent is not None]
-        return min(judged, key=lambda r: r.nrmse_percent or np.inf) if judged else None
+        results = [r for r in self.results if r.nrmse_percent is not None]
+        return min(results, key=lambda r: r.nrmse_percent or np.inf) if results else None
 
     def to_json(self) -> dict[str, Any]:
         best = self.best
@@ -93,18 +107,24 @@ class SchemeComparison(Viewed, Displayed):
             "best": best.scheme if best else None,
             "schemes": [r.to_json() for r in self.results],
         }
-        return explained(document, {"best": "No scheme was judged."})
+        return explained(document, {"best": "No scheme gives a result."})
 
     def glance(self) -> Glance:
         best = self.best
         if best is None:
-            return Glance("bad", f"{self.robot.name}: no scheme was judged")
+            return Glance("bad", f"{self.robot.name}: no scheme gives a result")
         return Glance("good", f"{self.robot.name}: {best.scheme} predicts best, {number(best.nrmse_percent, 3)} % of σ")
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """The "schemes", with their error on held-out data."""
+        """Return the table "schemes" with errors on hold-out data."""
         rows = [
-            [r.scheme, r.nrmse_percent, None if r.found is None else r.found.possible, r.seconds, r.reason]
+            [
+                r.scheme,
+                r.nrmse_percent,
+                None if r.identification is None else r.identification.possible,
+                r.seconds,
+                r.reason,
+            ]
             for r in self.results
         ]
         return {"schemes": lambda: by_columns(("scheme", "nrmse_percent", "possible", "seconds", "reason"), rows)}
@@ -128,40 +148,45 @@ def compare_schemes(
     mapping: AnyMapping = None,
     **options: Any,
 ) -> SchemeComparison:
-    """Identify by every scheme from the same log, and judge all on the same others (default: its last 30 %).
-
-    `horizon` (s): torques are replayed to each model, open loop, in stretches of this length from measured states.
+    """Identify by every scheme from the same log and compare the errors on other logs (default: its last 30 %).
 
     Args:
-        robot, log: as it was logged; to identify from: as `load_robot` takes it, and a path, `Log`, frame or dict.
-        validate: logs to judge by; none: the share `holdout` (0 to 1) at the end of `log`.
-        schemes: names.
-        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
-        mapping: what the columns of files and frames mean, as in `read_log`.
-        options: of `identify`.
+        robot: Robot of the log, as `load_robot` takes it.
+        log: Log for the fits: a path, `Log`, frame or dict.
+        validate: Logs for the evaluation; none: the share `holdout` at the end of `log`.
+        schemes: Names of schemes.
+        holdout: Share of the log for the evaluation, 0 to 1.
+        horizon: Length of the open-loop replays from measured states [s].
+        progress: Callback for progress (`steelyard.ground.progress`).
+        mapping: Columns of files and frames, as in `read_log`.
+        options: Arguments of `identify`.
     """
     if not horizon > 0.0:
-        raise SteelyardError(f"A horizon of {horizon:g} s has no length; give a positive time.")
+        raise SteelyardError(f"horizon is {horizon:g} s; it must be positive.")
     for scheme in schemes:
-        make_scheme(scheme)  # a misspelt name is the user's, not a scheme that failed
+        make_scheme(scheme)  # raises an error for unknown names, so that they do not count as failed schemes
     robot = as_robot(robot)
-    used, judged = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
-    if not judged:
-        used, last = keep_last(used, holdout)
-        judged = [last]
-    # Filtered once for all schemes.
-    study = Study.of(robot, used, (), options.pop("preparation", None))
+    fit_log, evaluation_logs = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
+    if not evaluation_logs:
+        fit_log, last = keep_last(fit_log, holdout)
+        evaluation_logs = [last]
+    # The data is filtered once for all schemes.
+    study = Study.of(robot, fit_log, (), options.pop("preparation", None))
     results = []
     for scheme in steps(schemes, "Scheme"):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         try:
-            # All by the same terms, or there would be nothing to compare.
-            found = identify(robot, study, judged, scheme=scheme, files=False, **{"plain": True} | options)
+            # All schemes use the same terms; otherwise their results would not be comparable.
+            identification = identify(
+                robot, study, evaluation_logs, scheme=scheme, files=False, **{"plain": True} | options
+            )
         except SteelyardError as error:
-            results.append(SchemeResult(scheme, time.perf_counter() - begun, reason=str(error)))
+            results.append(SchemeResult(scheme, time.perf_counter() - start, reason=str(error)))
             continue
-        taken = time.perf_counter() - begun
-        how = found.settings.preparation
-        moved = replayed(found.model, judged, horizon, how.torque_between, how.delay or 0.0)
-        results.append(SchemeResult(scheme, taken, found, moved))
+        seconds = time.perf_counter() - start
+        preparation = identification.settings.preparation
+        moved = replayed(
+            identification.model, evaluation_logs, horizon, preparation.torque_between, preparation.delay or 0.0
+        )
+        results.append(SchemeResult(scheme, seconds, identification, moved))
     return SchemeComparison(robot, tuple(results), horizon)

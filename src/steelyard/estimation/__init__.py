@@ -1,4 +1,4 @@
-"""Estimators: θ ± Σ from the rows of a log, one file per method, one contract."""
+"""Estimators: parameters and covariance from the rows of a log; one file per method, one interface."""
 
 import lazy_loader
 

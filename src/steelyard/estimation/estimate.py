@@ -1,4 +1,4 @@
-"""The contract of all estimators: frozen settings in, one `Estimate` out, and what each says of itself."""
+"""The interface of all estimators: frozen settings in, one `Estimate` out, and their properties as class attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.estimation.history import ParameterHistory
 from steelyard.ground.arrays import Array, frozen
-from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EstimationError(SteelyardError):
-    """Data that no estimate can be made from: names the parameters or the row, and what would help."""
+    """Data are not sufficient for an estimate; the message names the parameters or the row, and a remedy."""
 
 
 class Result(Enum):
@@ -37,16 +36,17 @@ class Result(Enum):
 
     @property
     def settled(self) -> bool:
-        """Whether the numbers and their error bars can be taken as they are."""
+        """Whether values and error bars are valid."""
         return self in (Result.CONVERGED, Result.BOUNDARY)
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is known before: full parameters (ten per link, then the terms'), e.g. a URDF's.
+    """Prior knowledge of the full parameters, e.g. from a URDF.
 
-    `known` says for every parameter whether its number means anything; empty: all do. A link counts as known where
-    all its ten parameters are.
+    Attributes:
+        theta: Full parameters (ten per link, then those of the terms).
+        known: Whether each number is meaningful; empty: all are. A link is known if all its ten parameters are.
     """
 
     theta: Array
@@ -55,24 +55,34 @@ class Prior:
     def __post_init__(self) -> None:
         object.__setattr__(self, "theta", frozen(self.theta))
         if self.known and len(self.known) != len(self.theta):
-            raise EstimationError(f"The prior knows of {len(self.known)} parameters but has {len(self.theta)} numbers.")
+            raise EstimationError(
+                f"`known` of the prior has {len(self.known)} entries but `theta` has {len(self.theta)}; give equal "
+                "lengths."
+            )
 
     @property
     def mask(self) -> tuple[bool, ...]:
-        """`known`, written out."""
+        """`known` with one entry per parameter."""
         return self.known or (True,) * len(self.theta)
 
 
-@renamed(spread="residual_std")
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What an estimator found.
+    """Result of an estimator.
 
-    `beta` are the base parameters with their `covariance`; `theta` a full vector of parameters that has exactly
-    these base parameters (physically possible if `physical`). `residual_std` is the residuals' standard deviation per
-    equation, `cost` the weighted sum of squares, `history` the path of an iteration. `details` holds, for all
-    estimators, "inflation" (how much each variance grew because residuals are correlated), "degrees_of_freedom" (of
-    each standard error, for t quantiles) and "rows" (of each equation).
+    Attributes:
+        base: Base parameters that were estimated.
+        beta: Their values.
+        covariance: Their covariance.
+        theta: Full parameters with exactly these base parameters (physically possible if `physical`).
+        residual_std: Standard deviation of the residuals per equation.
+        cost: Weighted sum of squares.
+        result: How the estimation ended.
+        physical: Whether `theta` is constrained to be physically possible.
+        history: Steps of an iteration.
+        notes: Notes for the user.
+        details: For all estimators "inflation" (growth of each variance because residuals are correlated),
+            "degrees_of_freedom" (of each standard error, for t quantiles) and "rows" (of each equation); more for some.
     """
 
     base: BaseParameters
@@ -97,38 +107,37 @@ class Estimate:
 
     @property
     def parameter_history(self) -> ParameterHistory | None:
-        """The way of the base parameters, to be drawn or written; None where the estimator has none to tell."""
+        """History of the base parameters for plots and files; None if it is unavailable."""
         title = f"Base parameters of {self.base.robot.name}"
-        made = ParameterHistory.of(title, self.base.names, self.base.units, self.history, self.standard_errors)
-        return None if made is None else replace(made, least=self.base.least_values)
+        history = ParameterHistory.of(title, self.base.names, self.base.units, self.history, self.standard_errors)
+        return None if history is None else replace(history, lower_bounds=self.base.least_values)
 
 
-# What an estimator works on: `RegressionData` (rows of a scheme) or an `Experiment` (motions and their controller).
+# Input of an estimator: `RegressionData` (rows of a scheme) or an `Experiment` (motions and their controller).
 Data = TypeVar("Data")
 EstimatorFamily = Literal["linear", "network", "loop", "likelihood", "filter", "other"]
 PhysicalForm = Literal["constrained", "rounds", "nearest", "itself", "none"]
 
 
 class Estimator(ABC, Generic[Data]):
-    """What every method of estimation is: settings in the fields of a frozen dataclass, one verb, and what it claims.
+    """Base class of all estimators: a frozen dataclass with the settings, one method, and class attributes.
 
-    The claims are attributes of the class. The command line, the comparison, the tests and the tables of the docs ask
-    for them; nothing else keeps a list of estimators. Known to `identify` is what stands in the registry
-    (`steelyard.estimation.registry`), under a name, or is announced by another package under the entry-point group
-    "steelyard.estimators".
+    The command line, the comparison, the tests and the tables of the docs read the class attributes instead
+    of separate lists. `identify` knows those in the registry (`steelyard.estimation.registry`) and those that other
+    packages provide under the entry-point group "steelyard.estimators".
 
     Attributes:
         needs: "rows" of a scheme, or a whole "experiment".
-        needs_controller: whether it simulates the closed loop, and so must know controller and reference.
-        physical_form: how its physically possible form is made: "constrained" (the same weights inside the cones, by
-            `PhysicallyConsistent`), "rounds" (a field `physical` keeps every round possible), "nearest" (the possible
-            robot nearest to its estimate, by its covariance), "itself" (it is one), "none".
-        weights_like: the estimator whose weights the constrained fit takes, where it has none of its own.
-        family: what it is akin to: "linear", "network", "loop", "likelihood", "filter".
-        order_matters: whether the order of the rows (of an experiment: the runs) changes the result.
-        log_settings: fields that are set where a log and a description are all there is, as in `identify`.
-        honest_errors: whether its covariance tells how far it is from the truth.
-        about: one line for tables and help texts.
+        needs_controller: Whether it simulates the closed loop and needs controller and reference.
+        physical_form: How its physically possible form is computed: "constrained" (same weights inside the cones, by
+            `PhysicallyConsistent`), "rounds" (a field `physical` makes every round possible), "nearest" (the possible
+            robot nearest to its estimate, by its covariance), "itself" (it is always possible), "none".
+        weights_like: Estimator whose weights the constrained fit uses if it lacks its own.
+        family: "linear", "network", "loop", "likelihood", "filter" or "other".
+        order_matters: Whether the order of the rows (of an experiment: the runs) changes the result.
+        log_settings: Values of fields if only a log and a description are available, as in `identify`.
+        honest_errors: Whether its covariance describes its distance from the truth.
+        about: One line for tables and help texts.
     """
 
     needs: ClassVar[Literal["rows", "experiment"]] = "rows"
@@ -143,20 +152,23 @@ class Estimator(ABC, Generic[Data]):
 
     @abstractmethod
     def fit(self, data: Data, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        """The base parameters, and full parameters that have them.
+        """Estimate the base parameters, and full parameters that agree with them.
 
         Args:
-            data: rows or an experiment, as `needs` says; what cannot be used is refused by an `EstimationError`.
-            base: the base parameters that are looked for.
-            prior: what is known before of the full parameters.
+            data: Rows or an experiment, as `needs` says.
+            base: Base parameters to estimate.
+            prior: Prior knowledge of the full parameters.
+
+        Raises:
+            EstimationError: If the data cannot be used.
         """
 
 
 class LinearEstimator(Estimator[RegressionData]):
-    """An estimator whose fit leaves a triangle: for error bars, for other unknowns, for the constrained fit.
+    """An estimator whose fit gives a triangle, for error bars, other unknowns and the constrained fit.
 
     Attributes:
-        any_columns: whether `free` takes any named columns in place of base parameters.
+        any_columns: Whether `free` accepts any named columns instead of base parameters.
     """
 
     physical_form: ClassVar[PhysicalForm] = "constrained"
@@ -165,11 +177,11 @@ class LinearEstimator(Estimator[RegressionData]):
 
     @abstractmethod
     def free(self, data: RegressionData, columns: BaseParameters) -> FreeFit:
-        """The fit without physical constraints.
+        """Fit without physical constraints.
 
         Args:
-            data: the rows.
-            columns: what is looked for: base parameters, or any named columns where the class takes them.
+            data: The rows.
+            columns: Unknowns: base parameters, or any named columns if the class accepts them.
         """
 
     def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:

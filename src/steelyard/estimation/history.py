@@ -1,4 +1,4 @@
-"""`ParameterHistory`: how base parameters came about, to be drawn and written whatever estimator went that way."""
+"""The history of base parameters during an estimation, for plots and files."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Presentation, Viewed
 
-# What an estimator counts its moments by, as the axis says it; the first that is there.
+# Key in a step of the history -> label of its axis; the first key that exists is used.
 _AXES = {"t": "time [s]", "pass": "passes over the log", "step": "steps", "updates": "updates"}
 
 
 @dataclass(frozen=True, eq=False)
 class ParameterHistory(Viewed):
-    """Values of base parameters at some moments of an estimation.
+    """Values of base parameters at steps of an estimation.
 
     Attributes:
-        title: whose they are.
-        names: of the parameters.
-        units: of the parameters.
-        axis: what moments are counted by, e.g. "time [s]".
-        at: the moments.
-        beta: `(moments, parameters)`; not numbers where one was not known yet.
-        standard_errors: of the last values; None where nobody knows.
-        least: what the parameters cannot be below, −∞ where nothing says so; None where nobody knows.
-        eigenvalues: of the covariance P that the estimator carries along, `(moments, parameters)`, largest first, in
-            its own units; not numbers at moments that do not tell; None where there is no P.
+        title: Title of plots.
+        names: Names of the parameters.
+        units: Units of the parameters.
+        axis: Label of the axis of the steps, e.g. "time [s]".
+        at: Positions of the steps on this axis.
+        beta: Values, shape (steps, parameters); NaN if not known yet.
+        standard_errors: Standard errors of the last values, if known.
+        lower_bounds: Smallest possible values, −∞ without bound; None if unknown.
+        eigenvalues: Eigenvalues of the estimator's covariance P, shape (steps, parameters), largest first, in its own
+            units; NaN for steps without them; None without P.
     """
 
     title: str
@@ -41,39 +41,39 @@ class ParameterHistory(Viewed):
     at: Array
     beta: Array
     standard_errors: Array | None = None
-    least: Array | None = None
+    lower_bounds: Array | None = None
     eigenvalues: Array | None = None
 
     @property
     def impossible(self) -> tuple[str, ...]:
-        """The parameters whose last value is friction or a rotor of a sign that none has."""
-        if self.least is None:
+        """Names of parameters (friction, rotors) whose last value has an impossible sign."""
+        if self.lower_bounds is None:
             return ()
-        return tuple(n for n, x, low in zip(self.names, self.beta[-1], self.least, strict=True) if x < low)
+        return tuple(n for n, x, low in zip(self.names, self.beta[-1], self.lower_bounds, strict=True) if x < low)
 
     @classmethod
     def of(
-        cls, title: str, names: Sequence[str], units: Sequence[str], moments: Sequence[Mapping[str, Any]],
+        cls, title: str, names: Sequence[str], units: Sequence[str], steps: Sequence[Mapping[str, Any]],
         standard_errors: Array | None = None,
     ) -> ParameterHistory | None:  # fmt: skip
-        """From the `history` of an `Estimate`; None where it holds no parameters, or no way.
+        """Create it from the `history` of an `Estimate`; None if that has fewer than two steps with parameters.
 
         Args:
-            title: whose they are.
-            names, units: of the parameters.
-            moments: with "beta" and one of "t" (s), "pass", "step", "updates"; or one after the other. Some may hold
-                the "eigenvalues" of P.
-            standard_errors: of the last values.
+            title: Title of plots.
+            names: Names of the parameters.
+            units: Units of the parameters.
+            steps: Steps with "beta", optionally "eigenvalues" of P and one of "t" [s], "pass", "step", "updates".
+            standard_errors: Standard errors of the last values.
         """
-        known = [m for m in moments if "beta" in m]
-        if len(known) < 2:
+        with_beta = [m for m in steps if "beta" in m]
+        if len(with_beta) < 2:
             return None
-        key = next((k for k in _AXES if k in known[0]), "")
-        at = np.array([float(m[key]) for m in known]) if key else np.arange(1.0, len(known) + 1.0)
-        beta = np.array([m["beta"] for m in known], dtype=float)
-        told = any("eigenvalues" in m for m in known)
+        key = next((k for k in _AXES if k in with_beta[0]), "")
+        at = np.array([float(m[key]) for m in with_beta]) if key else np.arange(1.0, len(with_beta) + 1.0)
+        beta = np.array([m["beta"] for m in with_beta], dtype=float)
+        has_eigenvalues = any("eigenvalues" in m for m in with_beta)
         unknown = [np.nan] * beta.shape[1]
-        values = np.array([m.get("eigenvalues", unknown) for m in known], dtype=float) if told else None
+        values = np.array([m.get("eigenvalues", unknown) for m in with_beta], dtype=float) if has_eigenvalues else None
         axis = _AXES.get(key, "rounds")
         return cls(title, tuple(names), tuple(units), axis, at, beta, standard_errors, eigenvalues=values)
 
@@ -81,24 +81,24 @@ class ParameterHistory(Viewed):
         return {"schema": 1, "axis": self.axis, "names": list(self.names), "units": list(self.units),
                 "moments": len(self.at), "last": self.beta[-1].tolist(),
                 "impossible_signs": list(self.impossible),
-                "why_null": {"last/*": "The motion has not shown it yet."}}  # fmt: skip
+                "why_null": {"last/*": "It was not identifiable yet."}}  # fmt: skip
 
     def files(self) -> dict[str, Content]:
         more: dict[str, Content] = {} if self.eigenvalues is None else {"eigenvalues.csv": self.eigenvalues_to_csv}
         return {"history.csv": self.to_csv, **more}
 
     def to_csv(self, path: Path) -> None:
-        """One row per moment, one column per parameter, into the file `path`; empty where one was not known yet."""
+        """Write a CSV file `path` with a row per step and a column per parameter; cells of unknown values are empty."""
         with path.open("w", encoding="utf-8", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
             out.writerow([self.axis, *(f"{n} [{u}]" for n, u in zip(self.names, self.units, strict=True))])
             for at, row in zip(self.at.tolist(), self.beta.tolist(), strict=True):
-                # Clocks may count from 1970 on, and moments lie some hundredths of a second apart.
+                # 12 digits: clocks may count from 1970, and steps may be some hundredths of a second apart.
                 out.writerow([f"{at:.12g}", *("" if x != x else repr(x) for x in row)])
 
     def eigenvalues_to_csv(self, path: Path) -> None:
-        """One row per moment that tells them, one column per eigenvalue of P, the largest first, into the file
-        `path`; "inf" where nothing was known yet."""
+        """Write a CSV file `path` with a row per step and a column per eigenvalue of P, largest first; "inf": not
+        known yet."""
         assert self.eigenvalues is not None
         with path.open("w", encoding="utf-8", newline="") as file:
             out = csv.writer(file, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""The history of base parameters as a figure, as a section of a page, as a page of its own, and for the terminal."""
+"""Shows the history of base parameters as figure, section, page and terminal table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.report.terminal import number, table
 
 
 def history_figure(history: ParameterHistory) -> Html:
-    """A panel per unit and a line per parameter of the `history`."""
+    """Render a `history` with a panel per unit and a line per parameter."""
     figure = parameter_histories(
         history.names, history.units, history.at, history.beta, history.standard_errors, history.axis
     )
@@ -22,31 +22,37 @@ def history_figure(history: ParameterHistory) -> Html:
 
 
 def history_section(history: ParameterHistory) -> Section:
-    """The `history` as part of another page."""
-    words = (
-        f"{len(history.at)} moments of the way, over {history.axis}. Panels show the neighbourhood of the end; zoom "
-        "out for the rest. The numbers are in history.csv."
+    """Render the section of a page for a `history`."""
+    text = (
+        f"{len(history.at)} steps of the estimation, over {history.axis}. The panels show the values near the end; "
+        "zoom out for the rest. The numbers are in history.csv."
     )
-    parts = [paragraph(words), history_figure(history)]
+    parts = [paragraph(text), history_figure(history)]
     if history.eigenvalues is not None:
-        told = np.all(np.isfinite(history.eigenvalues), axis=1)
-        figure = eigenvalue_histories(history.at[told], history.eigenvalues[told], history.axis)
+        finite = np.all(np.isfinite(history.eigenvalues), axis=1)
+        figure = eigenvalue_histories(history.at[finite], history.eigenvalues[finite], history.axis)
         note = (
-            "What the estimator believes to know, in its own units: each eigenvalue falls as the motion shows its "
-            "combination of parameters. One that stays large is a combination that the motion does not show; one that "
-            "falls far while parameters still wander is overconfidence. The numbers are in eigenvalues.csv."
+            "Uncertainty according to the estimator, in its own units: an eigenvalue decreases when the motion "
+            "excites its combination of parameters. One that stays large is not identifiable from this motion; one "
+            "that decreases far while parameters still change means overconfidence. The numbers are in eigenvalues.csv."
         )
         parts += [figure_html(figure, "Eigenvalues of the covariance P"), paragraph(note)]
-    return Section("How the estimate came about", join(*parts))
+    return Section("History of the estimate", join(*parts))
 
 
 def history_report(history: ParameterHistory) -> str:
-    """The page of a `history`, self-contained."""
+    """Render the self-contained page of a `history`."""
     return render_report(history.title, [history_section(history)], subtitle=f"{len(history.names)} base parameters")
 
 
 def print_history(history: ParameterHistory, console: Console, folder: str = "") -> None:
-    """The last values of the `history`, to `console`, and the run's `folder`, if there is one."""
+    """Print the last values of a history.
+
+    Args:
+        history: The history.
+        console: The terminal.
+        folder: Run folder; "": none.
+    """
     errors = history.standard_errors
     rows = [
         [
@@ -59,4 +65,4 @@ def print_history(history: ParameterHistory, console: Console, folder: str = "")
     ]
     console.print(table(history.title, ["parameter", "unit", "value", "standard error"], rows, ("value",)))
     if folder:
-        console.print(f"Look at {folder}/report.html.")
+        console.print(f"See {folder}/report.html.")

@@ -1,7 +1,7 @@
-"""The estimators by the names that people type: one registry, and what is made of it.
+"""Registry of the estimators by name, and functions that use it.
 
-An estimator stands in a file of its own and enters itself with `@estimator("name")`. What it needs and what it can do
-stands on its class (`steelyard.estimation.estimate.Estimator`); nothing lists it a second time.
+Each estimator registers itself with `@estimator("name")`. Its needs and abilities are attributes of its class
+(`steelyard.estimation.estimate.Estimator`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _Class = TypeVar("_Class", bound=type[Estimator[Any]])
 
 
 @dataclass(frozen=True)
-class Named:
-    """An estimator under a name: its class, the fields that the name fixes, and one line about it."""
+class RegisteredEstimator:
+    """A registered estimator: its name, class, the fields that the name fixes, and one line about it."""
 
     name: str
     of: type[Estimator[Any]]
@@ -35,18 +35,19 @@ class Named:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The fields of the class that are left to choose."""
+        """Fields of the class that are not fixed by the name."""
         return tuple(f.name for f in fields(self.of) if f.name not in self.fixed)  # type: ignore[arg-type]
 
     def make(self, **options: Any) -> Estimator[Any]:
-        """The estimator with these settings, `options` by name; others are the defaults of its class."""
+        """Create the estimator with `options`, by field; other fields have the defaults of the class."""
         for option in options:
             if option not in self.options:
                 raise UnknownNameError(f"option of estimator '{self.name}'", option, self.options)
         return self.of(**self.fixed, **options)
 
-    def told(self, **options: Any) -> Named:
-        """The same with `options` fixed: fields of the class, or of what one of them holds, as `start` of a tuning."""
+    def with_options(self, **options: Any) -> RegisteredEstimator:
+        """Return a copy with `options` fixed: fields of the class, or of nested settings such as `start` of a
+        tuning."""
         fixed = dict(self.fixed)
         for name, inner in self._inner().items():
             own = {key: options.pop(key) for key in list(options) if key in {f.name for f in fields(inner)}}
@@ -56,79 +57,79 @@ class Named:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The types of all that can be typed behind the name; whether it is physically possible is asked elsewhere."""
-        found = {f.name: str(f.type) for f in fields(self.of) if f.name in self.options}  # type: ignore[arg-type]
+        """Types of all options that can be written behind the name, except `physical`."""
+        types = {f.name: str(f.type) for f in fields(self.of) if f.name in self.options}  # type: ignore[arg-type]
         for name, inner in self._inner().items():
-            del found[name]
-            found |= {f.name: str(f.type) for f in fields(inner)}
+            del types[name]
+            types |= {f.name: str(f.type) for f in fields(inner)}
         simple = ("bool", "int", "float", "str", "Literal")
-        return {name: kind for name, kind in found.items() if name != "physical" and kind.startswith(simple)}
+        return {name: kind for name, kind in types.items() if name != "physical" and kind.startswith(simple)}
 
     def _inner(self) -> dict[str, Any]:
-        """Fields that hold settings of their own, as they are for a log."""
-        made: Any = self.of(**{**self.of.log_settings, **self.fixed})
-        held = {name: getattr(made, name) for name in self.options}
-        return {name: value for name, value in held.items() if is_dataclass(value)}
+        """Fields with nested settings, with their values for a log."""
+        instance: Any = self.of(**{**self.of.log_settings, **self.fixed})
+        values = {name: getattr(instance, name) for name in self.options}
+        return {name: value for name, value in values.items() if is_dataclass(value)}
 
     @property
     def has_physical_form(self) -> bool:
-        """Whether it can be kept to what is physically possible."""
+        """Whether it has a physically possible form besides its free one."""
         return self.of.physical_form not in ("none", "itself")
 
 
-def _adopted(name: str, held: object) -> Named:
-    if not (isinstance(held, type) and issubclass(held, Estimator)):
-        raise SteelyardError("it is no subclass of steelyard.estimation.Estimator")
-    return Named(name, held, about=held.about)
+def _from_entry_point(name: str, value: object) -> RegisteredEstimator:
+    if not (isinstance(value, type) and issubclass(value, Estimator)):
+        raise SteelyardError("it must be a subclass of steelyard.estimation.Estimator")
+    return RegisteredEstimator(name, value, about=value.about)
 
 
-# In the order in which most people need them: a name is looked for package by package.
+# In order of use: a name is searched package by package.
 _PACKAGES = ("linear", "possible", "recursion.rls", "simulated", "kalman", "neural")
-ESTIMATORS: Registry[Named] = Registry(
-    "estimator", tuple(f"steelyard.estimation.{p}" for p in _PACKAGES), "steelyard.estimators", _adopted
+ESTIMATORS: Registry[RegisteredEstimator] = Registry(
+    "estimator", tuple(f"steelyard.estimation.{p}" for p in _PACKAGES), "steelyard.estimators", _from_entry_point
 )
 
 
 def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[_Class], _Class]:
-    """A decorator that enters a class of estimators under a name.
+    """Decorate a class of estimators to register it under a name.
 
     Args:
-        name: what people type.
-        about: one line about it; default: that of the class.
-        fixed: fields of the class that the name stands for, as in `estimator("bisquare", loss="bisquare")`.
+        name: Name in commands and arguments.
+        about: One line about it; default: that of the class.
+        fixed: Fields of the class that the name fixes, as in `estimator("bisquare", loss="bisquare")`.
     """
 
-    def enter(of: _Class) -> _Class:
-        ESTIMATORS.register(name)(Named(name, of, fixed, about or of.about))
+    def register(of: _Class) -> _Class:
+        ESTIMATORS.register(name)(RegisteredEstimator(name, of, fixed, about or of.about))
         return of
 
-    return enter
+    return register
 
 
-def spelled_estimator(text: str) -> Named:
-    """The estimator that `text` writes, with the settings behind its name if any: "ekf:start=prior".
+def spelled_estimator(text: str) -> RegisteredEstimator:
+    """Parse a `text` with the name of an estimator and optional settings: "ekf:start=prior".
 
     >>> spelled_estimator("huber:tuning=2").make().tuning
     2.0
     """
-    known = ESTIMATORS[text.partition(":")[0]]
+    entry = ESTIMATORS[text.partition(":")[0]]
     if ":" not in text:
-        return known
-    _, options = parse_named_options("estimator", text, known.kinds, example="ekf:start=prior")
-    return known.told(**options)
+        return entry
+    _, options = parse_named_options("estimator", text, entry.kinds, example="ekf:start=prior")
+    return entry.with_options(**options)
 
 
 def estimator_names(**claims: Any) -> tuple[str, ...]:
-    """All names, family by family, or of those classes with `claims` like these: `estimator_names(needs="rows")`."""
+    """Return names by family, all or those of classes with `claims` like these: `estimator_names(needs="rows")`."""
     order = {family: k for k, family in enumerate(get_args(EstimatorFamily))}
-    some = [
+    matching = [
         e for e in ESTIMATORS.values() if all(getattr(e.of, claim, None) == value for claim, value in claims.items())
     ]
-    return tuple(e.name for e in sorted(some, key=lambda e: (order[e.of.family], e.name)))
+    return tuple(e.name for e in sorted(matching, key=lambda e: (order[e.of.family], e.name)))
 
 
 def estimator_help() -> str:
-    """All estimators in one line, for the help text of an option; imports all of them."""
+    """List all estimators in one line, for the help text of an option; imports all of them."""
     plain = [n for n in estimator_names(needs_controller=False) if ESTIMATORS[n].of.physical_form != "itself"]
     simulating = ", ".join(estimator_names(needs_controller=True))
     return f"{', '.join(plain)}; with --controller: {simulating}. Settings behind the name: ekf:start=prior."
@@ -144,17 +145,21 @@ _FORMS = {
 
 
 def estimator_table() -> str:
-    """All estimators as a table in Markdown, for the docs."""
+    """Render all estimators as a Markdown table for the docs."""
     lines = ["| name | what it does | works on | physically possible form |", "|---|---|---|---|"]
-    for known in (ESTIMATORS[name] for name in estimator_names()):
-        of = known.of
+    for entry in (ESTIMATORS[name] for name in estimator_names()):
+        of = entry.of
         on = "rows" if of.needs == "rows" else "motions and controller" if of.needs_controller else "motions"
-        lines.append(f"| `{known.name}` | {known.about} | {on} | {_FORMS[of.physical_form]} |")
+        lines.append(f"| `{entry.name}` | {entry.about} | {on} | {_FORMS[of.physical_form]} |")
     return "\n".join(lines) + "\n"
 
 
 def make_estimator(name: str, **options: Any) -> Estimator[Any]:
-    """The estimator called `name`, settings behind it if any; `options` are the fields of its class.
+    """Create an estimator by name.
+
+    Args:
+        name: Its name, with optional settings: "ekf:start=prior".
+        options: Fields of its class.
 
     >>> make_estimator("physical", weighting="huber").weighting
     'huber'
@@ -163,7 +168,11 @@ def make_estimator(name: str, **options: Any) -> Estimator[Any]:
 
 
 def make_experiment_estimator(name: str, **options: Any) -> Estimator[Any]:
-    """The estimator of experiments called `name`; `options` are the fields of its class.
+    """Create an estimator of experiments by name.
+
+    Args:
+        name: Its name.
+        options: Fields of its class.
 
     >>> make_experiment_estimator("cloe").signal
     'position'
@@ -174,11 +183,14 @@ def make_experiment_estimator(name: str, **options: Any) -> Estimator[Any]:
 
 
 def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
-    """The physically consistent fit that goes with the free one `name`: the same weights, inside what is possible.
+    """Create the physically consistent fit with the weights of a free estimator.
 
-    `options` are the fields of `PhysicallyConsistent`.
-    A ridge has no weights of its own; the log-det divergence takes its place. Recursive least squares and
-    the networks end at, or near, ordinary least squares.
+    For a ridge, the log-det divergence replaces its penalty. Recursive least squares and the networks use those of
+    ordinary least squares, where their result is the same or similar.
+
+    Args:
+        name: Name of the free estimator.
+        options: Fields of `PhysicallyConsistent`.
     """
     from steelyard.estimation.possible.physical import PhysicallyConsistent
 
@@ -196,22 +208,22 @@ def fit_by_name(
     physical: bool = False,
     from_log: bool = False,
 ) -> Estimate:
-    """The estimate of a named estimator: free, or the physically possible one as its class makes it.
+    """Estimate by a named estimator, free or in its physically possible form.
 
     Args:
-        name: of the estimator.
-        data: rows or an experiment, as the estimator needs.
-        base: the base parameters that are looked for.
-        prior: what is known before.
-        physical: whether the robot that is found must be able to exist.
-        from_log: whether a log and a description, which is then the prior, are all there is.
+        name: Name of the estimator.
+        data: Rows or an experiment, as the estimator needs.
+        base: Base parameters to estimate.
+        prior: Prior knowledge.
+        physical: Whether the result must be physically possible.
+        from_log: Whether only a log and a description (the prior) are available.
     """
-    known = spelled_estimator(name)
-    if physical and known.of.physical_form != "rounds":
+    entry = spelled_estimator(name)
+    if physical and entry.of.physical_form != "rounds":
         return fit_both(name, data, base, prior, from_log=from_log)[1]
     options = {"physical": True} if physical else {}
-    usual = {key: value for key, value in known.of.log_settings.items() if from_log and key not in known.fixed}
-    return known.make(**usual, **options).fit(data, base, prior)
+    settings = {key: value for key, value in entry.of.log_settings.items() if from_log and key not in entry.fixed}
+    return entry.make(**settings, **options).fit(data, base, prior)
 
 
 def check_use(
@@ -223,40 +235,48 @@ def check_use(
     significant: bool = False,
     known_friction: bool = False,
 ) -> None:
-    """Refuse, in one sentence, an estimator that cannot do what is asked or lacks what it needs.
+    """Raise an error if an estimator cannot be used as requested.
 
     Args:
-        name: of the estimator.
-        physical: whether the robot that is found must be able to exist.
-        controller: whether controller and reference are known.
-        scheme: how rows are to be written.
-        significant: whether parameters are to be taken away.
-        known_friction: whether curves that were measured before are to be taken off the torque.
+        name: Name of the estimator.
+        physical: Whether the result must be physically possible.
+        controller: Whether controller and reference are known.
+        scheme: Scheme of the rows.
+        significant: Whether insignificant parameters are removed.
+        known_friction: Whether measured friction curves are subtracted from the torque.
     """
     of = spelled_estimator(name).of
     if of.physical_form == "itself":
-        raise SteelyardError("Physical consistency is a choice of its own (--physical); name the estimator beneath it.")
+        raise SteelyardError(
+            "'physical' is no free estimator; give the option --physical together with one, such as wls."
+        )
     if physical and of.physical_form == "none":
         raise SteelyardError(f"'{name}' has no physically possible form; add --free, or use wls.")
     if of.needs_controller and not controller:
         raise SteelyardError(f"'{name}' simulates the closed loop: give --controller FILE.")
     if of.needs == "rows":
         if controller:
-            raise SteelyardError(f"'{name}' has no use for a controller; leave --controller out.")
+            raise SteelyardError(f"'{name}' does not use a controller; omit --controller.")
         return
     if scheme != "dynamic":
-        raise SteelyardError(f"'{name}' works on the motion itself, not on rows of a scheme; leave --scheme out.")
+        raise SteelyardError(f"'{name}' uses the motion and not the rows of a scheme; omit --scheme.")
     if significant or known_friction:
         option = "--significant" if significant else "--friction"
-        raise SteelyardError(f"'{name}' cannot do {option}; use an estimator of rows, such as wls.")
+        raise SteelyardError(f"'{name}' does not support {option}; use an estimator of rows, such as wls.")
 
 
 def fit_both(
     name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, from_log: bool = False, **options: Any
 ) -> tuple[Estimate, Estimate]:
-    """Free estimate by `name` and the possible one; `data`, `base`, `prior`, `from_log` as for `fit_by_name`.
+    """Compute the free estimate and the physically possible one.
 
-    `options` are for `make_physical`, where that is used.
+    Args:
+        name: Name of the estimator.
+        data: Rows or an experiment, as the estimator needs.
+        base: Base parameters to estimate.
+        prior: Prior knowledge.
+        from_log: Whether only a log and a description (the prior) are available.
+        options: Options of `make_physical`, if it is used.
     """
     of = spelled_estimator(name).of
     check_use(name, physical=True, controller=of.needs_controller)
@@ -265,7 +285,9 @@ def fit_both(
         free, possible = make_physical(name, **options).fit_both(data, base, prior)
         if not of.weights_like:
             return free, possible
-        return fit_by_name(name, data, base, prior, from_log=from_log), possible  # its own end, and the way there
+        return fit_by_name(
+            name, data, base, prior, from_log=from_log
+        ), possible  # the estimator's own result and history
     if form == "nearest":
         from steelyard.estimation.possible.physical import nearest_possible
 
@@ -274,18 +296,23 @@ def fit_both(
     possible = fit_by_name(name, data, base, prior, physical=True, from_log=from_log)
     try:
         return fit_by_name(name, data, base, prior, from_log=from_log), possible
-    except EstimationError:  # a free fit may pass through robots that cannot be simulated
+    except EstimationError:  # a free fit may reach parameters that cannot be simulated
         return possible, possible
 
 
 def fit_log(
     base: BaseParameters, log: LogLike, *, scheme: str | Scheme = "dynamic", estimator: str = "wls"
 ) -> Estimate:  # fmt: skip
-    """Estimate the parameters of `base` from the samples of `log`, all of them, without filter or mask.
+    """Estimate base parameters from all samples of a log, without filter and mask.
 
-    For simulated logs and for signals that are smooth already; what the log lacks of dq and ddq is the backward
-    difference. `scheme` and `estimator` are names as for `identify`, which is for logs of real sensors: it filters,
-    masks, scores and keeps to what is physically possible, and this does not.
+    This is for simulated logs and signals that are already smooth; missing dq and ddq are computed as backward
+    differences. Use `identify` for logs of real sensors: it filters, masks, scores and ensures physical consistency.
+
+    Args:
+        base: Base parameters to estimate.
+        log: The log.
+        scheme: Name of a scheme, as for `identify`.
+        estimator: Name of an estimator, as for `identify`.
     """
     from steelyard.regression.schemes import make_scheme, paper_motion
 

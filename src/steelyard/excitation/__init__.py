@@ -1,4 +1,4 @@
-"""Motions that make a robot's parameters visible."""
+"""Design of motions that make a robot's parameters identifiable."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
 """Minimise under many inequalities: the augmented Lagrangian with exact gradients.
 
 Powell, Hestenes and Rockafellar's form: L(x) = f(x) + Σ (max(0, μ + ρ c(x))² − μ²) / 2ρ, minimised by L-BFGS; then
-μ ← max(0, μ + ρ c(x)). Thousands of inequalities cost no more than their evaluation, and no feasible start is needed
+μ ← max(0, μ + ρ c(x)). Thousands of inequalities cost only their evaluation, and the start need not be feasible
 (Nocedal & Wright 2006, chapter 17).
 """
 
@@ -20,17 +20,17 @@ from steelyard.ground.field import Field
 _Objective = Callable[[Array], tuple[float, Array]]
 
 FIRST_PENALTY = 10.0
-# Beyond this the subproblems become stiff; what is left of violations is taken away when the motion settles.
+# Beyond this the subproblems become stiff; settling the motion removes the remaining violations.
 LARGEST_PENALTY = 3e3
 GROWTH = 3.0
 _MEMORY = 30
-# Inequalities on the grid of one constraint.
+# Largest number of inequalities of one constraint in a checkpoint.
 _MOST = 10_000_000
 
 
 @dataclass
 class Iterate:
-    """Where a minimisation stands: all that is needed to go on from here."""
+    """State of a minimisation, from which it can continue."""
 
     x: Array
     multipliers: list[Array] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Iterate:
     evaluations: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; multipliers are mostly zero."""
+        """Return the state as JSON types; multipliers are stored sparsely, since most are zero."""
         sparse = []
         for m in self.multipliers:
             where = np.flatnonzero(m)
@@ -54,19 +54,19 @@ class Iterate:
 
     @staticmethod
     def from_field(document: Field) -> Iterate:
-        """What `to_dict` wrote, as a checkpoint holds it: the table `document`."""
-        given = document.table(("x", "multipliers", "penalty", "evaluations"), ("violation",))
+        """Read the state that `to_dict` wrote from a `document` of a checkpoint."""
+        table = document.table(("x", "multipliers", "penalty", "evaluations"), ("violation",))
         multipliers = []
-        for item in given["multipliers"].items("entry"):
+        for item in table["multipliers"].items("entry"):
             entry = item.table(("size", "at", "values"))
             m, at = np.zeros(entry["size"].whole(0, _MOST)), entry["at"].array(None)
             if not np.all((at >= 0) & (at < len(m)) & (at % 1 == 0)):
-                entry["at"].fail("holds places that are not there.")
+                entry["at"].fail("holds indices outside the multipliers.")
             m[at.astype(int)] = entry["values"].array(len(at))
             multipliers.append(m)
-        violation = given["violation"].number() if "violation" in given else np.inf
+        violation = table["violation"].number() if "violation" in table else np.inf
         return Iterate(
-            given["x"].array(None), multipliers, given["penalty"].number(), violation, given["evaluations"].whole()
+            table["x"].array(None), multipliers, table["penalty"].number(), violation, table["evaluations"].whole()
         )
 
 
@@ -77,9 +77,14 @@ def step(
     iterations: int,
     margins: Sequence[float] | None = None,
 ) -> Iterate:
-    """One outer iteration: minimise the augmented Lagrangian, then update multipliers and penalty.
+    """Perform one outer iteration: minimise the augmented Lagrangian, then update multipliers and penalty.
 
-    `margins` tighten the constraints: c(x) + margin ≤ 0.
+    Args:
+        objective: Value and gradient at x.
+        constraints: Inequalities c(x) ≤ 0.
+        start: State to continue from.
+        iterations: Largest number of L-BFGS iterations.
+        margins: Tightening of each constraint, c(x) + margin ≤ 0; None: no tightening.
     """
     slack = list(margins) if margins is not None else [0.0] * len(constraints)
     multipliers = start.multipliers or [np.zeros(len(c.evaluate(start.x)[0])) for c in constraints]

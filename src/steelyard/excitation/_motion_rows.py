@@ -3,9 +3,9 @@
     energy     [E_kin + E_pot] over a window + ∫ dissipation dt  = ∫ τᵀq̇ dt        (one equation)
     momentum   [P] over a window + ∫ D dt                        = ∫ τ dt         (one per joint)
 
-Kozłowski & Dutkiewicz 1996, eqs. 6–7 and 19, and their kin. Windows follow each other ("short") or all start at the
-beginning ("long"). Everything is linear in the values of regressors along the motion, so gradients run through their
-adjoints. Integrals are trapezoids at the samples, as they will be in the identification.
+Kozłowski & Dutkiewicz 1996, eqs. 6–7 and 19. Windows follow each other ("short") or all start at the beginning
+("long"). All rows are linear in the regressors along the motion, so gradients use the regressors' adjoints. Integrals
+are trapezoidal sums over the samples, as in the identification.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.native.gram import BlockEquations, BlockFunction, empty_blocks
 from steelyard.errors import ExcitationError, UnknownNameError
-from steelyard.excitation.goal import place_columns
+from steelyard.excitation.goal import column_entries
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.regression.schemes import SCHEMES
 
-# Blocks whose rows are kept between the two passes of a gradient: a megabyte or two, which a core's caches hold. Longer
-# motions are cut into parts whose rows are computed twice; reading them back from memory would take longer.
+# Blocks whose rows are stored between the two passes of a gradient: a megabyte or two, which fits into a core's caches.
+# Longer motions are cut into parts whose rows are computed twice, which is faster than reading them back from memory.
 _BLOCKS = 16
 
 
 class TorqueRows:
-    """Torque rows of the `joints` at the samples of a motion, over chosen columns.
+    """Torque rows of some joints at the samples of a motion, over chosen columns.
 
-    `grams(x)` keeps the rows of a short motion; `pull(S)` then gives the gradient of Σ_e ⟨S_e, G_e⟩ with respect to x,
-    (∂W/∂x)ᵀ 2 W S, by the compiled adjoint. Rows are never transposed or copied, and those of long motions never held.
+    `grams(x)` stores the rows of a short motion; `pull(S)` then gives the gradient of Σ_e ⟨S_e, G_e⟩ with respect to x,
+    (∂W/∂x)ᵀ 2 W S, by the compiled adjoint. Rows are never transposed or copied; those of long motions are not stored.
     """
 
     def __init__(self, dynamics: Dynamics, columns: Sequence[int], sampled: Sampled, joints: Sequence[int]) -> None:
         regressor = dynamics.function("torque_regressor")
-        entries = place_columns(regressor, columns)
+        entries = column_entries(regressor, columns)
         self.names = tuple(dynamics.robot.joint_names[j] for j in joints)
         self.places = tuple(np.array(sorted(entries[j]), dtype=np.int64) for j in joints)
         self.sampled, self._equations = sampled, BlockEquations([len(p) for p in self.places])
         own = [[entries[j][int(k)] for k in place] for j, place in zip(joints, self.places, strict=True)]
         padded = [[*row, *[0.0] * (int(size) - len(row))] for row, size in zip(own, self._equations.sizes, strict=True)]
-        # One row behind the other; as machine code wants them, each is padded to whole tiles.
+        # All rows in sequence; the machine code needs each row padded to whole tiles.
         self.function, rows = (_joined(regressor, [x for row in all_rows for x in row]) for all_rows in (own, padded))
         outputs = rows.outputs
         back = rows.adjoint()
         self._parts = sampled.parts(_BLOCKS)
         blocks, self._signals = self._parts[0].blocks, 3 * sampled.joints
-        # Signals and the rows' cotangents stand side by side: together they are the adjoint's input.
+        # The adjoint's input: signals, followed by the rows' cotangents.
         self._input = empty_blocks(blocks, self._signals + len(outputs))
         self._forward, self._backward = BlockFunction(rows, self._input), BlockFunction(back, self._input)
-        self._found = back.places
+        self._output_places = back.places
 
     def grams(self, x: Array) -> list[Array]:
-        """WᵀW of every equation, over its own columns (`places`)."""
+        """Return WᵀW of every equation over its own columns (`places`) for coefficients `x`."""
         self._x = x
         totals: list[Array] = []
         for part in self._parts:
@@ -68,15 +68,15 @@ class TorqueRows:
         return totals
 
     def pull(self, weights: Sequence[Array]) -> Array:
-        """Gradient of Σ_e ⟨weights_e, G_e⟩ at the x of the last `grams`; weights are symmetric."""
+        """Return the gradient of Σ_e ⟨`weights`_e, G_e⟩ at the x of the last `grams`; weights are symmetric."""
         doubled = [2.0 * S for S in weights]
         total = np.zeros(len(self._x))
         for part in self._parts:
             rows = self._forward.result[: part.blocks] if len(self._parts) == 1 else self._rows_of(part)
             self._equations.weigh(rows, doubled, self._input[: part.blocks, self._signals :])
-            found = self._backward(part.samples)
-            blocks = np.zeros((part.blocks, self._signals, found.shape[2]))
-            blocks[:, self._found] = found[:, : len(self._found)]
+            output = self._backward(part.samples)
+            blocks = np.zeros((part.blocks, self._signals, output.shape[2]))
+            blocks[:, self._output_places] = output[:, : len(self._output_places)]
             total += part.pull(blocks)
         return total
 
@@ -86,14 +86,14 @@ class TorqueRows:
 
 
 def _joined(regressor: Function, outputs: Sequence[object]) -> Function:
-    """Those `outputs` of the graph of a `regressor`, one after the other."""
+    """Return a function of the given `outputs` of the graph of a `regressor`, concatenated."""
     count = len(outputs)
     return Function("rows", regressor.graph, regressor.inputs, tuple(outputs), (count,), np.arange(count))
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Pairs of samples between which a balance is drawn."""
+    """Pairs of sample indices between which a balance is evaluated."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -132,7 +132,7 @@ class Windows:
 
 
 class SchemeRows:
-    """Rows of an integral model over chosen columns; see the head of the file."""
+    """Rows of an integral model over chosen columns; the module docstring states the equations."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class SchemeRows:
         joints: Sequence[int],
         windows: Windows,
     ) -> None:
-        windowed = [name for name, known in SCHEMES.items() if known.windowed]
+        windowed = [name for name, item in SCHEMES.items() if item.windowed]
         if scheme not in windowed:
             raise UnknownNameError("scheme", scheme, ("dynamic", *windowed))
         balance = SCHEMES[scheme].balance
@@ -160,7 +160,7 @@ class SchemeRows:
         return {x: signals[x] for x in self.dynamics.function(name).inputs}
 
     def _chosen(self, values: Array) -> Array:
-        """(samples, equations, columns) of a regressor's values."""
+        """Return the used columns of a regressor's values, shape (samples, equations, columns)."""
         picked = values[..., self.columns]
         return picked[:, None] if self._joints is None else picked[:, self._joints]
 
@@ -201,15 +201,15 @@ def grams_along(
     joints: Sequence[int],
     settings: Mapping[str, Any],
 ) -> tuple[Array, ...]:
-    """WᵀW of every equation along a `motion`, over `columns`, by the rows of a design.
+    """Compute WᵀW of every equation along a motion with the rows of a design.
 
     Args:
-        dynamics: of the robot with its terms.
-        columns: of the regressor.
-        motion: the motion.
-        rate: of the samples, Hz.
-        joints: whose torques count.
-        settings: of the design: "scheme" ("dynamic" where there is none), "window" (s) and "long_windows".
+        dynamics: Dynamics of the robot with its terms.
+        columns: Indices of the regressor's columns.
+        motion: The motion.
+        rate: Sampling rate [Hz].
+        joints: Joints whose torques count.
+        settings: Settings of the design: "scheme" (default "dynamic"), "window" [s] and "long_windows".
     """
     times, scheme = motion.times(rate), settings.get("scheme") or "dynamic"
     if scheme == "dynamic":

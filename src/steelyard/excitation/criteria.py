@@ -1,8 +1,8 @@
-"""How good a motion is, as a function of the eigenvalues of its information matrix G = WᵀW.
+"""Quality of a motion as a function of the eigenvalues of its information matrix G = WᵀW.
 
-Every criterion here depends on the eigenvalues λ alone, so its gradient is V diag(∂f/∂λ) Vᵀ. What is minimised is a
-smooth `objective`: where the largest or smallest eigenvalue counts, a p-norm stands in for it (`sharpness` p), because
-at an optimum several eigenvalues meet there and the criterion itself has a kink. `value` is the criterion itself.
+Every criterion depends on the eigenvalues λ alone, so its gradient is V diag(∂f/∂λ) Vᵀ. The search minimises a smooth
+`objective`: a p-norm (`sharpness` p) replaces the largest or smallest eigenvalue, because several eigenvalues coincide
+at an optimum and the criterion has a kink there. `value` is the criterion itself.
 """
 
 from __future__ import annotations
@@ -16,30 +16,41 @@ import numpy as np
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.ground.arrays import Array
 
-# Views of an information matrix: in other units, another basis, or with some parameters unknown but unwanted.
-#
-# A view maps G to the matrix that a criterion looks at, and carries derivatives back. Conditioning means nothing
-# without them, so a view can say what it does. Those of columns take stacks of matrices, too, wherever they lie.
+# A view maps G to the matrix that a criterion evaluates (other units, another basis, or a subset of parameters), and
+# carries derivatives back. A condition number depends on the view, so every view has a label. The views that transform
+# columns also accept stacks of matrices, on a CPU or a GPU.
 
 
 class View(Protocol):
-    """Another look at an information matrix: `forward` from a `gram`, and `backward` a slope."""
+    """A transformation of an information matrix with its derivative."""
 
     @property
     def label(self) -> str:
-        """What this does to the columns, in words."""
+        """Description of the transformation of the columns."""
         ...
 
-    def forward(self, gram: Array) -> Array: ...
+    def forward(self, gram: Array) -> Array:
+        """Return the transformed matrix of `gram` = WᵀW."""
+        ...
 
     def backward(self, gram: Array, slope: Array) -> Array:
-        """∂f/∂G from `slope` = ∂f/∂(forward(G))."""
+        """Return ∂f/∂G.
+
+        Args:
+            gram: Information matrix G = WᵀW.
+            slope: ∂f/∂(forward(G)).
+        """
         ...
 
 
 class Linear:
-    """Columns W T, T the `matrix`: another basis of the same parameters, or other units. `label` says so in words;
-    `gram` is WᵀW, `slope` that of the criterion behind."""
+    """Columns W T: another basis of the same parameters, or other units.
+
+    Args:
+        matrix: T.
+        label: Description of the transformation.
+        gram, slope: Arguments of the methods, as in `View`.
+    """
 
     def __init__(self, matrix: Array, label: str) -> None:
         self.matrix, self.label = np.asarray(matrix, dtype=float), label
@@ -56,7 +67,11 @@ class Linear:
 
 
 class UnitColumns:
-    """Every column scaled to unit norm: G_ij / √(G_ii G_jj). `gram` is WᵀW, `slope` that of the criterion behind."""
+    """Every column scaled to unit norm: G_ij / √(G_ii G_jj).
+
+    Args:
+        gram, slope: Arguments of the methods, as in `View`.
+    """
 
     label = "columns scaled to unit norm"
 
@@ -79,9 +94,14 @@ class UnitColumns:
         return np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
 
 
-class Wanted:
-    """Only `wanted` parameters count; the others must be found too: the Schur complement G_ww − G_wo G_oo⁻¹ G_ow.
-    `names` are those of all; `gram` is WᵀW, `slope` that of the criterion behind."""
+class MarginalInformation:
+    """Information on some parameters while the others are unknown: the Schur complement G_ww − G_wo G_oo⁻¹ G_ow.
+
+    Args:
+        wanted: Indices of the parameters that count.
+        names: Names of all parameters.
+        gram, slope: Arguments of the methods, as in `View`.
+    """
 
     def __init__(self, wanted: Sequence[int], names: Sequence[str]) -> None:
         self.wanted = np.array(sorted(wanted), dtype=np.int64)
@@ -90,7 +110,7 @@ class Wanted:
     def _gain(self, gram: Array) -> tuple[Any, Any]:
         others = np.setdiff1d(np.arange(len(gram)), self.wanted)
         block = gram[np.ix_(others, others)]
-        # What is not excited at all must not make the others look infinitely uncertain: a share of rounding.
+        # A tiny ridge: a direction without excitation must not make the other parameters infinitely uncertain.
         block = block + 1e-14 * max(float(np.trace(block)), 1e-300) * np.eye(len(others))
         return others, np.linalg.solve(block, gram[np.ix_(others, self.wanted)])
 
@@ -108,18 +128,22 @@ class Wanted:
         return out
 
 
-# A direction that a motion does not show at all has an eigenvalue of rounding; it must not become negative.
+# The eigenvalue of a direction without excitation is rounding error; it must not become negative.
 _FLOOR = 1e-15
 _Objective = Callable[[Array, float], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A function of the eigenvalues (ascending) of G.
+    """A function of the ascending eigenvalues λ of G.
 
-    `value` is what is reported; smaller is better unless `larger_is_better`. `objective(λ, sharpness)` is what is
-    minimised, with its derivative: an increasing function of the criterion, smooth for finite sharpness and exact for
-    an infinite one. `gram` is G; `sharpness` is the exponent of the p-norm that stands for a largest eigenvalue.
+    Attributes:
+        name: Name in options and files.
+        of: Formula, for reports.
+        value: The reported criterion as a function of λ.
+        objective: `objective(λ, sharpness)` gives the minimised value and its derivative. It is smooth for finite
+            sharpness (exponent of the p-norm) and exact for inf.
+        larger_is_better: Whether a larger value is better; the objective then decreases with the criterion.
     """
 
     name: str
@@ -129,23 +153,29 @@ class Criterion:
     larger_is_better: bool = False
 
     def __call__(self, gram: Array) -> float:
+        """Compute the reported value from `gram` = G."""
         return self.value(_floored(np.linalg.eigvalsh(gram)))
 
     def gradient(self, gram: Array, sharpness: float = np.inf) -> tuple[float, Array]:
-        """The objective and its derivative with respect to G."""
+        """Compute the objective and its derivative with respect to G.
+
+        Args:
+            gram: G.
+            sharpness: Exponent of the p-norm that replaces an extreme eigenvalue; inf: exact.
+        """
         raw, vectors = np.linalg.eigh(gram)
         objective, slope = self.objective(_floored(raw), sharpness)
         return objective, (vectors * slope) @ vectors.T
 
-    def shown(self, objective: float) -> float:
-        """The criterion that people know from an `objective` without smoothing: its logarithm, mostly."""
+    def report_value(self, objective: float) -> float:
+        """Return the reported criterion for an `objective` without smoothing (mostly its logarithm)."""
         if self.name == "d":
             return objective
         with np.errstate(over="ignore"):
             return float(np.exp(-objective if self.larger_is_better else objective))
 
-    def ranked(self, eigenvalues: Array) -> float:
-        """The objective of G's `eigenvalues` (ascending) alone; infinite for a motion that shows nothing."""
+    def rank(self, eigenvalues: Array) -> float:
+        """Return the objective for G's ascending `eigenvalues`; infinite for a motion without any excitation."""
         try:
             return self.objective(_floored(eigenvalues), np.inf)[0]
         except ExcitationError:
@@ -153,14 +183,14 @@ class Criterion:
 
 
 def _floored(raw: Any) -> Array:
-    """Ascending eigenvalues, rounding below the smallest representable share of the largest lifted to it."""
+    """Return ascending eigenvalues, at least the rounding error of the largest."""
     if not np.all(np.isfinite(raw)) or raw[-1] <= 0.0:
-        raise ExcitationError("The motion shows nothing at all: its information matrix is zero or not finite.")
+        raise ExcitationError("The motion excites no parameter: its information matrix is zero or not finite.")
     return np.asarray(np.maximum(raw, _FLOOR * raw[-1]))
 
 
 def _log_largest(x: Array, sharpness: float) -> tuple[float, Array]:
-    """log of the largest of x > 0, or of its p-norm, and the derivative."""
+    """Return the logarithm of the largest of x > 0 (or of its p-norm) and the derivative."""
     if np.isinf(sharpness):
         k = int(np.argmax(x))
         slope = np.zeros_like(x)
@@ -175,7 +205,7 @@ def _log_largest(x: Array, sharpness: float) -> tuple[float, Array]:
 class Norms:
     """`high`·log‖λ‖ₚ + `low`·log‖1/λ‖ₚ − `determinant`·Σ log λ, p being the sharpness or a fixed `exponent`.
 
-    For whole exponents it follows from powers of G and its inverse, without eigenvalues: many motions at once.
+    For whole exponents it is computed from powers of G and its inverse without eigenvalues, for many motions at once.
     """
 
     high: float = 0.0
@@ -184,7 +214,12 @@ class Norms:
     determinant: float = 0.0
 
     def __call__(self, x: Array, sharpness: float) -> tuple[float, Array]:
-        """Of eigenvalues `x` at a `sharpness`, and the derivative."""
+        """Compute the value and its derivative.
+
+        Args:
+            x: Eigenvalues.
+            sharpness: Exponent p, unless `exponent` is set.
+        """
         value, slope = 0.0, np.zeros_like(x)
         p = sharpness if self.exponent is None else self.exponent
         if self.high:
@@ -199,11 +234,16 @@ class Norms:
         return value, slope
 
     def of_matrices(self, grams: Array, sharpness: int) -> tuple[Array, Array]:
-        """Of a stack of matrices `grams`, `(…, k, k)`, and the derivatives; `sharpness` is a whole number."""
+        """Compute the values and their derivatives for a stack of matrices.
+
+        Args:
+            grams: Information matrices, shape (…, k, k).
+            sharpness: Exponent p, a whole number, unless `exponent` is set.
+        """
         p = sharpness if self.exponent is None else int(self.exponent)
         size = grams.shape[-1]
         trace = np.trace(grams, axis1=-2, axis2=-1)[..., None, None] / size
-        # In units of the mean eigenvalue powers neither overflow nor vanish; as in `_floored`, rounding is lifted.
+        # In units of the mean eigenvalue, powers do not overflow or underflow; the floor acts as in `_floored`.
         unit = grams / trace + _FLOOR * size * np.asarray(np.eye(size), like=grams)
         value, slope = 0.0 * trace[..., 0, 0], 0.0 * grams
         if self.high:
@@ -227,7 +267,7 @@ class Norms:
 
 
 def condition_number(gram: Array) -> float:
-    """cond₂(W) from WᵀW, the `gram`; infinite where a column is not shown."""
+    """Compute cond₂(W) from `gram` = WᵀW; infinite if a column is not excited."""
     values = np.linalg.eigvalsh(gram)
     return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else float("inf")
 
@@ -252,7 +292,7 @@ CRITERIA: dict[str, Criterion] = {
 
 
 def criterion_named(name: str | Criterion) -> Criterion:
-    """By `name`; a criterion of one's own goes through."""
+    """Return the criterion with this `name`; a `Criterion` is returned unchanged."""
     if isinstance(name, Criterion):
         return name
     if name not in CRITERIA:

@@ -1,4 +1,4 @@
-"""`excite`: the motion that makes a robot's parameters visible, within its limits."""
+"""`excite`: the motion that makes a robot's parameters identifiable, within its limits."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
+from steelyard.excitation._search_state import search_key
 from steelyard.excitation.constraints import Constraint, Limits
-from steelyard.excitation.constraints._space import keeps_apart, stays_in
+from steelyard.excitation.constraints._space import collision_constraints, free_spaces
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
-from steelyard.excitation.design import DesignColumns
+from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import FreeSpace, SearchProblem, families_of, requirements
-from steelyard.excitation.search import Progress, Search, SearchSettings, search_key
+from steelyard.excitation.search import Progress, Search, SearchSettings
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.field import Field
-from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import TermsLike, as_terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.load import RobotLike, as_robot
@@ -37,7 +37,6 @@ _MOST_SAMPLES = 1e6
 OPTIMISERS = ("gradient", "ga", "cma")
 
 
-@renamed(bandwidth="bandwidth_hz")
 def excite(
     robot: RobotLike,
     *,
@@ -84,46 +83,55 @@ def excite(
     """Design a motion for identification.
 
     Args:
-        robot: the robot, as `load_robot` takes it; rows of joints whose torque is not used do not count.
-        terms: joint terms to be identified with the links, "viscous,coulomb" or objects (default none).
-        harmonics, duration, rate: of a Fourier series that starts and ends at rest; s and Hz.
-        limits: `q` (± or pairs), `dq`, `ddq`, `jerk`, `tau`, `power`, one number or one per joint; what is not given
-            is the robot's own (see `default_limits`; acceleration: three times the velocity limit per second).
+        robot: The robot, as `load_robot` takes it; torque rows of joints with unused torque do not count.
+        terms: Joint terms to be identified with the links, "viscous,coulomb" or objects (default none).
+        harmonics: Harmonics of a Fourier series that starts and ends at rest.
+        duration: Duration of the motion [s].
+        rate: Sampling rate [Hz].
+        limits: `q` (± or pairs), `dq`, `ddq`, `jerk`, `tau`, `power`, one number or one per joint; the robot's own
+            limits replace missing ones (see `default_limits`; acceleration: three times the velocity limit per second).
         criterion: "cond", "information", "frobenius", "d", "a", "e", "sigma", or a `Criterion`.
-        scaling: of the columns: "natural", "unit" (norms), or "orthonormal" (basis of all identifiable combinations).
-        family: other motions than a Fourier series: "bspline", "quintic" or "acceleration" of as many `harmonics`
-            (spans, knots), names of families by joint (others have a Fourier series), a family, or one per joint.
-        joints: the joints that move (default all); the others stand at `posture`, or where it serves best.
-        posture: a posture that the motion shall be about, one position per joint (a wish, but for standing joints).
-        equations: the joints whose torque rows count (default all that are used).
-        parameters: design for these base parameters alone, the others being known.
-        wanted: only these count, but the others must be found too.
-        weights: of the equations: numbers (1/σ of each joint), "torque" (Pedrocchi 2013 as printed) or
-            "torque-inverse" (what that normalisation means to be).
-        prior: what is known already: the factor of an earlier log, or a matrix to be added to WᵀW.
-        scheme: "dynamic" (torque rows), "momentum" or "energy" (integrals over `window` s; `long_windows` all start
-            at the beginning).
-        model: for torque and power limits (default: the robot's nominal model, where inertias are known).
-        torque_margin: share of the torque limits to keep free for what the nominal model does not know.
-        box: (x0, x1, y0, y1, z0, z1), m, in the base frame: the origin of link `frame` stays inside.
-        frame: the link that the box is for (default: the last one).
-        floor: no link's origin comes below this height, m.
-        collision: bodies keep `clearance` (m) apart, by the collision geometry in the robot's own URDF: True, False, or
-            None: where there is any (what could not be looked at stands in `notes` of the plan). Needs Pinocchio.
-        clearance: how far bodies keep apart, m; those that are always nearer are kept from touching.
-        packages: folders in which `package://` meshes are found (default: those above the robot's file).
+        scaling: Scaling of the columns: "natural", "unit" (norms), or "orthonormal" (basis of all identifiable
+            combinations).
+        family: Other motions than a Fourier series: "bspline", "quintic" or "acceleration" of as many `harmonics`
+            (spans,
+            knots), names of families by joint (Fourier series for the others), a family, or one per joint.
+        joints: The joints that move (default all); the others stay at `posture`, or at an optimised position.
+        posture: Preferred posture in the middle of the motion, one position per joint [rad, m]; exact for joints that
+            do not move.
+        equations: The joints whose torque rows count (default all used ones).
+        parameters: Design for these base parameters alone; the others are known.
+        wanted: Only these parameters count, but the others are estimated with them.
+        weights: Weights of the equations: numbers (1/σ of each joint), "torque" (Pedrocchi 2013 as printed) or
+            "torque-inverse" (the normalisation that the paper describes).
+        prior: Known information: the factor of an earlier log, or a matrix that is added to WᵀW.
+        scheme: "dynamic" (torque rows), "momentum" or "energy" (integrals over windows).
+        window: Length of the windows [s] (default: one sample).
+        long_windows: Let all windows start at the beginning.
+        model: Model for torque and power limits (default: the robot's nominal model, if inertias are known).
+        torque_margin: Share of the torque limits reserved for errors of the nominal model.
+        box: (x0, x1, y0, y1, z0, z1) [m] in the base frame: the origin of link `frame` stays inside.
+        frame: Link of the box (default: the last one).
+        floor: Smallest height of all link origins [m].
+        collision: Keep bodies `clearance` apart, by the collision geometry in the robot's own URDF: True, False, or
+            None:
+            if it has any (`notes` of the plan name unchecked bodies). Needs Pinocchio.
+        clearance: Smallest distance of bodies [m]; bodies that are always nearer must not touch.
+        packages: Folders with `package://` meshes (default: those above the robot's file).
         srdf: MoveIt's file of the robot: pairs of bodies that it disables are left out.
-        regions: more (points, planes) that the points must stay in.
-        bandwidth_hz: no harmonic may lie above this frequency (Hz).
-        constraints: more constraints, your own, or functions that make them for the families (`collision(…)`).
-        optimiser: "gradient", or a population that is bred: "ga" (genetic) or "cma" (covariance adaptation, CMA-ES).
-        via_points: breed programs of so many via-points in `box`, or in joint space; 0: the family's coefficients.
-        generations, population: how many times, and how many motions at a time, a population is bred.
-        patience: end breeding where so many generations have brought less than 1 % (default: go on to the last).
-        seed: the same seed gives the same motion.
-        search: how hard to look by gradients.
-        progress: called with `Progress` after every stage; return True to stop and take the best so far.
-        checkpoint: a JSON file to write after every stage, and to resume from where it exists.
+        regions: Further (points, planes); the points must stay inside.
+        bandwidth_hz: Highest allowed frequency of a harmonic [Hz].
+        constraints: Further constraints, or functions that make them for the families (`collision(…)`).
+        optimiser: "gradient", or a population: "ga" (genetic) or "cma" (covariance adaptation, CMA-ES).
+        via_points: Number of via-points of programs in `box` or in joint space, for populations; 0: the family's
+            coefficients.
+        generations: Number of generations of a population.
+        population: Number of motions in a generation.
+        patience: Number of generations with a gain below 1 % after which a population stops (default: never).
+        seed: Seed of all random numbers; the same seed gives the same motion.
+        search: Effort of the search by gradients.
+        progress: Function that gets a `Progress` after every stage; return True to stop with the best motion so far.
+        checkpoint: JSON file written after every stage; an existing one is resumed.
     """
     robot = as_robot(robot)
     terms = as_terms(robot, terms)
@@ -142,37 +150,37 @@ def excite(
         family = [_family_named(kind, harmonics, duration) for kind in kinds]
     elif family is None or isinstance(family, str):
         family = _family_named(family or FAMILIES[0], harmonics, duration)
-    apart, notes = keeps_apart(robot, collision, clearance, packages, srdf)
-    regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
+    apart, notes = collision_constraints(robot, collision, clearance, packages, srdf)
+    regions, constraints = [*free_spaces(robot, box, floor, frame), *regions], [*apart, *constraints]
     if optimiser != "gradient":
-        _check_bred(optimiser, joints, posture, bandwidth_hz, scheme, search)
+        _check_population(optimiser, joints, posture, bandwidth_hz, scheme, search)
         from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, evolve, programs_in
 
         genome = programs_in(robot, via_points, bounds, box, frame) if via_points else family
-        bred = evolve(
+        plan = evolve(
             robot, genome, optimiser=(Genetic if optimiser == "ga" else CovarianceAdaptation)(population, generations),
             terms=terms, rate=rate, limits=bounds, criterion=criterion, scaling=scaling, equations=equations,
             parameters=parameters, wanted=wanted, weights=weights, prior=prior, model=model, regions=regions,
             torque_margin=torque_margin, constraints=constraints, seed=seed, progress=progress, checkpoint=checkpoint,
             patience=patience,
         )  # fmt: skip
-        return replace(bred, notes=(*notes, *bred.notes))
+        return replace(plan, notes=(*notes, *plan.notes))
     if via_points:
-        raise ExcitationError("No gradient leads through via-points; choose the optimiser ga or cma (--optimiser).")
-    place = None if posture is None else _posture(robot, bounds, posture)
-    families = _families(robot, family, joints, place)
+        raise ExcitationError("Via-points have no gradient; choose the optimiser ga or cma (--optimiser).")
+    position = None if posture is None else _posture(robot, bounds, posture)
+    families = _families(robot, family, joints, position)
     _check_bandwidth(families, bandwidth_hz)
-    with one_blas_thread(), compiled_at_once():  # or a resumed search would differ in the last digits
+    with one_blas_thread(), compiled_at_once():  # else a resumed search would differ in the last digits
         design = DesignColumns(
             robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed
         )
         goal = design.goal(criterion, scaling, weights, prior, wanted)
         needs = requirements(robot, families, bounds, model, torque_margin, regions, constraints)
-        centre = find_centre(families, bounds, needs, seed, place)
+        centre = find_centre(families, bounds, needs, seed, position)
         problem = SearchProblem(goal, centre, needs)
         about = [f.settings() for f in families], search or SearchSettings(), [c.name for c in needs]
-        numbers_kept = rate, list(regions), torque_margin, clearance, goal.about
-        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, *about, *numbers_kept)
+        other_numbers = rate, list(regions), torque_margin, clearance, goal.about
+        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, *about, *other_numbers)
         hunt = Search(problem, search or SearchSettings(), seed, progress, checkpoint, key)
         return hunt.plan(
             design.columns, design.units, joint_names=robot.joint_names, rate=rate, limits=bounds, notes=tuple(notes)
@@ -180,7 +188,7 @@ def excite(
 
 
 def _family_named(kind: str, harmonics: int, duration: float) -> Family:
-    """A family by name, with as much freedom as a series of so many harmonics; `duration` in s."""
+    """Return a family by name, with as many coefficients as a series of that many harmonics; `duration` in s."""
     if kind not in FAMILIES:
         raise UnknownNameError("family", kind, FAMILIES)
     if kind == "bspline":
@@ -192,17 +200,17 @@ def _family_named(kind: str, harmonics: int, duration: float) -> Family:
     return Fourier(harmonics, duration)
 
 
-def _check_bred(
+def _check_population(
     optimiser: str, joints: Any, posture: Any, bandwidth_hz: float | None, scheme: str, search: SearchSettings | None
 ) -> None:
     if optimiser not in OPTIMISERS:
         raise UnknownNameError("optimiser", optimiser, OPTIMISERS)
     if search is not None:
-        raise ExcitationError("A population is bred by generations; starts and gpu go with the optimiser gradient.")
+        raise ExcitationError("`search` (starts, gpu) needs the optimiser gradient; populations use generations.")
     if joints is not None or posture is not None or bandwidth_hz is not None or scheme != "dynamic":
         raise ExcitationError(
-            "Populations are bred of motions of all joints, for torque rows: joints (--moving), posture, bandwidth and "
-            "scheme go with the optimiser gradient."
+            "joints (--moving), posture, bandwidth and scheme need the optimiser gradient; populations move all joints "
+            "and use torque rows."
         )
 
 
@@ -220,15 +228,15 @@ def _check_times(duration: float, rate: float) -> None:
 def _families(
     robot: Robot, family: Family | Sequence[Family], joints: Sequence[str] | None, posture: Array | None
 ) -> tuple[Family, ...]:
-    """One family per joint; those that do not move stand at the posture, or where it serves best."""
+    """Return one family per joint; joints that do not move stay at the posture, or at an optimised position."""
     families = families_of(robot, family)
     if joints is None:
         return families
     moving = {robot.joint_index(name) for name in joints}
     if not moving:
         raise ExcitationError("At least one joint must move; name it in `joints`.")
-    places = [None] * robot.dof if posture is None else posture.tolist()
-    still = [Idle(f.duration, p) for f, p in zip(families, places, strict=True)]
+    positions = [None] * robot.dof if posture is None else posture.tolist()
+    still = [Idle(f.duration, p) for f, p in zip(families, positions, strict=True)]
     return tuple(f if j in moving else still[j] for j, f in enumerate(families))
 
 
@@ -246,7 +254,7 @@ def _check_bandwidth(families: Sequence[Family], bandwidth_hz: float | None) -> 
         if highest > bandwidth_hz * (1.0 + 1e-12):
             count = int(bandwidth_hz * len(omega) / highest + 1e-9)
             raise ExcitationError(
-                f"The highest harmonic lies at {highest:g} Hz, above the bandwidth of {bandwidth_hz:g} Hz; "
+                f"The highest harmonic has {highest:g} Hz, above the bandwidth of {bandwidth_hz:g} Hz; "
                 f"use at most {count} harmonics or a longer period."
             )
 

@@ -1,4 +1,4 @@
-"""`Fitness`: generation by generation, the best of an evolutionary search and the mean of its population."""
+"""`Fitness`: best and mean criterion of an evolutionary search, generation by generation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.ground.files import csv_text
 
-# Why a mean may be missing, for `why_null`.
+# Reason for a missing mean, for `why_null`.
 NO_MEAN = "No individual of this generation keeps to all limits."
 
 
@@ -18,11 +18,11 @@ class Generation:
     """One generation.
 
     Attributes:
-        evaluations: Individuals that were judged until its end.
+        evaluations: Number of individuals evaluated so far.
         best: Criterion of the best individual so far.
-        mean: Mean fitness of its individuals that keep to all limits, as a criterion; not a number where none does.
-        feasible: How many of them keep to all limits.
-        individuals: How many there are.
+        mean: Mean criterion of the feasible individuals of this generation; NaN without one.
+        feasible: Number of individuals within all limits.
+        individuals: Number of individuals.
     """
 
     evaluations: int
@@ -34,11 +34,11 @@ class Generation:
 
 @dataclass(frozen=True)
 class Fitness:
-    """How a population came to its best motion; generations before the first feasible individual are left out.
+    """Progress of a population towards its best motion, from the first feasible individual on.
 
     Attributes:
-        label: What the criterion is of.
-        generations: In their order.
+        label: Description of the criterion.
+        generations: The generations in their order.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Fitness:
         return [{**vars(g), "mean": g.mean if np.isfinite(g.mean) else None} for g in self.generations]
 
     def csv(self) -> str:
-        """One row per generation; the mean is empty where no individual keeps to all limits."""
+        """Return a table with one row per generation; the mean is empty without a feasible individual."""
         heads = ("generation", "evaluations", "best", "mean", "feasible", "individuals")
         rows = [
             (k, g.evaluations, g.best, g.mean if np.isfinite(g.mean) else "", g.feasible, g.individuals)

@@ -1,4 +1,4 @@
-"""`Goal`: what a motion shall be good at: a criterion on views of the joined information of all equations."""
+"""`Goal`: the objective of a design, a criterion of the information of all equations."""
 
 from __future__ import annotations
 
@@ -25,16 +25,21 @@ class Observation(Protocol):
     places: tuple[NDArray[np.int64], ...]
 
     def grams(self, x: Array) -> list[Array]:
-        """W_eᵀW_e of every equation, over its `places`."""
+        """Return W_eᵀW_e of every equation over its `places` for coefficients `x`."""
         ...
 
     def pull(self, weights: Sequence[Array]) -> Array:
-        """The gradient of Σ_e ⟨`weights`[e], W_eᵀW_e⟩ at the x of the last `grams`, for symmetric weights."""
+        """Return the gradient of Σ_e ⟨`weights`[e], W_eᵀW_e⟩ at the x of the last `grams`, for symmetric weights."""
         ...
 
 
-def place_columns(function: Function, columns: Sequence[int]) -> list[dict[int, Any]]:
-    """The traced entries of a regressor, `function`, by equation and by position among `columns`."""
+def column_entries(function: Function, columns: Sequence[int]) -> list[dict[int, Any]]:
+    """Return the traced entries of a regressor, by equation and by position among the columns.
+
+    Args:
+        function: The regressor.
+        columns: Indices of its columns.
+    """
     position = {int(c): k for k, c in enumerate(columns)}
     parameters = function.shape[-1]
     equations = function.size // parameters
@@ -48,12 +53,16 @@ def place_columns(function: Function, columns: Sequence[int]) -> list[dict[int, 
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """criterion(view(Σ_e w_e² W_eᵀW_e + prior)).
+    """criterion(view(Σ_e w_e² W_eᵀW_e + prior)), a function of a motion's coefficients `x`.
 
-    `weights` w multiply the equations (1/σ of each joint, or the torque scaling of Pedrocchi et al. 2013); `prior` is
-    what is known already, in the same units: an earlier log's Gram matrix, or σ² times a prior precision. With it the
-    motion is designed for what is still unknown. `columns` names the columns, for the record. `x` are coefficients of a
-    motion, `gram` is its WᵀW, `grams` those of its equations, `sharpness` as in `Criterion`.
+    Attributes:
+        observation: Rows along the motion.
+        criterion: The criterion.
+        columns: Names of the columns.
+        views: Transformations of the information matrix, applied in order.
+        weights: w of each equation (1/σ of each joint, or the torque scaling of Pedrocchi et al. 2013).
+        prior: Known information in the same units: an earlier log's Gram matrix, or σ² times a prior precision.
+        weighting: Description of the weights.
     """
 
     observation: Observation
@@ -66,14 +75,14 @@ class Goal:
 
     @property
     def label(self) -> str:
-        """What the figure is of: columns, rows and scaling."""
+        """Description of the criterion: columns, rows and scaling."""
         scaling = "; ".join(v.label for v in self.views) or "columns unscaled"
-        known = ", prior information added" if self.prior is not None else ""
-        return f"{self.criterion.of} of {len(self.columns)} columns, {scaling}, {self.weighting}{known}"
+        prior = ", prior information added" if self.prior is not None else ""
+        return f"{self.criterion.of} of {len(self.columns)} columns, {scaling}, {self.weighting}{prior}"
 
     @property
     def about(self) -> list[str]:
-        """What the label does not tell: weights and prior, to six digits, since logs are read in threads."""
+        """Weights and prior, to six digits, since reading logs in threads changes the last digits."""
         prior = [] if self.prior is None else np.diag(self.prior).tolist()
         return [f"{x:.6g}" for x in (*self.squares, *prior)]
 
@@ -88,25 +97,25 @@ class Goal:
         return np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float) ** 2
 
     def join(self, grams: Sequence[Array]) -> Array:
-        """G over all columns, without prior."""
+        """Return G over all columns from the `grams` of the equations, without the prior."""
         total = np.zeros((len(self.columns), len(self.columns)))
         for block, gram, square in zip(self._blocks, grams, self.squares, strict=True):
             total[block] += square * gram
         return total
 
     def gram(self, x: Array) -> Array:
-        """The information of the motion alone, Σ_e w_e² W_eᵀW_e."""
+        """Return the information of the motion alone, Σ_e w_e² W_eᵀW_e."""
         return self.join(self.observation.grams(x))
 
-    def seen(self, gram: Array) -> Array:
-        """The matrix that the criterion looks at."""
+    def criterion_matrix(self, gram: Array) -> Array:
+        """Return the matrix that the criterion evaluates, from the motion's `gram`."""
         out = gram if self.prior is None else gram + self.prior
         for view in self.views:
             out = view.forward(out)
         return out
 
-    def shown(self, grams: Sequence[Array]) -> dict[str, Any]:
-        """For who draws a search: what the criterion is, and cond₂(W) of the columns as they stand, rows unweighted."""
+    def progress_values(self, grams: Sequence[Array]) -> dict[str, Any]:
+        """Return the criterion and cond₂(W), unscaled and unweighted, from the `grams` of the equations, for plots."""
         total = np.zeros((len(self.columns), len(self.columns)))
         for block, gram in zip(self._blocks, grams, strict=True):
             total[block] += gram
@@ -114,11 +123,16 @@ class Goal:
                 "condition_number": condition_number(total)}  # fmt: skip
 
     def value(self, x: Array) -> float:
-        """The criterion itself."""
-        return self.criterion(self.seen(self.gram(x)))
+        """Return the criterion itself."""
+        return self.criterion(self.criterion_matrix(self.gram(x)))
 
     def objective(self, x: Array, sharpness: float = np.inf) -> tuple[float, Array]:
-        """What is minimised, and its exact gradient with respect to the coefficients."""
+        """Compute the minimised value and its exact gradient with respect to the coefficients.
+
+        Args:
+            x: Coefficients of the motion.
+            sharpness: Exponent of the p-norm, as in `Criterion`.
+        """
         start = self.gram(x)
         steps = [start if self.prior is None else start + self.prior]
         for view in self.views:

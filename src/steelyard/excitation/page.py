@@ -1,4 +1,4 @@
-"""Designed motions for the terminal and as a page: joints and torques beside their limits, the arm as it moves."""
+"""Designed motions for the terminal and as a page: joints and torques with their limits, and the arm in motion."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from rich.console import Console
 
 from steelyard.excitation.controllers.target import MOTION_TARGETS
-from steelyard.excitation.designed import Designed
 from steelyard.excitation.fitness import Fitness
+from steelyard.excitation.motion_design import MotionDesign
 from steelyard.excitation.plan import Plan
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
@@ -26,13 +26,13 @@ from steelyard.robot.shapes import scene_of
 
 
 def motion_figure(plan: Plan) -> Figure:
-    """The motion of a `plan` beside its limits, joint by joint."""
+    """Plot the motion of a `plan` with its limits, joint by joint."""
     t = plan.trajectory.times(plan.rate)
     return joint_motion(t, *plan.trajectory.sample(t), plan.limits, plan.joint_names)
 
 
 def search_figure(plan: Plan) -> Figure:
-    """The best value of the search for a `plan` over the evaluations that it took; of a population its mean, too."""
+    """Plot the best value of the search for a `plan` over the evaluations, for a population with its mean."""
     if plan.fitness is not None:
         return fitness_figure(plan.fitness)
     return _search_history(plan.history, plan.label)
@@ -41,15 +41,15 @@ def search_figure(plan: Plan) -> Figure:
 def joint_motion(
     t: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, limits: Any, joints: Sequence[str]
 ) -> Figure:
-    """One panel per joint: position, velocity and acceleration as shares of their limits, so that one scale serves.
+    """Plot position, velocity and acceleration as shares of their limits, one panel per joint.
 
     Args:
-        t: times, s.
-        q: positions `(samples, joints)`, rad or m.
-        dq: velocities.
-        ddq: accelerations.
-        limits: a `Limits`.
-        joints: the joints' names.
+        t: Times [s].
+        q: Positions [rad, m], shape (samples, joints).
+        dq: Velocities [rad/s, m/s].
+        ddq: Accelerations [rad/s², m/s²].
+        limits: A `Limits`.
+        joints: Names of the joints.
     """
     n = len(joints)
     half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
@@ -65,10 +65,10 @@ def joint_motion(
 def _torque_limits(
     t: ArrayLike, tau: ArrayLike, limits: Array, joints: Sequence[str], unit: Sequence[str] | str
 ) -> Figure:
-    """One panel per joint: the torque that the nominal model needs, and what the drive allows."""
-    named = units(unit, len(joints))
+    """Plot the nominal torque and the drive's limit, one panel per joint."""
+    effort_units = units(unit, len(joints))
     series = {"torque": (by_joint("tau", tau, len(joints)), BLUE)}
-    return _over_time(t, series, joints, [f"torque [{u}]" for u in named], named, limits)
+    return _over_time(t, series, joints, [f"torque [{u}]" for u in effort_units], effort_units, limits)
 
 
 def _over_time(
@@ -79,7 +79,7 @@ def _over_time(
     unit: Sequence[str],
     limits: Array,
 ) -> Figure:
-    """One panel per joint: series with their colours, and limits where they are finite."""
+    """Plot series with their colours, and finite limits, one panel per joint."""
     time, n = np.asarray(t, dtype=float), len(joints)
     figure = Figure.by_joint(joints, height=150)
     for k in range(n):
@@ -95,13 +95,13 @@ def _over_time(
     return figure
 
 
-def _workspace_coverage(places: ArrayLike) -> Figure:
-    """The way of the last joint's origin `(samples, 3)`, from above and from the side."""
-    p = np.asarray(places, dtype=float)
+def _workspace_coverage(path: ArrayLike) -> Figure:
+    """Plot the path of the last joint's origin, shape (samples, 3), from above and from the side."""
+    p = np.asarray(path, dtype=float)
     figure = Figure.panels(["from above", "from the side"], shared=False, height=320)
     for row, (a, b) in enumerate(((0, 1), (0, 2)), start=1):
         hover = "%{x:.3f}, %{y:.3f} m"
-        figure.line(row, p[:, a], p[:, b], "way of the last link", BLUE, 1.2, hovertemplate=hover)
+        figure.line(row, p[:, a], p[:, b], "path of the last link", BLUE, 1.2, hovertemplate=hover)
         start = {"x": p[:1, a], "y": p[:1, b], "marker": {"color": ORANGE, "size": 9}}
         figure.add("scatter", row, mode="markers", name="start", **start)
         figure.x_axis(row, "x [m]")
@@ -110,25 +110,21 @@ def _workspace_coverage(places: ArrayLike) -> Figure:
 
 
 def fitness_figure(fitness: Fitness) -> Figure:
-    """The best so far and the mean of the population over the evaluations.
-
-    Args:
-        fitness: Generation by generation.
-    """
+    """Plot the best value so far and the mean of the population over the evaluations of a `fitness`."""
     figure = Figure(320)
     n = [g.evaluations for g in fitness.generations]
     best, mean = [g.best for g in fitness.generations], [g.mean for g in fitness.generations]
     figure.add("scatter", x=n, y=best, mode="lines", line={"color": BLUE, "shape": "hv"}, name="best so far")
     figure.add("scatter", x=n, y=mean, mode="lines", line={"color": ORANGE}, name="mean of the population")
-    known = np.array([x for x in (*best, *mean) if np.isfinite(x)])
-    wide = known.min() > 0.0 and known.max() > 5.0 * known.min()
+    values = np.array([x for x in (*best, *mean) if np.isfinite(x)])
+    wide = values.min() > 0.0 and values.max() > 5.0 * values.min()
     figure.y_axis(title=fitness.label, type="log" if wide else None)
     figure.x_axis(title="evaluations")
     return figure
 
 
 def _search_history(history: Sequence[tuple[int, float]], label: str) -> Figure:
-    """The best value so far over the evaluations that it took."""
+    """Plot the best value so far over the evaluations."""
     figure = Figure(320)
     n, value = [h[0] for h in history], [h[1] for h in history]
     line = {"color": BLUE, "shape": "hv"}
@@ -139,114 +135,121 @@ def _search_history(history: Sequence[tuple[int, float]], label: str) -> Figure:
     return figure
 
 
-def print_designed(made: Designed, out: Console, folder: str = "") -> None:
-    """What was `made` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    plan = made.plan
+def print_design(design: MotionDesign, out: Console, folder: str = "") -> None:
+    """Print designed motions.
+
+    Args:
+        design: The motions.
+        out: The terminal.
+        folder: Folder of the written run, or "".
+    """
+    plan = design.plan
     say(
         out,
-        bold(made.robot.name),
-        f": {len(made.plans)} motion(s) of {number(plan.trajectory.duration)} s, "
-        f"condition number {number(made.condition_number)} of {len(plan.columns)} base columns "
-        f"(a random motion: {number(made.careless[0])})",
+        bold(design.robot.name),
+        f": {len(design.plans)} motion(s) of {number(plan.trajectory.duration)} s, "
+        f"condition number {number(design.condition_number)} of {len(plan.columns)} base columns "
+        f"(random motion: {number(design.random_motion[0])})",
     )
     say(out, f"{plan.label}: {number(plan.value)}, first guess {number(plan.start_value)}\n")
-    for k, one in enumerate(made.plans):
+    for k, one in enumerate(design.plans):
         columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
-        rows = [[c if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(made, one)]
+        rows = [[c if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(design, one)]
         out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
-    made.play.tell(out, folder)
-    say(out, bold(made.verdict[1]))
-    for note in dict.fromkeys((*made.unseen, *made.notes)):
+    design.play.tell(out, folder)
+    say(out, bold(design.verdict[1]))
+    for note in dict.fromkeys((*design.unchecked_limits, *design.notes)):
         say(out, f" • {note}")
     if folder:
-        say(out, f"\nLook at {folder}/report.html; the motion is in {folder}. Before you play it: "
+        say(out, f"\nSee {folder}/report.html; the motion is in {folder}. Before you play it: "
                   f"steelyard rehearse ROBOT {folder}")  # fmt: skip
 
 
-def designed_report(made: Designed) -> str:
-    """The page of what was `made`, self-contained."""
-    plan = made.plan
-    sections = [Section("In numbers", _numbers(made))]
-    for k, one in enumerate(made.plans):
-        end = f" {k + 1}" if len(made.plans) > 1 else ""
-        sections.append(Section(f"The arm in motion{end}", _arm(made, one)))
-        sections.append(Section(f"Joints and torques{end}", _signals(made, one)))
-    sections += [Section("Slow first", _slow_first(made)), Section("What to expect", _expected(made))]
+def design_report(design: MotionDesign) -> str:
+    """Return the self-contained page of a `design`."""
+    plan = design.plan
+    sections = [Section("In numbers", _numbers(design))]
+    for k, one in enumerate(design.plans):
+        end = f" {k + 1}" if len(design.plans) > 1 else ""
+        sections.append(Section(f"The arm in motion{end}", _arm(design, one)))
+        sections.append(Section(f"Joints and torques{end}", _signals(design, one)))
+    sections += [Section("Slow first", _slow_first(design)), Section("What to expect", _expected(design))]
     sections.append(Section("The search", _search(plan)))
     return render_report(
-        f"{made.robot.name}: a motion that shows the parameters",
+        f"{design.robot.name}: a motion for identification",
         sections,
-        verdict=_verdict(made),
+        verdict=_verdict(design),
         subtitle=f"{len(plan.columns)} base parameters, {number(plan.trajectory.duration)} s at {number(plan.rate)} Hz",
     )
 
 
-def _verdict(made: Designed) -> Verdict:
-    gain = np.median(made.careless[1] / made.standard_errors)
+def _verdict(design: MotionDesign) -> Verdict:
+    gain = np.median(design.random_motion[1] / design.standard_errors)
     points = (
-        f"Condition number {number(made.condition_number)}; of a random motion within the same joint limits: "
-        f"{number(made.careless[0])}.",
-        f"Expected standard errors are {number(float(gain), 2)} times smaller than that motion's (median).",
-        "Rehearse it before anyone moves hardware: steelyard rehearse ROBOT RUN.",
+        f"Condition number {number(design.condition_number)}; a random motion within the same joint limits has "
+        f"{number(design.random_motion[0])}.",
+        f"Expected standard errors are {number(float(gain), 2)} times smaller than for the random motion (median).",
+        "Rehearse the motion before you move hardware: steelyard rehearse ROBOT RUN.",
     )
-    kind, sentence = made.verdict
-    return Verdict("good" if kind == "good" else "warning", sentence, (*made.unseen, *points))
+    kind, sentence = design.verdict
+    return Verdict("good" if kind == "good" else "warning", sentence, (*design.unchecked_limits, *points))
 
 
-def _joint_rows(made: Designed, plan: Plan) -> list[list[str | float | None]]:
+def _joint_rows(design: MotionDesign, plan: Plan) -> list[list[str | float | None]]:
     rows: list[list[str | float | None]] = []
-    for entry in made._numbers(plan)["joints"]:
+    for entry in design._numbers(plan)["joints"]:
         torque, limit = entry["torque"], entry["torque_limit"]
         share = None if torque is None or not np.isfinite(limit) else 100.0 * torque / limit
         rows.append([entry[x] for x in ("joint", "lowest", "highest", "velocity", "acceleration")] + [torque, share])
     return rows
 
 
-def _numbers(made: Designed) -> Html:
-    kinds = {j.unit for j in made.robot.joints}
+def _numbers(design: MotionDesign) -> Html:
+    kinds = {j.unit for j in design.robot.joints}
     unit = kinds.pop() if len(kinds) == 1 else "rad or m"
     units = {"from": unit, "to": unit, "velocity": f"{unit}/s", "acceleration": f"{unit}/s²", "torque": "N m or N"}
     numbers = [*(TableColumn(*pair) for pair in units.items()), TableColumn("of its limit", "%", digits=3)]
     parts = [
         table_html(
             ["joint", *numbers],
-            _joint_rows(made, plan),
+            _joint_rows(design, plan),
             "Ranges and peaks" if k == 0 else f"Motion {k + 1}",
             dash="The description gives no inertias, or no limit.",
         )
-        for k, plan in enumerate(made.plans)
+        for k, plan in enumerate(design.plans)
     ]
-    margins: list[list[TableCell]] = [[name, float(-100.0 * x)] for name, x in made.plan.margins.items()]
+    margins: list[list[TableCell]] = [[name, float(-100.0 * x)] for name, x in design.plan.margins.items()]
     room = TableColumn("room left", "% (distances: cm)", places=2)
-    parts.append(table_html(["limit", room], margins, "How near the limits come", dash="There is no such limit."))
-    parts += [callout("note", note) for note in made.notes]
+    parts.append(table_html(["limit", room], margins, "Distance from the limits", dash="There is no such limit."))
+    parts += [callout("note", note) for note in design.notes]
     return join(*parts)
 
 
-def _clock(made: Designed, plan: Plan) -> str:
-    """What the time of a motion goes by on the page."""
-    return f"motion {made.plans.index(plan) + 1}"
+def _clock(design: MotionDesign, plan: Plan) -> str:
+    """Return the name of a motion's clock, which synchronises its figures."""
+    return f"motion {design.plans.index(plan) + 1}"
 
 
-def _arm(made: Designed, plan: Plan) -> Html:
+def _arm(design: MotionDesign, plan: Plan) -> Html:
     t = plan.trajectory.times(50.0)
     q = plan.trajectory.derivative(t, 0)
-    _, origins = link_poses(made.robot, q)
+    _, origins = link_poses(design.robot, q)
     keep = np.unique(np.linspace(0, len(t) - 1, 800).astype(int))
-    way = _workspace_coverage(np.round(origins[keep, -1], 4))
-    named = made.settings.get("packages") or ()
-    scene = scene_of(made.robot, [(_clock(made, plan), t, q)], named.split(",") if isinstance(named, str) else named)
+    path = _workspace_coverage(np.round(origins[keep, -1], 4))
+    packages = design.settings.get("packages") or ()
+    folders = packages.split(",") if isinstance(packages, str) else packages
+    scene = scene_of(design.robot, [(_clock(design, plan), t, q)], folders)
     return join(
         scene_html(scene, "The arm", "▶ plays it; drag it to turn it."),
-        figure_html(way, "Where it goes", "The origin of the last joint."),
+        figure_html(path, "Path", "The origin of the last joint."),
     )
 
 
-def _signals(made: Designed, plan: Plan) -> Html:
+def _signals(design: MotionDesign, plan: Plan) -> Html:
     t = plan.trajectory.times(plan.rate)
-    names = made.robot.joint_names
+    names = design.robot.joint_names
     joints = joint_motion(t, *plan.trajectory.sample(t), plan.limits, names)
-    joints.clock = _clock(made, plan)
+    joints.clock = _clock(design, plan)
     parts = [
         figure_html(
             joints,
@@ -254,24 +257,24 @@ def _signals(made: Designed, plan: Plan) -> Html:
             "Positions (from the middle of their range), velocities and accelerations as shares of their limits.",
         )
     ]
-    found = made.torque(plan)
-    if found is None:
-        parts.append(paragraph("The description states no inertias, so torques cannot be foretold."))
+    torque = design.torque(plan)
+    if torque is None:
+        parts.append(paragraph("The description states no inertias, so torques cannot be predicted."))
     else:
-        figure = _torque_limits(*found, plan.limits.tau, names, [j.effort_unit for j in made.robot.joints])
-        figure.clock = _clock(made, plan)
-        parts.append(figure_html(figure, "Torques", "By the nominal model; dashed: the drives' limits."))
+        figure = _torque_limits(*torque, plan.limits.tau, names, [j.effort_unit for j in design.robot.joints])
+        figure.clock = _clock(design, plan)
+        parts.append(figure_html(figure, "Torques", "Predicted by the nominal model; dashed: the drives' limits."))
     return join(*parts)
 
 
-def _slow_first(made: Designed) -> Html:
-    play, wide = made.play, len(made.plans) > 1
-    said = (
-        "Play the files in their order: 25 %, then 50 %, then 100 % of the speed, with a hand on the stop, and compare "
-        "the torques with these, which the nominal model expects; play.md says how, controller by controller."
+def _slow_first(design: MotionDesign) -> Html:
+    play, wide = design.play, len(design.plans) > 1
+    text = (
+        "Play the files in their order: 25 %, then 50 %, then 100 % of the speed, with a hand on the emergency stop. "
+        "Compare the torques with these of the nominal model; play.md gives instructions for each controller."
     )
-    parts = [paragraph(said)]
-    for k in range(len(made.plans)):
+    parts = [paragraph(text)]
+    for k in range(len(design.plans)):
         title = f"Largest magnitudes by speed, motion {k + 1}" if wide else "Largest magnitudes by speed"
         rows: list[list[TableCell]] = [[name, unit, *sizes] for name, unit, sizes in play.values(k)]
         columns: list[TableColumn | str] = [*play.columns(k)[:2]]
@@ -282,36 +285,37 @@ def _slow_first(made: Designed) -> Html:
     return join(*parts)
 
 
-def _expected(made: Designed) -> Html:
-    plan, careless = made.plan, made.careless[1]
+def _expected(design: MotionDesign) -> Html:
+    plan, random_errors = design.plan, design.random_motion[1]
     rows: list[list[TableCell]] = [
         [n, u, float(e), float(r) if np.isfinite(r) else None, float(r / e) if np.isfinite(r) else None]
-        for n, u, e, r in zip(plan.columns, plan.units, made.standard_errors, careless, strict=True)
+        for n, u, e, r in zip(plan.columns, plan.units, design.standard_errors, random_errors, strict=True)
     ]
-    noise = ", ".join(f"{n} {number(s)}" for n, s in zip(made.robot.joint_names, made.noise, strict=True))
-    said = (
+    noise = ", ".join(f"{n} {number(s)}" for n, s in zip(design.robot.joint_names, design.noise, strict=True))
+    text = (
         f"Expected standard errors after one pass of every motion, with white torque noise of {noise} (N m, N) at "
-        f"{number(plan.rate)} samples per second and weighted least squares. Beside them those of a random motion of "
-        "the same length within the same joint limits."
+        f"{number(plan.rate)} samples per second and weighted least squares, compared with a random motion of the same "
+        "length within the same joint limits."
     )
     numbers = [TableColumn(x, digits=3) for x in ("± expected", "± random motion", "times better")]
     columns: list[TableColumn | str] = ["base parameter", "unit", *numbers]
     return join(
-        paragraph(said), table_html(columns, rows, "Standard errors to expect", dash="That motion does not show it.")
+        paragraph(text),
+        table_html(columns, rows, "Standard errors to expect", dash="The random motion does not excite it."),
     )
 
 
 def _search(plan: Plan) -> Html:
-    said = (
+    text = (
         f"{plan.label}: {number(plan.value)} after {plan.evaluations} evaluations; the first guess had "
         f"{number(plan.start_value)}. The same seed ({plan.seed}) gives the same motion."
     )
     if len(plan.history) < 2:
-        return paragraph(said)
+        return paragraph(text)
     if plan.fitness is not None:
         note = (
-            "Where the mean has come up to the best, the population is all alike, and more generations bring little. "
-            "The numbers are in fitness.csv."
+            "When the mean reaches the best, all individuals are alike, and more generations gain little. The numbers "
+            "are in fitness.csv."
         )
-        return join(paragraph(said), figure_html(fitness_figure(plan.fitness), "Fitness by generation", note))
-    return join(paragraph(said), figure_html(_search_history(plan.history, plan.criterion), "Best so far"))
+        return join(paragraph(text), figure_html(fitness_figure(plan.fitness), "Fitness by generation", note))
+    return join(paragraph(text), figure_html(_search_history(plan.history, plan.criterion), "Best so far"))

@@ -1,4 +1,4 @@
-"""`Plan`: a motion to be played, what it is good for, and the proof that it keeps to the limits."""
+"""`Plan`: a designed motion, its quality, and its distance from the limits."""
 
 from __future__ import annotations
 
@@ -27,19 +27,36 @@ if TYPE_CHECKING:
 
 _FORMAT = "steelyard-plan-1"
 _CUT_SHORT = (
-    "The search was stopped before its end; this is the best motion that it had found until then. The same search with "
-    "the same checkpoint (--checkpoint) goes on from there."
+    "The search was stopped before its end; this is its best motion so far. Repeat the search with the same checkpoint "
+    "(--checkpoint) to continue it."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Displayed):
-    """A motion designed to make parameters visible.
+    """A motion designed to make parameters identifiable.
 
-    `condition_number` is cond₂ of the columns of W named by `columns`, unscaled, rows of the torques (or of the
-    scheme) that count, at `rate`. `value` is the criterion that was minimised, `start_value` its value for the first
-    random start, and `label` says what it is of. `violation` is the largest excess over any limit at any instant, as
-    a share of the limit: 0.0. `margins` says how near each constraint comes (negative: room left).
+    Attributes:
+        trajectory: The motion.
+        joint_names: Names of the joints.
+        rate: Sampling rate [Hz].
+        columns: Names of the base parameters that it is designed for.
+        units: Their units.
+        equations: Names of the equations: joints whose torques count, or those of the scheme.
+        criterion: Name of the criterion.
+        label: Description of the criterion.
+        value: Minimised criterion.
+        start_value: Criterion of the first random start.
+        margins: Excess over each constraint, as a share of the limit (distances: m); negative: room left.
+        limits: Limits of the joints.
+        seed: Seed of the search.
+        evaluations: Number of evaluations.
+        history: (evaluations, best criterion so far).
+        grams: WᵀW of each equation over `columns`.
+        program: The via-point program, if the motion is one.
+        notes: Notes for the user.
+        fitness: History of the population, if one was used.
+        stopped: Whether the user or a time limit stopped the search before its end.
     """
 
     trajectory: Trajectory
@@ -58,36 +75,32 @@ class Plan(Displayed):
     evaluations: int
     history: tuple[tuple[int, float], ...]
     grams: tuple[Array, ...] = field(repr=False, default=())
-    # The via-point program that was played, where the motion is one.
     program: Any = field(repr=False, default=None)
-    # What a person should know of the design.
     notes: tuple[str, ...] = ()
-    # Generation by generation, where a population was bred.
     fitness: Fitness | None = None
-    # Whether the search was stopped before its end, by whoever waited for it or by the time it was given.
     stopped: bool = False
 
     @classmethod
-    def reached(
+    def of_search(
         cls, trajectory: Trajectory, goal: Goal, grams: Sequence[Array], needs: Sequence[Constraint],
         columns: Sequence[str], units: Sequence[str], **more: Any,
     ) -> Plan:  # fmt: skip
-        """What a search has come to.
+        """Make a plan from the result of a search.
 
         Args:
-            trajectory: the motion.
-            goal: what it was to reach: the criterion, and the equations it looks at.
-            grams: WᵀW of each equation over the columns that it shows.
-            needs: what the motion keeps to.
-            columns, units: the parameters that it was designed for.
-            more: the other fields.
+            trajectory: The motion.
+            goal: Objective of the search.
+            grams: WᵀW of each equation over its own columns.
+            needs: Constraints of the motion.
+            columns, units: The parameters of the design.
+            more: The other fields.
         """
         if more.get("stopped"):
             more["notes"] = (*more.get("notes", ()), _CUT_SHORT)
         whole = [np.zeros((len(columns),) * 2) for _ in grams]
         for table, gram, place in zip(whole, grams, goal.observation.places, strict=True):
             table[np.ix_(place, place)] = gram
-        # Distances are told in metres, whatever the search counts them in.
+        # Distances are reported in metres; the search uses multiples of `unit`.
         margins = {c.name: c.excess(trajectory) * getattr(c, "unit", 1.0) for c in needs}
         return cls(
             trajectory, columns=tuple(columns), units=tuple(units), equations=goal.observation.names,
@@ -96,13 +109,13 @@ class Plan(Displayed):
 
     def glance(self) -> Glance:
         seconds, names = number(self.trajectory.duration), len(self.columns)
-        kept = "within all limits" if self.violation <= 0.0 else f"beyond a limit by {percent(100.0 * self.violation)}"
+        place = "within all limits" if self.violation <= 0.0 else f"beyond a limit by {percent(100.0 * self.violation)}"
         value = f"{self.label} {number(self.value)} (at the start {number(self.start_value)})"
         kind: Any = "bad" if self.violation > 0.0 else "warning" if self.notes else "good"
-        return Glance(kind, f"a motion of {seconds} s that shows {names} parameters, {kept}; {value}", self.notes)
+        return Glance(kind, f"a motion of {seconds} s for {names} parameters, {place}; {value}", self.notes)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """How near the motion comes to each constraint ("margins": negative is room left), and the "motion" itself."""
+        """Return the excess over each constraint ("margins"; negative: room left) and the samples ("motion")."""
         return {"margins": lambda: by_columns(("constraint", "margin"), list(self.margins.items())),
                 "motion": self._motion}  # fmt: skip
 
@@ -112,13 +125,14 @@ class Plan(Displayed):
         return wide_columns(t, dict(signals), self.joint_names)
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
-        """Positions, velocities and accelerations as shares of their limits ("motion"); the way there ("search")."""
+        """Return figures of the signals as shares of their limits ("motion") and of the search ("search")."""
         from steelyard.excitation.page import motion_figure, search_figure
 
         return {"motion": partial(motion_figure, self), "search": partial(search_figure, self)}
 
     @property
     def violation(self) -> float:
+        """Largest excess over any limit at any instant, as a share of the limit; 0 if all are kept."""
         return max(0.0, *self.margins.values())
 
     @cached_property
@@ -128,22 +142,24 @@ class Plan(Displayed):
 
     @property
     def condition_number(self) -> float:
+        """cond₂ of W over `columns`, unscaled, rows unweighted, at `rate`."""
         return condition_number(self.gram)
 
     def standard_errors(self, noise: ArrayLike) -> Array:
-        """Expected standard error of every base parameter, for white noise of standard deviation `noise` on the
-        equations (one number, or one per equation), weighted least squares and one pass of the motion."""
+        """Compute the expected standard error of every base parameter after one pass, by weighted least squares.
+
+        Args:
+            noise: Standard deviation of white noise of the equations, one number or one per equation.
+        """
         sigma = np.asarray(noise, dtype=float)
         if sigma.shape not in ((), (len(self.equations),)) or not np.all(sigma > 0.0):
             raise ShapeError(f"noise must be one positive number, or {len(self.equations)}, one per equation.")
-        each = np.broadcast_to(sigma, (len(self.equations),))
-        information = np.sum([g / s**2 for g, s in zip(self.grams, each, strict=True)], axis=0)
+        sigmas = np.broadcast_to(sigma, (len(self.equations),))
+        information = np.sum([g / s**2 for g, s in zip(self.grams, sigmas, strict=True)], axis=0)
         return np.asarray(np.sqrt(np.diag(np.linalg.inv(information))))
 
-    # ---------------------------------------------------------------- for machines
-
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the samples; `Trajectory.from_dict(plan["trajectory"])` gives the motion back."""
+        """Return everything but the samples; `Trajectory.from_dict(plan["trajectory"])` restores the motion."""
         limits = {k: v.tolist() for k, v in vars(self.limits).items()}
         return plain(  # type: ignore[no-any-return]
             {
@@ -153,7 +169,7 @@ class Plan(Displayed):
                 "duration": self.trajectory.duration,
                 "criterion": {"name": self.criterion, "of": self.label, "value": self.value, "start": self.start_value},
                 "condition_number": self.condition_number,
-                "condition_of": "columns as they stand in the structural base, unscaled, rows unweighted",
+                "condition_of": "columns of the structural base, unscaled, rows unweighted",
                 "columns": [{"name": n, "unit": u} for n, u in zip(self.columns, self.units, strict=True)],
                 "equations": self.equations,
                 "violation": self.violation,
@@ -172,12 +188,12 @@ class Plan(Displayed):
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
 
     def csv_rows(self, rate: float | None = None) -> Iterator[Sequence[str | float]]:
-        """A header (t, q_…, dq_…, ddq_… of every joint), then one row per sample."""
+        """Yield a header (t, q_…, dq_…, ddq_… of every joint), then one row per sample at `rate` [Hz]."""
         t = self.trajectory.times(rate or self.rate)
         yield from motion_rows(self.joint_names, t, *self.trajectory.sample(t))
 
     def to_ros(self, rate: float | None = None) -> dict[str, Any]:
-        """The fields of a ROS trajectory_msgs/JointTrajectory, as plain data; the end of the motion included."""
+        """Return the fields of a ROS trajectory_msgs/JointTrajectory at `rate` [Hz], with the end of the motion."""
         used = rate or self.rate
         count = round(self.trajectory.duration * used)
         t = np.minimum(np.arange(count + 1) / used, self.trajectory.duration)

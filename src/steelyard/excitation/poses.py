@@ -1,4 +1,4 @@
-"""`static_poses`: postures in which standing still tells most about gravity."""
+"""`static_poses`: static postures for the identification of gravity parameters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, Limits
-from steelyard.excitation.constraints._space import keeps_apart, stays_in
+from steelyard.excitation.constraints._space import collision_constraints, free_spaces
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import CRITERIA, condition_number
-from steelyard.excitation.design import independent_of
+from steelyard.excitation.design_columns import independent_of
 from steelyard.excitation.problem import FreeSpace, requirements
 from steelyard.excitation.trajectories import Family
 from steelyard.excitation.trajectories.fixed import Idle
@@ -34,17 +34,22 @@ if TYPE_CHECKING:
 
 _CANDIDATES = 400
 _ROUNDS = 20
-# A share of what the best exchange must gain; less is rounding.
+# Smallest gain of an exchange (log det); less is rounding.
 _GAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Poses(Outcome):
-    """Postures `q` (poses, joints) in an order of short ways, and what they show.
+    """Static postures and the parameters that they identify.
 
-    `columns` are the base parameters that standing still can show (gravity's, and offsets of torque); `gram` is WᵀW
-    over them. Dry friction hides up to its own size of a static torque: approach every posture from both sides and
-    take the mean.
+    Dry friction biases a static torque by up to its own size: approach every posture from both sides and take the mean.
+
+    Attributes:
+        q: Postures in an order of short ways [rad, m], shape (poses, joints).
+        joint_names: Names of the joints.
+        columns: Base parameters that standstill can identify (gravity parameters and torque offsets).
+        units: Their units.
+        gram: WᵀW over them.
     """
 
     q: Array
@@ -55,11 +60,11 @@ class Poses(Outcome):
 
     @property
     def condition_number(self) -> float:
-        """cond₂ of W, columns as they stand in the base."""
+        """cond₂ of W, with the base's own columns."""
         return condition_number(self.gram)
 
     def standard_errors(self, noise: float) -> Array:
-        """Of every column, for one reading per posture with this `noise` of torque (N m)."""
+        """Compute the standard error of every column for one reading per posture with torque `noise` [N m]."""
         return noise * np.sqrt(np.diag(np.linalg.inv(self.gram)))
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +80,7 @@ class Poses(Outcome):
         }
 
     def files(self) -> dict[str, Content]:
-        """poses.csv: a row per posture, a column per joint, rad (m)."""
+        """Return poses.csv: a row per posture, a column per joint [rad, m]."""
         return {"poses.csv": csv_text([self.joint_names, *([f"{x:.10g}" for x in row] for row in self.q)])}
 
     def tell(self, out: Console, folder: str = "") -> None:
@@ -84,11 +89,11 @@ class Poses(Outcome):
 
         rows = [[str(k + 1), *(number(x) for x in q)] for k, q in enumerate(self.q)]
         names = list(self.joint_names)
-        out.print(table("Postures to stand in, rad (m)", ["", *names], rows, right=names))
+        out.print(table("Static postures, rad (m)", ["", *names], rows, right=names))
         say(
             out,
-            f"Standing still in them shows {len(self.columns)} base parameters, condition number "
-            f"{number(self.condition_number)}. Come to each from both sides and take the mean: friction hides there.",
+            f"They identify {len(self.columns)} base parameters, condition number {number(self.condition_number)}. "
+            "Approach each from both sides and take the mean, which cancels dry friction.",
         )
         if folder:
             say(out, f"\nWritten to {folder}: poses.csv, result.json.")
@@ -113,46 +118,51 @@ def static_poses(
     constraints: Sequence[Any] = (),
     seed: int = 0,
 ) -> Poses:
-    """Choose `count` postures that maximise det(WᵀW) of the static torque rows, within all limits.
+    """Choose postures that maximise det(WᵀW) of the static torque rows, within all limits.
 
-    Random postures that keep to the limits are exchanged one by one for better ones (Fedorov 1972), then moved along
-    the exact gradient. The other arguments are those of `excite`: `robot`, `terms`, `limits`, `model`, `torque_margin`,
-    `box`, `frame`, `floor`, `collision`, `clearance`, `packages`, `srdf`, `regions`, `constraints` and `seed`.
+    Random postures within the limits are exchanged one by one for better ones (Fedorov 1972), then moved along the
+    exact gradient.
+
+    Args:
+        robot, terms, limits, model, torque_margin, box, frame, floor, collision, clearance, packages, srdf, regions: As
+            in `excite`.
+        count: Number of postures.
+        constraints, seed: As in `excite`.
     """
     robot = as_robot(robot)
-    regions = [*stays_in(robot, box, floor, frame), *regions]
-    constraints = [*keeps_apart(robot, collision, clearance, packages, srdf)[0], *constraints]
+    regions = [*free_spaces(robot, box, floor, frame), *regions]
+    constraints = [*collision_constraints(robot, collision, clearance, packages, srdf)[0], *constraints]
     bounds = limits_from(robot, limits)
     base = base_parameters(robot, terms)
     families: tuple[Family, ...] = (Idle(1.0, None),) * robot.dof
     needs = requirements(robot, families, bounds, model, torque_margin, regions, constraints)
     candidates = _candidates(bounds, needs, seed)
     dynamics, joints = base.structure.dynamics, np.flatnonzero(robot.torque_used)
-    every = np.array(base.independent)
-    rows = _rows(dynamics, candidates, joints, every)
-    kept = independent_of(np.einsum("njk,njl->kl", rows, rows))
-    if not kept:
+    all_columns = np.array(base.independent)
+    rows = _rows(dynamics, candidates, joints, all_columns)
+    identifiable = independent_of(np.einsum("njk,njl->kl", rows, rows))
+    if not identifiable:
         raise ExcitationError(
-            f"Standing still shows nothing of robot '{robot.name}': gravity loads none of its joints."
+            f"Standstill identifies no parameter of robot '{robot.name}': gravity loads none of its joints."
         )
-    least = -(-len(kept) // len(joints))
+    least = -(-len(identifiable) // len(joints))
     if count < least:
         raise ExcitationError(
-            f"{count} postures are too few for {len(kept)} parameters of gravity; give {least} or more."
+            f"{count} postures are too few for {len(identifiable)} gravity parameters; give {least} or more."
         )
-    columns = every[kept]
-    chosen = _exchanged(rows[:, :, kept], count, np.random.default_rng([seed, 2]))
-    q = _moved(dynamics, candidates[chosen], joints, columns, bounds, needs)
+    columns = all_columns[identifiable]
+    chosen = _exchange(rows[:, :, identifiable], count, np.random.default_rng([seed, 2]))
+    q = _move_along_gradient(dynamics, candidates[chosen], joints, columns, bounds, needs)
     W = _rows(dynamics, q, joints, columns).reshape(-1, len(columns))
-    names, units = tuple(base.names[k] for k in kept), tuple(base.units[k] for k in kept)
-    return Poses(_short_way(q, bounds), robot.joint_names, names, units, W.T @ W)
+    names, units = tuple(base.names[k] for k in identifiable), tuple(base.units[k] for k in identifiable)
+    return Poses(_order_by_distance(q, bounds), robot.joint_names, names, units, W.T @ W)
 
 
 def _candidates(bounds: Limits, needs: Sequence[Constraint], seed: int) -> Array:
-    """Random postures that keep to everything; joints without position limits turn once."""
+    """Draw random postures within all limits; joints without position limits get one turn."""
     low, high = np.maximum(bounds.lower, -np.pi), np.minimum(bounds.upper, np.pi)
-    drawn = np.random.default_rng(seed).uniform(low, high, (_CANDIDATES, len(low)))
-    good = np.array([q for q in drawn if _kept(q, needs)])
+    samples = np.random.default_rng(seed).uniform(low, high, (_CANDIDATES, len(low)))
+    good = np.array([q for q in samples if _is_feasible(q, needs)])
     if len(good) < 2:
         raise ExcitationError(
             f"Of {_CANDIDATES} random postures only {len(good)} keep to all limits; give wider limits or regions."
@@ -160,7 +170,7 @@ def _candidates(bounds: Limits, needs: Sequence[Constraint], seed: int) -> Array
     return good
 
 
-def _kept(q: Array, needs: Sequence[Constraint]) -> bool:
+def _is_feasible(q: Array, needs: Sequence[Constraint]) -> bool:
     return all(float(c.at_rest(q)[0].max(initial=-1.0)) <= 0.0 for c in needs)
 
 
@@ -170,32 +180,32 @@ def _rows(dynamics: Dynamics, q: Array, joints: Any, columns: Any) -> Array:
     return np.asarray(Y[np.ix_(np.arange(len(q)), joints, columns)])
 
 
-def _exchanged(rows: Array, count: int, rng: np.random.Generator) -> list[int]:
-    """Indices of a set that no exchange of one posture improves (or after some rounds of them)."""
+def _exchange(rows: Array, count: int, rng: np.random.Generator) -> list[int]:
+    """Return the indices of a set that no exchange of one posture improves (or that of the last round)."""
     scale = np.sqrt(np.einsum("njk,njk->k", rows, rows) / len(rows))
     scaled = rows / scale
-    ridge = 1e-9 * np.eye(rows.shape[2])  # a first draw may leave directions unseen
+    ridge = 1e-9 * np.eye(rows.shape[2])  # the first draw may leave directions without excitation
     chosen = [int(k) for k in rng.choice(len(rows), size=count, replace=count > len(rows))]
     for _ in steps(range(_ROUNDS), "Choosing postures", lambda _: "", 0.0, 0.9):
         changed = False
-        for place in range(count):
-            others = [k for n, k in enumerate(chosen) if n != place]
+        for slot in range(count):
+            others = [k for n, k in enumerate(chosen) if n != slot]
             rest = np.einsum("njk,njl->kl", scaled[others], scaled[others]) + ridge
             inner = np.einsum("njk,kl,nml->njm", scaled, np.linalg.inv(rest), scaled)
             # det(G + RᵀR) = det(G) det(1 + R G⁻¹ Rᵀ)
             gains = np.linalg.slogdet(np.eye(rows.shape[1]) + inner)[1]
             best = int(np.argmax(gains))
-            if gains[best] > gains[chosen[place]] + _GAIN:
-                chosen[place], changed = best, True
+            if gains[best] > gains[chosen[slot]] + _GAIN:
+                chosen[slot], changed = best, True
         if not changed:
             break
     return chosen
 
 
-def _moved(
+def _move_along_gradient(
     dynamics: Dynamics, start: Array, joints: Any, columns: Any, bounds: Limits, needs: Sequence[Constraint]
 ) -> Array:
-    """The postures improved together by exact gradients, where what comes out keeps to everything."""
+    """Improve all postures together by exact gradients; a posture that leaves the limits keeps its start."""
     from scipy.optimize import minimize
 
     shape, criterion = start.shape, CRITERIA["d"]
@@ -212,14 +222,14 @@ def _moved(
         return value, np.asarray(pull).ravel()
 
     box = [pair for _ in start for pair in zip(bounds.lower, bounds.upper, strict=True)]
-    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 200})
-    better = np.asarray(found.x).reshape(shape)
-    moved = np.array([new if _kept(new, needs) else old for new, old in zip(better, start, strict=True)])
+    result = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 200})
+    better = np.asarray(result.x).reshape(shape)
+    moved = np.array([new if _is_feasible(new, needs) else old for new, old in zip(better, start, strict=True)])
     return moved if objective(moved.ravel())[0] < objective(start.ravel())[0] else start
 
 
-def _short_way(q: Array, bounds: Limits) -> Array:
-    """The postures from the one nearest to the middle on, always to the nearest that is left."""
+def _order_by_distance(q: Array, bounds: Limits) -> Array:
+    """Order the postures: first the one nearest to the middle, then always the nearest remaining one."""
     left, order = list(range(len(q))), list[int]()
     here: Array = bounds.middle
     while left:

@@ -1,4 +1,4 @@
-"""`SearchProblem`: a goal, the motions to choose from, and what they must keep to."""
+"""`SearchProblem`: an objective, the motions to choose from, and their constraints."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits, Plane, Point
 from steelyard.excitation.constraints.traced_limit import power_limit, torque_limit, workspace
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.settle import grid_settled, settle
+from steelyard.excitation.settle import settle, settle_on_grid
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 
 FreeSpace = tuple[Sequence[Point], Sequence[Plane]]
 
-# Grid points per coefficient of a joint. A series of M harmonics has 2 M: 40 points per coefficient are 80 per
-# period of the fastest one, between which it overshoots by 8e-4 at most; what is left is settled in the end.
+# Grid points per coefficient of a joint. A series of M harmonics has 2 M coefficients: 40 points for each are 80 per
+# period of the fastest harmonic, which overshoots by 8e-4 at most between them. Settling removes the rest.
 _LINEAR_GRID = 40
-# Torques and places cost more; what they overshoot is found by `certify` and answered by tightening.
+# Torques and positions of points cost more; the certified bound finds their overshoot, and the search tightens them.
 _TRACED_GRID = 20
 
 
@@ -35,11 +35,16 @@ def requirements(
     regions: Sequence[FreeSpace],
     constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
 ) -> tuple[Constraint, ...]:
-    """All that a motion must keep to: joint limits, torque and power limits where they are finite, regions, more.
+    """Return all constraints of a motion: joint limits, finite torque and power limits, regions and others.
 
-    Torque and power limits are lazy: most motions within velocity and acceleration limits never come near them. They
-    are for `families`, one per joint of `robot`; the other arguments are those of `excite`: `limits`, `model` (None:
-    the nominal one), `torque_margin`, `regions` and `constraints`.
+    Torque and power limits are lazy: most motions within velocity and acceleration limits are far from them.
+
+    Args:
+        robot: The robot.
+        families: Family of each joint.
+        limits: Limits of the joints.
+        model: Model for torque and power limits; None: the nominal one.
+        torque_margin, regions, constraints: As in `excite`.
     """
     out: list[Constraint] = [JointLimits(limits, families, _grid(families, _LINEAR_GRID), robot.joint_names)]
     coarse = _grid(families, _TRACED_GRID)
@@ -64,23 +69,28 @@ def requirements(
 
 
 def _grid(families: Sequence[Family], per_coefficient: int) -> Array:
-    """Times all over the motion, both ends included."""
+    """Return evenly spaced times over the motion, both ends included."""
     count = max(64, per_coefficient * max(f.size for f in families))
     return np.linspace(0.0, families[0].duration, count + 1)
 
 
 def families_of(robot: Robot, family: Family | Sequence[Family]) -> tuple[Family, ...]:
-    """One family per joint of `robot`, from one `family` for all joints or from as many."""
+    """Return one family per joint.
+
+    Args:
+        robot: The robot.
+        family: One family for all joints, or one for each.
+    """
     families = (family,) * robot.dof if isinstance(family, Family) else tuple(family)
     if len(families) != robot.dof:
-        raise ExcitationError(f"{len(families)} families are given; robot '{robot.name}' has {robot.dof} joints.")
+        raise ExcitationError(f"Robot '{robot.name}' has {robot.dof} joints, but {len(families)} families are given.")
     return families
 
 
 def _start(keep: JointLimits, calm: Array, rng: np.random.Generator) -> Array:
-    """Any motion inside the limits, joint by joint up to 80 % of them: at the edge all would be about the limits."""
+    """Draw a motion with each joint up to 80 % of its limits: at 100 % all starts would be dominated by the limits."""
     wild = calm + 1e3 * rng.normal(size=len(calm))
-    return calm + 0.8 * (keep.drawn_back(wild, calm) - calm)
+    return calm + 0.8 * (keep.draw_back(wild, calm) - calm)
 
 
 def comparison_motion(
@@ -90,11 +100,16 @@ def comparison_motion(
     needs: Sequence[Constraint] = (),
     centre: Trajectory | None = None,
 ) -> Trajectory:
-    """A motion that nobody designed: what a careful person might play, and what a design is held against.
+    """Draw a random motion, the reference for a design.
 
     Random coefficients, every joint up to 80 % of its limits, drawn back until `needs` hold at every instant.
-    `families` has one per joint, `limits` are kept, `seed` draws; `centre` is a calm motion (None: standing in the
-    middle).
+
+    Args:
+        families: Family of each joint.
+        limits: Limits of the joints.
+        seed: Seed of the coefficients.
+        needs: Further constraints.
+        centre: A calm motion that keeps all constraints; None: standstill in the middle.
     """
     calm = centre or Trajectory.standing(families, limits.middle)
     keep = JointLimits(limits, families, _grid(families, 40))
@@ -104,8 +119,13 @@ def comparison_motion(
 
 @dataclass(frozen=True, eq=False)
 class SearchProblem:
-    """Coefficients `x` of motions around `centre`, a calm motion that keeps to all constraints. `sharpness` as in
-    `Criterion`."""
+    """Coefficients `x` of motions around a centre.
+
+    Attributes:
+        goal: The objective.
+        centre: A calm motion that keeps all constraints.
+        constraints: All constraints.
+    """
 
     goal: Goal
     centre: Trajectory
@@ -116,22 +136,33 @@ class SearchProblem:
         return next(c for c in self.constraints if isinstance(c, JointLimits))
 
     def objective(self, x: Array, sharpness: float) -> tuple[float, Array]:
+        """Compute the objective and its gradient.
+
+        Args:
+            x: Coefficients.
+            sharpness: Exponent of the p-norm, as in `Criterion`.
+        """
         return self.goal.objective(x, sharpness)
 
     def random_start(self, rng: np.random.Generator) -> Array:
-        """Any motion, drawn by `rng`, that keeps to all limits at the times of their grids."""
+        """Draw, with `rng`, a motion within all limits at the times of their grids."""
         calm = self.centre.coefficients
-        return grid_settled(_start(self.joint_limits, calm, rng), calm, self.constraints)
+        return settle_on_grid(_start(self.joint_limits, calm, rng), calm, self.constraints)
 
     def candidate(self, x: Array, active: Sequence[Constraint]) -> tuple[Array, float]:
-        """`x` drawn back until joint limits and `active` constraints hold at the times of their grids, and its rank."""
+        """Draw x back until constraints hold at the times of their grids; return it with its rank.
+
+        Args:
+            x: Coefficients.
+            active: Constraints besides the joint limits.
+        """
         calm = self.centre.coefficients
-        inside = self.joint_limits.drawn_back(x, calm)
+        inside = self.joint_limits.draw_back(x, calm)
         others = [c for c in active if not isinstance(c, JointLimits)]
         if others:
-            inside = grid_settled(inside, calm, others)
+            inside = settle_on_grid(inside, calm, others)
         return inside, self.rank(inside)
 
     def rank(self, x: Array) -> float:
-        """The objective without smoothing: smaller is better, whatever the criterion."""
-        return self.goal.criterion.gradient(self.goal.seen(self.goal.gram(x)))[0]
+        """Return the objective without smoothing; smaller is better for every criterion."""
+        return self.goal.criterion.gradient(self.goal.criterion_matrix(self.goal.gram(x)))[0]

@@ -1,4 +1,4 @@
-"""`Sampled`: the motions of given families at given times, as a linear map from coefficients to lanes of samples."""
+"""`Sampled`: motions at given times as a linear map from coefficients to blocks of samples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ _Index = NDArray[np.int64]
 
 
 class Sampled:
-    """q, q̇, q̈ (`orders` 0, 1, 2, …) of joints with `families` at `times` (s), for any coefficients `x`.
+    """q, q̇, q̈ (`orders` 0, 1, 2, …) of all joints at `times`, for any coefficients `x`.
 
     Signals are `blocks` `(blocks, orders·joints, …)`, in the layout of machine code: row k·joints + j holds the k-th
     derivative of joint j at the samples of a block.
+
+    Args:
+        families: Family of each joint.
+        times: Times of the samples [s].
+        orders: Orders of the derivatives.
     """
 
     def __init__(self, families: Sequence[Family], times: Array, orders: Sequence[int] = (0, 1, 2)) -> None:
@@ -27,7 +32,7 @@ class Sampled:
         self.blocks = -(-self.samples // SAMPLES)
         ends = np.cumsum([0, *(f.size for f in self.families)])
         self.size = int(ends[-1])
-        # Joints of one family share their basis, so that one product serves them all.
+        # Joints of one family share their basis, so one matrix product serves them all.
         self._groups: list[tuple[_Index, _Index, list[tuple[Array, Array]]]] = []
         for family in dict.fromkeys(self.families):
             members = [j for j, f in enumerate(self.families) if f == family]
@@ -37,7 +42,7 @@ class Sampled:
             self._groups.append((np.array(members, dtype=np.int64), where, bases))
 
     def parts(self, blocks: int) -> list[Sampled]:
-        """The same motion in pieces of at most so many `blocks`."""
+        """Return the same motions in pieces of at most this number of `blocks`."""
         if self.blocks <= blocks:
             return [self]
         size = blocks * SAMPLES
@@ -45,11 +50,16 @@ class Sampled:
         return [Sampled(self.families, self.times[k : k + size], self.orders) for k in cuts]
 
     def _row(self, columns: Array) -> Array:
-        """Samples `(samples, k)` with all blocks of a column in one row."""
+        """Convert samples `(samples, k)` to one row per column, all blocks in sequence."""
         return _in_rows(blocks_of(columns))
 
     def in_blocks(self, x: Array, out: Array | None = None) -> Array:
-        """The signals of coefficients `x`, in `out` where it is given."""
+        """Compute the signals.
+
+        Args:
+            x: Coefficients.
+            out: Array for the result; None: a new one.
+        """
         n = self.joints
         if out is None:
             out = empty_blocks(self.blocks, len(self.orders) * n)
@@ -60,7 +70,7 @@ class Sampled:
         return out
 
     def pull(self, blocks: Array) -> Array:
-        """The transposed map: cotangents of the signals → of the coefficients."""
+        """Apply the transposed map: cotangents of the signals in `blocks` to cotangents of the coefficients."""
         n, gradient = self.joints, np.zeros(self.size)
         rows = _in_rows(blocks)
         for members, where, bases in self._groups:
@@ -71,18 +81,19 @@ class Sampled:
         return gradient
 
     def signals(self, x: Array) -> list[Array]:
-        """One array `(samples, joints)` per order."""
+        """Compute the signals of `x`, one array `(samples, joints)` per order."""
         return self.unpack(self.in_blocks(x))
 
     def unpack(self, blocks: Array) -> list[Array]:
+        """Convert signals in `blocks` to one array `(samples, joints)` per order."""
         return np.split(samples_of(blocks, self.samples), len(self.orders), axis=1)
 
     def pull_signals(self, cotangents: Sequence[Array]) -> Array:
-        """As `pull`, for `cotangents` as arrays `(samples, joints)`, one per order."""
+        """Apply the transposed map to `cotangents` as arrays `(samples, joints)`, one per order."""
         return self.pull(blocks_of(np.hstack(list(cotangents))))
 
 
 def _in_rows(blocks: Array) -> Array:
-    """(blocks, k, …) → (k, all blocks one after the other)."""
+    """Reshape (blocks, k, …) to (k, all blocks in sequence)."""
     count, k, width = blocks.shape
     return np.ascontiguousarray(blocks.transpose(1, 0, 2)).reshape(k, count * width)

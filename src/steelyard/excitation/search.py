@@ -1,8 +1,7 @@
-"""The search for the best motion: many starts, the best of them refined, to be watched, stopped and resumed."""
+"""The search for the best motion by gradients from several starts; it reports progress, can be stopped and resumed."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -15,14 +14,13 @@ import numpy as np
 
 from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate, step
-from steelyard.excitation._search_state import SearchState
-from steelyard.excitation.constraints import Constraint, JointLimits, Limits
+from steelyard.excitation._search_state import SearchState, check_owner
+from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.field import Field
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
 from steelyard.ground.progress import HowFar, has_progress_callback, tell_progress
@@ -34,12 +32,19 @@ _ROUNDS_OF_TIGHTENING = 5
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How hard to look.
+    """Effort of the search.
 
     A round improves each of its motions by `repeats` outer iterations of up to `iterations` steps: first `starts`
-    random ones, then the best `survivors[0]` of them, and so on. Where extreme eigenvalues count, the rounds minimise
-    a p-norm of growing `sharpness` p: 4 finds good valleys, larger ones their floor. With `gpu` all starts are
-    improved at once, on a GPU; a thousand take seconds.
+    random ones, then the best `survivors[0]` of them, and so on. If the criterion depends on extreme eigenvalues, the
+    rounds minimise a p-norm of growing `sharpness` p: 4 finds good regions, larger values the exact minimum.
+
+    Attributes:
+        starts: Number of random starts.
+        survivors: Number of motions in each later round.
+        sharpness: Exponent of each round.
+        repeats: Outer iterations per round.
+        iterations: Largest number of inner iterations.
+        gpu: Improve all starts at once on a GPU; a thousand take seconds.
     """
 
     starts: int = 6
@@ -57,7 +62,7 @@ class SearchSettings:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """How many motions each round improves."""
+        """Number of motions that each round improves."""
         out = [self.starts]
         for n in self.survivors:
             out.append(min(n, out[-1]))
@@ -68,7 +73,7 @@ class SearchSettings:
         return sum(self.members) * self.repeats
 
     def locate(self, stage: int) -> tuple[int, int, int]:
-        """Round, member and repeat of a `stage`, which counts from 0."""
+        """Return round, member and repeat of a `stage`, which counts from 0."""
         left = stage
         for number, members in enumerate(self.members):
             if left < members * self.repeats:
@@ -78,12 +83,19 @@ class SearchSettings:
 
 
 class _StoppedError(Exception):
-    """Whoever waits wants the best so far."""
+    """The user wants the best motion so far."""
 
 
 @dataclass(frozen=True)
 class Progress(HowFar):
-    """What a callback is told after each of so many (`count`) stages: `best` is the criterion's value so far."""
+    """Report to a callback after each stage.
+
+    Attributes:
+        number: Number of finished stages.
+        count: Number of all stages.
+        evaluations: Evaluations so far.
+        best: Best criterion so far.
+    """
 
     number: int = 0
     count: int = 0
@@ -92,48 +104,40 @@ class Progress(HowFar):
 
     @staticmethod
     def of(doing: str, number: int, count: int, evaluations: int, best: float, **seen: Any) -> Progress:
-        """After stage `number` of `count`, which was `doing`; so many `evaluations` have brought the value `best`;
-        `seen` is what else there is to be drawn."""
-        drawn = plain({"of": "motion", "evaluations": evaluations, "best": best, **seen})
-        return Progress(doing, number / max(count, 1), f"best {best:.5g}", drawn, number, count, evaluations, best)
+        """Make a report.
 
-    def asked(self, watch: Callable[[Progress], Any] | None) -> bool:
-        """Tell whoever listens, and `watch`, which wants the best so far where it returns True."""
+        Args:
+            doing: Description of the stage.
+            number: Number of finished stages.
+            count: Number of all stages.
+            evaluations: Evaluations so far.
+            best: Best criterion so far.
+            seen: Further values for plots.
+        """
+        values = plain({"of": "motion", "evaluations": evaluations, "best": best, **seen})
+        return Progress(doing, number / max(count, 1), f"best {best:.5g}", values, number, count, evaluations, best)
+
+    def report(self, watch: Callable[[Progress], Any] | None) -> bool:
+        """Report to all listeners and to `watch`; return whether `watch` returned True, which stops the search."""
         self.tell()
         return watch is not None and watch(self) is True
 
     def tell(self) -> None:
-        """Tell whoever listens."""
+        """Report to all listeners."""
         tell_progress(self.stage, self.fraction, self.message, self.seen)
 
 
-def check_owner(document: Field, kind: str, key: str, seed: int) -> None:
-    """Refuse a checkpoint of something else.
+class Search:
+    """Runs all stages; the same problem, settings and seed give the same motion, resumed or not.
 
     Args:
-        document: what the checkpoint holds.
-        kind: what its format is called.
-        key: of the search that would go on from it.
-        seed: of that search.
+        problem: The problem.
+        settings: Effort of the search.
+        seed: Seed of the starts.
+        progress: Function called after every stage, as in `excite`.
+        checkpoint: File to write and to resume from.
+        key: Key of the problem; only the same key resumes the file.
     """
-    given = document.table((), ("format", "problem", "seed"), others=True)
-    if [given[k].value if k in given else None for k in ("format", "problem", "seed")] != [kind, key, seed]:
-        document.fail(
-            "belongs to another search (another robot, goal, limits, optimiser or seed), or is no checkpoint at all; "
-            "delete it, or name another file."
-        )
-
-
-def search_key(limits: Limits, *about: Any) -> str:
-    """A hash of what a search is about (`limits`, and all that `about` holds), by which a checkpoint knows its own."""
-    digest = hashlib.sha256(repr(list(about)).encode())
-    for table in vars(limits).values():
-        digest.update(np.ascontiguousarray(table).tobytes())
-    return digest.hexdigest()
-
-
-class Search:
-    """Runs through its stages; the same problem, settings and seed give the same motion, resumed or not."""
 
     def __init__(
         self,
@@ -144,26 +148,19 @@ class Search:
         checkpoint: str | Path | None = None,
         key: str = "",
     ) -> None:
-        """For a `problem`: `settings`, `seed` and `progress` (called after every stage; None: nobody) as in `excite`.
-
-        `checkpoint` is a file to write and to resume from; `key` says what it belongs to: only the same problem resumes
-        it.
-        """
         self.key = key
         self.problem, self.settings, self.seed = problem, settings, seed
         self.progress, self.checkpoint = progress, None if checkpoint is None else Path(checkpoint)
-        self._kept = None if checkpoint is None else OwnFile(checkpoint)
+        self._file = None if checkpoint is None else OwnFile(checkpoint)
         self.active: list[Constraint] = [c for c in problem.constraints if c.smooth and not c.lazy]
-        self.state = self._restored()
-        self.stopped = False  # before its last stage
-        self._top, self._shown = np.inf, dict[str, Any]()  # the best rank ever found; what there is to draw of it
-
-    # ---------------------------------------------------------------- stages
+        self.state = self._restore()
+        self.stopped = False  # whether it ended before its last stage
+        self._best_rank, self._best_values = np.inf, dict[str, Any]()  # rank of the best motion; its values for plots
 
     def run(self) -> Trajectory:
-        """The best motion found; every constraint holds at every instant."""
+        """Return the best motion; every constraint holds at every instant."""
         if self.state.best is not None:
-            self._show(self.state.best, self.state.rank)
+            self._update_best_values(self.state.best, self.state.rank)
             self._tell(earlier=self.state.history)
         self.stopped = True
         with suppress(_StoppedError):
@@ -173,17 +170,21 @@ class Search:
             while self.state.stage < self.settings.stages:
                 self._stage()
                 if self._report() and self.state.stage < self.settings.stages:
-                    return self._delivered()
+                    return self._deliver()
             self.stopped = False
-        return self._delivered()
+        return self._deliver()
 
     def plan(self, columns: Sequence[str], units: Sequence[str], **more: Any) -> Plan:
-        """`run`, and what it has come to: a plan for the parameters `columns` with their `units`; `more` are its other
-        fields.
+        """Run the search and return its plan.
+
+        Args:
+            columns: Names of the parameters.
+            units: Their units.
+            more: The plan's other fields.
         """
         trajectory, goal = self.run(), self.problem.goal
         x, state = trajectory.coefficients, self.state
-        return Plan.reached(
+        return Plan.of_search(
             trajectory, goal, goal.observation.grams(x), self.problem.constraints, columns, units, value=goal.value(x),
             start_value=state.start_value, evaluations=state.evaluations, history=tuple(state.history), seed=self.seed,
             stopped=self.stopped, **more,
@@ -204,8 +205,8 @@ class Search:
         s.stage += 1
 
     def _all_starts(self) -> None:
-        """The first round on a GPU; those that are not among the best are not heard of again."""
-        from steelyard.excitation.together.round import ManyStarts
+        """Run the first round on a GPU; only the best of its motions continue."""
+        from steelyard.excitation.gpu_starts.round import ManyStarts
 
         s, own, calls = self.state, self.settings, 0
         first = own.starts * own.repeats
@@ -214,16 +215,16 @@ class Search:
         def stop() -> bool:
             nonlocal calls
             calls += 1
-            said = Progress.of(
-                f"Looking for a motion: {own.starts} at once", 0, own.stages, calls * own.starts, **self._shown
+            report = Progress.of(
+                f"Looking for a motion: {own.starts} at once", 0, own.stages, calls * own.starts, **self._best_values
             )
             share = min(calls / (own.repeats * own.iterations), 1.0)
-            replace(said, fraction=share * first / own.stages).tell()
+            replace(report, fraction=share * first / own.stages).tell()
             return stop_wanted()
 
         many = ManyStarts(self.problem, self.active)
         keep = own.members[1] if len(own.members) > 1 else 1
-        s.finished, evaluations = many.improved(
+        s.finished, evaluations = many.improve(
             own.starts, self.seed, own.sharpness[0], own.repeats, own.iterations, keep, stop
         )
         s.evaluations, s.stage = s.evaluations + evaluations, first
@@ -238,7 +239,7 @@ class Search:
         return Iterate(x)
 
     def _advance(self, sharpness: float, margins: list[float] | None = None) -> float:
-        """One outer iteration of the current motion; gives its rank."""
+        """Perform one outer iteration of the current motion and return its rank."""
         s = self.state
         assert s.current is not None
         before, count = s.current.evaluations, 0
@@ -247,11 +248,11 @@ class Search:
             nonlocal count
             if stop_wanted() and s.best is not None:
                 raise _StoppedError
-            found = self.problem.objective(x, sharpness)
+            value, gradient = self.problem.objective(x, sharpness)
             count += 1
             if has_progress_callback():
-                self._tell(count, now=self.problem.goal.criterion.shown(found[0]))
-            return found
+                self._tell(count, now=self.problem.goal.criterion.report_value(value))
+            return value, gradient
 
         s.current = step(objective, self.active, s.current, self.settings.iterations, margins)
         s.evaluations += s.current.evaluations - before
@@ -264,46 +265,44 @@ class Search:
         if rank < s.rank:
             s.best, s.rank = x, rank
             s.history.append((s.evaluations, self.problem.goal.value(x)))
-            self._show(x, rank)
+            self._update_best_values(x, rank)
 
-    # ---------------------------------------------------------------- what is delivered
-
-    def _delivered(self) -> Trajectory:
-        """The best motion, settled; tightened and improved again where settling would cost too much."""
+    def _deliver(self) -> Trajectory:
+        """Settle the best motion; if settling would cost too much, tighten the constraints and search again."""
         assert self.state.best is not None
         problem, centre = self.problem, self.problem.centre
         best: tuple[float, Trajectory] | None = None
         margins = {id(c): 0.0 for c in problem.constraints}
         for _ in range(_ROUNDS_OF_TIGHTENING):
-            wanted = centre.with_coefficients(self.state.best)
-            settled = settle(wanted, centre, problem.constraints)
+            target = centre.with_coefficients(self.state.best)
+            settled = settle(target, centre, problem.constraints)
             rank = problem.rank(settled.coefficients)
             if best is None or rank < best[0]:
                 best = (rank, settled)
-            self._tell(settled=problem.goal.criterion.shown(best[0]))
-            # Joint limits settle joint by joint at next to no cost; the others draw back the whole motion.
+            self._tell(settled=problem.goal.criterion.report_value(best[0]))
+            # Joint limits settle joint by joint at little cost; other constraints draw back the whole motion.
             others = [c for c in problem.constraints if c.smooth and not isinstance(c, JointLimits)]
-            excess = {id(c): c.excess(wanted) for c in others}
+            excess = {id(c): c.excess(target) for c in others}
             broken = [c for c in others if excess[id(c)] > 0.0]
             if not broken or stop_wanted():
                 self.stopped = self.stopped or stop_wanted()
                 break
             fresh = [c for c in broken if c not in self.active]
             self.active += fresh
-            for c in broken:  # what breaks a constraint that was never asked for says nothing about its grid
+            for c in broken:  # the excess over a constraint that was inactive says nothing about its grid
                 margins[id(c)] += 0.0 if c in fresh else 1.05 * excess[id(c)]
-            # A constraint that was left out so far changes the problem; a tightened one only its edge.
+            # A newly active constraint changes the problem; a tightened one moves only its boundary.
             if fresh:
                 self.state.current = Iterate(settled.coefficients.copy())
             sharpness = self.settings.sharpness if fresh else self.settings.sharpness[-1:]
             with suppress(_StoppedError):
-                self._again([margins[id(c)] for c in self.active], sharpness)
+                self._search_again([margins[id(c)] for c in self.active], sharpness)
         assert best is not None
         self._check(best[1])
         return best[1]
 
-    def _again(self, margins: list[float], sharpness: tuple[float, ...]) -> None:
-        self.state.rank = np.inf  # what counted as best does not keep to the limits
+    def _search_again(self, margins: list[float], sharpness: tuple[float, ...]) -> None:
+        self.state.rank = np.inf  # the best motion so far breaks a limit
         for p in sharpness:
             for _ in range(self.settings.repeats):
                 self._advance(p, margins)
@@ -311,20 +310,18 @@ class Search:
     def _check(self, trajectory: Trajectory) -> None:
         if not holds(trajectory, self.problem.constraints):
             broken = max(self.problem.constraints, key=lambda c: c.excess(trajectory))
-            raise ExcitationError(f"No motion was found that keeps to all limits: {broken.blame(trajectory)}.")
-
-    # ---------------------------------------------------------------- to be watched, stopped and resumed
+            raise ExcitationError(f"The search found no motion within all limits: {broken.blame(trajectory)}.")
 
     def _report(self) -> bool:
         s = self.state
-        if self._kept is not None:
+        if self._file is not None:
             document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, **s.to_dict()}
-            self._kept.write(json.dumps(document) + "\n")
+            self._file.write(json.dumps(document) + "\n")
         if s.best is None:
             return False
-        shown = {**self._shown, "best": self.problem.goal.value(s.best)}
-        said = Progress.of(self._doing(s.stage - 1), s.stage, self.settings.stages, s.evaluations, **shown)
-        return said.asked(self.progress)
+        values = {**self._best_values, "best": self.problem.goal.value(s.best)}
+        report = Progress.of(self._doing(s.stage - 1), s.stage, self.settings.stages, s.evaluations, **values)
+        return report.report(self.progress)
 
     def _doing(self, stage: int) -> str:
         if stage >= self.settings.stages:
@@ -332,39 +329,39 @@ class Search:
         number, member, _ = self.settings.locate(stage)
         return f"Looking for a motion: round {number + 1} of {len(self.settings.members)}, motion {member + 1}"
 
-    def _show(self, x: Array, rank: float) -> None:
-        """Keep what there is to say of a motion that is the best ever found."""
-        if rank >= self._top:
+    def _update_best_values(self, x: Array, rank: float) -> None:
+        """Store the values for plots if the motion is the best so far."""
+        if rank >= self._best_rank:
             return
-        goal, self._top = self.problem.goal, rank
+        goal, self._best_rank = self.problem.goal, rank
         grams = goal.observation.grams(x)
-        # Limits that are left out of the search until something breaks them.
-        left_out = [c for c in self.problem.constraints if c.smooth and c not in self.active]
-        self._shown = {
-            "best": goal.criterion(goal.seen(goal.join(grams))),
-            "feasible": all(float(c.evaluate(x)[0].max(initial=-1.0)) <= 0.0 for c in left_out),
-            **goal.shown(grams),
+        # Limits that the search ignores until a motion breaks them.
+        inactive = [c for c in self.problem.constraints if c.smooth and c not in self.active]
+        self._best_values = {
+            "best": goal.criterion(goal.criterion_matrix(goal.join(grams))),
+            "feasible": all(float(c.evaluate(x)[0].max(initial=-1.0)) <= 0.0 for c in inactive),
+            **goal.progress_values(grams),
         }
 
     def _tell(self, count: int = 0, **seen: Any) -> None:
-        """Say that so many more evaluations (`count`) were made in the stage at hand, and what was `seen`."""
+        """Report `count` further evaluations in the current stage, and the values `seen`."""
         s, stages = self.state, self.settings.stages
         share = min(count / (self.settings.iterations + 1), 1.0)
-        said = Progress.of(self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._shown, **seen)
-        replace(said, fraction=min((s.stage + share) / stages, 1.0)).tell()
+        report = Progress.of(self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._best_values, **seen)
+        replace(report, fraction=min((s.stage + share) / stages, 1.0)).tell()
 
-    def _restored(self) -> SearchState:
+    def _restore(self) -> SearchState:
         if self.checkpoint is None or not self.checkpoint.exists():
             return SearchState()
         document = read_json(self.checkpoint, ExcitationError, "delete it, or name another file", exact=True)
         check_owner(document, _FORMAT, self.key, self.seed)
         state = SearchState.from_field(document)
         if not self._fits(state):
-            document.fail("is damaged: it holds no state that this search can be in; delete it.")
+            document.fail("is damaged: its state does not fit this search; delete it.")
         return state
 
     def _fits(self, s: SearchState) -> bool:
-        """Whether its motions have as many numbers as they need here, and are those that its stage goes on from."""
+        """Check that a state's motions have the right sizes and that it has those that its stage needs."""
         x = self.problem.centre.coefficients
         sizes = [len(c.evaluate(x)[0]) for c in self.active]
         iterates = [i for i in (s.current, *(i for _, i in (*s.pool, *s.finished))) if i is not None]

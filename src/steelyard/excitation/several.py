@@ -1,4 +1,4 @@
-"""`excite_several`: motions that complement each other."""
+"""Motions that complement each other or earlier logs: `excite_several` and `excite_next`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,13 @@ from steelyard.study import Study
 
 @dataclass(frozen=True, eq=False)
 class EarlierLogs:
-    """The triangular factor of logs, the standard deviation `sigma` (N m, N) of what they leave unexplained per
-    equation, and the time between their rows (s)."""
+    """Information of earlier logs.
+
+    Attributes:
+        factor: Triangular factor of their rows.
+        sigma: Standard deviation of the residual per equation [N m, N].
+        period: Time between their rows [s].
+    """
 
     factor: Factor
     sigma: Array
@@ -39,38 +44,45 @@ class EarlierLogs:
         return tuple(e.name for e in self.factor.equations)
 
     def of(self, equations: Sequence[str] | None) -> EarlierLogs:
-        """What some `equations` (joints' names; None: all) alone have shown."""
+        """Return the information of some `equations` (names of joints; None: all)."""
         if equations is None:
             return self
         for name in equations:
             if name not in self.equations:
                 raise UnknownNameError("equation", name, self.equations)
-        kept = [self.equations.index(name) for name in equations]
-        some: dict[str, Any] = {
-            x: tuple(getattr(self.factor, x)[k] for k in kept) for x in ("equations", "triangles", "rows")
+        indices = [self.equations.index(name) for name in equations]
+        fields: dict[str, Any] = {
+            x: tuple(getattr(self.factor, x)[k] for k in indices) for x in ("equations", "triangles", "rows")
         }
-        return EarlierLogs(replace(self.factor, **some), self.sigma[kept], self.period)
+        return EarlierLogs(replace(self.factor, **fields), self.sigma[indices], self.period)
 
 
-def given_by(
+def earlier_logs(
     robot: RobotLike,
     logs: LogsLike,
     terms: TermsLike | None = None,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
 ) -> EarlierLogs:
-    """What `logs` of `robot` say about its base parameters with `terms`, filtered and thinned as `identify` does it.
-    `preparation` None is the usual one; `mapping` says what the columns of files and frames mean."""
+    """Compute the information of logs on the base parameters, filtered and thinned as in `identify`.
+
+    Args:
+        robot: The robot.
+        logs: Its logs.
+        terms: Joint terms.
+        preparation: Filtering of the logs; None: the default.
+        mapping: Meaning of the columns of files and frames.
+    """
     robot = as_robot(robot)
     logs = as_logs(logs, robot, mapping)
     if not logs:
-        raise ExcitationError("There is no log that could say what is known; give one, or design from nothing.")
-    # The next motion is designed for the robot as it is described here, and its rows must have the same equations.
+        raise ExcitationError("No log is given; give one, or design without earlier logs.")
+    # The next motion is designed for the robot as described here, and its rows must have the same equations.
     study = replace(Study.of(robot, logs, terms or (), preparation), robot=robot)
     data, base = study.rows, study.base
     factor = data.factor()
     triangle = factor.joined(columns=base.independent)
-    # What the logs do not show at all stays zero: it explains nothing, and the residuals are what counts here.
+    # Unidentifiable parameters are zero: they do not change the residuals, which are all that is needed here.
     theta = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=1e-10)[0]
     sums = factor.residual_sums(theta, base.independent)
     sigma = np.sqrt(sums / np.maximum(np.array(factor.rows) - base.rank, 1))
@@ -88,23 +100,30 @@ def excite_next(
     design: Any = excite,
     **options: Any,
 ) -> Plan:
-    """The next motion, given what has been measured: `excite` for the information of old and new rows together.
+    """Design the next motion after earlier logs: `excite` for the information of old and new rows together.
 
-    Rows are weighted by what the logs left unexplained, and the new motion is sampled as often as the logs' rows
-    (unless `rate` says otherwise), so that a second of it counts as a second of the logs. The `criterion` is "d" by
-    default: the error bars of all parameters together. `logs` are those of `robot`, or what they say (`given_by`);
-    `design` is `excite`, or `evolve`, and gets `terms`, `equations` and `options`.
+    Rows are weighted by the logs' residuals. The new motion has the sampling rate of the logs' rows, so that a second
+    of it counts as a second of the logs.
+
+    Args:
+        robot: The robot.
+        logs: Its logs, or their information (`earlier_logs`).
+        terms, equations: As in `excite`.
+        rate: Sampling rate [Hz]; None: that of the logs.
+        criterion: As in `excite`; "d" weighs the error bars of all parameters.
+        design: `excite` or `evolve`.
+        options: Further options of `design`.
     """
     robot = as_robot(robot)
-    known = (logs if isinstance(logs, EarlierLogs) else given_by(robot, logs, terms)).of(equations)
+    information = (logs if isinstance(logs, EarlierLogs) else earlier_logs(robot, logs, terms)).of(equations)
     plan: Plan = design(
         robot,
         terms=terms,
         equations=equations,
-        rate=rate or 1.0 / known.period,
+        rate=rate or 1.0 / information.period,
         criterion=criterion,
-        weights=1.0 / known.sigma,
-        prior=known.factor,
+        weights=1.0 / information.sigma,
+        prior=information.factor,
         **options,
     )
     return plan
@@ -121,38 +140,44 @@ def excite_several(
     seed: int = 0,
     **options: Any,
 ) -> tuple[Plan, ...]:
-    """`count` motions whose logs together tell most; each one is within all limits.
+    """Design motions whose logs together are most informative; each one is within all limits.
 
-    The first is designed for itself, each next one given the earlier ones. Then, `sweeps` times, each is designed anew
-    given all the others and taken where that is better. A plan's `value` is that of all motions that were known when it
-    was designed, together; the last one's counts all. `robot`, `terms`, `equations`, `seed` and `options` are those of
-    `excite`; `prior` is the factor of earlier logs.
+    The first motion is designed alone, each next one given the earlier ones. Then, `sweeps` times, each is redesigned
+    given all the others and replaced if that is better. A plan's `value` counts all motions known at its design; the
+    value of the last plan counts all motions.
+
+    Args:
+        robot, terms, equations, seed: As in `excite`.
+        count: Number of motions.
+        prior: Factor of earlier logs.
+        sweeps: Number of improvement sweeps.
+        options: Further options of `excite`.
     """
     if count < 1:
-        raise ExcitationError(f"{count} motions are asked for; give one at least.")
+        raise ExcitationError(f"{count} motions cannot be designed; ask for one at least.")
     arm = as_robot(robot)
     base = base_parameters(arm, terms)
 
     def alone(plan: Plan) -> Factor:
-        """What playing a motion would show, as the factor of a log."""
+        """Return the expected information of a motion, as the factor of a log."""
         q, dq, ddq = plan.trajectory.sample(plan.trajectory.times(plan.rate))
-        seen = reduce(Rows(base.structure.dynamics, base.independent), q, dq, ddq, np.zeros_like(q))
-        return EarlierLogs(seen, np.ones(len(seen.equations)), 1.0).of(equations).factor
+        factor = reduce(Rows(base.structure.dynamics, base.independent), q, dq, ddq, np.zeros_like(q))
+        return EarlierLogs(factor, np.ones(len(factor.equations)), 1.0).of(equations).factor
 
-    def designed(others: Sequence[Plan], number: int) -> Plan:
-        known = [f for f in (prior, *(alone(p) for p in others)) if f is not None]
-        merged = known[0].merge(*known[1:]) if known else None
+    def design(others: Sequence[Plan], number: int) -> Plan:
+        factors = [f for f in (prior, *(alone(p) for p in others)) if f is not None]
+        merged = factors[0].merge(*factors[1:]) if factors else None
         return excite(arm, terms=terms, prior=merged, equations=equations, seed=seed + number, **options)
 
     plans: list[Plan] = []
-    plans.extend(designed(plans, k) for k in range(count))
+    plans.extend(design(plans, k) for k in range(count))
     better = criterion_named(options.get("criterion", "cond")).larger_is_better
     best = plans[-1].value
     for sweep in range(sweeps if count > 1 else 0):
         for k in range(count):
-            trial = designed([*plans[:k], *plans[k + 1 :]], (sweep + 1) * count + k)
+            trial = design([*plans[:k], *plans[k + 1 :]], (sweep + 1) * count + k)
             if (trial.value > best) if better else (trial.value < best):
                 plans[k], best = trial, trial.value
-    # The last one's value is that of all together.
+    # The plan with the value of all motions comes last.
     worst_last = sorted(range(count), key=lambda k: plans[k].value != best)
     return tuple(plans[k] for k in reversed(worst_last))

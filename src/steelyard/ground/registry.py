@@ -9,8 +9,9 @@ from __future__ import annotations
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from steelyard.errors import SteelyardError, UnknownNameError
 
@@ -92,9 +93,15 @@ class Registry(Mapping[str, _T], Generic[_T]):
 
 def entry_points(group: str) -> EntryPoints:
     """Return the entry points of installed packages under `group`."""
-    from importlib import metadata  # slower to import than the rest of this file
+    return _all_entry_points().select(group=group)
 
-    return metadata.entry_points(group=group)
+
+@cache
+def _all_entry_points() -> EntryPoints:
+    # It reads a file of every installed package, and its import takes longer than the rest of this module.
+    from importlib import metadata
+
+    return cast("EntryPoints", metadata.entry_points())  # under its older type where there are no arguments
 
 
 def _import_all(name: str) -> None:

@@ -30,6 +30,8 @@ _NEAR = 0.25
 _SAME_NOISE = 0.5
 # Windows from which a search starts; what lies between a copied one and the next is tried with its neighbour's line.
 _STARTS = 40
+# Of a sample; a line that moves by less is settled.
+_SETTLED = 1e-3
 # Points of the fitted path that are looked at, and points of a window by which it is laid on it.
 _POINTS, _ANCHORS, _NEAREST = 5_000, 6, 5
 
@@ -163,6 +165,7 @@ class _Source:
         self.scale = np.maximum(np.std(log.q, axis=0), 1e-9)
         self.points = np.linspace(0, len(log) - 1, min(len(log), _POINTS)).astype(int)
         self.path = np.abs(log.q[self.points]) / self.scale
+        self.size = np.sum(self.path**2, axis=1)
 
     def lines(self, window: _Window) -> Iterator[Line]:
         """Find lines along which a window has the source's path and noise, the likeliest first."""
@@ -183,7 +186,7 @@ class _Source:
         """
         anchors = np.linspace(0, len(window.t) - 1, _ANCHORS).astype(int)
         x = np.abs(window.q[anchors]) / self.scale
-        apart = np.sum((self.path[None] - x[:, None]) ** 2, axis=2)
+        apart = self.size + np.sum(x**2, axis=1)[:, None] - 2.0 * (x @ self.path.T)
         clock, times = self.t[self.points], window.t[anchors]
         ends = [_least(apart[k]) for k in (0, -1)]
         lines = [(clock[i], (clock[j] - clock[i]) / (times[-1] - times[0])) for i in ends[0] for j in ends[1] if i != j]
@@ -203,13 +206,15 @@ class _Source:
         left = np.inf
         for _ in range(8):
             times = start + speed * since
-            q, rate = _at(times, self.t, self.q), _at(times, self.t, self.rate)
+            q, rate = _at(times, self.t, self.q, self.rate)
             signs = np.where(np.sum(q * window.q, axis=0) < 0.0, -1.0, 1.0)
             rest, slope = (window.q - signs * q) / self.scale, signs * rate / self.scale
             left = float(np.mean(np.sum(rest**2, axis=1)))
             columns = np.column_stack([slope.ravel(), (slope * since[:, None]).ravel()])
-            step = np.linalg.lstsq(columns, rest.ravel(), rcond=None)[0]
+            step = np.linalg.lstsq(columns.T @ columns, columns.T @ rest.ravel(), rcond=None)[0]
             start, speed = start + step[0], speed + step[1]
+            if abs(step[0]) + abs(step[1]) * since[-1] < _SETTLED * since[1]:
+                break
         inside = (times >= self.t[0] - 1e-9) & (times <= self.t[-1] + 1e-9)
         if not (left < _SAME_PATH * max(size, 1e-8) and np.mean(inside) > 0.5):
             return None
@@ -217,13 +222,9 @@ class _Source:
 
     def cosines(self, window: _Window, line: Line) -> list[float]:
         """Compare the phases of a window's torques with those of the source along a line, piece by piece."""
-        theirs = _at(line[0] + line[1] * (window.t - window.t[0]), self.t, self.tau)
-        pairs = (
-            (mine[k : k + _PIECE], its[k : k + _PIECE])
-            for mine, its in zip(window.tau.T, theirs.T, strict=True)
-            for k in range(0, len(mine) - _PIECE + 1, _PIECE // 2)
-        )
-        return [found for x, y in pairs if (found := _phases_alike(x, y)) is not None]
+        (theirs,) = _at(line[0] + line[1] * (window.t - window.t[0]), self.t, self.tau)
+        places = np.arange(0, len(theirs) - _PIECE + 1, _PIECE // 2)[:, None] + np.arange(_PIECE)
+        return _phases_alike(window.tau[places], theirs[places])
 
 
 def _same_noise(cosines: Sequence[float]) -> bool:
@@ -257,19 +258,28 @@ def _chain(source: _Source, windows: Sequence[_Window], k: int, line: Line) -> d
     return chain
 
 
-def _phases_alike(x: Array, y: Array) -> float | None:
-    """Mean cosine between the phases of two signals in the upper half of their frequencies; None: nothing is there."""
+def _phases_alike(x: Array, y: Array) -> list[float]:
+    """Mean cosines between the phases of two torques in the upper half of their frequencies, where there is something.
+
+    Args:
+        x: Torques, shape (pieces, samples, joints).
+        y: Others beside them.
+    """
     # Differences take away what is smooth, which would leak into the frequencies above.
-    u, v = (np.fft.rfft(np.diff(z, 3) * np.hanning(len(z) - 3)) for z in (x, y))
-    product = (u * np.conj(v))[len(u) // 2 :]
+    window = np.hanning(x.shape[1] - 3)[:, None]
+    u, v = (np.fft.rfft(np.diff(z, 3, axis=1) * window, axis=1) for z in (x, y))
+    product = (u * np.conj(v))[:, u.shape[1] // 2 :]
     size = np.abs(product)
-    if np.max(size) <= 1e-20 * max(float(np.var(x) * np.var(y)), 1e-300):
-        return None
-    return abs(float(np.mean(np.real(product) / np.maximum(size, 1e-300))))
+    cosines = np.abs(np.mean(np.real(product) / np.maximum(size, 1e-300), axis=1))
+    there = np.max(size, axis=1) > 1e-20 * np.maximum(np.var(x, axis=1) * np.var(y, axis=1), 1e-300)
+    return list(map(float, cosines[there]))
 
 
-def _at(times: Array, clock: Array, x: Array) -> Array:
-    return np.column_stack([np.interp(times, clock, column) for column in x.T])
+def _at(times: Array, clock: Array, *signals: Array) -> list[Array]:
+    """Signals at some times of their clock, linearly between samples; beyond its ends they stay as they are there."""
+    after = np.clip(np.searchsorted(clock, times), 1, len(clock) - 1)
+    share = np.clip((times - clock[after - 1]) / (clock[after] - clock[after - 1]), 0.0, 1.0)[:, None]
+    return [(1.0 - share) * x[after - 1] + share * x[after] for x in signals]
 
 
 def _least(x: Array) -> NDArray[np.intp]:

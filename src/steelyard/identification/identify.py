@@ -16,7 +16,7 @@ from steelyard.cutoff import choose_cutoff, judge_stated_cutoff
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.linear.rounding import beta_alone, rounding_shift, widened
+from steelyard.estimation.linear.rounding import fit_beta, include_bias, rounding_shift
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
@@ -330,10 +330,10 @@ def _fit(task: _Task) -> _Fit:
         study.beginnings,
         study.cutoff_hz,
         free.beta,
-        lambda change: beta_alone(plain, study.changed_rows(change), base, task.prior),
+        lambda change: fit_beta(plain, study.changed_rows(change), base, task.prior),
     )
     if shift is not None:
-        free, chosen = widened(free, shift), widened(chosen, shift)
+        free, chosen = include_bias(free, shift), include_bias(chosen, shift)
     return _Fit(free, chosen, reduced)
 
 

@@ -1,4 +1,4 @@
-"""Local models: regions of a workspace with a model each, and the bank that joins them (Pedrocchi et al. 2013)."""
+"""Local models: one model per workspace region, and the bank that blends them (Pedrocchi et al. 2013)."""
 
 import lazy_loader
 

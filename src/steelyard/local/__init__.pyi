@@ -1,4 +1,4 @@
-"""Local models: regions of a workspace with a model each, and the bank that joins them (Pedrocchi et al. 2013)."""
+"""Local models: one model per workspace region, and the bank that blends them (Pedrocchi et al. 2013)."""
 
 import steelyard.errors
 
@@ -8,9 +8,9 @@ from .files import BankRun, RegionMotions, bank_json, load_bank, read_motions, s
 from .identify import (
     GLOBAL,
     SimulatedArm,
-    beginning,
     default_sensors,
     design_regions,
+    first_seconds,
     identify_globally,
     identify_locally,
 )
@@ -25,7 +25,7 @@ from .motions import (
 )
 from .recalibrate import ModelDrift, recalibrate
 from .region import CartesianRegion, JointRegion, Region
-from .regions import checked_regions, overlap, read_regions
+from .regions import check_regions, overlap, read_regions
 from .validate import BankValidation, validate_bank
 
 LocalError = steelyard.errors.LocalError
@@ -34,8 +34,8 @@ OutsideError = steelyard.errors.OutsideError
 __all__ = [
     "BLEND", "GLOBAL", "Bank", "BankRun", "BankValidation", "CartesianRegion", "Design", "JointRegion", "LocalError",
     "LocalModel", "ModelDrift", "MotionLike", "OutsideError", "Prediction", "Region", "RegionMotions", "Repeated",
-    "SimulatedArm", "bank_json", "beginning", "checked_regions", "default_sensors", "design", "design_regions",
-    "evolved_plan", "home_posture", "identify_globally", "identify_locally", "load_bank", "motion_from_dict",
-    "motion_to_dict", "overlap", "random_motion", "read_motions", "read_regions", "recalibrate", "sample_postures",
-    "save_bank", "validate_bank", "whole_model",
+    "SimulatedArm", "bank_json", "check_regions", "default_sensors", "design", "design_regions",
+    "evolved_plan", "first_seconds", "home_posture", "identify_globally", "identify_locally", "load_bank",
+    "motion_from_dict", "motion_to_dict", "overlap", "random_motion", "read_motions", "read_regions", "recalibrate",
+    "sample_postures", "save_bank", "validate_bank", "whole_model",
 ]  # fmt: skip

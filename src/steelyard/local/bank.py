@@ -1,4 +1,4 @@
-"""`Bank`: the local models of a robot, blended into one that knows where it holds."""
+"""Local models and the bank that blends them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,33 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, OutsideError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
-from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import Region
-from steelyard.local.regions import checked_regions
+from steelyard.local.regions import check_regions
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
 
-@renamed(cutoff="cutoff_hz", spread="residual_std")
 @dataclass(frozen=True, eq=False)
 class LocalModel:
     """The model of one region.
 
-    `model` is what predicts. `beta` are the base parameters of the free fit with their `covariance`, which drift is
-    judged by; `residual_std` the residuals' standard deviation per joint (N m, N); `seconds` of log went into it, of
-    which `inside` (0 to 1) lay in the region. `cutoff_hz` is that of the fit, `motion` what was played, if
-    known. `deviations` (blocks of time × base parameters) say what each block adds to `beta`: how far it hangs on the
-    motion; without rows where the estimator does not tell. Motions are `(samples, joints)`: `q` in rad (m), its rates
-    `dq` and `ddq`.
+    Attributes:
+        region: Where the model is valid.
+        model: Model that predicts torques.
+        base: Base parameters of the robot and its terms.
+        beta: Base parameters of the free fit. Drift tests use them.
+        covariance: Covariance of `beta`.
+        residual_std: Standard deviation of the residuals per joint [N m, N].
+        settings: Settings of the identification.
+        cutoff_hz: Cut-off of the fit's filter.
+        seconds: Length of the logs.
+        inside: Share of the samples inside the region, 0 to 1.
+        motion: Motion that was played, if known.
+        deviations: Contribution of each block of time to `beta`, shape (blocks, base parameters): how much `beta`
+            depends on the motion. No rows if the estimator does not provide them.
     """
 
     region: Region
@@ -56,7 +62,15 @@ class LocalModel:
     def of(
         region: Region, found: Identification, seconds: float, inside: float, motion: MotionLike | None = None
     ) -> LocalModel:
-        """From what was `found` for a `region`, with `seconds` of log, of which the share `inside` lay in it."""
+        """Create the local model from an identification.
+
+        Args:
+            region: Where the model is valid.
+            found: Identification from logs of the region.
+            seconds: Length of the logs.
+            inside: Share of the samples inside the region, 0 to 1.
+            motion: Motion that was played.
+        """
         used = [k for k, used in enumerate(found.robot.torque_used) if used]
         residual_std = np.full(found.robot.dof, np.nan)
         residual_std[used] = found.estimate.residual_std
@@ -81,7 +95,7 @@ class LocalModel:
 
     @property
     def values(self) -> Array:
-        """The base parameters of the delivered model (those of the free fit, unless it had to be possible)."""
+        """Base parameters of the delivered model; they differ from `beta` if the fit was constrained to be physical."""
         return self.base.values(self.model.theta)
 
     @property
@@ -95,29 +109,59 @@ class LocalModel:
         return bool(np.all(smallest_pseudo_eigenvalues(self.model.theta[:links]) > 0.0))
 
     def columns(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """The base columns of the torque regressor, `(samples, joints, base parameters)`."""
+        """Compute the base columns of the torque regressor, shape (samples, joints, base parameters).
+
+        Args:
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s].
+            ddq: Accelerations [rad/s^2, m/s^2].
+        """
         return self.base.regressor_columns(self.base.structure.dynamics.torque_regressor(q, dq, ddq))
 
     def standard_error(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """How uncertain the predicted torque is by the parameters' uncertainty, `(samples, joints)`."""
+        """Compute the standard error of the predicted torque that the covariance of the parameters causes.
+
+        Args:
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s].
+            ddq: Accelerations [rad/s^2, m/s^2].
+
+        Returns:
+            Standard errors [N m, N], shape (samples, joints).
+        """
         Y = self.columns(q, dq, ddq)
         variance = np.einsum("sjp,pr,sjr->sj", Y, self.covariance, Y, optimize=True)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     def band(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """±σ of a measured torque about the predicted one: parameters and residuals together, `(samples, joints)`."""
+        """Compute the standard deviation of a measured torque about the predicted one, from parameters and residuals.
+
+        Args:
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s].
+            ddq: Accelerations [rad/s^2, m/s^2].
+
+        Returns:
+            Standard deviations [N m, N], shape (samples, joints).
+        """
         return np.hypot(self.standard_error(q, dq, ddq), np.nan_to_num(self.residual_std))
 
 
-# m or rad: over this distance on both sides of a border one model fades into the next.
+# m or rad: models are blended over this distance on both sides of a border.
 BLEND = 0.05
 Outside = Literal["error", "flag"]
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Torques `(samples, joints)` with the ±1σ band of a measurement, each region's weight `(samples, regions)`, and
-    the samples that lie `outside` all regions: there the nearest region answers, and nothing vouches for it."""
+    """Torques that a bank predicts.
+
+    Attributes:
+        torque: Torques [N m, N], shape (samples, joints).
+        band: Standard deviation of a measurement about `torque`.
+        weights: Weight of each region's model, shape (samples, regions).
+        outside: Samples outside all regions; the nearest model predicts them without a validated error.
+    """
 
     torque: Array
     band: Array
@@ -129,10 +173,14 @@ class Prediction:
 class Bank:
     """Local models of one robot.
 
-    Inside a region (further than `blend` from its border) its model predicts alone; across borders and in overlaps the
-    models are blended with weights that are continuously differentiable in the posture. Beyond `blend` outside of every
-    region nothing is known: an error, or a flag. Motions are `(samples, joints)`: `q` in rad (m), its rates `dq` and
-    `ddq`. `outside` all regions, "error" refuses and "flag" lets the nearest answer.
+    Inside a region (further than `blend` from its border) its model predicts alone. Across borders and in overlaps the
+    models are blended with weights that are continuously differentiable in the posture. Further than `blend` outside of
+    every region there is no valid model: `outside="error"` raises, `outside="flag"` uses the nearest model.
+
+    Attributes:
+        robot: Robot of all models.
+        models: One model per region.
+        blend: Models are blended over this distance on both sides of a border [m, rad].
     """
 
     robot: Robot
@@ -141,15 +189,15 @@ class Bank:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", tuple(self.models))
-        checked_regions(self.robot, [local.region for local in self.models])
+        check_regions(self.robot, [local.region for local in self.models])
         if not (np.isfinite(self.blend) and self.blend >= 0.0):
             raise LocalError(f"blend is {self.blend}; give a distance in m (rad) from 0 on.")
         for local in self.models:
             other = local.model.robot
             if (other.fingerprint, other.joint_names) != (self.robot.fingerprint, self.robot.joint_names):
                 raise LocalError(
-                    f"The model of region '{local.name}' is that of robot '{other.name}' "
-                    f"({', '.join(other.joint_names)}), not of '{self.robot.name}'; a bank is for one robot."
+                    f"The model of region '{local.name}' belongs to robot '{other.name}' "
+                    f"({', '.join(other.joint_names)}), not to '{self.robot.name}'; a bank is for one robot."
                 )
 
     @property
@@ -157,13 +205,13 @@ class Bank:
         return tuple(local.name for local in self.models)
 
     def local(self, name: str) -> LocalModel:
-        """The model of the region called `name`."""
+        """Return the model of the region `name`."""
         if name not in self.names:
             raise UnknownNameError("region", name, self.names)
         return self.models[self.names.index(name)]
 
     def with_model(self, local: LocalModel) -> Bank:
-        """The same bank with `local` as the model of its region."""
+        """Return a copy of the bank with `local` as the model of its region."""
         self.local(local.name)
         return replace(self, models=tuple(local if x.name == local.name else x for x in self.models))
 
@@ -172,14 +220,17 @@ class Bank:
         """Whether every model is physically possible."""
         return all(local.possible for local in self.models)
 
-    # ---------------------------------------------------------------- where postures belong
+    # ---------------------------------------------------------------- weights
 
     def depths(self, q: ArrayLike) -> Array:
-        """Signed distance to each region's border (positive inside), `(samples, regions)`."""
+        """Compute the signed distance of postures `q` to each region's border (positive inside), (samples, regions)."""
         return np.stack([local.region.depth(self.robot, q) for local in self.models], axis=-1)
 
     def weights(self, q: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
-        """Each model's share `(samples, regions)`, and which samples are outside all regions (their nearest has 1)."""
+        """Compute each model's weight (samples, regions) for postures `q`, and which samples are outside all regions.
+
+        The nearest region has weight 1 there.
+        """
         postures = self._rows("q", q)
         member = np.stack([x.region.membership(self.robot, postures, self.blend) for x in self.models], axis=-1)
         total = member.sum(axis=-1)
@@ -190,19 +241,35 @@ class Bank:
             weights[outside] = np.eye(len(self.models))[nearest]
         return weights, outside
 
-    # ---------------------------------------------------------------- what it predicts
+    # ---------------------------------------------------------------- prediction
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, outside: Outside = "error") -> Array:
-        """Joint torques of a motion, `(samples, joints)`; a posture outside all regions is an error, or the nearest
-        region answers for it (`outside="flag"`; `prediction` tells where)."""
+        """Predict the joint torques of a motion.
+
+        Args:
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s].
+            ddq: Accelerations [rad/s^2, m/s^2].
+            outside: For a posture outside all regions: "error" raises, "flag" uses the nearest model.
+
+        Returns:
+            Torques [N m, N], shape (samples, joints).
+        """
         motion = self._motion(q, dq, ddq)
-        weights, _ = self._placed(motion[0], outside)
+        weights, _ = self._checked_weights(motion[0], outside)
         return self._blended(weights, motion)
 
     def prediction(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, outside: Outside = "flag") -> Prediction:
-        """Torques with their bands, the models' shares, and where no region is responsible."""
+        """Predict torques with their bands, the models' weights and a flag for samples outside all regions.
+
+        Args:
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s].
+            ddq: Accelerations [rad/s^2, m/s^2].
+            outside: For a posture outside all regions: "error" raises, "flag" uses the nearest model.
+        """
         motion = self._motion(q, dq, ddq)
-        weights, away = self._placed(motion[0], outside)
+        weights, away = self._checked_weights(motion[0], outside)
         variance = np.zeros_like(motion[0])
         for k, local in enumerate(self.models):
             rows = weights[:, k] > 0.0
@@ -216,15 +283,15 @@ class Bank:
         for k, local in enumerate(self.models):
             rows = weights[:, k] > 0.0
             if rows.any():
-                # What remembers must see the whole motion.
+                # A model with memory needs the whole motion.
                 chosen = np.ones_like(rows) if local.model.has_memory else rows
                 q, dq, ddq = (x[chosen] for x in motion)
                 torque[rows] += weights[rows, k, None] * local.model.torque(q, dq, ddq)[rows[chosen]]
         return torque
 
-    def _placed(self, q: Array, outside: Outside) -> tuple[Array, NDArray[np.bool_]]:
+    def _checked_weights(self, q: Array, outside: Outside) -> tuple[Array, NDArray[np.bool_]]:
         if outside not in ("error", "flag"):
-            raise UnknownNameError("answer to what is outside", outside, ("error", "flag"))
+            raise UnknownNameError("value of `outside`", outside, ("error", "flag"))
         weights, away = self.weights(q)
         if outside == "error" and away.any():
             k = int(np.argmax(away))
@@ -233,7 +300,7 @@ class Bank:
             raise OutsideError(
                 f"Sample {k + 1} is outside all regions: the nearest, '{near.name}', is {-depths.max():.3g} "
                 f"{near.region.unit} away ({int(away.sum())} of {len(away)} samples are outside); identify a region "
-                "there, or ask for the nearest one's answer (in Python: outside='flag')."
+                "there, or use the nearest model (in Python: outside='flag')."
             )
         return weights, away
 

@@ -1,4 +1,4 @@
-"""`design`: the motion that a region is identified with."""
+"""Designs a motion for the identification of a region."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.kinematics.inverse import InverseKinematics
 from steelyard.robot.robot import Robot
 
-# Postures whose box is searched where poses have no closed form.
+# Number of random postures; their bounding box is searched if inverse kinematics lacks a closed form.
 _SAMPLES = 100
 _SEED = 0
 
@@ -44,11 +44,22 @@ def evolved_plan(
     seed: int = 0,
     **run: Any,
 ) -> Plan:
-    """The best program of `points` via-points in a `region` of `robot` by log det(HᵀH), bred as Pedrocchi et al. do.
+    """Find a program of via-points in a region with the largest log det(HᵀH), by a genetic algorithm.
 
-    `weights` scale H by nominal torques where these are known ("torque": as printed; "torque-inverse": as meant; None:
-    not at all). `terms`, `optimiser`, `model`, `rate` (Hz), `seed` and what else may be given (`run`: `patience`,
-    `progress`, `checkpoint`, `threads`) are those of `evolve`.
+    Follows Pedrocchi et al. 2013.
+
+    Args:
+        robot: The robot.
+        region: Where the motion stays.
+        terms: Joint terms that shall be identifiable as well.
+        points: Number of via-points.
+        optimiser: Genetic algorithm and its settings.
+        weights: Scaling of H: "torque" multiplies by the torque limits (as printed), "torque-inverse" divides (as
+            meant); None: no scaling. Ignored for a robot without torque limits.
+        model: Predicts torques, which must stay within the limits.
+        rate: Sampling rate of the comparison of candidates [Hz].
+        seed: Seed of the search.
+        run: More arguments of `evolve`: `patience`, `progress`, `checkpoint`, `threads`.
     """
     limits = with_jerk(default_limits(robot))
     finite = bool(np.all(np.isfinite(limits.tau)))
@@ -64,22 +75,22 @@ def evolved_plan(
         criterion="d",
         weights=weights if finite else None,
         model=model,
-        regions=_in_space(robot, region),
+        regions=_cartesian_constraints(robot, region),
         seed=seed,
         **run,
     )
 
 
-def _in_space(robot: Robot, region: Region | None) -> list[Any]:
-    """The region as `excite` and `evolve` know it: points, and the box that they stay in."""
+def _cartesian_constraints(robot: Robot, region: Region | None) -> list[Any]:
+    """The region in the form that `excite` and `evolve` need: points and the box that must contain them."""
     if not isinstance(region, CartesianRegion):
         return []
     return [([region.point(robot)], box(region.lower.tolist(), region.upper.tolist()))]
 
 
 def _genes(robot: Robot, region: Region, home: Array) -> Genes:
-    """The box of genes: poses in a box of space, orientations within the region's half-width about the home posture's;
-    postures where the region is one of joints, or where poses have no closed form."""
+    """The box of genes: poses in a box of space, with orientations within the region's half-width of the home
+    posture's. For a region of joints, or without a closed form of inverse kinematics, it is a box of postures."""
     if not isinstance(region, CartesianRegion):
         return Genes(region.lower, region.upper, space="joints")
     tip = region.tip(robot)
@@ -92,25 +103,34 @@ def _genes(robot: Robot, region: Region, home: Array) -> Genes:
     return Genes(low, high)
 
 
-HOWS: tuple[str, ...] = ("gradient", "via-points", "evolved")
-# Rows per second at which candidates are compared.
+DESIGN_METHODS: tuple[str, ...] = ("gradient", "via-points", "evolved")
+# Sampling rate of the comparison of candidates [Hz].
 _RATE = 50.0
-# A short search: most of what there is to gain in a small box is gained in the first rounds.
+# A short search: in a small box the first rounds bring most of the gain.
 _SHORT = SearchSettings(starts=3, survivors=(1, 1), sharpness=(4.0, 8.0, 16.0), repeats=2, iterations=40)
 
 
 @dataclass(frozen=True)
 class Design:
-    """How motions for regions are made.
+    """Settings for the design of motions for regions.
 
-    "gradient": a Fourier series of `harmonics`, optimised (`steelyard.excite`) for `criterion` inside the region.
-    "via-points": the best of `candidates` random via-point programs by the same criterion's D-value, each of as many
-    via-points as fill the time. "evolved": a program of `points` via-points, bred by a genetic algorithm of
-    `population` over `generations`, ended where `patience` of them brought nothing (None: never), and repeated to fill
-    the time. `duration` (s) is that of the log; `weights` are the equations' (see `excite`).
-
-    A search tells `progress` how far it is, and ends where that returns True; it goes on from `checkpoint` where this
-    file exists, and writes it after every stage. With several regions each has its own, "NAME-REGION.json".
+    Attributes:
+        how: "gradient": a Fourier series, optimised by `steelyard.excite`. "via-points": the best of random via-point
+            programs. "evolved": a via-point program from a genetic algorithm, repeated to fill the duration.
+        duration: Length of the log [s].
+        harmonics: Harmonics of the Fourier series ("gradient").
+        candidates: Number of random programs ("via-points").
+        points: Number of via-points ("evolved").
+        population: Size of the population ("evolved").
+        generations: Number of generations ("evolved").
+        criterion: Criterion of the search ("gradient"); the others use "d".
+        weights: Weights of the equations (see `excite`).
+        search: Settings of the search ("gradient").
+        seed: Seed of the search.
+        patience: End after this many generations without progress ("evolved"); None: never.
+        progress: Callback for the progress of the search; the search ends if it returns True.
+        checkpoint: File to resume from if it exists; it is written after every stage. With several regions each region
+            has its own file, "NAME-REGION.json".
     """
 
     how: str = "gradient"
@@ -129,25 +149,29 @@ class Design:
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if self.how not in HOWS:
-            raise UnknownNameError("way to design a motion", self.how, HOWS)
+        if self.how not in DESIGN_METHODS:
+            raise UnknownNameError("way to design a motion", self.how, DESIGN_METHODS)
 
     def for_region(self, index: int, region: Region) -> Design:
-        """The same for one `region` of several: a seed and a checkpoint of its own, its name in what is told. `index`
-        counts the regions."""
+        """Return the settings for one of several regions: own seed, own checkpoint, region's name in progress reports.
+
+        Args:
+            index: Number of the region.
+            region: The region.
+        """
         file = None if self.checkpoint is None else Path(self.checkpoint)
         own = None if file is None else file.with_name(f"{file.stem}-{region.name}{file.suffix}")
-        tell = self.progress
+        report = self.progress
 
-        def named(p: Progress) -> Any:
-            return tell(replace(p, stage=f"{region.name}: {p.stage}")) if tell is not None else None
+        def with_name(p: Progress) -> Any:
+            return report(replace(p, stage=f"{region.name}: {p.stage}")) if report is not None else None
 
-        return replace(self, seed=self.seed + index, checkpoint=own, progress=None if tell is None else named)
+        return replace(self, seed=self.seed + index, checkpoint=own, progress=None if report is None else with_name)
 
 
 @dataclass(frozen=True, eq=False)
 class SearchedMotion:
-    """A `motion` and, where a population was bred, its `fitness` generation by generation."""
+    """A motion and, if it is from a genetic algorithm, the fitness of each generation."""
 
     motion: MotionLike
     fitness: Fitness | None = None
@@ -161,10 +185,15 @@ def design(
     model: Model | None = None,
     base: BaseParameters | None = None,
 ) -> MotionLike:
-    """A motion for one `region` of `robot` (None: the whole range of its joints), within the robot's limits.
+    """Design a motion for one region, within the robot's limits.
 
-    `terms` are to be seen as well (None: links alone), `how` says by which search (None: the usual one), `model`
-    foretells torques, `base` are known base parameters of the same robot and terms, which saves finding them.
+    Args:
+        robot: The robot.
+        region: Where the motion stays; None: the whole range of the joints.
+        terms: Joint terms that shall be identifiable as well; None: links only.
+        how: Settings of the search.
+        model: Predicts torques, which must stay within the limits.
+        base: Base parameters of the same robot and terms; saves computing them.
     """
     return design_motion(robot, region, terms, how, model, base).motion
 
@@ -177,26 +206,26 @@ def design_motion(
     model: Model | None = None,
     base: BaseParameters | None = None,
 ) -> SearchedMotion:
-    """Design a motion as `design` does, and tell how the search went.
+    """Design a motion like `design` and also return how the search went.
 
     Args:
         robot: The robot.
         region: Where the motion stays; None: the whole range of the joints.
-        terms: Joint terms that are to be seen as well; None: links alone.
-        how: By which search; None: the usual one.
-        model: Foretells torques.
-        base: Known base parameters of the same robot and terms, which saves finding them.
+        terms: Joint terms that shall be identifiable as well; None: links only.
+        how: Settings of the search.
+        model: Predicts torques, which must stay within the limits.
+        base: Base parameters of the same robot and terms; saves computing them.
     """
     settings = how or Design()
     if settings.how == "gradient":
-        return SearchedMotion(_optimised(robot, region, terms, settings, model))
+        return SearchedMotion(_gradient_motion(robot, region, terms, settings, model))
     whole = region if region is not None else JointRegion.of(robot, "everywhere")
     if settings.how == "evolved":
-        return _bred(robot, whole, terms, settings, model)
+        return _evolved_motion(robot, whole, terms, settings, model)
     return SearchedMotion(_best_program(robot, whole, base or base_parameters(robot, terms), settings, model))
 
 
-def _optimised(
+def _gradient_motion(
     robot: Robot, region: Region | None, terms: Terms | None, how: Design, model: Model | None
 ) -> MotionLike:
     more: dict[str, Any] = {}
@@ -218,14 +247,16 @@ def _optimised(
         model=model,
         seed=how.seed,
         search=how.search,
-        regions=_in_space(robot, region),
+        regions=_cartesian_constraints(robot, region),
         progress=how.progress,
         checkpoint=how.checkpoint,
         **more,
     ).trajectory
 
 
-def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None) -> SearchedMotion:
+def _evolved_motion(
+    robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None
+) -> SearchedMotion:
     plan = evolved_plan(
         robot,
         region,
@@ -248,11 +279,13 @@ def _best_program(robot: Robot, region: Region, base: BaseParameters, how: Desig
     rng = np.random.default_rng(how.seed)
     home = home_posture(robot, region)
     weights = _row_weights(robot, how.weights)
-    found = (_filling_motion(robot, region, rng, how.duration, home, model) for _ in range(max(how.candidates, 1)))
-    return max(found, key=lambda motion: information(base, motion, how.duration, weights))
+    programs = (
+        _long_enough_motion(robot, region, rng, how.duration, home, model) for _ in range(max(how.candidates, 1))
+    )
+    return max(programs, key=lambda motion: information(base, motion, how.duration, weights))
 
 
-def _filling_motion(
+def _long_enough_motion(
     robot: Robot, region: Region, rng: np.random.Generator, duration: float, home: Array, model: Model | None
 ) -> ViaPointMotion:
     """A random via-point motion that takes at least `duration` seconds."""
@@ -265,8 +298,16 @@ def _filling_motion(
 
 
 def information(base: BaseParameters, motion: MotionLike, duration: float, weights: Array) -> float:
-    """log10 det(HᵀH), H being the `base` columns of the torque rows of `motion`, times `weights` joint by joint. Of the
-    first `duration` s. Pedrocchi et al. 2013, eqs. (6), (7); −∞ where the motion leaves something unseen."""
+    """Compute log10 det(HᵀH) of a motion (Pedrocchi et al. 2013, eqs. 6 and 7).
+
+    H are the base columns of the torque rows. The value is −∞ if a base parameter is not identifiable from the motion.
+
+    Args:
+        base: Base parameters.
+        motion: The motion.
+        duration: Length of the part that counts [s].
+        weights: Factor for each joint's rows, shape (joints,).
+    """
     t = np.arange(0.0, min(duration, motion.duration), 1.0 / _RATE)
     Y = base.structure.dynamics.torque_regressor(*motion.sample(t))
     H = (base.regressor_columns(Y) * weights[None, :, None])[:, list(base.robot.torque_used)].reshape(-1, base.rank)
@@ -275,7 +316,7 @@ def information(base: BaseParameters, motion: MotionLike, duration: float, weigh
 
 
 def _row_weights(robot: Robot, which: str | None) -> Array:
-    """Of each joint's rows: by the torques that it states to have, as printed ("torque") or the other way round."""
+    """Weights of the joints' rows: proportional to the torque limits ("torque", as printed) or to their inverse."""
     effort = np.array([j.effort for j in robot.joints])
     if which is None or not np.all((effort > 0.0) & np.isfinite(effort)):
         return np.ones(robot.dof)

@@ -1,4 +1,4 @@
-"""What local models are as run folders: the motions of regions, and a bank (plain JSON, nothing that could run)."""
+"""Run folders of region motions and of banks: plain JSON that cannot execute code."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 _MOTIONS = "steelyard.local-motions/1"
 _BANK = "steelyard.bank/1"
-# What a local model's file calls its arrays and numbers, and what the model does.
+# Key in a local model's file -> field of `LocalModel`.
 _ARRAYS = {"beta": "beta", "covariance": "covariance", "spread": "residual_std"}
 _OPTIONAL = {"deviations": "deviations"}  # not in banks of earlier versions
 _NUMBERS = {"cutoff": "cutoff_hz", "seconds": "seconds", "inside": "inside"}
 _RATE = 500.0
 _MOST = 1000  # regions
-# Of the options of a family of motions, wherever one stands: a motion may repeat another.
+# Options of a family of motions that may be null, at both nesting depths (a repeated motion contains another).
 _FREE = "The family of motions leaves it free."
 _WHY_NULL = {"regions/*/fitness/*/mean": NO_MEAN} | {
     f"regions/*/trajectory/{inside}joints/*/*": _FREE for inside in ("", "motion/")
@@ -52,7 +52,7 @@ _WHY_NULL = {"regions/*/fitness/*/mean": NO_MEAN} | {
 
 @dataclass(frozen=True, eq=False)
 class RegionMotions(Outcome):
-    """A motion for each region, by name, to be played on the robot; of populations that were bred their fitness."""
+    """A motion for each region, to be played on the robot, and the fitness per generation of genetic searches."""
 
     robot: Robot
     regions: Sequence[Region]
@@ -78,7 +78,7 @@ class RegionMotions(Outcome):
         return explained(document, _WHY_NULL)
 
     def files(self) -> dict[str, Content]:
-        """A table of samples per region, and one of generations where a population was bred."""
+        """Return a table of samples per region, and a table of generations for each genetic search."""
         tables: dict[str, Content] = {f"{r.name}.csv": _samples(self.robot, self.motions[r.name]) for r in self.regions}
         return tables | {f"{name}-fitness.csv": one.csv() for name, one in self.fitness.items()}
 
@@ -98,16 +98,21 @@ class RegionMotions(Outcome):
 
 
 def read_motions(folder: str | os.PathLike[str], robot: Robot) -> dict[str, MotionLike]:
-    """The motions of `robot` that `RegionMotions.save` wrote into `folder`, by region."""
+    """Read the motions that `RegionMotions.save` wrote, by region.
+
+    Args:
+        folder: Folder with result.json.
+        robot: Robot of the motions.
+    """
     path = Path(folder) / "result.json"
     data = read_json(path, LocalError, "give a folder of `steelyard local design`", exact=True)
     if data.table((), ("schema",), others=True).get("schema", data).value != _MOTIONS:
         raise LocalError(f"{folder}: holds no designed motions; give a folder of `steelyard local design`.")
-    given = data.table(("joints", "regions"), others=True)
-    joints = given["joints"].texts()
+    content = data.table(("joints", "regions"), others=True)
+    joints = content["joints"].texts()
     if joints != list(robot.joint_names):
-        raise LocalError(f"{folder}: its motions are for joints {', '.join(joints)}, another robot's.")
-    entries = [item.table(("name", "trajectory"), others=True) for item in given["regions"].items("region", _MOST)]
+        raise LocalError(f"{folder}: the motions are for another robot, with joints {', '.join(joints)}.")
+    entries = [item.table(("name", "trajectory"), others=True) for item in content["regions"].items("region", _MOST)]
     return {entry["name"].text(): motion_from_dict(entry["trajectory"], robot) for entry in entries}
 
 
@@ -118,10 +123,10 @@ def _samples(robot: Robot, motion: MotionLike) -> str:
 
 @dataclass(frozen=True, eq=False)
 class BankRun(Outcome):
-    """A bank as it is handed out: result.json, a folder per region, report.html.
+    """A bank as a run folder: result.json, a folder per region, report.html.
 
-    Models that are physically possible are there as URDF, too. After a recalibration `drift` says what has changed: it
-    is what is told then, and stands in result.json beside the bank.
+    Physically possible models are also written as URDF. After a recalibration `drift` describes the change; it is
+    printed and added to result.json.
     """
 
     bank: Bank
@@ -152,12 +157,18 @@ class BankRun(Outcome):
 
 
 def save_bank(bank: Bank, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write `bank` as a `folder` that appears whole or not at all; `overwrite` replaces an existing one."""
+    """Write a bank to a folder, atomically.
+
+    Args:
+        bank: The bank.
+        folder: Folder to create.
+        overwrite: Replace an existing folder.
+    """
     return BankRun(bank).save(folder, overwrite=overwrite, report=False)
 
 
 def bank_json(bank: Bank) -> dict[str, Any]:
-    """What a `bank` is, for machines; the numbers of each model stand in its region's folder."""
+    """Return the content of result.json for a `bank`; the region folders contain the numbers of the models."""
     document = {
         "schema": _BANK,
         "robot": {
@@ -194,33 +205,38 @@ def _columns(local: LocalModel) -> Sequence[Any]:
 
 
 def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
-    """The bank that `save_bank` wrote into `folder`, for the `robot` it was made with."""
-    place = Path(folder)
-    data = _read(place / "result.json")
+    """Read a bank that `save_bank` wrote.
+
+    Args:
+        folder: Folder of the bank.
+        robot: Robot with which the bank was made.
+    """
+    path = Path(folder)
+    data = _read(path / "result.json")
     schema = data.table((), ("schema",), others=True).get("schema", data).value
     if schema != _BANK:
-        raise LocalError(f"{place}: holds no bank of local models ({_BANK!r} is not its schema).")
-    given = data.table(("robot", "regions", "blend"), others=True)
-    own = given["robot"].table(("name", "fingerprint", "joints", "gravity"), others=True)
+        raise LocalError(f"{path}: this is no bank of local models (its schema is not {_BANK!r}).")
+    content = data.table(("robot", "regions", "blend"), others=True)
+    own = content["robot"].table(("name", "fingerprint", "joints", "gravity"), others=True)
     joints = own["joints"].texts()
-    mounted = robot.with_gravity(own["gravity"].vector(3))  # a log may have told how the robot stands
+    mounted = robot.with_gravity(own["gravity"].vector(3))  # the bank's robot may have been identified as tilted
     if (own["fingerprint"].value, joints) != (mounted.fingerprint, list(robot.joint_names)):
         raise LocalError(
-            f"{place}: this bank is that of robot '{own['name'].text()}' ({', '.join(joints)}); '{robot.name}' "
+            f"{path}: this bank belongs to robot '{own['name'].text()}' ({', '.join(joints)}); '{robot.name}' "
             f"({', '.join(robot.joint_names)}) has other joints or other kinematics."
         )
     models: list[LocalModel] = []
-    for entry in given["regions"].items("region", _MOST):
+    for entry in content["regions"].items("region", _MOST):
         item = entry.table(("name",), others=True)["name"]
         name = item.text()
         if Path(name).name != name:
-            item.fail(f"'{name}' is not the name of a folder in the bank.")
-        models.append(_read_local(place / name, name, mounted, models[-1].base if models else None))
-    return Bank(mounted, tuple(models), given["blend"].number(low=0.0))
+            item.fail(f"'{name}' is not a folder name; region names must not contain path separators.")
+        models.append(_read_local(path / name, name, mounted, models[-1].base if models else None))
+    return Bank(mounted, tuple(models), content["blend"].number(low=0.0))
 
 
 def _local_files(local: LocalModel) -> dict[str, Content]:
-    """One region's model and motion."""
+    """Files of one region: model and motion."""
     model = {
         "region": local.region.to_dict(),
         "theta": local.model.theta.tolist(),
@@ -240,7 +256,7 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
 
 
 def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
-    """What `_local_files` holds; `known` are base parameters of the same robot, used if its terms are the same."""
+    """Read the files of `_local_files`; `known` base parameters are reused if the terms are the same."""
     data = _read(folder / "model.json").table(
         ("region", "theta", "settings", *_ARRAYS, *_NUMBERS), tuple(_OPTIONAL), others=True
     )
@@ -262,12 +278,12 @@ def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | N
 
 
 def _terms(path: Path, robot: Robot) -> Terms:
-    made = []
+    terms = []
     for term in read_sidecar(path).terms:
         if term.kind not in TERMS:
-            raise LocalError(f"{path}: term '{term.kind}' is one of your own, whose formula no file holds.")
-        made.append(make_term(term.kind, **{**term.options, "on": term.on, "where": term.where}))
-    return Terms(robot, tuple(made))
+            raise LocalError(f"{path}: term '{term.kind}' is a custom term; the file does not contain its formula.")
+        terms.append(make_term(term.kind, **{**term.options, "on": term.on, "where": term.where}))
+    return Terms(robot, tuple(terms))
 
 
 def _read(path: Path) -> Field:
@@ -275,10 +291,15 @@ def _read(path: Path) -> Field:
 
 
 def whole_model(bank: Bank, run: str | os.PathLike[str]) -> LocalModel:
-    """A model for the whole workspace from a `run` folder of `steelyard identify`, to hold against those of `bank`."""
+    """Read a model for the whole workspace, to compare it with the local models.
+
+    Args:
+        bank: Bank with the local models.
+        run: Run folder of `steelyard identify`.
+    """
     model = load_model(run)
     if model.robot.joint_names != bank.robot.joint_names:
         raise LocalError(
-            f"{run}: the model is that of another robot, with joints {', '.join(model.robot.joint_names)}."
+            f"{run}: the model belongs to another robot, with joints {', '.join(model.robot.joint_names)}."
         )
     return replace(bank.models[0], model=Model(model.robot, model.terms, model.theta))

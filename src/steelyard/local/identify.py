@@ -1,4 +1,4 @@
-"""`identify_locally`: one model per region of a robot's workspace, and one for comparison that is for all of it."""
+"""Identifies one model per region of a robot's workspace, and a global model for comparison."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, UnknownNameError
 from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps
-from steelyard.ground.renamed import renamed
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
 from steelyard.local.design import Design, SearchedMotion, design, design_motion
 from steelyard.local.files import RegionMotions
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
-from steelyard.local.regions import checked_regions
+from steelyard.local.regions import check_regions
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
@@ -28,24 +27,35 @@ from steelyard.simulation.play import ENCODER, play
 from steelyard.simulation.sensors import Sensors
 from steelyard.study import Study
 
-# What plays motions: your robot's driver, or a simulated arm. It is given the motion and a number that differs from
-# run to run, and returns the log.
+# Plays a motion and returns the log: the robot's driver or a simulated arm. The second argument numbers the runs.
 Player = Callable[[MotionLike, int], Log]
 
 
 def default_sensors(robot: Robot, percent: float = 2.0) -> Sensors:
-    """Of `robot`: 19-bit encoders, torque noise in `percent` of the stated torque (0.1 N m or N if none is stated)."""
+    """Return the sensors of a simulated robot: 19-bit encoders and torque noise.
+
+    Args:
+        robot: The robot.
+        percent: Standard deviation of the torque noise, in percent of the torque limit (0.1 N m or N without a limit).
+    """
     noise = tuple(0.01 * percent * j.effort if np.isfinite(j.effort) and j.effort > 0 else 0.1 for j in robot.joints)
     return Sensors(position_resolution=ENCODER, torque_noise=noise)
 
 
-@renamed(bandwidth="bandwidth_rad_s")
 @dataclass(frozen=True, eq=False)
 class SimulatedArm:
-    """Plays motions under computed torque control; `truth` may rub and bend in ways that the fit knows nothing of.
+    """Plays motions under computed torque control and returns their logs.
 
-    `rate` (Hz) is that of the log, `substeps` steps of control and integration lie between two samples. A call plays a
-    `motion` and gives its log; `run` counts the calls, so that each has noise of its own.
+    The model may have friction and elasticity that the fit does not model.
+
+    Attributes:
+        truth: Model of the simulated arm.
+        sensors: Sensors of the log; None: `default_sensors`.
+        rate: Sampling rate of the log [Hz].
+        substeps: Steps of control and integration between two samples.
+        bandwidth_rad_s: Bandwidth of the controller [rad/s].
+        seed: Seed of the noise; each run has different noise.
+        smoothing: Width of the smoothed friction at zero speed [rad/s].
     """
 
     truth: Model
@@ -57,17 +67,23 @@ class SimulatedArm:
     smoothing: float = field(default=1e-2)
 
     def __call__(self, motion: MotionLike, run: int) -> Log:
+        """Play a motion and return its log.
+
+        Args:
+            motion: The motion.
+            run: Number of the run, which selects its noise.
+        """
         sensors = self.sensors if self.sensors is not None else default_sensors(self.truth.robot)
-        run_of = play(self.truth, motion, self.rate, bandwidth_rad_s=self.bandwidth_rad_s, loops=self.substeps,
-                      smoothing=self.smoothing)  # fmt: skip
-        return run_of.log(sensors=replace(sensors, seed=1000 * self.seed + run))
+        simulated = play(self.truth, motion, self.rate, bandwidth_rad_s=self.bandwidth_rad_s, loops=self.substeps,
+                                       smoothing=self.smoothing)  # fmt: skip
+        return simulated.log(sensors=replace(sensors, seed=1000 * self.seed + run))
 
 
-# What local models are made from: a model that is simulated, your robot's driver, or logs by region.
+# Sources of the logs: a model to simulate, the robot's driver, or logs by region.
 PlantLike = Model | Player
 Logs = Mapping[str, Log | Sequence[Log]]
 GLOBAL = "global"
-# A log of which less than this lies in its region is probably another region's.
+# A log with a smaller share of samples inside its region probably belongs to another region.
 _LEAST_INSIDE = 0.5
 
 
@@ -85,37 +101,37 @@ def identify_locally(
     progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Bank:
-    """One model for each region.
+    """Identify one model for each region.
 
     Args:
-        robot: the robot.
-        source: a `Model` (it is simulated), a function that plays a motion and returns the log (your robot's driver),
-            or logs by the names of the regions.
-        regions: where the models shall hold.
-        terms: joint terms, as for `identify`.
-        motions: what to play in each region, by name, or how to design it (default: optimised by gradient).
-        blend: m (rad): over this distance on both sides of a border one model fades into the next.
-        nominal: a model by which designed motions keep to the torques that the robot has (default: the robot's own).
-        base: base parameters of the same robot and terms, where they are known: saves finding them.
-        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
-        options: of `identify`: `physical`, `estimator`, `prior`, `preparation`, ….
+        robot: The robot.
+        source: A `Model` to simulate, a function that plays a motion and returns the log (the robot's driver), or logs
+            by region name.
+        regions: Regions where the models shall be valid.
+        terms: Joint terms, as for `identify`.
+        motions: Motions by region name, or settings for their design (default: optimised by gradient).
+        blend: Models are blended over this distance on both sides of a border [m, rad].
+        nominal: Model that keeps designed motions within the torque limits (default: the robot's own).
+        base: Base parameters of the same robot and terms; saves computing them.
+        progress: Callback for progress (`steelyard.ground.progress`).
+        options: Arguments of `identify`: `physical`, `estimator`, `prior`, `preparation`, ….
     """
-    where = checked_regions(robot, regions)
+    checked = check_regions(robot, regions)
     bound = identification_terms(robot, terms)
     if isinstance(source, Mapping):
-        logs = _logs_by_region(source, where)
+        logs = _logs_by_region(source, checked)
         known = motions if isinstance(motions, Mapping) else {}
     else:
         with part(0.0, 0.5):
-            known = _planned(robot, where, bound, motions, nominal)
+            known = _region_motions(robot, checked, bound, motions, nominal)
         player = player_of(source)
         seconds = np.inf if isinstance(motions, Mapping) else (motions or Design()).duration
-        played = steps(enumerate(where), "Playing motions", lambda one: f"region {one[1].name}", 0.5, 0.7)
-        logs = {r.name: [beginning(player(known[r.name], k), seconds)] for k, r in played}
+        runs = steps(enumerate(checked), "Playing motions", lambda one: f"region {one[1].name}", 0.5, 0.7)
+        logs = {r.name: [first_seconds(player(known[r.name], k), seconds)] for k, r in runs}
     shared = base or base_parameters(robot, bound)
-    fitted = steps(where, "Identifying", lambda r: f"region {r.name}", 0.0 if isinstance(source, Mapping) else 0.7)
-    made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), shared, **options) for r in fitted]
-    return Bank(made[0].model.robot, tuple(made), blend)
+    fits = steps(checked, "Identifying", lambda r: f"region {r.name}", 0.0 if isinstance(source, Mapping) else 0.7)
+    models = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), shared, **options) for r in fits]
+    return Bank(models[0].model.robot, tuple(models), blend)
 
 
 def identify_globally(
@@ -129,10 +145,17 @@ def identify_globally(
     base: BaseParameters | None = None,
     **options: Any,
 ) -> LocalModel:
-    """One model for the whole workspace, to hold local ones against: from a motion over all of it, or from all logs.
+    """Identify one model for the whole workspace, to compare it with local ones.
 
-    `robot`, `source`, `terms`, `nominal`, `base` and `options` are those of `identify_locally`; `motion` is what is
-    played, or how to design it (None: as usual); `run` is its number, for its noise.
+    Args:
+        robot: The robot.
+        source: As for `identify_locally`; with logs, all of them are used.
+        terms: Joint terms, as for `identify`.
+        motion: Motion through the whole workspace, or settings for its design.
+        nominal: Model that keeps a designed motion within the torque limits (default: the robot's own).
+        run: Number of the run, which selects its noise.
+        base: Base parameters of the same robot and terms; saves computing them.
+        options: Arguments of `identify`.
     """
     bound = identification_terms(robot, terms)
     everywhere = JointRegion.of(robot, GLOBAL)
@@ -143,27 +166,30 @@ def identify_globally(
     if motion is None or isinstance(motion, Design):
         seconds = (motion or Design()).duration
         motion = design(robot, None, bound, motion, _nominal(robot, nominal))
-    logs = [beginning(player_of(source)(motion, run), seconds)]
+    logs = [first_seconds(player_of(source)(motion, run), seconds)]
     return fit_region(robot, everywhere, logs, bound, motion, base, **options)
 
 
-def _planned(
+def _region_motions(
     robot: Robot,
     regions: Sequence[Region],
     terms: Terms,
     motions: Mapping[str, MotionLike] | Design | None,
     nominal: Model | None = None,
 ) -> dict[str, MotionLike]:
-    """A motion for every region: those given, or designed ones."""
+    """Return a motion for every region, from the mapping or designed."""
     if isinstance(motions, Mapping):
         for region in regions:
             if region.name not in motions:
                 raise UnknownNameError("motion for region", region.name, motions)
         return {region.name: motions[region.name] for region in regions}
-    return {name: made.motion for name, made in _designed(robot, regions, terms, motions or Design(), nominal).items()}
+    return {
+        name: designed.motion
+        for name, designed in _design_all(robot, regions, terms, motions or Design(), nominal).items()
+    }
 
 
-def _designed(
+def _design_all(
     robot: Robot, regions: Sequence[Region], terms: Terms, how: Design, nominal: Model | None = None
 ) -> dict[str, SearchedMotion]:
     model = _nominal(robot, nominal)
@@ -177,33 +203,42 @@ def design_regions(
     terms: Sequence[str | Term] | Terms | None = None,
     how: Design | None = None,
 ) -> RegionMotions:
-    """A motion inside every region, to be played on the robot: what `steelyard local design` does.
+    """Design a motion inside every region, as `steelyard local design` does.
 
     Args:
-        robot: the robot.
-        regions: where the motions shall stay.
-        terms: joint terms that are to be identified, as for `identify`.
-        how: how they are designed (default: optimised by gradient).
+        robot: The robot.
+        regions: Where the motions shall stay.
+        terms: Joint terms that shall be identifiable, as for `identify`.
+        how: Settings of the design (default: optimised by gradient).
     """
-    made = _designed(robot, regions, identification_terms(robot, terms), how or Design())
-    fitness = {name: one.fitness for name, one in made.items() if one.fitness is not None}
-    return RegionMotions(robot, regions, {name: one.motion for name, one in made.items()}, fitness)
+    designed = _design_all(robot, regions, identification_terms(robot, terms), how or Design())
+    fitness = {name: one.fitness for name, one in designed.items() if one.fitness is not None}
+    return RegionMotions(robot, regions, {name: one.motion for name, one in designed.items()}, fitness)
 
 
 def fit_region(
     robot: Robot, region: Region, logs: Sequence[Log], terms: Terms, motion: MotionLike | None,
     base: BaseParameters | None = None, **options: Any,
 ) -> LocalModel:  # fmt: skip
-    """Identify `robot` with `terms` from `logs` of one `region`, where `motion` was played; `options` of `identify`,
-    `base` as for `identify_locally`."""
+    """Identify the model of one region.
+
+    Args:
+        robot: The robot.
+        region: The region.
+        logs: Logs inside the region.
+        terms: Joint terms.
+        motion: Motion that was played, if known.
+        base: Base parameters of the same robot and terms; saves computing them.
+        options: Arguments of `identify`.
+    """
     inside = np.concatenate([region.contains(robot, log.q) for log in logs])
     share = float(inside.mean())
     if share < _LEAST_INSIDE and region.name != GLOBAL:
         raise LocalError(
-            f"Only {100 * share:.0f} % of the log lies in region '{region.name}'; is it the log of another region, or "
-            "is the region about another frame?"
+            f"Only {100 * share:.0f} % of the samples are inside region '{region.name}'. Check that the log belongs "
+            "to this region and that the region is defined in the right frame."
         )
-    # Models of all regions have the same terms, or they could not be joined.
+    # All regions need the same terms, or their models cannot be blended.
     study = replace(Study.of(robot, logs, terms, options.get("preparation")), known_base=base)
     found = identify(
         robot, study, terms=terms, names=[region.name] * len(logs), files=False, **{"plain": True} | options
@@ -212,8 +247,13 @@ def fit_region(
     return LocalModel.of(region, found, seconds, share, motion)
 
 
-def beginning(log: Log, seconds: float) -> Log:
-    """The first `seconds` of a `log`: models that are compared shall have seen the same amount of data."""
+def first_seconds(log: Log, seconds: float) -> Log:
+    """Return the beginning of a log, so that models can be compared on equal amounts of data.
+
+    Args:
+        log: The log.
+        seconds: Length of the result [s].
+    """
     count = int(np.searchsorted(log.t, log.t[0] + seconds + 1e-9, side="right"))
     if count >= len(log):
         return log
@@ -222,12 +262,12 @@ def beginning(log: Log, seconds: float) -> Log:
 
 
 def player_of(source: PlantLike) -> Player:
-    """A simulated arm where `source` is a model; what plays already is left alone."""
+    """Return a simulated arm if `source` is a model, else `source` itself."""
     return SimulatedArm(source) if isinstance(source, Model) else source
 
 
-def _nominal(robot: Robot, given: Model | None) -> Model | None:
-    return given if given is not None else Model.nominal(robot) if robot.has_inertia else None
+def _nominal(robot: Robot, model: Model | None) -> Model | None:
+    return model if model is not None else Model.nominal(robot) if robot.has_inertia else None
 
 
 def _logs_by_region(source: Logs, regions: Sequence[Region]) -> dict[str, list[Log]]:
@@ -237,5 +277,5 @@ def _logs_by_region(source: Logs, regions: Sequence[Region]) -> dict[str, list[L
             raise UnknownNameError("region", name, names)
     for name in names:
         if name not in source:
-            raise LocalError(f"There is no log for region '{name}'; give one, or leave the region out.")
+            raise LocalError(f"No log for region '{name}'; add one, or leave the region out.")
     return {name: [one] if isinstance(one := source[name], Log) else list(one) for name in names}

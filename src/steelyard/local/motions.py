@@ -1,4 +1,4 @@
-"""Random via-point motions inside a region, as a controller would run them."""
+"""Random via-point motions inside a region, as a robot controller would run them."""
 
 from __future__ import annotations
 
@@ -30,36 +30,44 @@ from steelyard.robot.kinematics.inverse import Pose, ReachError
 from steelyard.robot.kinematics.numerical import random_starts, solve_from
 from steelyard.robot.robot import Robot
 
-# Metres: a posture whose point is this near to where it shall be is there.
-_THERE = 1e-6
-# Places tried per posture that is asked for, before a region counts as out of reach.
-_TRIES = 20
-# A box is in reach if its middle is, or one of so many random places in it.
-_PLACES = 4
+# Largest distance of the point from its target [m].
+_POSITION_TOLERANCE_M = 1e-6
+# Random positions tried per posture before a region counts as out of reach.
+_TRIES_PER_POSTURE = 20
+# A box is reachable if its middle or one of this many random positions is.
+_REACH_SAMPLES = 4
 
 
 def _position_limits(robot: Robot) -> tuple[Array, Array]:
-    """Bounds of the joints (rad, m), infinite where there are none."""
+    """Joint limits [rad, m]; infinite for joints without limits."""
     return np.array([j.lower for j in robot.joints]), np.array([j.upper for j in robot.joints])
 
 
 def home_posture(robot: Robot, region: Region, seed: int = 0) -> Array:
-    """A posture of `robot` (rad, m) near the middle of a `region`, far from joint limits and singularities. The best of
-    some that are drawn by `seed`."""
+    """Find a posture near the middle of a region, far from joint limits and singularities.
+
+    Args:
+        robot: The robot.
+        region: The region.
+        seed: Seed of the candidates; the best one is returned.
+
+    Returns:
+        Joint positions [rad, m], shape (joints,).
+    """
     low, high = _position_limits(robot)
     if not isinstance(region, CartesianRegion):
         return np.clip(region.middle, np.maximum(low, region.lower), np.minimum(high, region.upper))
     tip = region.tip(robot)
     rng = np.random.default_rng(seed)
-    places = [region.middle, *rng.uniform(region.lower, region.upper, (_PLACES, 3))]
-    for place in places:
-        q, missing = solve_from(tip, Pose(place), random_starts(low, high, seed), low, high)
-        good = q[missing <= _THERE]
+    positions = [region.middle, *rng.uniform(region.lower, region.upper, (_REACH_SAMPLES, 3))]
+    for position in positions:
+        q, missing = solve_from(tip, Pose(position), random_starts(low, high, seed), low, high)
+        good = q[missing <= _POSITION_TOLERANCE_M]
         if len(good):
-            return np.asarray(good[int(np.argmax(_room(region, robot, good, low, high)))])
+            return np.asarray(good[int(np.argmax(_clearance(region, robot, good, low, high)))])
     corners = ["(" + ", ".join(f"{v:g}" for v in x) + ")" for x in (region.lower, region.upper)]
     raise LocalError(
-        f"The arm cannot reach region '{region.name}': no posture was found that puts the point into the box "
+        f"The arm cannot reach region '{region.name}': no posture puts the point into the box "
         f"{corners[0]} … {corners[1]} m; move the box, or name another frame."
     )
 
@@ -67,74 +75,89 @@ def home_posture(robot: Robot, region: Region, seed: int = 0) -> Array:
 def sample_postures(
     robot: Robot, region: Region, count: int, rng: np.random.Generator, home: ArrayLike | None = None
 ) -> Array:
-    """Random postures of `robot` inside a `region`, `(count, joints)`, drawn by `rng`: uniform in its box.
+    """Draw random postures inside a region.
 
-    There are `count` of them. In space, the place of the point is drawn, then the posture nearest to one that is drawn
-    about `home` (rad, m; None: `home_posture`).
+    For a box of joints the postures are uniform. For a box in space the position of the point is uniform; the posture
+    is the nearest to a random one around `home`.
+
+    Args:
+        robot: The robot.
+        region: The region.
+        count: Number of postures.
+        rng: Random generator.
+        home: Middle of the random start postures [rad, m]; None: `home_posture`.
+
+    Returns:
+        Joint positions [rad, m], shape (count, joints).
     """
     low, high = _position_limits(robot)
     if not isinstance(region, CartesianRegion):
         region.check(robot)
         return rng.uniform(np.maximum(region.lower, low), np.minimum(region.upper, high), (count, robot.dof))
     tip = region.tip(robot)
-    about = home_posture(robot, region) if home is None else np.asarray(home, dtype=float)
-    found: list[Array] = []
-    for _ in range(_TRIES * count):
-        start = np.clip(about + rng.uniform(-region.half_width, region.half_width, robot.dof), low, high)
-        place = Pose(rng.uniform(region.lower, region.upper))
-        q, missing = solve_from(tip, place, start[None], low, high)
-        if missing[0] <= _THERE:
-            found.append(q[0])
-        if len(found) == count:
-            return np.array(found)
+    centre = home_posture(robot, region) if home is None else np.asarray(home, dtype=float)
+    postures: list[Array] = []
+    for _ in range(_TRIES_PER_POSTURE * count):
+        start = np.clip(centre + rng.uniform(-region.half_width, region.half_width, robot.dof), low, high)
+        position = Pose(rng.uniform(region.lower, region.upper))
+        q, missing = solve_from(tip, position, start[None], low, high)
+        if missing[0] <= _POSITION_TOLERANCE_M:
+            postures.append(q[0])
+        if len(postures) == count:
+            return np.array(postures)
     raise ReachError(
-        f"{robot.name} reaches only {len(found)} of {_TRIES * count} random places of region '{region.name}'; "
-        "make the box smaller or move it."
+        f"{robot.name} reaches only {len(postures)} of {_TRIES_PER_POSTURE * count} random positions in region "
+        f"'{region.name}'; make the box smaller or move it."
     )
 
 
-def _room(region: CartesianRegion, robot: Robot, q: Array, low: Array, high: Array) -> Array:
-    """How free a posture is: distance to the joint limits as a share of the range, times how well the point moves."""
+def _clearance(region: CartesianRegion, robot: Robot, q: Array, low: Array, high: Array) -> Array:
+    """Score of a posture: distance to the joint limits (share of the range) times mobility of the point."""
     finite = np.isfinite(low) & np.isfinite(high)
     range_ = np.where(finite, high - low, 1.0)
     share = np.where(finite, np.minimum(q - low, high - q) / range_, 0.5).min(axis=1)
     J = region.tip(robot).jacobian(q)[0]
-    ease = np.linalg.svd(J, compute_uv=False)[:, -1]
-    # A singular posture with all the room in the world is no home, nor is one at a limit that moves well.
-    return np.asarray(np.minimum(share, 0.2) * (1e-3 + ease))
+    mobility = np.linalg.svd(J, compute_uv=False)[:, -1]
+    # The distance to the limits counts up to 0.2 only, so that it cannot make up for a singularity, or the reverse.
+    return np.asarray(np.minimum(share, 0.2) * (1e-3 + mobility))
 
 
-# Between two looks at whether a motion is inside its region (s): at 2 m/s the point moves 2 cm.
-_LOOK = 0.01
-_motions_TRIES = 60
-_LOOKS_PER_WAY = 24
-# Full acceleration is there after a tenth of a second, as controllers of industrial robots do it to spare the gears.
+# Time step of the check that a motion is inside its region [s]: at 2 m/s the point moves 2 cm.
+_CHECK_STEP_S = 0.01
+_SHRINK_TRIES = 60
+_CHECKS_PER_MOVE = 24
+# Full acceleration is reached after a tenth of a second, as in controllers that limit jerk to protect the gears.
 _RAMPS_PER_SECOND = 10.0
-# Draw the via-points together by this much where a motion leaves the region; the box is convex, so that helps.
-_CLOSER = 0.93
-# Play a motion that takes too much torque slower by this much, and again, until it does not.
-_SLOWER = 1.08
-_SLOWEST = 20.0
+# If a motion leaves the region, its via-points are moved towards the middle by this factor; the box is convex.
+_SHRINK_FACTOR = 0.93
+# A motion that needs too much torque is slowed down by this factor, repeatedly.
+_SLOWDOWN_STEP = 1.08
+_MAX_SLOWDOWN = 20.0
 _REPEATED = "steelyard-repeated-1"
 
 
 @dataclass(frozen=True, eq=False)
 class ViaPointMotion(ProgramMotion):
-    """A program's motion, played `slowed` times slower than the controller would."""
+    """A program's motion, played slower than the controller would by the factor `slowdown`."""
 
-    slowed: float = 1.0
+    slowdown: float = 1.0
 
     @staticmethod
-    def of(motion: ProgramMotion, slowed: float = 1.0) -> ViaPointMotion:
-        # Pieces count their own time from 0 to 1, so that longer pieces are the same motion at less speed.
-        """The same `motion`, `slowed` times slower."""
-        times = motion.breaks * slowed, motion.via_times * slowed
-        return ViaPointMotion(motion.program, times[0], motion.table, times[1], motion.via_postures, slowed)
+    def of(motion: ProgramMotion, slowdown: float = 1.0) -> ViaPointMotion:
+        """Slow a motion down.
+
+        Args:
+            motion: The motion.
+            slowdown: Factor of its duration.
+        """
+        # A piece depends on its relative time from 0 to 1: a longer piece is the same path at less speed.
+        times = motion.breaks * slowdown, motion.via_times * slowdown
+        return ViaPointMotion(motion.program, times[0], motion.table, times[1], motion.via_postures, slowdown)
 
 
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """A motion that ends where it starts, at rest, played several times."""
+    """A motion that ends where it starts, at rest, and is played `times` times."""
 
     motion: Trajectory
     times: int
@@ -144,16 +167,13 @@ class Repeated:
         return self.times * self.motion.duration
 
     def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """q (rad, m), q̇, q̈ `(samples, joints)` at times `t` (s)."""
+        """Return positions [rad, m], velocities and accelerations (samples, joints) at times `t` [s]."""
         time = np.asarray(t, dtype=float)
         return self.motion.sample(np.where(time >= self.duration, self.motion.duration, time % self.motion.duration))
 
 
 class MotionLike(Protocol):
-    """What can be played: a `Trajectory`, a `ProgramMotion`, or anything of yours with these two.
-
-    Times `t` are in s.
-    """
+    """A motion: a `Trajectory`, a `ProgramMotion`, or any object with these two members. Times `t` are in s."""
 
     @property
     def duration(self) -> float: ...
@@ -162,7 +182,7 @@ class MotionLike(Protocol):
 
 
 def _motion_limits(robot: Robot) -> MotionLimits:
-    """The robot's own limits; where it states none, those that excitation assumes."""
+    """The robot's own limits; missing ones are the defaults of the excitation."""
     own = default_limits(robot)
     low, high = _position_limits(robot)
     return MotionLimits(low, high, own.dq, own.ddq, _RAMPS_PER_SECOND * own.ddq)
@@ -180,16 +200,23 @@ def random_motion(
     limits: MotionLimits | None = None,
     model: Model | None = None,
 ) -> ViaPointMotion:
-    """A joint-move program of `robot` past `points` random postures of a `region` that never leaves it.
+    """Draw a joint-move program through random postures of a region that never leaves it.
 
-    The speed, one for all moves, is drawn from `speed` (shares of the velocity limits). With a `model`, a motion that
-    would take more torque than the robot states to have is slowed down. Where the straight ways between postures leave
-    the box, the via-points are drawn together. `rng` draws; `fly` (0 to 1) says how much of the slowing down of a move
-    is given to the next; it starts and ends at `home` (rad, m; None: `home_posture`), within `limits` (None: those of
-    the robot).
+    If the straight lines between the postures leave the box, the via-points are moved towards the middle.
+
+    Args:
+        robot: The robot.
+        region: The region.
+        rng: Random generator.
+        points: Number of via-points.
+        speed: Range of the speed, as shares of the velocity limits; one speed is drawn for all moves.
+        fly: Share of a move's deceleration that overlaps with the next move, 0 to 1.
+        home: Posture at start and end [rad, m]; None: `home_posture`.
+        limits: Limits of the motion; None: those of the robot.
+        model: If given, a motion that exceeds the torque limits is slowed down.
     """
     if points < 1:
-        raise LocalError(f"A motion has {points} via-points; give at least one.")
+        raise LocalError(f"points is {points}; a motion needs at least one via-point.")
     start = home_posture(robot, region) if home is None else np.asarray(home, dtype=float)
     used = limits or _motion_limits(robot)
     targets = sample_postures(robot, region, points + 1, rng, start)
@@ -201,74 +228,79 @@ def _inside(
     robot: Robot, region: Region, targets: Array, share: float, fly: float, limits: MotionLimits, model: Model | None,
     middle: Array,
 ) -> ViaPointMotion:  # fmt: skip
-    for _ in range(_motions_TRIES):
-        # Fly-by keeps near the straight ways between via-points, which are quick to look at.
-        if np.min(region.depth(robot, _straight_ways(targets))) >= 0.0:
+    for _ in range(_SHRINK_TRIES):
+        # Fly-by stays near the straight lines between via-points, which are quick to check.
+        if np.min(region.depth(robot, _straight_lines(targets))) >= 0.0:
             ends = [fly] * (len(targets) - 2) + [0.0]
             moves = [JointMove(tuple(q), share, end) for q, end in zip(targets[1:], ends, strict=True)]
             with suppress(ProgramError):
                 motion = interpolate(robot, Program(tuple(targets[0]), tuple(moves)), limits)
-                if np.min(region.depth(robot, motion.sample(looks(motion))[0])) >= 0.0:
-                    return _bearable(motion, model)
-        targets = middle + _CLOSER * (targets - middle)
+                if np.min(region.depth(robot, motion.sample(sample_times(motion))[0])) >= 0.0:
+                    return _within_torque_limits(motion, model)
+        targets = middle + _SHRINK_FACTOR * (targets - middle)
     raise LocalError(
         f"No motion of {len(targets) - 1} via-points stays inside region '{region.name}'; make the box larger, or its "
         "half_width (in files: spread) smaller."
     )
 
 
-def _straight_ways(targets: Array) -> Array:
-    """Postures on the straight ways in joint space between via-points."""
-    part = np.linspace(0.0, 1.0, _LOOKS_PER_WAY)[:, None, None]
-    ways = targets[:-1] + part * (targets[1:] - targets[:-1])
-    return np.asarray(ways.reshape(-1, targets.shape[1]))
+def _straight_lines(targets: Array) -> Array:
+    """Postures on the straight lines in joint space between via-points."""
+    part = np.linspace(0.0, 1.0, _CHECKS_PER_MOVE)[:, None, None]
+    lines = targets[:-1] + part * (targets[1:] - targets[:-1])
+    return np.asarray(lines.reshape(-1, targets.shape[1]))
 
 
-def _bearable(motion: ProgramMotion, model: Model | None) -> ViaPointMotion:
-    """The motion, slowed down until the robot's torques suffice."""
-    slowed = ViaPointMotion.of(motion)
-    while model is not None and _too_much_torque(model, slowed):
-        slowed = ViaPointMotion.of(motion, slowed.slowed * _SLOWER)
-        if slowed.slowed > _SLOWEST:
+def _within_torque_limits(motion: ProgramMotion, model: Model | None) -> ViaPointMotion:
+    """Slow the motion down until its torques are within the limits."""
+    slower = ViaPointMotion.of(motion)
+    while model is not None and _too_much_torque(model, slower):
+        slower = ViaPointMotion.of(motion, slower.slowdown * _SLOWDOWN_STEP)
+        if slower.slowdown > _MAX_SLOWDOWN:
             raise LocalError(
-                f"Even {_SLOWEST:g} times slower a motion takes more torque than '{model.robot.name}' states to have; "
-                "look at its effort limits and its masses."
+                f"Even {_MAX_SLOWDOWN:g} times slower, a motion needs more torque than '{model.robot.name}' has; "
+                "check its effort limits and its masses."
             )
-    return slowed
+    return slower
 
 
-def looks(motion: MotionLike) -> Array:
-    """Times (s) all over a `motion`, both ends included."""
-    return np.linspace(0.0, motion.duration, max(2, int(np.ceil(motion.duration / _LOOK)) + 1))
+def sample_times(motion: MotionLike) -> Array:
+    """Return evenly spaced times [s] over a `motion`, both ends included."""
+    return np.linspace(0.0, motion.duration, max(2, int(np.ceil(motion.duration / _CHECK_STEP_S)) + 1))
 
 
 def _too_much_torque(model: Model, motion: MotionLike) -> bool:
-    """Whether a motion would take more than the torque that the robot states to have."""
+    """Whether a motion exceeds the robot's torque limits."""
     effort = np.array([j.effort if j.effort > 0.0 else np.inf for j in model.robot.joints])
-    return bool(np.any(np.abs(model.torque(*motion.sample(looks(motion)))) > effort))
+    return bool(np.any(np.abs(model.torque(*motion.sample(sample_times(motion)))) > effort))
 
 
 def motion_to_dict(motion: MotionLike) -> dict[str, Any]:
-    """A `motion` as plain data."""
+    """Convert a `motion` to plain data."""
     if isinstance(motion, Trajectory):
         return motion.to_dict()
     if isinstance(motion, Repeated):
         return {"format": _REPEATED, "times": motion.times, "motion": motion.motion.to_dict()}
     if isinstance(motion, ProgramMotion):
-        return {**program_to_dict(motion.program), "slowed": getattr(motion, "slowed", 1.0)}
+        return {**program_to_dict(motion.program), "slowed": getattr(motion, "slowdown", 1.0)}
     raise LocalError(f"A motion of type {type(motion).__name__} cannot be written; use a trajectory or a program.")
 
 
 def motion_from_dict(data: dict[str, Any] | Field, robot: Robot, limits: MotionLimits | None = None) -> MotionLike:
-    """A motion of `robot` from `data` of `motion_to_dict`; a program is run again, within the same `limits`. None: the
-    robot's own."""
+    """Read a motion from the data of `motion_to_dict`.
+
+    Args:
+        data: Plain data.
+        robot: The robot.
+        limits: Limits for the interpolation of a program; None: those of the robot.
+    """
     entry = data if isinstance(data, Field) else Field(data, "motion", error=LocalError, exact=True)
-    given = entry.table((), ("format", "slowed"), others=True)
-    kind = given["format"].value if "format" in given else ""
+    content = entry.table((), ("format", "slowed"), others=True)
+    kind = content["format"].value if "format" in content else ""
     if str(kind).startswith("steelyard-program"):
         motion = interpolate(robot, program_from_dict(entry), limits or _motion_limits(robot))
-        return ViaPointMotion.of(motion, given["slowed"].number(low=1.0, high=1e6) if "slowed" in given else 1.0)
+        return ViaPointMotion.of(motion, content["slowed"].number(low=1.0, high=1e6) if "slowed" in content else 1.0)
     if kind == _REPEATED:
-        twice = entry.table(("motion", "times"), others=True)
-        return Repeated(Trajectory.from_field(twice["motion"]), twice["times"].whole(1, 10_000))
+        repeated = entry.table(("motion", "times"), others=True)
+        return Repeated(Trajectory.from_field(repeated["motion"]), repeated["times"].whole(1, 10_000))
     return Trajectory.from_field(entry)

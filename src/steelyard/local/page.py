@@ -1,4 +1,4 @@
-"""Local models for the terminal and as a page: regions in space, errors of many motions, torques with their bands."""
+"""Shows local models on the terminal and as a page: regions in space, errors of motions, torques with bands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number, percent, with_interval
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.files import RegionMotions
-from steelyard.local.motions import looks
+from steelyard.local.motions import sample_times
 from steelyard.local.recalibrate import ModelDrift
 from steelyard.local.region import CartesianRegion
 from steelyard.local.regions import overlap
@@ -39,7 +39,7 @@ from steelyard.robot.robot import Robot
 
 
 def _regions_in_space(robot: Robot, models: Sequence[LocalModel]) -> Figure:
-    """Boxes with the way of the point through them and the arm in one posture of each; joint boxes show their ways."""
+    """Boxes with the path of the point and the arm in one posture each; regions of joints show the path only."""
     figure = Figure(560, flat=False)
     for k, local in enumerate(models):
         colour, region = SERIES[k % len(SERIES)], local.region
@@ -50,17 +50,24 @@ def _regions_in_space(robot: Robot, models: Sequence[LocalModel]) -> Figure:
             figure.add("scatter3d", x=x, y=y, z=z, name=f"region {local.name}", hoverinfo="name", **named)
         if local.motion is None:
             continue
-        q = local.motion.sample(looks(local.motion)[::5])[0]
+        q = local.motion.sample(sample_times(local.motion)[::5])[0]
         x, y, z = tip.coordinates(robot, q).T
-        shown = not isinstance(region, CartesianRegion)
-        thin = {**named, "line": {"color": colour, "width": 1.5}}
+        in_legend = not isinstance(region, CartesianRegion)
+        path_style = {**named, "line": {"color": colour, "width": 1.5}}
         figure.add(
-            "scatter3d", x=x, y=y, z=z, name=f"motion in {local.name}", showlegend=shown, hoverinfo="name", **thin
+            "scatter3d",
+            x=x,
+            y=y,
+            z=z,
+            name=f"motion in {local.name}",
+            showlegend=in_legend,
+            hoverinfo="name",
+            **path_style,
         )
         arm = np.vstack([np.zeros(3), link_poses(robot, q[0])[1], tip.coordinates(robot, q[:1])])
         x, y, z = arm.T
-        grey = {**named, "line": {"color": GREY, "width": 5}}
-        figure.add("scatter3d", x=x, y=y, z=z, name="arm", showlegend=False, hoverinfo="skip", **grey)
+        arm_style = {**named, "line": {"color": GREY, "width": 5}}
+        figure.add("scatter3d", x=x, y=y, z=z, name="arm", showlegend=False, hoverinfo="skip", **arm_style)
     axes = {f"{a}axis": {"title": {"text": f"{a} [m]"}, "backgroundcolor": "rgba(0,0,0,0)"} for a in "xyz"}
     figure.layout |= {"scene": {**axes, "aspectmode": "data"}, "margin": {"l": 0, "r": 0, "t": 48, "b": 0}}
     return figure
@@ -78,14 +85,13 @@ def _edges(lower: Array, upper: Array) -> tuple[list[float | None], ...]:
     return out
 
 
-def _error_distributions(found: BankValidation) -> Figure:
-    """One panel per region: errors of all motions in percent of nominal torque, joint by joint, of its own model and
-    of those for everything."""
-    figure = Figure.panels([f"region {r.region}" for r in found.regions], height=260)
-    joints = list(found.robot.joint_names)
-    for row, r in enumerate(found.regions, start=1):
-        for k, model in enumerate((r.region, *found.others)):
-            values = found.percent(model, r.region)
+def _error_distributions(validation: BankValidation) -> Figure:
+    """Box plots per region: errors in percent of nominal torque by joint, for the own model and the global ones."""
+    figure = Figure.panels([f"region {r.region}" for r in validation.regions], height=260)
+    joints = list(validation.robot.joint_names)
+    for row, r in enumerate(validation.regions, start=1):
+        for k, model in enumerate((r.region, *validation.others)):
+            values = validation.percent(model, r.region)
             name = "own model" if model == r.region else model
             figure.add(
                 "box",
@@ -122,8 +128,14 @@ def _torque_band(example: Example, joints: Sequence[str], unit: Sequence[str], m
 
 
 def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
-    """`bank` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    columns = ["region", "of", "seconds of log", "inside [%]", "possible"]
+    """Print a bank.
+
+    Args:
+        bank: The bank.
+        out: The terminal.
+        folder: Folder of the bank; "": none.
+    """
+    columns = ["region", "box of", "seconds of log", "inside [%]", "possible"]
     rows = [
         [x.name, x.region.kind, number(x.seconds, 3), number(100.0 * x.inside, 3), _yes(x.possible)]
         for x in bank.models
@@ -133,28 +145,40 @@ def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
         say(out, f"Written to {folder}: result.json, report.html, a folder per region")
 
 
-def print_validation(found: BankValidation, out: Console, folder: str = "") -> None:
-    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    columns = ["model", *(f"in {r.region}" for r in found.regions)]
-    rows = [[m, *(number(x, 3) for x in row)] for m, row in zip(found.models, found.table(), strict=True)]
+def print_validation(validation: BankValidation, out: Console, folder: str = "") -> None:
+    """Print the errors of a bank.
+
+    Args:
+        validation: Errors of the bank.
+        out: The terminal.
+        folder: Folder of the result; "": none.
+    """
+    columns = ["model", *(f"in {r.region}" for r in validation.regions)]
+    rows = [[m, *(number(x, 3) for x in row)] for m, row in zip(validation.models, validation.table(), strict=True)]
     title = "Torque error, mean over motions and joints, in percent of nominal torque"
     out.print(table(title, columns, rows, right=columns[1:]))
-    for sentence in _against_sentences(found):
+    for sentence in _against_sentences(validation):
         say(out, f" • {sentence}")
     if folder:
         say(out, f"Written to {folder}: result.json, report.html")
 
 
-def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
-    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
+def print_drift(change: ModelDrift, out: Console, folder: str = "") -> None:
+    """Print the drift of a region.
+
+    Args:
+        change: Drift of the region.
+        out: The terminal.
+        folder: Folder of the bank; "": none.
+    """
     columns = ["joint", "change of torque", "without drift", "[% of nominal]", "p", "drift"]
     rows = [
         [j.joint, number(j.change, 3), number(j.by_noise, 3), number(j.percent_of_nominal, 2), number(j.p, 2),
          _yes(j.significant)]
-        for j in found.joints
+        for j in change.joints
     ]  # fmt: skip
-    out.print(table(f"Region {found.region}, recalibrated", columns, rows, right=columns[1:5]))
-    say(out, _drift_sentence(found))
+    out.print(table(f"Region {change.region}, recalibrated", columns, rows, right=columns[1:5]))
+    say(out, _drift_sentence(change))
     if folder:
         say(out, f"Written to {folder}: the bank with the new model, result.json, report.html")
 
@@ -162,48 +186,59 @@ def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
 _WITHOUT_DRIFT = "noise and another motion explain"
 
 
-def _drift_sentence(found: ModelDrift) -> str:
-    """What happened, in one sentence."""
-    if not found.significant:
-        return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than {_WITHOUT_DRIFT}."
-    joints = ", ".join(j.joint for j in found.joints if j.significant)
-    parameters = ", ".join(p.name for p in found.parameters if p.significant)
-    which = f" Parameters that changed: {parameters}." if parameters else " No single parameter can be blamed."
-    return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than {_WITHOUT_DRIFT}.{which}"
+def _drift_sentence(change: ModelDrift) -> str:
+    """One sentence on the drift."""
+    if not change.significant:
+        return f"Region '{change.region}' is unchanged: no joint's torque changed by more than {_WITHOUT_DRIFT}."
+    joints = ", ".join(j.joint for j in change.joints if j.significant)
+    parameters = ", ".join(p.name for p in change.parameters if p.significant)
+    which = f" Changed parameters: {parameters}." if parameters else " No single parameter changed significantly."
+    return f"Region '{change.region}' has drifted: the torque of {joints} changed by more than {_WITHOUT_DRIFT}.{which}"
 
 
-def _against_sentences(found: BankValidation) -> list[str]:
-    """Local models against the others that are for everything."""
+def _against_sentences(validation: BankValidation) -> list[str]:
+    """Sentences that compare local models with the global ones."""
     out = []
-    for other in found.others:
-        for region, figures in found.against(other).items():
-            word = "less" if figures["ratio"] < 1.0 else "more"
+    for other in validation.others:
+        for region, figures in validation.against(other).items():
+            word = "smaller" if figures["ratio"] < 1.0 else "larger"
             out.append(
-                f"In {region} the local model errs {abs(100.0 * (1.0 - figures['ratio'])):.0f} % {word} than the model "
-                f"'{other}' (it wins {100.0 * figures['wins']:.0f} % of the motions, p = {number(figures['p'], 2)})."
+                f"In {region} the error of the local model is {abs(100.0 * (1.0 - figures['ratio'])):.0f} % {word} "
+                f"than that of the model '{other}' (it is better in {100.0 * figures['wins']:.0f} % of the motions, "
+                f"p = {number(figures['p'], 2)})."
             )
     return out
 
 
-def motions_report(made: RegionMotions) -> str:
-    """The page of motions that were `made`: how each region's population came to its best motion."""
+def motions_report(designed: RegionMotions) -> str:
+    """Render the page of designed motions: the fitness of each region's genetic search.
+
+    Args:
+        designed: The motions.
+    """
     sections = []
-    for name, fitness in made.fitness.items():
+    for name, fitness in designed.fitness.items():
         first, last = fitness.generations[0], fitness.generations[-1]
-        words = (
+        text = (
             f"{fitness.label}: {number(last.best)} after {len(fitness.generations)} generations and {last.evaluations} "
-            f"evaluations; the best of the first had {number(first.best)}. {last.feasible} of the last "
-            f"{last.individuals} individuals keep to all limits."
+            f"evaluations; the best of the first generation had {number(first.best)}. {last.feasible} of the last "
+            f"{last.individuals} individuals satisfy all limits."
         )
         figure = figure_html(
             fitness_figure(fitness), "Fitness by generation", f"The numbers are in {name}-fitness.csv."
         )
-        sections.append(Section(f"Region {name}", join(paragraph(words), figure)))
-    return render_report(f"{made.robot.name}: motions of regions", sections)
+        sections.append(Section(f"Region {name}", join(paragraph(text), figure)))
+    return render_report(f"{designed.robot.name}: motions of regions", sections)
 
 
 def bank_report(bank: Bank, validation: BankValidation | None = None, drift: ModelDrift | None = None) -> str:
-    """The page of `bank`, self-contained, with its `validation` and `drift` where there are any."""
+    """Render the self-contained page of a bank.
+
+    Args:
+        bank: The bank.
+        validation: Its errors.
+        drift: Drift of a region.
+    """
     sections = [Section("Regions", _regions(bank))]
     if drift is not None:
         sections.insert(0, Section(f"Drift of region {drift.region}", _drift(drift)))
@@ -224,9 +259,13 @@ def _verdict(bank: Bank, validation: BankValidation | None, drift: ModelDrift | 
     if validation is None:
         return Verdict("note", f"{len(bank.models)} local models; they have not been validated yet.", (possible,))
     errors = [float(validation.percent(r.region, r.region).mean()) for r in validation.regions]
-    best = "less than any other model's" if _diagonal_best(validation) else "but another model is better somewhere"
+    best = (
+        "less than those of any other model"
+        if _diagonal_best(validation)
+        else "but another model is better in some region"
+    )
     span = f"{number(min(errors), 2)}–{percent(max(errors))}"
-    head = f"In their own regions the local models err by {span} of nominal torque, {best}."
+    head = f"The errors of the local models in their own regions are {span} of nominal torque, {best}."
     return Verdict("good" if _diagonal_best(validation) else "note", head, (possible, *_against_sentences(validation)))
 
 
@@ -258,12 +297,12 @@ def _regions(bank: Bank) -> Html:
     )
 
 
-def _errors(found: BankValidation) -> Html:
+def _errors(validation: BankValidation) -> Html:
     rows: list[list[TableCell]] = []
-    for r in found.regions:
-        for k, joint in enumerate(found.robot.joint_names):
+    for r in validation.regions:
+        for k, joint in enumerate(validation.robot.joint_names):
             rmse, printed = r.rmse(r.region)[:, k], r.printed(r.region)[:, k]
-            percent = found.percent(r.region, r.region)[:, k]
+            percent = validation.percent(r.region, r.region)[:, k]
             band = 100.0 * float(r.covered[:, k].mean())
             rows.append([r.region, joint, rmse.mean(), printed.mean(), percent.mean(), percent.max(), band])
     head: list[TableColumn | str] = [
@@ -271,10 +310,10 @@ def _errors(found: BankValidation) -> Html:
             TableColumn("mean", "% of nominal", digits=3), TableColumn("worst", "% of nominal", digits=3),
             TableColumn("within ±σ", "%", digits=3),
     ]  # fmt: skip
-    count = max(len(r.samples) for r in found.regions)
+    count = max(len(r.samples) for r in validation.regions)
     return join(
         figure_html(
-            _error_distributions(found),
+            _error_distributions(validation),
             "Errors of all motions",
             f"Root mean square of the torque error of each of {count} motions per region, in percent of the joint's "
             "nominal torque. Measured and predicted torque went through the same filter.",
@@ -282,42 +321,44 @@ def _errors(found: BankValidation) -> Html:
         table_html(head, rows, "Own models in their own regions"),
         paragraph(
             "“As printed” is ‖e‖₂/S, as Pedrocchi et al. 2013 print their error: √S smaller than the RMSE, ‖e‖₂/√S, "
-            "and shrinking with the length of the log. It stands here for comparison only."
+            "and decreasing with the length of the log. It is shown for comparison only."
         ),
     )
 
 
-def _transfer(found: BankValidation) -> Html:
-    head: list[TableColumn | str] = ["model", *(TableColumn(f"in {r.region}", "%", digits=3) for r in found.regions)]
-    rows: list[list[TableCell]] = [[m, *map(float, row)] for m, row in zip(found.models, found.table(), strict=True)]
-    notes = [callout("note", sentence) for sentence in _against_sentences(found)]
+def _transfer(validation: BankValidation) -> Html:
+    columns = [TableColumn(f"in {r.region}", "%", digits=3) for r in validation.regions]
+    head: list[TableColumn | str] = ["model", *columns]
+    table = zip(validation.models, validation.table(), strict=True)
+    rows: list[list[TableCell]] = [[m, *map(float, row)] for m, row in table]
+    notes = [callout("note", sentence) for sentence in _against_sentences(validation)]
     title = "Mean torque error in percent of nominal torque: models down, regions across"
     return join(table_html(head, rows, title), *notes)
 
 
-def _bands(found: BankValidation, k: int) -> Section:
-    r = found.regions[k]
-    units = [j.effort_unit for j in found.robot.joints]
-    names, e = found.robot.joint_names, r.example
+def _bands(validation: BankValidation, k: int) -> Section:
+    r = validation.regions[k]
+    units = [j.effort_unit for j in validation.robot.joints]
+    names, e = validation.robot.joint_names, r.example
     torque = figure_html(_torque_band(e, names, units), f"The first motion in region {r.region}")
     error = figure_html(
         _torque_band(Example(e.t, e.measured - e.predicted, 0.0 * e.predicted, e.band), names, units, "error"),
         "Measured less predicted",
-        "The band is ±σ of a measurement: the parameters' uncertainty and the residuals of the fit together. Two "
-        "thirds of the measurements are to lie within it.",
+        "The band is ±σ of a measurement: parameter uncertainty and residuals together. About two thirds of the "
+        "measurements should be inside.",
     )
     return Section(f"Torque in region {r.region}", side_by_side(torque, error))
 
 
-def _drift(found: ModelDrift) -> Html:
+def _drift(change: ModelDrift) -> Html:
     joints = table_html(
         ["joint", TableColumn("change", "N m, N", digits=3), TableColumn("without drift", "N m, N", digits=3),
          TableColumn("change", "% of nominal", digits=2), TableColumn("p", digits=2), "drift"],
-        [[j.joint, j.change, j.by_noise, j.percent_of_nominal, j.p, j.significant] for j in found.joints],
+        [[j.joint, j.change, j.by_noise, j.percent_of_nominal, j.p, j.significant] for j in change.joints],
         "Root mean square change of the torque predicted for the region's motion",
         dash="The description gives no torque limit.",
     )  # fmt: skip
-    ordered = sorted(found.parameters, key=lambda p: p.p)
+    ordered = sorted(change.parameters, key=lambda p: p.p)
     parameters = table_html(
         ["base parameter", "unit", "before", "after", TableColumn("± of the change", digits=2),
          TableColumn("t", digits=3),
@@ -329,8 +370,8 @@ def _drift(found: ModelDrift) -> Html:
         ],
         "Base parameters of the free fits, the most changed first",
     )  # fmt: skip
-    kind = "warning" if found.significant else "good"
-    return join(callout(kind, _drift_sentence(found)), joints, parameters)  # type: ignore[arg-type]
+    kind = "warning" if change.significant else "good"
+    return join(callout(kind, _drift_sentence(change)), joints, parameters)  # type: ignore[arg-type]
 
 
 def _parameters(bank: Bank) -> Html:
@@ -340,8 +381,8 @@ def _parameters(bank: Bank) -> Html:
     ]
     return join(
         paragraph(
-            "A small region shows few combinations of parameters well. Numbers that differ from region to region are "
-            "no contradiction where their intervals are wide: each model is for predicting its own region."
+            "Few combinations of parameters are identifiable in a small region. Values that differ between regions do "
+            "not contradict each other if their intervals are wide: each model is meant to predict its own region."
         ),
         parameter_table(base.names, base.units, columns, "Base parameters with 95 % intervals"),
     )

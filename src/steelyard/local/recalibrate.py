@@ -1,8 +1,8 @@
-"""Recalibration: a motion of a region logged again later, and what has drifted since.
+"""Identifies a region again from a later log and tests whether the robot has changed.
 
-Another motion leans on the parameters in another way: what the model lacks (friction of another shape) is taken up by
-its parameters as the motion shows it. Both fits' covariances hold that spread, from block to block of their logs; but
-it is known from a few blocks only, some of which weigh most. The tests allow for that by their degrees of freedom.
+Model errors (friction of another shape) bias the parameters differently for every motion. The covariance of both fits
+contains this scatter, estimated from the blocks of their logs. A few blocks dominate it, so the tests use effective
+degrees of freedom.
 """
 
 from __future__ import annotations
@@ -19,23 +19,34 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.reasons import explained
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import fit_region
-from steelyard.local.motions import looks
+from steelyard.local.motions import sample_times
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import prepare
 
-# The chance of calling noise or another motion a drift, over all joints (or all parameters) together. What came of it
-# on plants with friction that no term has: docs/theory/local-models.md.
+# False-alarm probability over all joints (or all parameters) together. docs/theory/local-models.md has its validation
+# on simulated robots with unmodelled friction.
 LEVEL = 0.01
 _MOST_ROWS = 2000
-# Degrees of freedom of an error that is taken for exact.
+# Degrees of freedom of a variance that counts as known exactly.
 _EXACT = 1e9
-# Options of `identify` that a new model has from the old one.
-_AS_THEN = ("scheme", "estimator", "physical", "prior", "preparation", "significant")
+# Settings of `identify` that the new model takes from the old one.
+_COPIED_SETTINGS = ("scheme", "estimator", "physical", "prior", "preparation", "significant")
 
 
 @dataclass(frozen=True)
 class ParameterDrift:
-    """How one base parameter changed; `p` is the chance of a change like this without a drift."""
+    """Change of one base parameter.
+
+    Attributes:
+        name: Name of the base parameter.
+        unit: Its unit.
+        before: Old value.
+        after: New value.
+        standard_error: Standard error of the difference.
+        t: Difference over standard error.
+        p: Probability of such a change without a drift.
+        significant: Whether the change is significant.
+    """
 
     name: str
     unit: str
@@ -49,16 +60,16 @@ class ParameterDrift:
 
 @dataclass(frozen=True)
 class JointDrift:
-    """How much the predicted torque of the region's motion changed.
+    """Change of the predicted torque along the region's motion.
 
     Attributes:
         joint: Name of the joint.
-        change: Root mean square of the change, N m or N.
-        percent_of_nominal: The same in percent of the torque that the robot states to have.
-        by_noise: What noise and the spread from motion to motion make of an unchanged robot, N m or N.
+        change: Root mean square of the change [N m, N].
+        percent_of_nominal: The same in percent of the joint's torque limit.
+        by_noise: Expected size of the change for an unchanged robot, from noise and model errors [N m, N].
         degrees: Degrees of freedom of `by_noise`.
-        p: The chance of a change like this without a drift.
-        significant: Whether it is a drift.
+        p: Probability of such a change without a drift.
+        significant: Whether the change is significant.
     """
 
     why_null: ClassVar = {"percent_of_nominal": "The description gives no torque limit."}
@@ -73,7 +84,7 @@ class JointDrift:
 
 @dataclass(frozen=True)
 class ModelDrift:
-    """What recalibrating a region showed."""
+    """Result of the recalibration of a region."""
 
     region: str
     parameters: tuple[ParameterDrift, ...]
@@ -81,8 +92,7 @@ class ModelDrift:
 
     @property
     def significant(self) -> bool:
-        """Whether the robot predicts otherwise than it did: a joint's torque changed by more than noise and another
-        motion make of it."""
+        """Whether the torque of a joint changed by more than noise and model errors explain."""
         return any(j.significant for j in self.joints)
 
     def to_json(self) -> dict[str, Any]:
@@ -98,46 +108,56 @@ class ModelDrift:
 
 
 def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Bank, ModelDrift]:
-    """`bank` with a new model for one `region` from `logs`, and how it differs from the old one. The new model is made
-    as the old one was: same terms, estimator, filter."""
+    """Identify a region again with the settings of the old model: same terms, estimator, filter.
+
+    Args:
+        bank: The bank.
+        region: Name of the region.
+        logs: New logs of the region.
+
+    Returns:
+        The bank with the new model, and the difference to the old one.
+    """
     old = bank.local(region)
-    given = [logs] if isinstance(logs, Log) else list(logs)
-    if not given:
-        raise LocalError(f"There is no log to recalibrate region '{region}' from.")
-    as_then = {name: getattr(old.settings, name) for name in _AS_THEN}
-    new = fit_region(bank.robot, old.region, given, old.base.terms, old.motion, **as_then)
-    return bank.with_model(new), drift(old, new, *_motions(old, given[0]))
+    several = [logs] if isinstance(logs, Log) else list(logs)
+    if not several:
+        raise LocalError(f"No log for region '{region}'; give at least one log for the recalibration.")
+    copied = {name: getattr(old.settings, name) for name in _COPIED_SETTINGS}
+    new = fit_region(bank.robot, old.region, several, old.base.terms, old.motion, **copied)
+    return bank.with_model(new), drift(old, new, *_motions(old, several[0]))
 
 
 def drift(old: LocalModel, new: LocalModel, *motions: tuple[Array, Array, Array]) -> ModelDrift:
-    """The change from the `old` model of a region to the `new` one; both logs' noise counts, and how far both fits hang
-    on their motions.
+    """Test the change from the old model of a region to the new one.
+
+    The test includes the noise of both logs and the scatter of both fits with the motion.
 
     Args:
-        old: Model that was.
+        old: Old model.
         new: Model of the same region from another log.
-        motions: Along which torques are compared: q (rad, m), q̇ and q̈, each `(samples, joints)`. A drift shows along
-            all of them; what shows along one alone is what the other fit has not seen.
+        motions: Motions along which torques are compared: positions [rad, m], velocities and accelerations, each shape
+            (samples, joints). A drift must be significant along all of them; a change along one motion only can be a
+            combination of parameters that the other fit did not identify.
     """
     change = new.beta - old.beta
     joint = old.covariance + new.covariance
     deviations = np.concatenate([x.deviations for x in (old, new) if x.deviations.size] or [np.zeros((0, len(change)))])
     along = [_along(old, change, joint, deviations, motion) for motion in motions]
-    found = [max(same, key=lambda x: x.p) for same in zip(*along, strict=True)]
-    real = _holm(np.array([x.p for x in found])).tolist()
-    rows = zip(found, real, old.model.robot.torque_used, strict=True)
-    joints = tuple(replace(x, significant=holds) for x, holds, used in rows if used)
+    least = [max(same, key=lambda x: x.p) for same in zip(*along, strict=True)]
+    significant = _holm(np.array([x.p for x in least])).tolist()
+    rows = zip(least, significant, old.model.robot.torque_used, strict=True)
+    joints = tuple(replace(x, significant=changed) for x, changed, used in rows if used)
     return ModelDrift(old.name, _parameters(old, new, joint, deviations), joints)
 
 
 def effective_blocks(shares: ArrayLike) -> float:
     """Count the degrees of freedom of a sum of squares over blocks: (Σ s)² / Σ s².
 
-    A sum that one block rules is known no better than that block (Satterthwaite 1946; Bell & McCaffrey 2002 for
+    A sum that one block dominates is as uncertain as that block (Satterthwaite 1946; Bell & McCaffrey 2002 for
     clusters).
 
     Args:
-        shares: What each block adds to the sum.
+        shares: Contribution of each block to the sum.
     """
     each = np.asarray(shares, dtype=float)
     total = float(each.sum())
@@ -145,7 +165,8 @@ def effective_blocks(shares: ArrayLike) -> float:
 
 
 def _degrees(shares: Array) -> float:
-    """Of freedom that a variance has which blocks make up in `shares`; as good as exact where nobody knows them."""
+    """Degrees of freedom of a variance with contributions `shares` of the blocks; practically infinite without
+    blocks."""
     return effective_blocks(shares) if len(shares) else _EXACT
 
 
@@ -156,23 +177,26 @@ def _parameters(old: LocalModel, new: LocalModel, joint: Array, deviations: Arra
     t = (new.beta - old.beta) / np.maximum(error, 1e-300)
     degrees = np.array([_degrees(column) for column in (deviations**2).T])
     p = 2.0 * student.sf(np.abs(t), degrees)
-    real = _holm(p)
+    significant = _holm(p)
     numbers = np.column_stack([old.beta, new.beta, error, t, p]).tolist()
-    rows = zip(old.base.names, old.base.units, numbers, real.tolist(), strict=True)
+    rows = zip(old.base.names, old.base.units, numbers, significant.tolist(), strict=True)
     return tuple(ParameterDrift(n, u, b, a, e, t_, p_, r) for n, u, (b, a, e, t_, p_), r in rows)
 
 
 def _along(
     old: LocalModel, change: Array, joint: Array, deviations: Array, motion: tuple[Array, Array, Array]
 ) -> list[JointDrift]:
-    """Mean squares Δβᵀ G Δβ, G = YᵀY/N. Without a drift that is a sum of squares with the eigenvalues of G·S as
-    weights, taken as a scaled χ² with the same mean and variance (Satterthwaite 1946). Its mean is an estimate, with
-    the degrees of freedom that the blocks of both logs give it; the ratio of the two has an F distribution."""
+    """Test the mean squares Δβᵀ G Δβ, G = YᵀY/N, of each joint.
+
+    Without a drift that is a weighted sum of squares, with the eigenvalues of G·S as weights; it is approximated by a
+    scaled χ² with the same mean and variance (Satterthwaite 1946). Its mean is estimated from the blocks of both logs,
+    so the ratio has an F distribution.
+    """
     from scipy.stats import f as fisher
 
     Y = old.columns(*motion)
     robot = old.model.robot
-    found = []
+    changes = []
     for k in range(robot.dof):
         G = Y[:, k].T @ Y[:, k] / len(Y)
         GS = G @ joint
@@ -183,12 +207,12 @@ def _along(
         chance = float(fisher.sf(square / mean, degrees, known)) if mean > 0.0 else 1.0
         size, effort = float(np.sqrt(square)), robot.joints[k].effort
         percent = 100.0 * size / effort if 0.0 < effort < np.inf else None
-        found.append(JointDrift(robot.joint_names[k], size, percent, float(np.sqrt(mean)), known, chance, False))
-    return found
+        changes.append(JointDrift(robot.joint_names[k], size, percent, float(np.sqrt(mean)), known, chance, False))
+    return changes
 
 
 def _holm(p: Array) -> NDArray[np.bool_]:
-    """Which of several tests hold at `LEVEL` together (Holm 1979)."""
+    """Which of several tests are significant at `LEVEL` together (Holm 1979)."""
     order = np.argsort(p)
     bars = LEVEL / np.arange(len(p), 0, -1)
     passed = np.cumprod(p[order] <= bars).astype(bool)
@@ -198,11 +222,11 @@ def _holm(p: Array) -> NDArray[np.bool_]:
 
 
 def _motions(old: LocalModel, log: Log) -> list[tuple[Array, Array, Array]]:
-    """What predictions are compared along: the region's own motion, if it is known, and the log's."""
+    """Motions along which predictions are compared: the region's own motion, if known, and that of the log."""
     m = next(prepare(log, old.settings.preparation, old.cutoff_hz))
     rows = slice(m.keep.start, m.keep.stop, max(1, m.rows * (m.keep.step or 1) // _MOST_ROWS))
     logged = m.q[rows], m.dq[rows], m.ddq[rows]
     if old.motion is None:
         return [logged]
-    t = looks(old.motion)
+    t = sample_times(old.motion)
     return [old.motion.sample(t[:: max(1, len(t) // _MOST_ROWS)]), logged]

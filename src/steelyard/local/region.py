@@ -1,7 +1,6 @@
-"""Regions: the parts of a robot's workspace that have a model of their own.
+"""Regions of a robot's workspace with a model each.
 
-A region is a box: of a point's place in the base frame (m), or of joint positions (rad, m). Both answer the same
-questions about postures: are they inside, how deep, how much do they belong to it.
+A region is a box of positions of a point in the base frame [m], or a box of joint positions [rad, m].
 """
 
 from __future__ import annotations
@@ -18,19 +17,21 @@ from steelyard.errors import LocalError, UnknownNameError, shortened
 from steelyard.excitation import Point
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.field import Field
-from steelyard.ground.renamed import renamed
 from steelyard.ground.schema import build
 from steelyard.robot.kinematics.inverse import Pose, Tip
 from steelyard.robot.robot import Robot
 
-_LONGEST_NAME = 200  # bytes: it is that of a folder and of a file
+_LONGEST_NAME = 200  # bytes; a folder and a file have this name
 
 
 @dataclass(frozen=True, eq=False)
 class Region(ABC):
-    """A named box; `lower` and `upper` are its corners in the coordinates that the kind of region looks at.
+    """A named box.
 
-    Postures `q` (rad, m) of a `robot` are `(…, joints)`; an `other` region is one to compare with.
+    Attributes:
+        name: Name of the region.
+        lower: Lower corner, in the coordinates of the kind of region.
+        upper: Upper corner.
     """
 
     name: str
@@ -43,33 +44,50 @@ class Region(ABC):
         for side in ("lower", "upper"):
             object.__setattr__(self, side, frozen(np.atleast_1d(np.asarray(getattr(self, side), dtype=float))))
         if not self.name.strip() or not all(c.isalnum() or c in "-_." for c in self.name) or self.name[0] == ".":
-            raise LocalError(f"'{shortened(self.name, 60)}' is no name for a region; use letters, digits, - and _.")
+            raise LocalError(
+                f"Region name '{shortened(self.name, 60)}' is not valid; use letters, digits, dots, - and _, without a "
+                "leading dot."
+            )
         if len(self.name.encode()) > _LONGEST_NAME:
-            raise LocalError(f"'{shortened(self.name, 60)}' is too long for a region, which is a folder; shorten it.")
+            raise LocalError(f"Region name '{shortened(self.name, 60)}' is too long for a folder name; shorten it.")
         if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
             raise LocalError(
-                f"Region '{self.name}' has {self.lower.size} lower and {self.upper.size} upper bounds; give as many."
+                f"Region '{self.name}' has {self.lower.size} lower and {self.upper.size} upper bounds; give equal "
+                "numbers."
             )
         if not np.all(np.isfinite(self.lower) & np.isfinite(self.upper)):
-            raise LocalError(f"Region '{self.name}' has a bound that is not finite; give numbers.")
+            raise LocalError(f"Region '{self.name}' has a bound that is not a finite number.")
         for k in np.flatnonzero(~(self.lower < self.upper))[:1]:
             raise LocalError(
                 f"Region '{self.name}' is empty: bound {k + 1} runs from {self.lower[k]:g} to {self.upper[k]:g}; "
-                "every lower bound must lie below its upper one."
+                "each lower bound must be less than its upper bound."
             )
 
-    # ---------------------------------------------------------------- where postures are
+    # ---------------------------------------------------------------- postures
 
     @abstractmethod
     def coordinates(self, robot: Robot, q: ArrayLike) -> Array:
-        """What the box is about, `(…, dimensions)`, of postures `(…, joints)`."""
+        """Compute the coordinates of the box for postures.
+
+        Args:
+            robot: The robot.
+            q: Joint positions [rad, m], shape (…, joints).
+
+        Returns:
+            Coordinates, shape (…, dimensions).
+        """
 
     @abstractmethod
     def check(self, robot: Robot) -> None:
-        """Refuse a robot that the region cannot belong to."""
+        """Raise an error if the region does not fit the `robot`."""
 
     def depth(self, robot: Robot, q: ArrayLike) -> Array:
-        """Signed distance to the border (m, or rad and m), `(…,)`: positive inside, negative outside."""
+        """Compute the signed distance to the border [m, or rad and m], shape (…,): positive inside, negative outside.
+
+        Args:
+            robot: The robot.
+            q: Joint positions [rad, m], shape (…, joints).
+        """
         x = self.coordinates(robot, q)
         beyond = np.maximum(self.lower - x, x - self.upper)  # per axis; negative inside
         outside = np.linalg.norm(np.maximum(beyond, 0.0), axis=-1)
@@ -77,13 +95,26 @@ class Region(ABC):
         return depth
 
     def contains(self, robot: Robot, q: ArrayLike) -> NDArray[np.bool_]:
-        """Whether postures lie inside, the border included."""
+        """Check which postures are inside the region, border included.
+
+        Args:
+            robot: The robot.
+            q: Joint positions [rad, m], shape (…, joints).
+        """
         return np.asarray(self.depth(robot, q) >= 0.0)
 
     def membership(self, robot: Robot, q: ArrayLike, blend: float) -> Array:
-        """From 1 inside to 0 outside over ±`blend` about the border, `(…,)`; once continuously differentiable.
+        """Compute a weight from 1 inside to 0 outside that is once continuously differentiable.
 
-        A product over the axes: what two boxes that share a face lose and gain across it adds up to one.
+        It is a product over the axes, so that the weights of two boxes with a common face add up to one there.
+
+        Args:
+            robot: The robot.
+            q: Joint positions [rad, m], shape (…, joints).
+            blend: The weight changes over this distance on both sides of the border [m, rad].
+
+        Returns:
+            Weights, shape (…,).
         """
         x = self.coordinates(robot, q)
         if blend <= 0.0:
@@ -92,7 +123,7 @@ class Region(ABC):
         fall = _smooth_step((self.upper - x + blend) / (2.0 * blend))
         return np.asarray(np.prod(rise * fall, axis=-1))
 
-    # ---------------------------------------------------------------- the box itself
+    # ---------------------------------------------------------------- box
 
     @property
     def middle(self) -> Array:
@@ -107,28 +138,28 @@ class Region(ABC):
         return float(np.prod(self.size))
 
     def comparable(self, other: Region) -> bool:
-        """Whether both boxes are about the same coordinates."""
+        """Whether this box and `other` have the same coordinates."""
         return type(self) is type(other) and self.lower.shape == other.lower.shape
 
     def shared_volume(self, other: Region) -> float:
-        """Volume of what two comparable boxes have in common."""
+        """Compute the volume of the intersection with `other`, which must have the same coordinates."""
         sides = np.minimum(self.upper, other.upper) - np.maximum(self.lower, other.lower)
         return float(np.prod(np.maximum(sides, 0.0)))
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; `region_from_dict` reads it back."""
+        """Convert to plain data, which `region_from_dict` reads."""
 
 
-@renamed(spread="half_width")
 @dataclass(frozen=True, eq=False)
 class CartesianRegion(Region):
-    """A box in the base frame (m) that a point of the robot stays in.
+    """A box in the base frame [m] for a point of the robot.
 
-    The point is the origin of `frame` (a frame or link of the robot; none: the last link), moved by `offset` (m) in
-    that frame. `half_width` (rad, m) says how far the other joints may wander from the middle posture in motions that
-    are designed or drawn for the region: a tool may stand in one place in many postures. It is no part of the border.
-    `robot` is the one it belongs to.
+    Attributes:
+        frame: Frame or link whose origin is the point; "": the last link.
+        offset: Displacement of the point in that frame [m].
+        half_width: In motions for the region, the joints may deviate by this much from the middle posture [rad, m]: one
+            position of the point allows many postures. It does not affect the border.
     """
 
     frame: str = ""
@@ -141,23 +172,26 @@ class CartesianRegion(Region):
         super().__post_init__()
         object.__setattr__(self, "offset", tuple(float(x) for x in self.offset))
         if self.lower.shape != (3,) or len(self.offset) != 3:
-            raise LocalError(f"Region '{self.name}': a box in space has three bounds a side, and an offset x, y, z.")
+            raise LocalError(f"Region '{self.name}': a box in space needs three lower and three upper bounds and an "
+                             "offset x, y, z.")  # fmt: skip
         if not self.half_width > 0.0:
             raise LocalError(
-                f"Region '{self.name}': half_width (in files: spread) is {self.half_width:g}; give a positive one."
+                f"Region '{self.name}': half_width (in files: spread) is {self.half_width:g}; it must be positive."
             )
 
     def check(self, robot: Robot) -> None:
         if robot.frame(self.frame).host < 0:
-            raise LocalError(f"Region '{self.name}' is about frame '{self.frame}', which does not move; name another.")
+            raise LocalError(
+                f"Region '{self.name}' refers to frame '{self.frame}', which does not move; use a moving frame."
+            )
 
     def tip(self, robot: Robot) -> Tip:
-        """The point as inverse kinematics knows it."""
-        place = robot.frame(self.frame).at(np.eye(3), self.offset)
-        return Tip(robot, robot.link_names[place.host], Pose(place.translation, place.rotation))
+        """Return the point of `robot` for inverse kinematics."""
+        pose = robot.frame(self.frame).at(np.eye(3), self.offset)
+        return Tip(robot, robot.link_names[pose.host], Pose(pose.translation, pose.rotation))
 
     def point(self, robot: Robot) -> Point:
-        """The point as constraints of motions know it."""
+        """Return the point of `robot` for constraints of motions."""
         tip = self.tip(robot)
         x, y, z = tip.tool.position.tolist()
         return Point(robot.link_names[tip.index], (x, y, z))
@@ -175,24 +209,30 @@ class CartesianRegion(Region):
 
 @dataclass(frozen=True, eq=False)
 class JointRegion(Region):
-    """A box of joint positions (rad, m), of all joints, in the robot's order."""
+    """A box of positions [rad, m] of all joints, in the robot's order."""
 
     kind: ClassVar[str] = "joints"
     unit: ClassVar[str] = "rad, m"
 
     @staticmethod
     def of(robot: Robot, name: str, bounds: Mapping[str, tuple[float, float]] | None = None) -> JointRegion:
-        """The region `name` of `robot`, from `bounds` (low, high in rad, m) by joint. Other joints have the robot's own
-        limits, or a turn (2 m) where there are none."""
-        given = dict(bounds or {})
-        for wanted in given:
-            robot.joint_index(wanted)  # refuses names that are not the robot's
-        room = {"revolute": np.pi, "prismatic": 1.0}
+        """Create a region from bounds of some joints.
+
+        Args:
+            robot: The robot.
+            name: Name of the region.
+            bounds: Lower and upper bound [rad, m] by joint. Other joints have the robot's limits, or ±π rad (±1 m) if
+                the robot has none.
+        """
+        stated = dict(bounds or {})
+        for joint_name in stated:
+            robot.joint_index(joint_name)  # raises an error for unknown names
+        default = {"revolute": np.pi, "prismatic": 1.0}
         lower, upper = [], []
         for joint in robot.joints:
-            low = joint.lower if np.isfinite(joint.lower) else -room[joint.kind]
-            high = joint.upper if np.isfinite(joint.upper) else room[joint.kind]
-            own = given.get(joint.name, (low, high))
+            low = joint.lower if np.isfinite(joint.lower) else -default[joint.kind]
+            high = joint.upper if np.isfinite(joint.upper) else default[joint.kind]
+            own = stated.get(joint.name, (low, high))
             lower.append(own[0])
             upper.append(own[1])
         return JointRegion(name, np.array(lower), np.array(upper))
@@ -203,8 +243,8 @@ class JointRegion(Region):
         for joint, low, high in zip(robot.joints, self.lower, self.upper, strict=True):
             if low > joint.upper or high < joint.lower:
                 raise LocalError(
-                    f"The arm cannot reach region '{self.name}': joint '{joint.name}' would have to be between {low:g} "
-                    f"and {high:g} {joint.unit}, its limits are {joint.lower:g} and {joint.upper:g}."
+                    f"The arm cannot reach region '{self.name}': joint '{joint.name}' needs positions between {low:g} "
+                    f"and {high:g} {joint.unit}, but its limits are {joint.lower:g} and {joint.upper:g}."
                 )
 
     def coordinates(self, robot: Robot, q: ArrayLike) -> Array:
@@ -215,7 +255,12 @@ class JointRegion(Region):
 
 
 def region_from_dict(name: str, data: Mapping[str, Any] | Field) -> Region:
-    """The region `name` from `data` that `to_dict` wrote."""
+    """Create a region from the data that `to_dict` wrote.
+
+    Args:
+        name: Name of the region.
+        data: Plain data, or the field of a file.
+    """
     entry = data if isinstance(data, Field) else Field(dict(data), f"region '{name}'", error=LocalError)
     values = {"half_width" if key == "spread" else key: item.value for key, item in entry.entries().items()}
     space = values.pop("space", "cartesian")
@@ -226,7 +271,7 @@ def region_from_dict(name: str, data: Mapping[str, Any] | Field) -> Region:
 
 
 def _smooth_step(u: Array) -> Array:
-    """0 to 1 with level ends: 3u² − 2u³."""
+    """A step from 0 to 1 with zero slope at both ends: 3u² − 2u³."""
     x = np.clip(u, 0.0, 1.0)
     step: Array = x * x * (3.0 - 2.0 * x)
     return step

@@ -1,4 +1,4 @@
-"""Validation of local models over many random motions per region: own region, other regions, a model for all."""
+"""Validates local models with random motions in their own regions, in other regions and against a global model."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 
 
 BANK = "bank"
-# Seeds of validation runs are far from those of identification runs.
+# Numbers of validation runs, which select their noise, differ from those of identification runs.
 _FIRST_RUN = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One motion of a region for looking at, over times `t` (s).
+    """Torques of one motion, for a plot.
 
-    Torques are `(samples, joints)` in N m (N): as `measured`, the own model's, and half the width of its ±σ `band`.
+    Attributes:
+        t: Times [s].
+        measured: Measured torques [N m, N], shape (samples, joints).
+        predicted: Torques of the region's own model.
+        band: Standard deviation of a measurement about `predicted`.
     """
 
     t: Array
@@ -45,10 +49,14 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class _RegionTrials:
-    """All motions of one region.
+    """Errors of all motions in one region.
 
-    `squares[model]` are the sums of squared errors `(trials, joints)` over `samples` (trials,) rows each; `covered`
-    `(trials, joints)` is the share of rows whose measured torque lies within the own model's ±σ band.
+    Attributes:
+        region: Name of the region.
+        samples: Number of samples per motion, shape (trials,).
+        squares: Sums of squared errors by model, shape (trials, joints).
+        covered: Share of samples within the own model's ±σ band, shape (trials, joints).
+        example: Torques of the first motion.
     """
 
     region: str
@@ -58,7 +66,7 @@ class _RegionTrials:
     example: Example
 
     def rmse(self, model: str) -> Array:
-        """Root mean square errors (N m, N), `(trials, joints)`: ‖e‖₂/√S."""
+        """Root mean square errors [N m, N] of a model, shape (trials, joints): ‖e‖₂/√S."""
         return np.sqrt(self.squares[model] / self.samples[:, None])
 
     def printed(self, model: str) -> Array:
@@ -68,9 +76,13 @@ class _RegionTrials:
 
 @dataclass(frozen=True, eq=False)
 class BankValidation(Outcome):
-    """What many motions said: `models` are the regions' names, the bank, and the global model where there is one.
+    """Errors of local models, the bank and other models over many motions.
 
-    `model` and `region` are names among them.
+    Attributes:
+        bank: The bank.
+        nominal: Reference torque of each joint for relative errors [N m, N].
+        models: Names of the models: the regions, other models, the bank.
+        regions: Errors in each region.
     """
 
     bank: Bank
@@ -84,24 +96,33 @@ class BankValidation(Outcome):
 
     @property
     def others(self) -> list[str]:
-        """The models that are for everything, but the bank."""
+        """Names of the models that are neither a region's nor the bank."""
         return [m for m in self.models if m not in [r.region for r in self.regions] and m != BANK]
 
     def trials(self, region: str) -> _RegionTrials:
-        """The motions in `region`."""
+        """Return the errors of the motions in `region`."""
         return next(r for r in self.regions if r.region == region)
 
     def percent(self, model: str, region: str) -> Array:
-        """RMSE in percent of each axis's nominal torque `(trials, joints)`: eq. (9) with τ_nom of the axis."""
+        """Compute the RMSE in percent of each joint's nominal torque, shape (trials, joints) (eq. 9, τ_nom per joint).
+
+        Args:
+            model: Name of a model.
+            region: Name of a region.
+        """
         return 100.0 * self.trials(region).rmse(model) / self.nominal
 
     def table(self) -> Array:
-        """Mean error in percent of nominal torque, models × regions: own regions on the diagonal."""
+        """Return the mean errors in percent of nominal torque, models × regions."""
         return np.array([[float(self.percent(m, r.region).mean()) for r in self.regions] for m in self.models])
 
     def against(self, model: str) -> dict[str, dict[str, float]]:
-        """Every region's own model against another: ratio of mean errors (below 1: the local one is better), the
-        share of motions it wins, and the chance of that by luck (Wilcoxon's signed ranks, one-sided)."""
+        """Compare every region's own model with another `model`.
+
+        Returns:
+            By region the ratio of mean errors (below 1: the local model is better), the share of motions in which the
+            local model is better, and the p value of that (Wilcoxon's signed ranks, one-sided).
+        """
         from scipy.stats import wilcoxon
 
         out = {}
@@ -165,25 +186,26 @@ def validate_bank(
     seed: int = 0,
     progress: ProgressCallback | None = None,
 ) -> BankValidation:
-    """Play random via-point motions in every region and hold all models against them.
+    """Play random via-point motions in every region and compute the errors of all models.
 
     Args:
-        bank: the local models.
-        source: a `Model` (simulated), a function that plays motions, or logs by region.
-        trajectories, points: how many motions per region, of how many via-points.
-        others: further models by name, such as a global one.
-        nominal: a model by which the motions keep to the torques that the robot has.
-        seed: of the motions.
-        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
+        bank: Bank with the local models.
+        source: A `Model` to simulate, a function that plays motions, or logs by region.
+        trajectories: Number of motions per region.
+        points: Number of via-points per motion.
+        others: Other models by name, such as a global one.
+        nominal: Model that keeps the motions within the torque limits.
+        seed: Seed of the motions.
+        progress: Callback for progress (`steelyard.ground.progress`).
     """
     if not isinstance(source, Mapping) and trajectories < 1:
-        raise LocalError(f"{trajectories} trajectories validate nothing; give at least one.")
+        raise LocalError(f"trajectories is {trajectories}; validation needs at least one.")
     logs = source if isinstance(source, Mapping) else _played(bank, source, trajectories, points, nominal, seed)
     models = {**{x.name: x.model for x in bank.models}, **{name: x.model for name, x in (others or {}).items()}}
     regions = []
     for local in steps(bank.models, "Judging", lambda x: x.name, 0.0 if isinstance(source, Mapping) else 0.9):
         if local.name not in logs:
-            raise LocalError(f"There is no log to validate region '{local.name}' with; give at least one.")
+            raise LocalError(f"No log to validate region '{local.name}'; give at least one.")
         one = logs[local.name]
         regions.append(_trials(bank, local, models, [one] if isinstance(one, Log) else list(one)))
     return BankValidation(bank, _nominal_torques(bank, logs), (*models, BANK), tuple(regions))
@@ -209,7 +231,7 @@ def _played(
 
 
 def _nominal_torques(bank: Bank, logs: Logs) -> Array:
-    """What errors are a share of: the torques that the robot states to have; else the largest of the logs."""
+    """Reference torques for relative errors: the torque limits of the robot, else the largest torques in the logs."""
     stated = np.array([j.effort for j in bank.robot.joints])
     every = [log for one in logs.values() for log in ([one] if isinstance(one, Log) else one)]
     largest = np.max([np.max(np.abs(log.tau), axis=0) for log in every if log.tau is not None], axis=0)
@@ -217,9 +239,9 @@ def _nominal_torques(bank: Bank, logs: Logs) -> Array:
 
 
 def _trials(bank: Bank, local: LocalModel, models: Mapping[str, Model], logs: Sequence[Log]) -> _RegionTrials:
-    sums, counts, covered, shown = zip(*(_trial(bank, local, models, log) for log in logs), strict=True)
+    sums, counts, covered, examples = zip(*(_trial(bank, local, models, log) for log in logs), strict=True)
     squares = {name: np.array([one[name] for one in sums]) for name in (*models, BANK)}
-    return _RegionTrials(local.name, np.array(counts, dtype=float), squares, np.array(covered), shown[0])
+    return _RegionTrials(local.name, np.array(counts, dtype=float), squares, np.array(covered), examples[0])
 
 
 def _trial(
@@ -229,19 +251,19 @@ def _trial(
     whole = replace(local.settings.preparation, decimation=1, mask=0.0)
     sums = {name: np.zeros(bank.robot.dof) for name in (*models, BANK)}
     count, within = 0, np.zeros(bank.robot.dof)
-    shown: Example | None = None
+    example: Example | None = None
     for m in prepare(log, whole, local.cutoff_hz):
-        # Friction jumps at reversals: what the filter does to the measured torque it must do to the predicted one.
+        # The filter smooths the jumps of friction at reversals, so it is applied to predicted torques as well.
         measured = m.filter(m.tau, m.keep)
-        told = {name: model.torque(m.q, m.dq, m.ddq, m.filter.period) for name, model in models.items()}
-        told[BANK] = bank.predict(m.q, m.dq, m.ddq, outside="flag")
-        smooth = {name: m.filter(torque, m.keep) for name, torque in told.items()}
+        torques = {name: model.torque(m.q, m.dq, m.ddq, m.filter.period) for name, model in models.items()}
+        torques[BANK] = bank.predict(m.q, m.dq, m.ddq, outside="flag")
+        smooth = {name: m.filter(torque, m.keep) for name, torque in torques.items()}
         for name, torque in smooth.items():
             sums[name] += np.sum((measured - torque) ** 2, axis=0)
         band = local.band(m.q[m.keep], m.dq[m.keep], m.ddq[m.keep])
         within += np.sum(np.abs(measured - smooth[local.name]) <= band, axis=0)
         count += len(measured)
-        shown = shown or Example(m.t[m.keep], measured, smooth[local.name], band)
-    if shown is None:
+        example = example or Example(m.t[m.keep], measured, smooth[local.name], band)
+    if example is None:
         raise LocalError(f"A validation log of region '{local.name}' is too short to filter at {local.cutoff_hz:g} Hz.")
-    return sums, count, within / count, shown
+    return sums, count, within / count, example

@@ -1,4 +1,4 @@
-"""The source papers, reproduced: each a short script over the public interface.
+"""Reproductions of the source papers, each a short script over the public interface.
 
 To add one, write a module with a `Paper` called `PAPER` and list it here.
 """
@@ -17,7 +17,7 @@ PAPERS: tuple[str, ...] = ("rotradi", "irp6", "szabo3r", "prrrp", "ns16")
 
 
 def load_paper(name: str) -> Paper:
-    """The paper called `name`."""
+    """Return the paper with this `name`."""
     if name not in PAPERS:
         raise UnknownNameError("paper", name, (*PAPERS, "all"))
     paper: Paper = import_module(f"steelyard.papers.{name}").PAPER

@@ -1,7 +1,7 @@
-"""What a reproduction is: a paper's tables and figures in its own order, with our numbers beside the printed ones.
+"""`Paper` and the elements of a reproduction: a paper's tables and figures with our numbers beside the printed ones.
 
-A paper is a module with one `Paper` in it, which is listed in `papers/__init__.py`. Its items are functions: each takes
-the paper's laboratory (whatever the items share), has the item's title as its docstring, and gives an `Item`.
+A paper is a module with one `Paper`, which `papers/__init__.py` lists. Its items are functions: each takes the paper's
+laboratory (objects that the items share), has the item's title as its docstring, and returns an `Item`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from steelyard.report import Panel, TableCell, TableColumn
 
 @dataclass(frozen=True)
 class _Printed:
-    """A table as printed: rows of text by column."""
+    """A printed table: rows of text by column."""
 
     rows: tuple[dict[str, str], ...]
 
@@ -32,7 +32,7 @@ class _Printed:
         return tuple(row[column] for row in self.rows)
 
     def numbers(self, column: str) -> Array:
-        """NaN where the paper leaves a cell empty."""
+        """Return a column as numbers; NaN for an empty cell."""
         return np.array([float(word) if word else np.nan for word in self.words(column)])
 
     def _check(self, column: str) -> None:
@@ -40,27 +40,38 @@ class _Printed:
             raise UnknownNameError("column", column, self.rows[0])
 
 
-def printed(paper: str, paper_table: str) -> _Printed:
-    """A `paper_table` of a `paper`, both by name.
+def printed_table(paper: str, name: str) -> _Printed:
+    """Return a printed table.
 
-    >>> printed("rotradi", "table2").numbers("filtered_power").tolist()
+    >>> printed_table("rotradi", "table2").numbers("filtered_power").tolist()
     [3.76, 2.7, 7.29]
+
+    Args:
+        paper: Name of the paper.
+        name: Name of the table.
     """
-    text = files("steelyard.papers").joinpath("data", paper, f"{paper_table}.csv").read_text(encoding="utf-8")
+    text = files("steelyard.papers").joinpath("data", paper, f"{name}.csv").read_text(encoding="utf-8")
     return _Printed(tuple(csv.DictReader(StringIO(text))))
 
 
-# What is claimed of a statement: it is "asserted" (must hold, a run fails otherwise), "shown" (a claim that was tested,
-# and holds here or does not), or "measured" (no yes or no; here is what came out).
+# A statement is "asserted" (must hold, or the run fails), "shown" (a tested claim, which holds here or not) or
+# "measured" (a result without a claim).
 _Kind = Literal["asserted", "shown", "measured"]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence that can be tested, what came out, and whether the sentence holds (None: it is no yes or no); where a
-    claim does not hold, `why`."""
+    """A sentence with its evidence.
 
-    why_null: ClassVar = {"holds": "It was measured, and is no yes or no."}
+    Attributes:
+        claim: The sentence.
+        kind: "asserted", "shown" or "measured".
+        found: Result of the test, in words.
+        holds: Whether the sentence holds; None: open or measured.
+        why: Reason, if a claim does not hold.
+    """
+
+    why_null: ClassVar = {"holds": "It is a measurement without a claim, or the claim is open."}
     claim: str
     kind: _Kind
     found: str
@@ -69,14 +80,14 @@ class Statement:
 
     @property
     def result(self) -> str:
-        """In a word: "holds", "does not hold", "open" (a claim that could not be told), "measured" (there is none)."""
+        """Result in a word: "holds", "does not hold", "open" (an undecided claim) or "measured"."""
         if self.holds is None:
             return "open" if self.kind == "shown" else "measured"
         return "holds" if self.holds else "does not hold"
 
     @property
     def evidence(self) -> str:
-        """What came out and, where the claim does not hold, why."""
+        """Result of the test and, if the claim does not hold, the reason."""
         return f"{self.found} {self.why}" if self.holds is False and self.why else self.found
 
     @property
@@ -84,24 +95,41 @@ class Statement:
         return self.kind == "asserted" and self.holds is not True
 
 
-def asserted(claim: str, holds: Any, found: str) -> Statement:
-    """What must hold: the `claim`, whether it `holds`, and what was `found`, in words."""
+def assertion(claim: str, holds: Any, found: str) -> Statement:
+    """Return a statement that must hold.
+
+    Args:
+        claim: The sentence.
+        holds: Whether it holds.
+        found: Result of the test, in words.
+    """
     return Statement(claim, "asserted", found, bool(holds))
 
 
-def shown(claim: str, holds: Any, found: str, why: str = "") -> Statement:
-    """A claim that was tested: `claim`, whether it `holds` here (None: unsaid), what was `found`, and `why` it does not
-    hold, for the case that it does not."""
+def claim_result(claim: str, holds: Any, found: str, why: str = "") -> Statement:
+    """Return the result of a tested claim.
+
+    Args:
+        claim: The sentence.
+        holds: Whether it holds here; None: undecided.
+        found: Result of the test, in words.
+        why: Reason, if the claim does not hold.
+    """
     return Statement(claim, "shown", found, None if holds is None else bool(holds), why)
 
 
-def measured(claim: str, found: str) -> Statement:
-    """What is no yes or no: the `claim`, and what was `found`."""
+def measurement(claim: str, found: str) -> Statement:
+    """Return a result without a claim.
+
+    Args:
+        claim: The measured quantity.
+        found: The result, in words.
+    """
     return Statement(claim, "measured", found)
 
 
-# Of an empty cell of a table.
-NO_NUMBER = "The paper prints no such number, or there is none to be found."
+# Reason for an empty cell of a table.
+NO_NUMBER = "The paper does not print this number, or it could not be computed."
 
 
 @dataclass(frozen=True)
@@ -126,9 +154,15 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class Item:
-    """A table or a figure of the paper, or something that its text claims.
+    """A table or a figure of the paper, or a claim of its text.
 
-    `differences` has a line on each way in which ours differs from what is printed, with its reason.
+    Attributes:
+        text: Explanation.
+        tables: Tables.
+        figures: Figures.
+        statements: Statements.
+        differences: Differences from the paper with their reasons, one line each.
+        title: Title.
     """
 
     text: str = ""
@@ -143,24 +177,30 @@ _NAMED = re.compile(r"(?:, | and )?(Table|Figure)s? ((?:\d+|[IVX]+)(?:(?:, | and
 
 
 def tables_and_figures(text: str) -> tuple[str, ...]:
-    """Those that the beginning of a `text` names, one by one.
+    """List the tables and figures that the beginning of a `text` names.
 
     >>> tables_and_figures("Table 5 and Figures 3, 7–9: validation")
     ('Table 5', 'Figure 3', 'Figure 7', 'Figure 8', 'Figure 9')
     """
     out: list[str] = []
     at = 0
-    while found := _NAMED.match(text, at):
-        kind, numbers = found.groups()
+    while match := _NAMED.match(text, at):
+        kind, numbers = match.groups()
         for first, last in re.findall(r"(\w+)(?:–(\w+))?", numbers.replace(" and ", ", ")):
             out += [f"{kind} {n}" for n in (range(int(first), int(last) + 1) if last else (first,))]
-        at = found.end()
+        at = match.end()
     return tuple(out)
 
 
 @dataclass(frozen=True)
-class InPrint:
-    """A table or a figure of a paper: in which items it is to be seen, by their titles; where in none, why."""
+class PrintedItem:
+    """A table or a figure of a paper.
+
+    Attributes:
+        name: Its name.
+        shown_in: Titles of the items that show it.
+        reason: Reason, if no item shows it.
+    """
 
     name: str
     shown_in: tuple[str, ...]
@@ -171,10 +211,17 @@ class InPrint:
 class Paper:
     """A paper that can be reproduced.
 
-    `lab(fast)` makes what the items share; let it work out expensive things when they are first asked for. An item is a
-    function of that `lab`; the first line of its docstring is its title, which begins with the tables and figures that
-    it has. `missing` lists what cannot be regenerated, each with its reason. `prints` are all tables and figures of the
-    paper, such as "Tables 1–4, Figures 1–8" (default: those of items and of `missing`); each must be in one of both.
+    Attributes:
+        name: Short name.
+        title: Title of the paper.
+        source: Authors, journal, year.
+        about: Summary of the paper and the reproduction.
+        lab: `lab(fast)` makes the objects that the items share; compute expensive ones lazily.
+        items: Functions of the laboratory `lab`. The first line of the docstring is the title, which begins with the
+            tables and figures that the item shows.
+        missing: Tables and figures that cannot be regenerated, each with its reason.
+        prints: All tables and figures of the paper, such as "Tables 1–4, Figures 1–8" (default: those of items and of
+            `missing`); each must be in an item or in `missing`.
     """
 
     name: str
@@ -192,8 +239,8 @@ class Paper:
                 raise SteelyardError(f"{self.name}: {content.name} is in no item; list it in `missing`, with a reason.")
 
     @property
-    def contents(self) -> tuple[InPrint, ...]:
-        """Every table and figure of the paper, and where it is or why not."""
+    def contents(self) -> tuple[PrintedItem, ...]:
+        """Every table and figure of the paper, with the items that show it or the reason why none does."""
         titles = [self.item_title(index) for index in range(len(self.items))]
         where = {title: tables_and_figures(title) for title in titles}
         lacks = {name: why for what, why in self.missing for name in tables_and_figures(what)}
@@ -202,21 +249,25 @@ class Paper:
         if strange := [name for name in named if name not in listed]:
             raise SteelyardError(f"{self.name}: the paper has no {strange[0]}; it has {self.prints}.")
         return tuple(
-            InPrint(name, tuple(title for title in titles if name in where[title]), lacks.get(name, ""))
+            PrintedItem(name, tuple(title for title in titles if name in where[title]), lacks.get(name, ""))
             for name in listed
         )
 
     def item_title(self, index: int) -> str:
-        """The first line of the docstring of item `index`, without its full stop."""
+        """Return the first line of the docstring of item `index`, without its full stop."""
         return (self.items[index].__doc__ or "").strip().splitlines()[0].rstrip(".")
 
 
 @dataclass(frozen=True)
 class Reproduction(Viewed):
-    """A paper and what came out.
+    """A paper and its results.
 
-    `processor_seconds` is what this run took, of all cores together; what an interrupted one had left is not in it, and
-    it is in no file: the same run gives the same bytes.
+    Attributes:
+        paper: The paper.
+        fast: Whether the run was fast.
+        items: Results of the items.
+        processor_seconds: Time of this run on all cores [s], without an interrupted run before it. No file contains it,
+            so equal runs write equal files.
     """
 
     paper: Paper
@@ -244,9 +295,12 @@ class Reproduction(Viewed):
 
 
 def paper_table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = "") -> PaperTable:
-    """A table called `title` from `columns` (or their names) and anything that can be gone through as `rows`.
+    """Return a table; NumPy's numbers become Python's, and NaN a dash.
 
-    NumPy's numbers become Python's, and not-a-number a dash.
+    Args:
+        columns: Columns or their names.
+        rows: Rows.
+        title: Title.
     """
     heads = tuple(c if isinstance(c, TableColumn) else TableColumn(c) for c in columns)
     return PaperTable(
@@ -258,7 +312,7 @@ _Test = TypeVar("_Test", bound=Hashable)
 
 
 def holm(p: Mapping[_Test, float]) -> dict[_Test, float]:
-    """Values `p` of a family of tests, each made safe against there being many of them (Holm 1979)."""
+    """Correct p-values `p` of a family of tests for multiple testing (Holm 1979)."""
     out, least = {}, 0.0
     for rank, test in enumerate(sorted(p, key=lambda key: p[key])):
         least = max(least, min(1.0, (len(p) - rank) * p[test]))
@@ -266,12 +320,25 @@ def holm(p: Mapping[_Test, float]) -> dict[_Test, float]:
     return {test: out[test] for test in p}
 
 
-def listed(values: Iterable[Any], form: str = ".2g") -> str:
-    """Numbers in a sentence: `values` in the `form` of `format`, but without exponents where plain digits do."""
+def number_list(values: Iterable[Any], form: str = ".2g") -> str:
+    """Format numbers for a sentence.
+
+    Args:
+        values: The numbers.
+        form: Format as for `format`, but without exponents if plain digits suffice.
+    """
     return ", ".join(number(x, int(form[1:-1])) if form.endswith("g") else format(x, form) for x in values)
 
 
-def beside(name: str, unit: str = "", digits: int = 4, places: int | None = None) -> tuple[TableColumn, TableColumn]:
-    """The two columns of a quantity: as the paper prints it, and ours. It has a `name`, a `unit`, and significant
-    `digits`, or so many `places` behind the point."""
+def paired_columns(
+    name: str, unit: str = "", digits: int = 4, places: int | None = None
+) -> tuple[TableColumn, TableColumn]:
+    """Return the two columns of a quantity: printed, and ours.
+
+    Args:
+        name: Name of the quantity.
+        unit: Its unit.
+        digits: Significant digits.
+        places: Decimal places; None: by `digits`.
+    """
     return TableColumn(f"{name}, paper", unit, digits, places), TableColumn(f"{name}, ours", unit, digits, places)

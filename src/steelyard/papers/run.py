@@ -1,4 +1,4 @@
-"""`reproduce`: run papers item by item, with a bar to watch; an interrupted run goes on where it stopped."""
+"""`reproduce`: run papers item by item with a progress bar; an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from steelyard.ground import (
 )
 from steelyard.papers import load_paper
 from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement, tables_and_figures
-from steelyard.papers.pieces import Pieces
+from steelyard.papers.result_cache import ResultCache
 from steelyard.report import (
     CalloutKind,
     Html,
@@ -57,33 +57,33 @@ from steelyard.report import (
 )
 
 
-def paper_page(done: Reproduction) -> str:
-    """The page of what is `done`, self-contained."""
-    paper = done.paper
-    sections = [Section("Statements", _summary(done))]
-    sections += [Section(item.title, _item(item)) for item in done.items]
+def paper_page(reproduction: Reproduction) -> str:
+    """Return the self-contained page of a `reproduction`."""
+    paper = reproduction.paper
+    sections = [Section("Statements", _summary(reproduction))]
+    sections += [Section(item.title, _item(item)) for item in reproduction.items]
     sections.append(Section("Tables and figures of the paper", _contents(paper)))
-    fast = " Fast mode: fewer repetitions and a shorter search than in a full run." if done.fast else ""
+    fast = " Fast mode: fewer repetitions and a shorter search than in a full run." if reproduction.fast else ""
     return render_report(
         f"{paper.name}: a paper reproduced",
         sections,
-        verdict=_verdict(done),
+        verdict=_verdict(reproduction),
         subtitle=f"{paper.title}. {paper.source}.",
         footer=f"Made by steelyard {version('steelyard')}, steelyard reproduce {paper.name}.{fast}",
     )
 
 
-def _verdict(done: Reproduction) -> Verdict:
-    must = [s for s in done.statements if s.kind == "asserted"]
-    if done.failures:
+def _verdict(reproduction: Reproduction) -> Verdict:
+    must = [s for s in reproduction.statements if s.kind == "asserted"]
+    if reproduction.failures:
         return Verdict(
             "bad",
-            f"{len(done.failures)} of {len(must)} asserted statements fail.",
-            tuple(s.claim for s in done.failures),
+            f"{len(reproduction.failures)} of {len(must)} asserted statements fail.",
+            tuple(s.claim for s in reproduction.failures),
         )
-    tested = [s for s in done.statements if s.kind == "shown" and s.holds is not None]
+    tested = [s for s in reproduction.statements if s.kind == "shown" and s.holds is not None]
     against = [s for s in tested if not s.holds]
-    also = f" Of {len(tested)} claims that were tested {_count(len(against))} not hold." if tested else ""
+    also = f" Of {len(tested)} tested claims, {_count(len(against))} not hold." if tested else ""
     reasons = tuple(f"Does not hold: {s.claim} {s.evidence}" for s in against)
     return Verdict("good", f"All {len(must)} asserted statements hold.{also}", reasons)
 
@@ -92,17 +92,16 @@ def _count(against: int) -> str:
     return {0: "none does", 1: "one does"}.get(against, f"{against} do")
 
 
-def _summary(done: Reproduction) -> Html:
-    rows: list[list[TableCell]] = [[s.claim, s.kind, s.result, s.evidence] for s in done.statements]
-    explained = (
-        "Asserted statements must hold, or the run fails. Those that are shown are claims that were tested: they hold "
-        "here or they do not, and then it says why; where that cannot be told they are open. What is measured is no "
-        "yes or no."
+def _summary(reproduction: Reproduction) -> Html:
+    rows: list[list[TableCell]] = [[s.claim, s.kind, s.result, s.evidence] for s in reproduction.statements]
+    explanation = (
+        "Asserted statements must hold, or the run fails. Shown statements are tested claims: they hold here, or they "
+        "do not hold for the given reason, or they are open. Measured statements are results without a claim."
     )
     return join(
-        paragraph(done.paper.about),
-        table_html(["statement", "kind", "result", "what came out"], rows, dash=Statement.why_null["holds"]),
-        paragraph(explained),
+        paragraph(reproduction.paper.about),
+        table_html(["statement", "kind", "result", "evidence"], rows, dash=Statement.why_null["holds"]),
+        paragraph(explanation),
     )
 
 
@@ -126,15 +125,15 @@ def _tone(statement: Statement) -> CalloutKind:
 
 
 def _contents(paper: Paper) -> Html:
-    """Every table and figure: where it is on this page, or why it is not."""
+    """List every table and figure with its place on this page, or the reason why it is missing."""
     rows = [[c.name, "; ".join(c.shown_in), c.reason] for c in paper.contents]
-    pieces = [table_html(["in print", "here", "what cannot be regenerated"], rows)]
-    others = [[what, why] for what, why in paper.missing if not tables_and_figures(what)]
-    return join(*pieces, table_html(["what else cannot be regenerated", "why"], others)) if others else join(*pieces)
+    pieces = [table_html(["in print", "here", "reason if not regenerated"], rows)]
+    others = [[name, why] for name, why in paper.missing if not tables_and_figures(name)]
+    return join(*pieces, table_html(["not regenerated either", "reason"], others)) if others else join(*pieces)
 
 
 def contents_list(paper: Paper) -> str:
-    """The tables and figures of a `paper` as a list in Markdown: where each is on its page, or why it is not."""
+    """List the tables and figures of a `paper` in Markdown, with their items or the reason why they are missing."""
     lines = []
     for where, names in groupby(paper.contents, key=lambda c: (c.shown_in, c.reason)):
         titles = "; ".join(title.partition(": ")[2] or title for title in where[0])
@@ -143,32 +142,40 @@ def contents_list(paper: Paper) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
-    """What is `done`, for machines."""
-    paper = done.paper
+def reproduction_to_json(reproduction: Reproduction) -> dict[str, Any]:
+    """Return a `reproduction` as JSON types."""
+    paper = reproduction.paper
     return explained(
         {
             "format": "steelyard-reproduction-1",
             "steelyard": version("steelyard"),
             "paper": {"name": paper.name, "title": paper.title, "source": paper.source},
-            "fast": done.fast,
-            "holds": not done.failures,
-            "statements": done.statements,
-            "items": done.items,
+            "fast": reproduction.fast,
+            "holds": not reproduction.failures,
+            "statements": reproduction.statements,
+            "items": reproduction.items,
             "contents": paper.contents,
             "missing": [{"what": what, "why": why} for what, why in paper.missing],
         }
     )
 
 
-def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
-    """The statements of what is `done` on the terminal `out`, and the `folder` where the page is."""
-    rows = [[s.claim, s.kind, s.result, s.evidence] for s in done.statements]
-    out.print(table(f"{done.paper.name}: {done.paper.title}", ["statement", "kind", "result", "found"], rows))
-    for failure in done.failures:
+def print_reproduction(reproduction: Reproduction, out: Console, folder: str) -> None:
+    """Print the statements.
+
+    Args:
+        reproduction: The reproduction.
+        out: The terminal.
+        folder: Folder of the page.
+    """
+    rows = [[s.claim, s.kind, s.result, s.evidence] for s in reproduction.statements]
+    paper = reproduction.paper
+    out.print(table(f"{paper.name}: {paper.title}", ["statement", "kind", "result", "evidence"], rows))
+    for failure in reproduction.failures:
         say(out, bold("Fails:"), f" {failure.claim}")
-    took = "" if done.processor_seconds is None else f" ({done.processor_seconds:.1f} processor seconds)"
-    say(out, f"Written to {folder}: result.json, report.html{took}")
+    seconds = reproduction.processor_seconds
+    duration = "" if seconds is None else f" ({seconds:.1f} processor seconds)"
+    say(out, f"Written to {folder}: result.json, report.html{duration}")
 
 
 _UNFINISHED = "unfinished"
@@ -183,77 +190,87 @@ def reproduce(
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> tuple[Reproduction, ...]:
-    """Run the papers `names` one after the other: `folder`/NAME/result.json and report.html for each.
+    """Run papers one after the other and write `folder`/NAME/result.json and report.html for each.
 
-    `fast` takes seconds: fewer repetitions, the same statements. Items that an interrupted run has finished are not run
-    again; a finished run is replaced only with `overwrite`. `progress` is told how far it is
-    (`steelyard.ground.progress`); None: nobody.
+    Finished items of an interrupted run are not run again.
+
+    Args:
+        names: Names of the papers.
+        folder: Folder of the results.
+        fast: Take seconds: fewer repetitions, the same statements.
+        overwrite: Replace finished runs.
+        progress: Function that gets the progress, or None.
     """
     papers = [load_paper(name) for name in dict.fromkeys(names)]
     for paper in papers:
         _check_target(folder / paper.name, overwrite)
     total = sum(len(paper.items) for paper in papers)
-    made: list[Reproduction] = []
+    finished: list[Reproduction] = []
     for paper in papers:
-        before = sum(len(one.paper.items) for one in made)
+        before = sum(len(one.paper.items) for one in finished)
         with part(before / total, (before + len(paper.items)) / total):
-            made.append(_written(paper, folder / paper.name, fast))
-    return tuple(made)
+            finished.append(_run_and_write(paper, folder / paper.name, fast))
+    return tuple(finished)
 
 
-def run_paper(paper: Paper, *, fast: bool = False, kept: Path | None = None) -> Reproduction:
-    """Run the items of a `paper`, `fast` or in full. Those already in the folder `kept` are read from there, the others
-    put there."""
+def run_paper(paper: Paper, *, fast: bool = False, unfinished: Path | None = None) -> Reproduction:
+    """Run the items of a paper.
+
+    Args:
+        paper: The paper.
+        fast: Take seconds instead of the full run.
+        unfinished: Folder for finished items, which are read instead of run again; None: none are stored.
+    """
     key = _key(paper, fast)
 
     @cache
     def lab() -> Any:
-        made = paper.lab(fast)
-        if isinstance(getattr(made, "pieces", None), Pieces):
-            made.pieces = Pieces(kept, _source_key(fast, inspect.getfile(type(made))))
-        return made
+        laboratory = paper.lab(fast)
+        if isinstance(getattr(laboratory, "cache", None), ResultCache):
+            laboratory.cache = ResultCache(unfinished, _source_key(fast, inspect.getfile(type(laboratory))))
+        return laboratory
 
     items = []
     numbered = steps(enumerate(paper.items), f"Reproducing {paper.name}", lambda one: paper.item_title(one[0]))
     for index, make in numbered:
         title = paper.item_title(index)
-        file = None if kept is None else kept / f"{index:02d}-{key}.json"
+        file = None if unfinished is None else unfinished / f"{index:02d}-{key}.json"
         if file is None or not file.exists():
-            # Or the last digits would depend on which items were made before, and on the number of cores.
+            # Otherwise the last digits would depend on the earlier items and on the number of cores.
             with compiled_at_once(), one_blas_thread():
                 item = replace(make(lab()), title=title)
             if file is not None:
                 write_whole(file, json.dumps(plain(asdict(item)), ensure_ascii=False))
-        if file is not None:  # also what was made just now: a run that was broken off ends in the same bytes
+        if file is not None:  # new items too: an interrupted run ends with the same bytes
             saved = read_json(file, SteelyardError, "run it again", exact=True)
             try:
                 item = build(Item, saved)
             except SteelyardError as error:
-                raise SteelyardError(f"{error} Delete {file} to have it made again.") from None
+                raise SteelyardError(f"{error} Delete {file} to compute it again.") from None
         items.append(item)
     return Reproduction(paper, fast, tuple(items))
 
 
-def _written(paper: Paper, place: Path, fast: bool) -> Reproduction:
-    before = sum(os.times()[:4])  # with children that have ended
-    with growing_folder(place, _UNFINISHED, resume=True):
-        kept = place / _UNFINISHED
-        kept.mkdir(exist_ok=True)
-        sweep_up(kept)
-        done = run_paper(paper, fast=fast, kept=kept)
-    done.save(place, overwrite=True)
-    return replace(done, processor_seconds=sum(os.times()[:4]) - before)
+def _run_and_write(paper: Paper, folder: Path, fast: bool) -> Reproduction:
+    before = sum(os.times()[:4])  # including finished children
+    with growing_folder(folder, _UNFINISHED, resume=True):
+        unfinished = folder / _UNFINISHED
+        unfinished.mkdir(exist_ok=True)
+        sweep_up(unfinished)
+        reproduction = run_paper(paper, fast=fast, unfinished=unfinished)
+    reproduction.save(folder, overwrite=True)
+    return replace(reproduction, processor_seconds=sum(os.times()[:4]) - before)
 
 
-def _check_target(place: Path, overwrite: bool) -> None:
-    """What is unfinished goes on; what is finished is replaced, but only with `overwrite`."""
-    if (place / "result.json").exists() and not overwrite:
-        raise RunFolderError(f"{place} holds a finished run; give another folder, or --overwrite to replace it.")
-    check_target(place, overwrite=True)
+def _check_target(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder with a finished run unless `overwrite`; an unfinished run resumes."""
+    if (folder / "result.json").exists() and not overwrite:
+        raise RunFolderError(f"{folder} has a finished run; give another folder, or --overwrite to replace it.")
+    check_target(folder, overwrite=True)
 
 
 def _key(paper: Paper, fast: bool) -> str:
-    """What an item depends on: the version, the mode, and the paper's own scripts."""
+    """Hash everything that an item depends on: the version, the mode, and the paper's own scripts."""
     return _source_key(fast, *sorted({inspect.getfile(item) for item in paper.items}))
 
 

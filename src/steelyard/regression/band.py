@@ -270,6 +270,33 @@ class BandLevels:
         chosen = edges[max(harmless, sound)]
         return BandChoice(chosen, self.motion_hz, edges[judge], edges, tuple(errors), tuple(explained))
 
+    def would_do(self, others: Sequence[Motion], judged_hz: float) -> bool:
+        """Tell whether other motions of the same logs cannot do better than these by more than is harmless.
+
+        What these motions have wrong and the others have not is part of what a fit leaves, and squares add: less than
+        the difference between the torques along both cannot be gained.
+
+        Args:
+            others: The motions of the same pieces, made ready in another way.
+            judged_hz: Judge below this frequency [Hz].
+        """
+        if len(others) != len(self.motions):
+            return False
+        with one_blas_thread():
+            every, level = np.ones(self.base.rank, dtype=bool), self.edges.index(judged_hz)
+            judge = self.below[level]
+            fits = judge.weighted(every).fit(every)
+        left = np.sqrt(judge.left_out(fits).sum(axis=0) / np.maximum(judge.rows.sum(axis=0), 1.0))
+        theta = np.zeros(len(self.base.parameters))
+        theta[list(self.base.independent)] = fits.x[0]
+        torque = self.rows.dynamics.inverse_dynamics
+        for pair in zip(self.motions, others, strict=True):
+            torques = [torque(m.q[m.keep], m.dq[m.keep], m.ddq[m.keep], theta) for m in pair]
+            apart = np.sqrt(np.mean((torques[1] - torques[0])[:, self.used] ** 2, axis=0))
+            if not np.all(apart**2 < HARMLESS * left**2):
+                return False
+        return True
+
     def _explained(self, level: int, lower: Fits) -> float:
         """Compute R² of the torque in an octave on left-out blocks, for the fit below it; median over joints."""
         octave = self.octave[level]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.drivers import TILE
 from steelyard.dynamics.native.kernel import on_cache_lines
@@ -19,6 +20,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
+from steelyard.signals.filters import Sparse
 from steelyard.signals.prepare import Motion
 
 # Samples whose rows are in memory at once: 200 rows of 20,000 samples are 32 MB. The second number is the maximum.
@@ -98,8 +100,7 @@ def filtered_rows(table: MotionTable, even: bool = False) -> Iterator[tuple[slic
     for first in range(start, stop, size):
         last = min(first + size, stop)
         table.show(first, last)
-        part = slice(first - table.low, last - table.low, step)
-        yield slice(first, last, step), motion.filter.of(table.make, table.samples, part)
+        yield slice(first, last, step), table.filtered(slice(first - table.low, last - table.low, step))
 
 
 def _blocks(
@@ -184,7 +185,8 @@ def _moving_rows(equation: int, part: Array, moving: NDArray[np.bool_]) -> Itera
 class MotionTable:
     """[A y] of all equations side by side, one row per sample, computed in parts for the filter.
 
-    It presents a part of the motion and extends beyond it by the filter's reach.
+    It presents a part of the motion and extends beyond it by the filter's reach. Entries that are smooth along the
+    motion are computed at as few samples as the filter needs.
 
     Args:
         rows: Traced equations.
@@ -193,17 +195,16 @@ class MotionTable:
 
     def __init__(self, rows: Rows, motion: Motion) -> None:
         self.rows, self.motion = rows, motion
-        self.low, self.samples = 0, len(motion.t)
+        self.low, self.samples, self.every = 0, len(motion.t), 1
         self.begin()
 
     def begin(self) -> None:
         """Prepare the computation."""
         rows, motion = self.rows, self.motion
-        self._scratch = np.empty(0)
-        self._fill: Callable[[int, int, Array], None] | None = None
-        if len(motion.t) > _FEW:
-            rows.evaluator.compile()  # compile before the first part, since the work is large
-            self._fill = rows.evaluator.machine.row_filler(Batch(rows.function, _inputs(rows, motion, slice(None))))
+        if len(motion.t) > _FEW and len(rows.smooth.places):
+            self.every = motion.filter.spacing(motion.smooth_hz, motion.keep.step or 1)
+        functions = [(rows.smooth, self.every), (rows.rough, 1)] if self.every > 1 else [(rows.whole, 1)]
+        self._made = [(part.places, _Values(part.evaluator, motion, every)) for part, every in functions]
 
     def show(self, first: int, last: int) -> None:
         """Select the samples of the next part.
@@ -214,23 +215,63 @@ class MotionTable:
         """
         reach = self.motion.filter.reach
         self.low, high = max(0, first - reach), min(len(self.motion.t), last + reach)
+        self.low -= self.low % self.every
         self.samples = high - self.low
 
-    def make(self, start: int, stop: int) -> Array:
-        """Compute rows of the selected part.
+    def filtered(self, part: slice) -> Array:
+        """Filter the rows at the samples `part` of the selected part."""
+        filtered = [(places, made.filtered(self.low, self.samples, part)) for places, made in self._made]
+        if len(filtered) == 1:
+            return filtered[0][1]
+        out = np.empty((len(filtered[0][1]), len(self.rows.function.outputs)))
+        for places, columns in filtered:
+            out[:, places] = columns
+        return out
+
+
+class _Values:
+    """Values of a function at samples 0, every, 2 · every … of a motion, in a reused array."""
+
+    def __init__(self, evaluator: Evaluator, motion: Motion, every: int = 1) -> None:
+        self.evaluator, self.motion, self.every = evaluator, motion, every
+        self._given = {name: getattr(motion, name)[::every] for name in evaluator.function.inputs}
+        self._scratch = np.empty(0)
+        self._fill: Callable[[int, int, Array], None] | None = None
+        if len(motion.t) > _FEW:
+            evaluator.compile()  # compile before the first part, since the work is large
+            self._fill = evaluator.machine.row_filler(Batch(evaluator.function, self._given))
+
+    def filtered(self, low: int, samples: int, part: slice) -> Array:
+        """Filter the values by the motion's filter.
 
         Args:
-            start: First row.
-            stop: One past the last row.
+            low: Sample of the motion at which the filter begins.
+            samples: Number of samples of the filter.
+            part: Samples to return.
         """
-        width = len(self.rows.function.outputs)
+        first = low // self.every
+
+        def make(start: int, stop: int) -> Array:
+            return self(first + start, first + stop)
+
+        def beyond(count: int) -> Array:
+            last = low + samples - 1
+            mirrored = 2 * last - self.every * (last // self.every + 1 + np.arange(count))
+            states = {name: getattr(self.motion, name) for name in self._given}
+            end, *others = self.evaluator({name: x[np.append(last, mirrored)] for name, x in states.items()})
+            return np.asarray(2.0 * end - np.reshape(others, (count, -1)))
+
+        sparse = Sparse(self.every, beyond) if self.every > 1 else None
+        return self.motion.filter.of(make, samples, part, sparse)
+
+    def __call__(self, start: int, stop: int) -> Array:
+        width = self.evaluator.function.size
         if len(self._scratch) < (stop - start) * width:
             self._scratch = on_cache_lines((stop - start) * width)
         out = self._scratch[: (stop - start) * width].reshape(-1, width)
-        own = slice(start + self.low, stop + self.low)
         if self._fill is None:
-            return self.rows.evaluator(_inputs(self.rows, self.motion, own), out)
-        self._fill(own.start, own.stop, out)
+            return self.evaluator({name: x[start:stop] for name, x in self._given.items()}, out)
+        self._fill(start, stop, out)
         return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import cast
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import Evaluator
-from steelyard.dynamics.function import Function
+from steelyard.dynamics.function import Function, dense
 from steelyard.dynamics.graph import Graph
 
 
@@ -39,6 +39,14 @@ def _among(equation: Equation, columns: tuple[int, ...]) -> tuple[tuple[int, ...
     place = {int(c): k for k, c in enumerate(columns)}
     own = tuple(k for k, c in enumerate(equation.columns) if int(c) in place)
     return own, tuple(place[int(equation.columns[k])] for k in own)
+
+
+@dataclass(frozen=True, eq=False)
+class RowPart:
+    """Some entries of a sample's rows: their `places` among all, and what computes them."""
+
+    places: NDArray[np.int64]
+    evaluator: Evaluator
 
 
 class Rows:
@@ -92,6 +100,33 @@ class Rows:
     @cached_property
     def evaluator(self) -> Evaluator:
         return Evaluator(self.function)
+
+    @cached_property
+    def whole(self) -> RowPart:
+        """All entries."""
+        return RowPart(np.arange(len(self.function.outputs)), self.evaluator)
+
+    @cached_property
+    def smooth(self) -> RowPart:
+        """The entries of links: of a smooth motion they are smooth, and jump nowhere."""
+        return self._part(self._of_links, self.dynamics.function("torque_regressor").inputs)
+
+    @cached_property
+    def rough(self) -> RowPart:
+        """All other entries: those of terms, some of which all but jump, and the measured torques."""
+        return self._part(~self._of_links, self.function.inputs)
+
+    @property
+    def _of_links(self) -> NDArray[np.bool_]:
+        links, flags = self.dynamics.robot.inertial_count, np.zeros(len(self.function.outputs), dtype=bool)
+        for first, e in zip(self.firsts, self.equations, strict=True):
+            flags[first : first + len(e.columns)] = e.columns < links
+        return flags
+
+    def _part(self, chosen: NDArray[np.bool_], inputs: Mapping[str, int]) -> RowPart:
+        places = np.flatnonzero(chosen)
+        outputs = [self.function.outputs[k] for k in places]
+        return RowPart(places, Evaluator(dense("rows", self.function.graph, inputs, outputs)))
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:

@@ -140,6 +140,9 @@ class _TableOnDevice(MotionTable):
     def begin(self) -> None:
         self.robots = self.motion.q.shape[2]
 
+    def filtered(self, part: slice) -> Any:
+        return self.motion.filter.of(self.make, self.samples, part)
+
     def make(self, start: int, stop: int) -> Any:
         own = slice(start + self.low, stop + self.low)
         inputs = {name: getattr(self.motion, name)[own] for name in self.rows.function.inputs}

@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.designed import expected_noise
+from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import lcm
 
 import numpy as np
 
 from steelyard.ground.arrays import Array, placed_like
 
 # Samples of a block if all rows are selected, and if only some are. Longer blocks multiply more, shorter ones have more
-# overhead per product.
-_BLOCK, _SPARSE_BLOCK = 64, 120
+# overhead per product. Blocks of sparse samples are twice as long.
+_BLOCK, _SPARSE_BLOCK = 32, 120
 # From this number of columns on, states are propagated block by block.
 _WIDE = 64
 # A block holds a whole number of steps; above this size computing every row costs less than the block's matrices.
@@ -76,7 +77,8 @@ class _Block:
     """Effect of both passes on a block u with entry states s from the left and z from the right.
 
     y = local u + carry [s; z]. The exit states are forget s + inject[0] u to the right, and forget z + cross s +
-    inject[1] u to the left. `last` gives the output of the forward pass at the end of the block, from [u; s].
+    inject[1] u to the left. `last` gives the output of the forward pass at the end of the block, from [u; s], `entry`
+    the state s of a constant signal of 1.
     """
 
     local: Array
@@ -85,6 +87,7 @@ class _Block:
     forget: Array
     cross: Array
     last: Array
+    entry: Array
 
     def placed_like(self, like: Array) -> _Block:
         """Move the matrices to the memory of `like`."""
@@ -92,7 +95,8 @@ class _Block:
 
 
 @lru_cache(maxsize=64)
-def _block(order: int, ratio: float, size: int) -> _Block:
+def _block(order: int, ratio: float, size: int, every: int) -> _Block:
+    """Of `size` samples, of which every so many-th is given and counts for those before it as well."""
     filter = butterworth(order, ratio)
     m = len(filter.b)
     powers = np.empty((size + 1, m, m))
@@ -105,13 +109,18 @@ def _block(order: int, ratio: float, size: int) -> _Block:
     O = powers[:size].transpose(0, 2, 1) @ filter.c  # noqa: E741 (the observability matrix)
     G = (powers[:size][::-1] @ filter.b).T  # state at the end: Aⁿ s + G u
     back = G[:, ::-1]  # the same filter in the other direction
+    given = slice(every - 1, None, every)
+    entry = filter.steady
+    if every > 1:
+        entry = np.linalg.solve(np.eye(m) - np.linalg.matrix_power(filter.A, every), every * filter.b)
     return _Block(
-        local=T.T @ T,
+        local=every * (T.T @ T)[:, given],
         carry=np.hstack([T.T @ O, O[::-1]]),
-        inject=np.vstack([G, back @ T]),
+        inject=every * np.vstack([G, back @ T])[:, given],
         forget=powers[size],
         cross=back @ O,
-        last=np.r_[T[-1], O[-1]],
+        last=np.r_[every * T[-1, given], O[-1]],
+        entry=entry,
     )
 
 
@@ -135,8 +144,13 @@ def both_ways(x: Array, order: int, ratio: float, pad: int, rows: slice) -> Arra
     return both_ways_of(lambda start, stop: x[start:stop], len(x), order, ratio, pad, rows)
 
 
-def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, rows: slice) -> Array:
+def both_ways_of(
+    make: Make, samples: int, order: int, ratio: float, pad: int, rows: slice, sparse: Sparse | None = None
+) -> Array:
     """Filter a signal that is computed in parts, so that the whole signal is never in memory.
+
+    A sparse sample also represents the samples before it: the sum over the filter's impulse response has fewer terms.
+    It is exact for a signal without power near multiples of its rate, except for what the filter passes there.
 
     Args:
         make: Function of (start, stop) that computes a part; called once per part, except for both ends.
@@ -145,14 +159,20 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
         ratio: As for `both_ways`.
         pad: As for `both_ways`.
         rows: As for `both_ways`.
+        sparse: Spacing of the samples that `make` counts; None: it computes all samples.
     """
+    every = 1 if sparse is None else sparse.every
     start, stop, step = rows.indices(samples)
-    fits = step <= _LARGEST
-    size = step * -(-(_SPARSE_BLOCK if step > 1 else _BLOCK) // step) if fits else _BLOCK
-    ends = _Ends.of(make, samples, pad, size)
-    block = _block(order, ratio, size).placed_like(ends.head)
+    fits = lcm(step, every) <= _LARGEST
     stride = step if fits else 1
-    phase = (ends.before + start) % stride
+    unit = lcm(stride, every)
+    wanted = _SPARSE_BLOCK * min(every, 2) if stride > 1 else _BLOCK
+    size = unit * -(-wanted // unit)
+    given, last = (samples - 1) // every + 1, -(-(samples - 1 + pad) // every)  # samples, and the last one's number
+    ends = _Ends.of(make, given, (-(-pad // every), last + 1 - given), size // every, sparse)
+    block = _block(order, ratio, size, every).placed_like(ends.head)
+    before = ends.before * every + every - 1
+    phase = (before + start) % stride
     local, carry = block.local[phase::stride], block.carry[phase::stride]
     columns, inner = ends.head.shape[2], len(block.inject)
     # The exit states of a block and its rows. If the rows are few, one product computes both and reads samples once.
@@ -160,18 +180,31 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
     shapes = [(ends.blocks, rows, columns) for rows in ([inner + len(local)] if few else [inner, len(local)])]
     results = [np.empty_like(ends.head, shape=shape) for shape in shapes]
     products, first = [np.concatenate([block.inject, local])] if few else [block.inject, local], 0
-    for part in ends.parts(make, max(1, _IN_CACHE // (size * columns))):
-        own = slice(first, first + len(part))
+    for part in ends.parts(make, max(1, _IN_CACHE * every // (size * columns))):
+        place = slice(first, first + len(part))
         for product, target in zip(products, results, strict=True):
-            np.matmul(product, part, out=target[own])
-        first = own.stop
+            np.matmul(product, part, out=target[place])
+        first = place.stop
     injected, out = (results[0][:, :inner], results[0][:, inner:]) if few else results
     states = _states(block, injected, ends, placed_like(butterworth(order, ratio).steady, out))
     some = max(1, _IN_CACHE // (len(local) * columns))
     for k in range(0, len(out), some):
         out[k : k + some] += np.matmul(carry, states[k : k + some])
-    begin, count = (ends.before + start - phase) // stride, len(range(start, stop, step))
+    begin, count = (before + start - phase) // stride, len(range(start, stop, step))
     return out.reshape(-1, columns)[begin :: step // stride][:count]
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A smooth signal that is known at samples 0, every, 2 · every … alone.
+
+    Attributes:
+        every: See above.
+        beyond: Gives so many values that follow the last one: of its odd reflection about the signal's end.
+    """
+
+    every: int
+    beyond: Callable[[int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,17 +224,18 @@ class _Ends:
         return len(self.head) + len(self.tail) + (self.end - self.border) // int(self.head.shape[1])
 
     @classmethod
-    def of(cls, make: Make, samples: int, pad: int, size: int) -> _Ends:
-        """Reflect both ends and fill the first block with the constant from which the forward pass starts."""
-        fill = -(samples + 2 * pad) % size
+    def of(cls, make: Make, samples: int, pads: tuple[int, int], size: int, sparse: Sparse | None) -> _Ends:
+        """What is missing to whole blocks is put before it, as the constant from which the forward pass starts."""
+        pad, after = pads
+        fill = -(samples + pad + after) % size
         before = fill + pad
         border = min(-before % size, samples)
         end = border + (samples - border) // size * size
         begin = make(0, max(pad + 1, border)).copy()
         left = 2.0 * begin[:1] - begin[pad:0:-1]
         head = [np.repeat(left[:1] if pad else begin[:1], fill, axis=0), left, begin[:border]]
-        last = make(min(end, samples - pad - 1), samples).copy()
-        right = 2.0 * last[-1:] - last[-2 : -pad - 2 : -1]
+        last = make(min(end, samples - after - 1) if sparse is None else end, samples).copy()
+        right = 2.0 * last[-1:] - last[-2 : -after - 2 : -1] if sparse is None else sparse.beyond(after)
         tail = [last[len(last) - (samples - end) :], right]
         if end == border:  # without whole blocks in between, both ends are one piece
             head, tail = [*head, *tail], []
@@ -230,7 +264,7 @@ def _states(block: _Block, injected: Array, ends: _Ends, steady: Array) -> Array
     scan = _scan_one_by_one if injected.shape[2] >= _WIDE else _scan_in_groups
     states = np.empty_like(injected)
     s, z = states[:, :m], states[:, m:]
-    scan(block.forget, injected[:, :m], steady[:, None] * ends.head[0, 0], s)
+    scan(block.forget, injected[:, :m], block.entry[:, None] * ends.head[0, 0], s)
     end = block.last @ np.concatenate([ends.last_block, s[-1]])
     thrown = np.matmul(block.cross, s)
     thrown += injected[:, m:]

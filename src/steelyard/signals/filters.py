@@ -11,9 +11,14 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, placed_like
 from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
+from steelyard.signals._blockwise import Sparse as Sparse
 
 # Least cut-off relative to the sampling rate; lower ones would leave no signal of any log.
 _LOWEST = 1e-9
+# Share of a smooth signal that may alias into its rows, and the highest frequency that a filter passes, in cut-offs.
+_FOLDED, _PASSED = 1e-7, 3.0
+# Least number of samples of a smooth signal from one row to the next: filtering them costs less than the rows.
+_TO_A_ROW = 4
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 
@@ -51,17 +56,32 @@ class LowPass:
         radius = butterworth(self.order, self.cutoff_hz * self.period).radius
         return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
 
-    def of(self, make: Make, samples: int, rows: slice) -> Array:
+    def of(self, make: Make, samples: int, rows: slice, sparse: Sparse | None = None) -> Array:
         """Filter a signal that is computed in parts.
 
         Args:
             make: Function of (start, stop) that computes a part of the signal.
             samples: Number of samples.
             rows: Rows to return.
+            sparse: Spacing of the samples that `make` computes of a smooth signal; None: all.
         """
-        return both_ways_of(
-            make, samples, self.order, self.cutoff_hz * self.period, min(self.memory, samples - 1), rows
-        )
+        pad = min(self.memory, samples - 1)
+        return both_ways_of(make, samples, self.order, self.cutoff_hz * self.period, pad, rows, sparse)
+
+    def spacing(self, smooth_hz: float | None, step: int) -> int:
+        """Compute the spacing of the samples of a smooth signal that its filtered rows need.
+
+        Power near the rate of these samples aliases into the filter's band, where it is less than 1e-7 of its size
+        before the smoothing.
+
+        Args:
+            smooth_hz: Cut-off of the smoothing, which had this order [Hz]; None: unknown.
+            step: Samples from one row to the next; the signal has four samples or more between them.
+        """
+        if smooth_hz is None:
+            return 1
+        least = smooth_hz * _FOLDED ** (-0.5 / self.order) + _PASSED * self.cutoff_hz
+        return max(min(step // _TO_A_ROW, int(1.0 / (least * self.period))), 1)
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
         """Filter a signal as scipy.signal.sosfiltfilt with `memory` samples of padding.
@@ -170,9 +190,10 @@ def motion_bands(positions: Array, period: float, share: float = 0.999, trends: 
     x = positions.reshape(len(positions), -1)
     t = np.linspace(-1.0, 1.0, len(x))[:, None]
     trend = placed_like(np.hstack([np.ones_like(t), t]), x)
-    line = trend @ np.linalg.lstsq(trend, x, rcond=None)[0]
+    line = trend @ ((trend.T @ x) / np.sum(trend**2, axis=0)[:, None])  # its columns are orthogonal
     level, window = x - line, placed_like(np.hanning(len(x))[:, None], x)
-    power = np.abs(np.fft.rfft(level * window, axis=0)) ** 2
+    spectrum = np.fft.rfft(level * window, axis=0)
+    power = spectrum.real**2 + spectrum.imag**2  # without the roots that np.abs takes
     frequency = placed_like(np.fft.rfftfreq(len(level), period), x)
     # Single lines of a noise spectrum reach several times its median, but very rarely twenty times.
     lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)

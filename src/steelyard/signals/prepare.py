@@ -124,6 +124,7 @@ class Motion:
         fit_standing: Fit to the rows of standing joints as well.
         between: Torque between samples; "" if not determined. If it is held or averaged, the motion is shifted by half
             a sample to match the torque.
+        smooth_hz: Cut-off of the filter that smoothed q, dq and ddq [Hz]; None if unknown.
     """
 
     t: Array
@@ -139,6 +140,7 @@ class Motion:
     standing: NDArray[np.bool_] | None = None
     fit_standing: bool = True
     between: str = ""
+    smooth_hz: float | None = None
 
     @property
     def rows(self) -> int:
@@ -209,8 +211,8 @@ def motion_frequency(logs: Sequence[Log]) -> float:
 
 
 def _bands(pieces: Sequence[_Piece], trends: bool = False) -> list[float]:
-    longer = (pieces[k] for k in long_pieces([len(p.t) for p in pieces]))
-    bands = [motion_band(p.q, p.period, trends=trends) for p in longer]
+    longer = long_pieces([len(p.t) for p in pieces])
+    bands = [motion_band(pieces[k].q, pieces[k].period, trends=trends) for k in longer]
     if not bands or max(bands) == 0.0:
         raise LogError("No joint moves in the log; log a motion, or set the cut-off.")
     return bands
@@ -288,11 +290,9 @@ def prepare(
         piece = _uniform(log, start, stop)
         low_pass, keep = _rows_to_keep(len(piece.t), piece.period, settings, cutoff_hz)
         delay = settings.delay or 0.0
-        lost = abs(round(delay / piece.period))
-        if keep.stop - keep.start - lost < max(8, 4 * keep.step if to_fit else 0):
+        if keep.stop - keep.start - abs(round(delay / piece.period)) < max(8, 4 * keep.step if to_fit else 0):
             continue
-        motion = _motion(piece, low_pass, settings, keep, plan).with_delay(delay)
-        yield motion.with_torque(settings.torque_between)
+        yield _motion(piece, low_pass, settings, keep, plan).with_delay(delay).with_torque(settings.torque_between)
 
 
 def _rows_to_keep(samples: int, period: float, settings: Preparation, cutoff_hz: float) -> tuple[LowPass, slice]:
@@ -347,9 +347,10 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     noise = velocity_noise(piece.q, smooth, False)
     if piece.dq is not None and any(plan.measured):
         noise = np.where(plan.measured, velocity_noise(piece.dq, smooth, True), noise)
-    still = standing(q, dq, noise, low_pass)
-    kept = settings.standing != "leave_out"
-    return Motion(piece.t, q, dq, ddq, piece.tau, low_pass, keep, plan.text, standing=still, fit_standing=kept)
+    return Motion(
+        piece.t, q, dq, ddq, piece.tau, low_pass, keep, plan.text, smooth_hz=smooth.cutoff_hz,
+        standing=standing(q, dq, noise, low_pass), fit_standing=settings.standing != "leave_out",
+    )  # fmt: skip
 
 
 def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Array | None]:

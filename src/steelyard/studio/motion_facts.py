@@ -94,7 +94,7 @@ def motion_view(project_file: str, run: str) -> str:
         project_file: Path of the project file.
         run: Folder of the motion.
     """
-    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.motion_design import read_design
     from steelyard.excitation.page import joint_motion
     from steelyard.project import Project
     from steelyard.report.elements import figure_html, join
@@ -103,7 +103,7 @@ def motion_view(project_file: str, run: str) -> str:
 
     project = Project.load(project_file)
     robot = project.load_robot()
-    designed = read_designed(run, robot)
+    designed = read_design(run, robot)
     motions = [(f"motion {k + 1}", m.times(50.0), m) for k, m in enumerate(designed.trajectories)]
     scene = robot_scene(project, robot, [(name, t, m.derivative(t, 0)) for name, t, m in motions])
     parts = [scene_html(scene, "The arm", "▶ plays the motion; drag to rotate the view.")]

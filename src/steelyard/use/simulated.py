@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from steelyard.assessment.replay import on_even_clock
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
-from steelyard.excitation.designed import expected_noise
+from steelyard.excitation.motion_design import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import steps

@@ -1,1 +1,1 @@
-"""Filters over state and parameters together: extended, unscented, cubature, central-difference, particle."""
+"""Filters over state and parameters: extended, unscented, cubature, central-difference, particle."""

@@ -1,10 +1,10 @@
-"""`Belief`: mean and covariance of (base parameters, state), kept whole or as a square root.
+"""Mean and covariance of (base parameters, state), stored as a matrix or as a square root.
 
-Parameters come first. They do not move, so a step leaves their block of the covariance (or of its root) as it is:
+Parameters come first. They are constant, so a step does not change their block of the covariance (or of its root):
 
     P = L Lᵀ,  L = [Lp 0; D Lx]   →   L' = [Lp 0; D' Lx'],   D' = B Lp + A D,   Lx' Lx'ᵀ = A Lx Lxᵀ Aᵀ + Q.
 
-What a prediction has to deliver is therefore D' (`along`) and columns C with Lx' Lx'ᵀ = C Cᵀ.
+A prediction therefore provides D' (`along`) and columns C with Lx' Lx'ᵀ = C Cᵀ.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 
 
-class LostPositiveError(SteelyardError):
-    """A covariance that rounding, or a step too wild, has made indefinite."""
+class NotPositiveDefiniteError(SteelyardError):
+    """A covariance became indefinite because of rounding or an extreme step."""
 
 
 class Belief(ABC):
-    """β and x with their joint covariance; measurements are the positions, the first of the state."""
+    """β and x with their joint covariance; positions, the first part of the state, are measured."""
 
     def __init__(self, beta: Array, covariance: Array, x: Array, state: Array) -> None:
         self.p = len(beta)
@@ -41,43 +41,43 @@ class Belief(ABC):
     @property
     @abstractmethod
     def covariance(self) -> Array:
-        """Of everything, parameters first."""
+        """Joint covariance, parameters first."""
 
     @property
     @abstractmethod
     def root(self) -> Array:
-        """Lower triangular, `root` @ `root`.T the covariance."""
+        """Lower triangular root: `root` @ `root`.T is the covariance."""
 
     @abstractmethod
-    def remember(self) -> Array:
-        """The root that sigma points are made from; `propagate_points` refers to it."""
+    def save_root(self) -> Array:
+        """Return the root for sigma points and store it for `propagate_points`."""
 
     @abstractmethod
     def _begin(self, covariance: Array, state: Array) -> None: ...
 
     @abstractmethod
     def restart(self, x: Array, state: Array) -> None:
-        """A new run: the state starts anew, with standard deviations `state`; parameters keep what is known."""
+        """Start a new run with state `x` and standard deviations `state`; the parameters do not change."""
 
     @abstractmethod
     def propagate(self, x: Array, A: Array, B: Array, noise: Array) -> None:
-        """The linear way: derivatives by state and parameters, and columns of noise."""
+        """Propagate linearly, with derivatives by state (`A`) and parameters (`B`), and columns of noise."""
 
     @abstractmethod
     def propagate_points(self, x: Array, along: Array, columns: Array) -> None:
-        """The way of sigma points: D' and C of the note above."""
+        """Propagate with sigma points: D' and C of the module docstring."""
 
     @abstractmethod
     def drift(self, variance: Array) -> None:
-        """Parameters that wander."""
+        """Add `variance` to the parameters."""
 
     @abstractmethod
     def measure(self, q: Array, noise: Array) -> Array:
-        """Take in measured positions with standard deviations `noise`; gives the normalised innovation."""
+        """Update with measured positions `q` of standard deviations `noise`; returns the normalised innovation."""
 
 
-class WholeBelief(Belief):
-    """The covariance itself."""
+class CovarianceBelief(Belief):
+    """Belief with the covariance as a matrix."""
 
     def _begin(self, covariance: Array, state: Array) -> None:
         d = len(self.z)
@@ -103,21 +103,21 @@ class WholeBelief(Belief):
         p, P = self.p, self.P
         cross = A @ P[p:, :p] + B @ P[:p, :p]
         P[p:, p:] = (A @ P[p:, p:] + B @ P[:p, p:]) @ A.T + cross @ B.T + noise @ noise.T
-        self._close(x, cross)
+        self._set_state(x, cross)
 
     def propagate_points(self, x: Array, along: Array, columns: Array) -> None:
         p = self.p
         root = self._last_root[:p, :p]
         self.P[p:, p:] = along @ along.T + columns @ columns.T
-        self._close(x, along @ root.T)
+        self._set_state(x, along @ root.T)
 
-    def _close(self, x: Array, cross: Array) -> None:
+    def _set_state(self, x: Array, cross: Array) -> None:
         p, P = self.p, self.P
         P[p:, p:] = 0.5 * (P[p:, p:] + P[p:, p:].T)
         P[p:, :p], P[:p, p:] = cross, cross.T
         self.z[p:] = x
 
-    def remember(self) -> Array:
+    def save_root(self) -> Array:
         self._last_root = self.root
         return self._last_root
 
@@ -131,14 +131,14 @@ class WholeBelief(Belief):
         S.flat[:: n + 1] += noise**2
         half = _cholesky(S)
         W = _solve(half, self.P[p : p + n])
-        miss = _solve(half, q - self.z[p : p + n])
-        self.z += miss @ W
+        innovation = _solve(half, q - self.z[p : p + n])
+        self.z += innovation @ W
         self.P -= W.T @ W
-        return miss
+        return innovation
 
 
-class RootBelief(Belief):
-    """A lower triangular root, updated by orthogonal transformations: half the digits are enough."""
+class SquareRootBelief(Belief):
+    """Belief with a lower triangular root, updated by orthogonal transformations: half the digits are sufficient."""
 
     def _begin(self, covariance: Array, state: Array) -> None:
         d = len(self.z)
@@ -160,7 +160,7 @@ class RootBelief(Belief):
     def root(self) -> Array:
         return self.L
 
-    def remember(self) -> Array:
+    def save_root(self) -> Array:
         return self.L
 
     def propagate(self, x: Array, A: Array, B: Array, noise: Array) -> None:
@@ -179,38 +179,38 @@ class RootBelief(Belief):
         self.L = _lower(np.hstack([self.L, extra]))
 
     def measure(self, q: Array, noise: Array) -> Array:
-        """[√R HL; 0 L] is rotated into [√S 0; K√S L'] (Kaminski, Bryson & Schmidt 1971)."""
+        """Rotate [√R HL; 0 L] into [√S 0; K√S L'] (Kaminski, Bryson & Schmidt 1971)."""
         p, n, d = self.p, len(q), len(self.z)
         stacked = np.zeros((d + n, d + n))
         stacked[:n, :n] = np.diag(noise)
         stacked[:n, n:] = self.L[p : p + n]
         stacked[n:, n:] = self.L
-        turned = _lower(stacked)
-        miss = _solve(turned[:n, :n], q - self.z[p : p + n])
-        self.z += turned[n:, :n] @ miss
-        self.L = turned[n:, n:]
-        return miss
+        rotated = _lower(stacked)
+        innovation = _solve(rotated[:n, :n], q - self.z[p : p + n])
+        self.z += rotated[n:, :n] @ innovation
+        self.L = rotated[n:, n:]
+        return innovation
 
 
 def _cholesky(P: Array) -> Array:
-    found, fault = dpotrf(P, lower=1, clean=1)
+    result, fault = dpotrf(P, lower=1, clean=1)
     if fault:
-        raise LostPositiveError("The covariance is no longer positive definite.")
-    return np.asarray(found)
+        raise NotPositiveDefiniteError("The covariance is no longer positive definite.")
+    return np.asarray(result)
 
 
 def _solve(lower: Array, right: Array) -> Array:
-    found, fault = dtrtrs(lower, right, lower=1)
+    result, fault = dtrtrs(lower, right, lower=1)
     if fault:
-        raise LostPositiveError("The covariance of the innovation is singular.")
-    return np.asarray(found)
+        raise NotPositiveDefiniteError("The covariance of the innovation is singular.")
+    return np.asarray(result)
 
 
 def _lower(columns: Array) -> Array:
     """Lower triangular L with L Lᵀ = columns · columnsᵀ."""
     rows = len(columns)
-    found = dgeqrf(np.ascontiguousarray(columns.T))[0]
+    result = dgeqrf(np.ascontiguousarray(columns.T))[0]
     L = np.zeros((rows, rows))
     high = min(rows, columns.shape[1])
-    L[:, :high] = np.tril(found[:high].T[:, :high])
+    L[:, :high] = np.tril(result[:high].T[:, :high])
     return L

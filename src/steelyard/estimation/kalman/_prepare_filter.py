@@ -1,4 +1,4 @@
-"""What every filter needs before its first step: least squares, tuning, and a step that can follow the friction."""
+"""Preparation of a filter: least squares, tuning, substeps that resolve the friction; and its estimate at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Resu
 from steelyard.estimation.kalman._noise import likeliest_noise, log_likelihood
 from steelyard.estimation.kalman._transition import Method, Transition
 from steelyard.estimation.kalman.consistency import FALSE_ALARM, Consistency
-from steelyard.estimation.kalman.tuning import Tuned, Tuning, refined, tuned
+from steelyard.estimation.kalman.tuning import FilterTuning, Tuning, compute_tuning, refine_noise
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.simulated._start import Start, starting_point
 from steelyard.estimation.simulated.experiment import Experiment, Run
@@ -20,18 +20,18 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant, plant_of
 
-# A position beyond this (rad, m) has run away.
-_RUNAWAY = 1e3
-# Samples between two looks at the health of a filter, and points of the path that are kept.
-LOOK = 64
-_KEPT = 200
-# Noise levels need parameters and parameters noise levels: the second round halves what is left of short logs' errors.
-_TUNINGS = 2
+# Positions beyond this limit count as diverged [rad, m].
+_POSITION_LIMIT = 1e3
+# Samples between two health checks of a filter, and number of stored points of its history.
+CHECK_INTERVAL = 64
+_HISTORY_POINTS = 200
+# Noise levels and parameters depend on each other: a second round halves the remaining error of short logs.
+_NOISE_ROUNDS = 2
 
 
 @dataclass(eq=False)
-class FilterPath:
-    """Samples since the last check, and what is kept of the others: time, parameters, innovations."""
+class FilterHistory:
+    """The course of a filter: times, parameters, states and innovations, with health checks."""
 
     base: BaseParameters
     plant: Plant
@@ -40,31 +40,31 @@ class FilterPath:
     betas: list[Array] = field(default_factory=list)
     states: list[Array] = field(default_factory=list)
     consistency: Consistency = field(default_factory=Consistency)
-    trouble: str = ""
+    failure: str = ""
     checked: int = 0
 
-    def add(self, t: float, beta: Array, x: Array, miss: Array) -> None:
+    def add(self, t: float, beta: Array, x: Array, innovation: Array) -> None:
         self.times.append(t)
         self.betas.append(beta.copy())
         self.states.append(x.copy())
-        self.consistency.innovations.append(miss)
+        self.consistency.innovations.append(innovation)
 
-    def healthy(self) -> bool:
-        """Checks all samples since the last call; the first bad one is named in `trouble`."""
+    def check(self) -> bool:
+        """Check all samples since the last call; `failure` describes the first bad one."""
         betas, states = np.array(self.betas[self.checked :]), np.array(self.states[self.checked :])
         times = self.times[self.checked :]
         if not len(betas):
             return True
         n = states.shape[1] // 2
-        wild = ~(np.all(np.isfinite(betas), axis=1) & np.all(np.abs(states[:, :n]) < _RUNAWAY, axis=1))
-        wild |= ~np.all(np.isfinite(states), axis=1)
-        reason = "the state ran away"
-        if not wild.any() and self.check_mass:
-            wild = smallest_masses(self.base, self.plant, betas, states[:, :n]) <= 0.0
+        bad = ~(np.all(np.isfinite(betas), axis=1) & np.all(np.abs(states[:, :n]) < _POSITION_LIMIT, axis=1))
+        bad |= ~np.all(np.isfinite(states), axis=1)
+        reason = "the state diverged"
+        if not bad.any() and self.check_mass:
+            bad = smallest_masses(self.base, self.plant, betas, states[:, :n]) <= 0.0
             reason = "the mass matrix lost its positive definiteness"
-        if wild.any():
-            first = int(np.argmax(wild))
-            self.trouble = f"{reason} at t = {times[first]:.4g} s"
+        if bad.any():
+            first = int(np.argmax(bad))
+            self.failure = f"{reason} at t = {times[first]:.4g} s"
             del self.times[self.checked + first :], self.betas[self.checked + first :]
             del self.states[self.checked + first :]
             return False
@@ -73,54 +73,61 @@ class FilterPath:
 
     @property
     def history(self) -> tuple[dict[str, Any], ...]:
-        """Points of the path, some hundred at most: time, s, and parameters; at some the eigenvalues of P, too."""
-        every = max(1, len(self.times) // _KEPT)
+        """Some hundred points of the history: time [s] and parameters, at some also the eigenvalues of P."""
+        every = max(1, len(self.times) // _HISTORY_POINTS)
         points: dict[int, dict[str, Any]] = {
             k: {"t": self.times[k], "beta": tuple(self.betas[k].tolist())} for k in range(0, len(self.times), every)
         }
-        kept, last = self.consistency.moments.all, len(self.times) - 1
-        whole = kept[-1][0] if kept else 0.0
-        for elapsed, beta, covariance in kept:
-            # Moments count the time of all runs together; samples of one rate lie at equal parts of it.
-            k = round(elapsed / whole * len(self.times)) - 1 if whole > 0.0 else -1
+        snapshots, last = self.consistency.snapshots.all, len(self.times) - 1
+        duration = snapshots[-1][0] if snapshots else 0.0
+        for elapsed, beta, covariance in snapshots:
+            # Snapshots count the time of all runs together; samples of one rate are equally spaced in it.
+            k = round(elapsed / duration * len(self.times)) - 1 if duration > 0.0 else -1
             if 0 <= k <= last:
                 values = np.linalg.eigvalsh(0.5 * (covariance + covariance.T))[::-1]
-                told = tuple(np.maximum(values, 0.0).tolist())
-                points[k] = {"t": self.times[k], "beta": tuple(beta.tolist()), "eigenvalues": told}
+                eigenvalues = tuple(np.maximum(values, 0.0).tolist())
+                points[k] = {"t": self.times[k], "beta": tuple(beta.tolist()), "eigenvalues": eigenvalues}
         return tuple(points[k] for k in sorted(points))
 
     @property
     def cost(self) -> float:
-        """The sum of squared normalised innovations."""
-        return float(sum(miss @ miss for miss in self.consistency.innovations))
+        """Sum of squared normalised innovations."""
+        return float(sum(innovation @ innovation for innovation in self.consistency.innovations))
 
 
 def smallest_masses(base: BaseParameters, plant: Plant, betas: Array, q: Array) -> Array:
-    """The smallest eigenvalue of the mass matrix for each pair of parameters and positions."""
+    """Compute the smallest eigenvalue of the mass matrix for each pair of parameters and positions.
+
+    Args:
+        base: Base parameters.
+        plant: The robot.
+        betas: Values of the base parameters, shape (samples, base parameters).
+        q: Positions [rad, m], shape (samples, joints).
+    """
     theta = np.zeros((len(betas), len(base.parameters)))
     theta[:, list(base.independent)] = betas
     return np.asarray(np.linalg.eigvalsh(plant.smooth.mass_matrix(q, theta))[:, 0])
 
 
-# Steps follow friction well up to this rate times their length, and never more of them than this per sample.
-_EASY = 1.5
-_MOST_SUBSTEPS = 50
+# Steps resolve friction up to this product of its rate and their length; the second is the limit per sample.
+_MAX_RATE_TIMES_STEP = 1.5
+_MAX_SUBSTEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Ready:
-    """An experiment with everything tuned.
+class FilterSetup:
+    """An experiment with all settings of a filter.
 
     Attributes:
-        experiment: the motions.
-        base: the parameters that are looked for.
-        plant: the robot, its dry friction smooth.
-        start: least squares on the same motions; noise levels come from it, parameters if `Tuning.start` says so.
-        from_log: the covariance that a start from least squares has.
-        tuned: noise, first parameters and their covariance.
-        method: of integration.
-        substeps: steps per sample; None: as many as the friction needs.
-        between: how the torque runs over a sample: "held" or "averaged" (constant), or "sampled" (linear).
+        experiment: The motions.
+        base: Base parameters to estimate.
+        plant: The robot with smooth dry friction.
+        start: Least squares on the same motions, for noise levels, and for the initial parameters if requested.
+        from_log: Covariance of initial parameters from least squares.
+        tuning: Noise, initial parameters and their covariance.
+        method: Integration method.
+        substeps: Steps per sample; None: enough for the friction.
+        between: Torque between samples: "held" or "averaged" (constant), or "sampled" (linear).
     """
 
     experiment: Experiment
@@ -128,7 +135,7 @@ class Ready:
     plant: Plant
     start: Start
     from_log: Array
-    tuned: Tuned
+    tuning: FilterTuning
     method: Method
     substeps: int | None
     between: str
@@ -139,63 +146,65 @@ class Ready:
             theta = np.zeros(len(self.base.parameters))
             theta[list(self.base.independent)] = self.start.beta
             fastest = self.plant.friction_rate(run.q[0], theta)
-            substeps = int(np.clip(np.ceil(fastest * run.period / _EASY), 1, _MOST_SUBSTEPS))
+            substeps = int(np.clip(np.ceil(fastest * run.period / _MAX_RATE_TIMES_STEP), 1, _MAX_SUBSTEPS))
         return Transition(self.plant, self.plant.lumped_units(self.base.independent), run.period, substeps, self.method)
 
     def torques(self, run: Run) -> tuple[Array, Array]:
-        """The torque at the start and at the end of every step."""
+        """Return the torques at the start and at the end of every step of a `run`."""
         tau = np.ascontiguousarray(run.tau)
         if self.between == "averaged":
             return tau[1:], tau[1:]
         return tau[:-1], tau[:-1] if self.between == "held" else tau[1:]
 
-    def estimate(self, found: tuple[Array, Array], prior: Prior | None, path: FilterPath, **details: Any) -> Estimate:
-        """What a filter `found`, with how far it is to be believed.
+    def estimate(
+        self, found: tuple[Array, Array], prior: Prior | None, path: FilterHistory, **details: Any
+    ) -> Estimate:
+        """Create the estimate of a filter, with its result.
 
-        It diverged where it stopped on its way, or where the log is less likely under what it found than under what
-        it began with: then that is given back. It is overconfident where its innovations or the steps of its
-        parameters are larger than it expected; the covariance is widened by as much.
+        DIVERGED: the filter stopped early, or the log is less likely with its result than with the initial values,
+        which are then returned. OVERCONFIDENT: innovations or steps of the parameters are larger than expected; the
+        covariance is widened by the ratio.
 
         Args:
-            found: base parameters and covariance.
-            prior: decides the full parameters that have them.
-            path: the way there.
-            details: what else there is to say.
+            found: Base parameters and covariance.
+            prior: Prior for the full parameters.
+            path: Course of the filter.
+            details: More details.
         """
         base, free, dof = self.base, self.start.free, self.experiment.robot.dof
         samples = sum(len(run.t) - 1 for run in self.experiment.runs)
-        gain = log_likelihood(self, found[0]) - (began := log_likelihood(self, self.tuned.beta))
-        worse = not gain >= 0.0 and np.isfinite(began)
-        # Where both explain the log alike, as near the truth, the likelihoods differ by no more than chance.
-        lost = worse and not -2.0 * gain <= float(chi2.ppf(1.0 - FALSE_ALARM, base.rank))
+        gain = log_likelihood(self, found[0]) - (initial := log_likelihood(self, self.tuning.beta))
+        worse = not gain >= 0.0 and np.isfinite(initial)
+        # If both explain the log equally, as near the truth, the likelihoods differ by chance only.
+        unlikely = worse and not -2.0 * gain <= float(chi2.ppf(1.0 - FALSE_ALARM, base.rank))
         widened, why, ratios = path.consistency.verdict()
-        result, notes = Result.CONVERGED, list(self.tuned.notes)
-        if path.trouble or lost:
+        result, notes = Result.CONVERGED, list(self.tuning.notes)
+        if path.failure or unlikely:
             result = Result.DIVERGED
-            reason = path.trouble or "the log is less likely under what it found than under its start"
-            numbers = "those of its start" if worse or len(path.consistency.moments) < 2 else "its last healthy ones"
+            reason = path.failure or "the log is less likely with its result than with the initial values"
+            numbers = "the initial values" if worse or len(path.consistency.snapshots) < 2 else "the last valid ones"
             notes.append(
                 f"The filter diverged: {reason}. The numbers are {numbers}; use a shorter step or rk4, more "
-                "torque_noise, or a better start."
+                "torque_noise, or better initial values."
             )
         elif why:
             result = Result.OVERCONFIDENT
             notes.append(
-                f"The filter is more certain than it should be: squares are larger than it expected: {why}. The model "
-                f"misses something, noise is set too small, or the start was further off than its errors say; error "
-                f"bars were widened by {widened**0.5:.2g}."
+                f"The filter is overconfident: squares are larger than expected: {why}. Causes are model errors, too "
+                "small noise levels, or initial values with larger errors than stated; the error bars were widened by "
+                f"a factor of {widened**0.5:.2g}."
             )
         if worse and result is not Result.DIVERGED:
-            notes.append("The start explains the log as well as what the filter found; it is given back.")
-        notes.append(self.tuned.started)
+            notes.append("The initial values explain the log as well as the result of the filter; they are returned.")
+        notes.append(self.tuning.start_note)
         if worse:
-            found, widened = (self.tuned.beta, self.tuned.covariance), 1.0
+            found, widened = (self.tuning.beta, self.tuning.covariance), 1.0
         beta, covariance = found[0], 0.5 * widened * (found[1] + found[1].T)
         common = {
-            "inflation": np.full(base.rank, widened), "rows": (samples,) * dof, "start": self.tuned.beta,
-            "started_from": self.tuned.source, "start_std": np.sqrt(np.diag(self.tuned.covariance)),
+            "inflation": np.full(base.rank, widened), "rows": (samples,) * dof, "start": self.tuning.beta,
+            "started_from": self.tuning.source, "start_std": np.sqrt(np.diag(self.tuning.covariance)),
             "degrees_of_freedom": np.full(base.rank, max(samples * dof - base.rank, 1)),
-            "position_noise": self.tuned.positions, "torque_noise": self.tuned.step.torque,
+            "position_noise": self.tuning.positions, "torque_noise": self.tuning.step.torque,
             "consistency": ratios["innovations"]["ratio"] if ratios else np.nan, "consistency_tests": ratios,
             "log_likelihood_gain": gain,
         }  # fmt: skip
@@ -206,27 +215,40 @@ class Ready:
         )  # fmt: skip
 
 
-def ready(
+def prepare_filter(
     experiment: Experiment, base: BaseParameters, prior: Prior | None, settings: Tuning, method: Method,
     substeps: int | None, torque: Literal["auto", "held", "linear"],
-) -> Ready:  # fmt: skip
-    """Checked and tuned; refuses what no filter can start from."""
+) -> FilterSetup:  # fmt: skip
+    """Check the data, compute the tuning and return the setup of a filter.
+
+    Args:
+        experiment: The motions.
+        base: Base parameters to estimate.
+        prior: Prior knowledge.
+        settings: Settings of the tuning.
+        method: Integration method.
+        substeps: Steps per sample; None: enough for the friction.
+        torque: Torque between samples.
+
+    Raises:
+        EstimationError: If the data are not sufficient for a filter.
+    """
     _check(experiment, base, method, substeps, torque)
     experiment.terms.refuse_history("A filter over state and parameters")
     plant = plant_of(experiment.robot, experiment.terms, experiment.smoothing)
-    # Least squares sees the same smooth friction as the filter.
+    # Least squares uses the same smooth friction as the filter.
     start = starting_point(replace(experiment, dynamics=plant.smooth), base, prior)
-    numbers, from_log = tuned(settings, experiment, base, prior, start, plant)
+    numbers, from_log = compute_tuning(settings, experiment, base, prior, start, plant)
     between = {"held": "held", "linear": "sampled", "auto": experiment.torque_between}[torque]
     if between == "auto":
         between = "sampled" if experiment.controller is None else "held"
-    about = Ready(experiment, base, plant, start, from_log, numbers, method, substeps, between)
-    if settings.likeliest and not settings.says_all_noise:
-        for _ in range(_TUNINGS):
-            about = replace(about, tuned=refined(settings, experiment, about.tuned, likeliest_noise(about)))
-            if about.tuned.notes:
+    setup = FilterSetup(experiment, base, plant, start, from_log, numbers, method, substeps, between)
+    if settings.likeliest and not settings.has_all_noise:
+        for _ in range(_NOISE_ROUNDS):
+            setup = replace(setup, tuning=refine_noise(settings, experiment, setup.tuning, likeliest_noise(setup)))
+            if setup.tuning.notes:
                 break
-    return about
+    return setup
 
 
 def _check(experiment: Experiment, base: BaseParameters, method: str, substeps: int | None, torque: str) -> None:
@@ -243,7 +265,7 @@ def _check(experiment: Experiment, base: BaseParameters, method: str, substeps: 
              if not used]  # fmt: skip
     if names:
         raise EstimationError(
-            f"A filter needs the torque of every joint; that of '{names[0]}' is not used. Lock the joint, or use an "
+            f"A filter needs the torque of every joint; the one of '{names[0]}' is not used. Lock the joint, or use an "
             "estimator that works on rows, such as wls."
         )
     samples, need = sum(len(run.t) - 1 for run in experiment.runs), -(-base.rank // experiment.robot.dof) + 1

@@ -1,4 +1,4 @@
-"""`Transition`: (state, base parameters) at one sample → state at the next, for many lanes or with its derivatives."""
+"""Transition (state, base parameters) at one sample → state at the next, for many lanes or with derivatives."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar
 from steelyard.simulation.plant import Plant
 
-# `Flow`: the motion of a robot over one step of a log, traced for lanes of states, with exact derivatives if wanted.
+# `Flow`: the motion of a robot over one step of a log, traced for lanes of states, optionally with exact derivatives.
 #
-# Torque goes linearly from one sample to the next (held: both ends alike). The driver that steps simulations does the
-# work, so the fraction of the step that has gone by is one more joint, moving at the speed of one per step;
-# derivatives are joints, too, as in `steelyard.simulation.sensitivities`.
+# The torque is linear between samples (held torque: both ends equal). The driver of simulations does the stepping. So
+# the elapsed fraction of the step is an additional joint with a speed of one per step, and derivatives are additional
+# joints as in `steelyard.simulation.sensitivities`.
 
 
 class Flow:
-    """q̈ of the state's lanes, and with `tangents` δq̈ along (δq, δq̇, δτ, δθ); `rows` says where inputs start."""
+    """q̈ of the state's lanes, and with `tangents` δq̈ along (δq, δq̇, δτ, δθ); `rows` are the first rows of the
+    inputs."""
 
     def __init__(self, plant: Plant, tangents: bool) -> None:
         self.plant, self.tangents = plant, tangents
@@ -52,11 +53,11 @@ class Flow:
         return Kernel(trace.graph, outputs, self.rows)
 
     def _slopes(self, trace: Trace, rate: list[Scalar]) -> list[Scalar]:
-        """δq̈ by forward differentiation of all that was traced."""
+        """δq̈ by forward differentiation."""
         n = self.dof
         seeds = {("q", k): trace["q"][n + 1 + k] for k in range(n)}
         seeds |= {("dq", k): trace["dq"][n + 1 + k] for k in range(n)}
-        # A torque that is off is off by the same amount over the whole step.
+        # A torque error is constant over the step.
         seeds |= {("pull", half * n + k): trace["move_tau"][k] for half in (0, 1) for k in range(n)}
         seeds |= {("theta", k): trace["move_theta"][k] for k in range(self.numbers)}
         return forward(trace.graph, rate, seeds)
@@ -64,7 +65,12 @@ class Flow:
 
 @lru_cache(16)
 def flow_of(plant: Plant, tangents: bool) -> Flow:
-    """The traced flow; the last few are kept, since their code takes a second to make."""
+    """Return the traced flow, cached because compiling it takes a second.
+
+    Args:
+        plant: The robot.
+        tangents: Whether derivatives are needed.
+    """
     return Flow(plant, tangents)
 
 
@@ -72,8 +78,8 @@ Method = Literal["rk4", "euler"]
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised:
-    """The next state, and its derivatives by the state, the base parameters and the torque."""
+class LinearisedStep:
+    """The next state and its derivatives by state, base parameters and torque."""
 
     x: Array
     by_state: Array
@@ -82,10 +88,17 @@ class Linearised:
 
 
 class Transition:
-    """Steps of `period` seconds in `substeps` parts; states are (q, dq), parameters the base parameters.
+    """Steps of a log; states are (q, dq), parameters the base parameters.
 
-    `directions` (base parameters × the plant's lumped ones): θ = β · directions moves the robot as β does, since all
-    other parameters have no say. Holds scratch, so one per thread.
+    It contains scratch memory, so each thread needs its own.
+
+    Args:
+        plant: The robot.
+        directions: Matrix (base parameters × lumped parameters of the plant): θ = β · directions gives the same motion
+            as β.
+        period: Length of a step [s].
+        substeps: Integration steps per step.
+        method: Integration method.
     """
 
     def __init__(
@@ -97,8 +110,15 @@ class Transition:
         self._plain: list[_Rows] = []
         self._tangent: list[_Rows] = []
 
-    def moved(self, x: Array, beta: Array, start: Array, end: Array) -> Array:
-        """States `(lanes, 2 · dof)` after one step; torques `start` and `end` are `(dof,)` or `(lanes, dof)`."""
+    def step(self, x: Array, beta: Array, start: Array, end: Array) -> Array:
+        """Step states of shape (lanes, 2 · dof).
+
+        Args:
+            x: States.
+            beta: Base parameters, for all lanes or (lanes, base parameters).
+            start: Torques [N m, N] at the start, (dof,) or (lanes, dof).
+            end: Torques at the end.
+        """
         lanes, n = len(x), self.dof
         if len(self._plain) * MOST < lanes:
             flow = flow_of(self.plant, False)
@@ -118,35 +138,42 @@ class Transition:
             out[part, :n], out[part, n:] = q[:n].T, dq[:n].T
         return out
 
-    def linearised(self, x: Array, beta: Array, start: Array, end: Array) -> Linearised:
-        """One step from one state, with exact derivatives of the step as it is computed."""
+    def linearise(self, x: Array, beta: Array, start: Array, end: Array) -> LinearisedStep:
+        """Step one state, with exact derivatives of the computed step.
+
+        Args:
+            x: State.
+            beta: Base parameters.
+            start: Torques [N m, N] at the start.
+            end: Torques at the end.
+        """
         n, p = self.dof, self.parameters
         lanes = 3 * n + p
         if not self._tangent:
             self._tangent = self._seeded(lanes)
         moves = np.empty((2 * n, lanes))
-        # The same numbers in all lanes, but for the directions, where they have zeros.
-        put, first = self._together, self._tangent[0].flow.rows
-        put[:n], put[first["dq"] : first["dq"] + n] = x[:n], x[n:]
-        put[first["pull"] : first["theta"]] = np.concatenate([start, end])
-        put[first["theta"] :] = beta @ self.directions
+        # All lanes have the same numbers, except for the directions, which are zero here.
+        inputs, first = self._shared, self._tangent[0].flow.rows
+        inputs[:n], inputs[first["dq"] : first["dq"] + n] = x[:n], x[n:]
+        inputs[first["pull"] : first["theta"]] = np.concatenate([start, end])
+        inputs[first["theta"] :] = beta @ self.directions
         for k, rows in zip(range(0, lanes, MOST), self._tangent, strict=True):
             count = min(MOST, lanes - k)
-            q, dq = rows.step_seeded(put, count)
+            q, dq = rows.step_seeded(inputs, count)
             moves[:n, k : k + count], moves[n:, k : k + count] = q[n + 1 :], dq[n + 1 :]
         after = np.concatenate([q[:n, 0], dq[:n, 0]])
-        return Linearised(after, moves[:, : 2 * n], moves[:, 2 * n : 2 * n + p], moves[:, 2 * n + p :])
+        return LinearisedStep(after, moves[:, : 2 * n], moves[:, 2 * n : 2 * n + p], moves[:, 2 * n + p :])
 
     def _seeded(self, lanes: int) -> list[_Rows]:
-        """Lanes for the directions: each coordinate of the state, each base parameter, each torque."""
+        """Lanes for the directions: coordinates of the state, base parameters, torques."""
         n, p = self.dof, self.parameters
         flow = flow_of(self.plant, True)
         state = np.eye(2 * n, lanes)
         torque = np.eye(n, lanes, 2 * n + p)
         numbers = np.zeros((flow.numbers, lanes))
         numbers[:, 2 * n : 2 * n + p] = self.directions.T
-        self._together = np.zeros(flow.rows["move_tau"])
-        self._together[flow.rows["dq"] + n] = 1.0 / self.period  # time goes by, too
+        self._shared = np.zeros(flow.rows["move_tau"])
+        self._shared[flow.rows["dq"] + n] = 1.0 / self.period  # time is a joint
         out = []
         for k in range(0, lanes, MOST):
             part = slice(k, min(k + MOST, lanes))
@@ -159,7 +186,7 @@ class Transition:
 
 
 class _Rows:
-    """Scratch rows of one block of lanes, and the call that steps them."""
+    """Scratch rows of one block of lanes, and their stepping."""
 
     def __init__(self, flow: Flow, transition: Transition) -> None:
         self.flow, self._euler = flow, transition.method == "euler"
@@ -168,33 +195,33 @@ class _Rows:
         self._speed = 1.0 / transition.period
 
     def set(self, name: str, values: Array, count: int, shift: int = 0) -> None:
-        """Rows of an input."""
+        """Set the rows of an input."""
         first = self.flow.rows[name] + shift
         self._steps.rows[first : first + len(values), :count] = values
 
     def seed(self, q: Array, dq: Array) -> None:
-        """Directions in which the lanes move, by positions and velocities."""
+        """Set the directions of the lanes by positions and velocities."""
         n, count = self.flow.dof, q.shape[1]
         self._seeds = np.zeros((self.flow.rows["move_tau"], self._steps.lanes(count)))
         for name, values in (("q", q), ("dq", dq)):
             first = self.flow.rows[name] + n + 1
             self._seeds[first : first + n, :count] = values
 
-    def step_seeded(self, together: Array, count: int) -> tuple[Array, Array]:
-        """The same from the numbers that all lanes have, `together`, and the directions of each."""
-        np.add(self._seeds, together[:, None], out=self._steps.rows[: len(together), : self._seeds.shape[1]])
-        return self._stepped(count)
+    def step_seeded(self, shared: Array, count: int) -> tuple[Array, Array]:
+        """Step with inputs `shared` by all lanes and the direction of each."""
+        np.add(self._seeds, shared[:, None], out=self._steps.rows[: len(shared), : self._seeds.shape[1]])
+        return self._integrate(count)
 
     def step(self, count: int) -> tuple[Array, Array]:
-        """Positions and velocities of all joints (time and derivatives are such) at the end of the step."""
+        """Step; returns positions and velocities of all joints (including time and derivatives)."""
         J, n, rows = self.flow.joints, self.flow.dof, self._steps.rows
         used = self._steps.lanes(count)
         rows[n, :used], rows[J + n, :used] = 0.0, self._speed
         if count < used:
-            rows[:, count:used] = rows[:, :1]  # lanes beyond the last: any numbers would do
-        return self._stepped(count)
+            rows[:, count:used] = rows[:, :1]  # unused lanes: any numbers
+        return self._integrate(count)
 
-    def _stepped(self, count: int) -> tuple[Array, Array]:
+    def _integrate(self, count: int) -> tuple[Array, Array]:
         J = self.flow.joints
         if self._euler:
             return self._euler_steps(count)

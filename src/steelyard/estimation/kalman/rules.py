@@ -1,7 +1,7 @@
-"""Rules of sigma points: how far out they lie, and what the propagated ones say about mean and covariance.
+"""Rules of sigma points: their distance, and mean and covariance from the propagated points.
 
-Points lie at x ± c·Lᵢ. With x⁺ᵢ, x⁻ᵢ, x⁰ after the step, D¹ᵢ = (x⁺ᵢ − x⁻ᵢ)/2c and D²ᵢ = (x⁺ᵢ + x⁻ᵢ − 2x⁰)/2c, all rules
-have the mean x⁰ + Σ D²ᵢ/c and the covariance Σ D¹D¹ᵀ + what they make of D²; the cross-covariance is Σ D¹ᵢ Lᵢᵀ.
+Points are x ± c·Lᵢ. With x⁺ᵢ, x⁻ᵢ, x⁰ after the step, D¹ᵢ = (x⁺ᵢ − x⁻ᵢ)/2c and D²ᵢ = (x⁺ᵢ + x⁻ᵢ − 2x⁰)/2c, all rules
+have the mean x⁰ + Σ D²ᵢ/c and the covariance Σ D¹D¹ᵀ + a term in D² of the rule; the cross-covariance is Σ D¹ᵢ Lᵢᵀ.
 """
 
 from __future__ import annotations
@@ -20,22 +20,27 @@ from steelyard.ground.arrays import Array
 
 
 class Rule(Protocol):
-    """`reach` is c for `n` coordinates; `bend` are columns for the covariance.
+    """A rule of sigma points."""
 
-    They are made of the `second` differences of the points, by column, and the `shift` of the mean.
-    """
+    def reach(self, n: int) -> float:
+        """Return c for `n` coordinates."""
 
-    def reach(self, n: int) -> float: ...
-    def bend(self, second: Array, shift: Array) -> Array: ...
+    def bend(self, second: Array, shift: Array) -> Array:
+        """Compute columns of the covariance.
+
+        Args:
+            second: Second differences of the points, by column.
+            shift: Shift of the mean.
+        """
 
 
 @dataclass(frozen=True)
 class Unscented(Rule):
     """Julier & Uhlmann 2004; c² = α²(n + κ). The weight of the centre adds (β − α²) eeᵀ, e the shift of the mean.
 
-    Written so, nothing is ever subtracted, although the centre's weight is negative for small α. α = 0.1 keeps points
-    within a standard deviation for up to a hundred unknowns: at √n standard deviations (α = 1) a robot whose parameters
-    are known to 30 % has negative masses.
+    In this form nothing is subtracted, although the centre's weight is negative for small α. α = 0.1 keeps points
+    within a standard deviation for up to a hundred unknowns: at √n standard deviations (α = 1) a robot with parameters
+    known to 30 % has negative masses.
     """
 
     alpha: float = 0.1
@@ -60,7 +65,7 @@ class Unscented(Rule):
 class Cubature(Rule):
     """The spherical-radial rule of degree 3 (Arasaratnam & Haykin 2009): c² = n, no centre, no setting.
 
-    Its points lie √n standard deviations out: it needs a start that is good to a few percent.
+    Its points are at √n standard deviations: it needs initial values that are accurate to a few percent.
     """
 
     def reach(self, n: int) -> float:
@@ -78,7 +83,7 @@ class CentralDifference(Rule):
 
     def __post_init__(self) -> None:
         if not self.step >= 1.0:
-            raise EstimationError(f"step is {self.step}; the interpolation needs 1 or more.")
+            raise EstimationError(f"step is {self.step}; the interpolation needs at least 1.")
 
     def reach(self, n: int) -> float:
         return self.step
@@ -89,7 +94,7 @@ class CentralDifference(Rule):
 
 @dataclass(frozen=True, eq=False)
 class StepNoise:
-    """Standard deviations of what a step adds: torque errors `(dof,)`, and the state directly `(2 · dof,)`."""
+    """Standard deviations of the noise of a step: torque errors (dof,), and direct errors of the state (2 · dof,)."""
 
     torque: Array
     state: Array
@@ -100,27 +105,31 @@ class StepNoise:
 
 
 class Predictor(Protocol):
-    """One step of a Kalman filter."""
+    """Predicts one step of a Kalman filter."""
 
     def __call__(
         self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise, sloped: bool = False
     ) -> Array | None:
-        """Moves the belief; gives ∂(state)/∂(parameters, state), or what the points make of it, where that is wanted.
+        """Step the belief.
 
         Args:
-            belief: mean and covariance of parameters and state.
-            transition: a step of the model.
-            start, end: torques (N m, N) at the step's beginning and end.
-            noise: what the step adds.
-            sloped: whether derivatives are wanted, for smoothing.
+            belief: Mean and covariance of parameters and state.
+            transition: Step of the model.
+            start: Torques [N m, N] at the start of the step.
+            end: Torques at the end.
+            noise: Noise of the step.
+            sloped: Whether derivatives are needed, for smoothing.
+
+        Returns:
+            ∂(state)/∂(parameters, state), or its estimate from the points, if `sloped`.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class ByDerivatives(Predictor):
-    """The extended Kalman filter: exact derivatives of the step as it is computed.
+    """The extended Kalman filter with exact derivatives of the computed step.
 
-    With parameters `about` they are taken there, and the step is the tangent's: an iterated filter.
+    With parameters `about`, derivatives are taken there and the step is that of the tangent: an iterated filter.
     """
 
     about: Array | None = None
@@ -129,39 +138,39 @@ class ByDerivatives(Predictor):
         self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise, sloped: bool = False
     ) -> Array | None:
         about = belief.beta if self.about is None else self.about
-        found = transition.linearised(belief.x, about, start, end)
+        step = transition.linearise(belief.x, about, start, end)
         n = transition.dof
         columns = np.empty((2 * n, 3 * n))
-        columns[:, :n], columns[:, n:] = found.by_torque * noise.torque, noise.state_columns
-        x = found.x + found.by_parameters @ (belief.beta - about)
-        belief.propagate(x, found.by_state, found.by_parameters, columns)
-        return np.hstack([found.by_parameters, found.by_state]) if sloped else None
+        columns[:, :n], columns[:, n:] = step.by_torque * noise.torque, noise.state_columns
+        x = step.x + step.by_parameters @ (belief.beta - about)
+        belief.propagate(x, step.by_state, step.by_parameters, columns)
+        return np.hstack([step.by_parameters, step.by_state]) if sloped else None
 
 
 @dataclass(frozen=True)
 class BySigmaPoints(Predictor):
-    """Two points for every parameter, coordinate of the state and torque, and the centre."""
+    """Sigma points: the centre and two points for every parameter, coordinate of the state and torque."""
 
     rule: Rule
 
     def __call__(
         self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise, sloped: bool = False
     ) -> Array | None:
-        L, p, n = belief.remember(), belief.p, transition.dof
+        L, p, n = belief.save_root(), belief.p, transition.dof
         d, m = len(L), len(L) + n
         c = self.rule.reach(m)
         z = np.tile(belief.z, (2 * m + 1, 1))
         z[1 : d + 1] += c * L.T
         z[m + 1 : m + d + 1] -= c * L.T
-        off = np.zeros((2 * m + 1, n))
-        off[d + 1 : m + 1] = c * np.diag(noise.torque)
-        off[m + d + 1 :] = -off[d + 1 : m + 1]
-        x = transition.moved(z[:, p:], z[:, :p], start + off, end + off)
+        torque_errors = np.zeros((2 * m + 1, n))
+        torque_errors[d + 1 : m + 1] = c * np.diag(noise.torque)
+        torque_errors[m + d + 1 :] = -torque_errors[d + 1 : m + 1]
+        x = transition.step(z[:, p:], z[:, :p], start + torque_errors, end + torque_errors)
         plus, minus = x[1 : m + 1].T, x[m + 1 :].T
         first = (plus - minus) / (2.0 * c)
         second = (plus + minus - 2.0 * x[0][:, None]) / (2.0 * c)
         shift = second.sum(axis=1) / c
-        # Before L is overwritten.
+        # Computed before L is overwritten.
         slope = np.asarray(dtrtrs(L, first[:, :d].T, lower=1, trans=1)[0].T) if sloped else None
         columns = np.hstack([first[:, p:], self.rule.bend(second, shift), noise.state_columns])
         belief.propagate_points(x[0] + shift, first[:, :p], columns)

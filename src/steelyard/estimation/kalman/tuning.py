@@ -1,4 +1,4 @@
-"""`Tuning`: where a filter starts and how much it trusts what; all that is not given comes from the data."""
+"""Initial values and noise levels of a filter; missing settings are computed from the data."""
 
 from __future__ import annotations
 
@@ -16,36 +16,39 @@ from steelyard.estimation.linear._free import prior_theta
 from steelyard.estimation.simulated._start import Start
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array
-from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant
 
 _Level = float | Sequence[float] | None
-# Torque that integration and rounding leave unexplained, relative to the joint's own.
+# Smallest torque noise, relative to the joint's torque: the error of integration and rounding.
 _SMALLEST_TORQUE = 1e-4
-# Positions are never better than this part of their range: the covariance of the innovation must stay regular.
+# Smallest position noise, relative to the range: keeps the covariance of the innovation regular.
 _SMALLEST_POSITION = 1e-7
-# The part of a least-squares variance that no other parameter shares.
-_OWN = 1e-3
+# Part of a least-squares variance that is independent of the other parameters.
+_INDEPENDENT_PART = 1e-3
 
 
-@renamed(prior_spread="prior_relative_std", parameter_spread="parameter_std", state_spread="state_std")
 @dataclass(frozen=True)
 class Tuning:
-    """Standard deviations; None means: from the data.
+    """Standard deviations for a filter; None: from the data.
 
-    `position_noise` (rad, m) of the measured positions and `torque_noise` (N m, N) per sample: those under which the
-    log is likeliest, with the parameters of a first pass. (`likeliest` False: what the low-pass of the preparation took
-    away, scaled up to the whole band, and the residual of least squares below the cut-off; several times too large on
-    clean logs.) `state_noise` is added to position and velocity at every sample, `drift` to the parameters (both none
-    by default; `drift` is a standard deviation per square root of a second).
-
-    `start` "prior": the prior's numbers, which have not seen the log, every parameter of links and terms uncertain by
-    `prior_relative_std` of its size; moments and products of inertia by that of what a link's mass and extension make
-    of them, a term's that is zero by that of the largest of its kind. "least-squares": weighted least squares of this
-    log with `inflation` times its standard errors, so that the log is used twice. "auto": the prior where there is one.
-    `parameter_std` replaces the standard deviations of the base parameters; `state_std` (position, velocity) those
-    of the first state.
+    Attributes:
+        position_noise: Noise of the measured positions per sample [rad, m]; None: the most likely one, with the
+            parameters of a first pass.
+        torque_noise: Torque noise per sample [N m, N]; None: as above.
+        state_noise: Noise added to position and velocity at every sample.
+        drift: Drift of the parameters per square root of a second.
+        start: Initial parameters. "prior": those of the prior, which is independent of the log; each parameter of
+            links and terms is uncertain by `prior_relative_std` of its size (for moments and products of inertia the
+            size that follows from mass and extension of the link; for a zero of a term the largest of its kind).
+            "least-squares": weighted least squares of this log with `inflation` times its standard errors, which uses
+            the log twice. "auto": the prior if there is one.
+        inflation: Factor on the standard errors of least squares.
+        prior_relative_std: Relative standard deviation of the prior's parameters.
+        parameter_std: Replaces the standard deviations of the base parameters.
+        state_std: Standard deviations of position and velocity of the first state.
+        likeliest: False: noise of positions from the part that the low-pass removed, scaled to the full band, and of
+            torques from the residual of least squares below the cut-off; several times too large for clean logs.
     """
 
     position_noise: _Level = None
@@ -60,7 +63,7 @@ class Tuning:
     likeliest: bool = True
 
     @property
-    def says_all_noise(self) -> bool:
+    def has_all_noise(self) -> bool:
         return self.position_noise is not None and self.torque_noise is not None
 
     def __post_init__(self) -> None:
@@ -71,13 +74,13 @@ class Tuning:
                 raise EstimationError(f"{name} must be positive, not {getattr(self, name)}.")
 
 
-# A description knows no friction: a filter that starts from it loses its way, one that starts from the log does not.
+# A description has no friction values: a filter from it diverges, one from the log does not.
 LOG_SETTINGS = MappingProxyType({"tuning": Tuning(start="least-squares")})
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
-    """The numbers: first parameters with covariance and where they come from, standard deviations of the rest."""
+class FilterTuning:
+    """Computed settings: initial parameters with covariance and source, standard deviations of the rest."""
 
     beta: Array
     covariance: Array
@@ -90,27 +93,33 @@ class Tuned:
     notes: tuple[str, ...] = ()
 
     @property
-    def started(self) -> str:
-        """Where the filter began, in a sentence."""
+    def start_note(self) -> str:
+        """One sentence on the initial values."""
         if self.source == "prior":
-            return "The filter started from the prior, which has not seen the log."
-        return "The filter started from least squares of the same log; with start=prior it starts from the description."
+            return "The initial values are from the prior, which is independent of the log."
+        return "The initial values are from least squares of the same log; start=prior uses the description instead."
 
     def first_state_std(self) -> Array:
-        """Standard deviations of a run's first state (position, velocity)."""
+        """Return the standard deviations of a run's first state (position, velocity)."""
         n = len(self.positions)
         if self.state_std is not None:
             return np.repeat(self.state_std, n)
         return np.concatenate([self.positions, self.speeds])
 
 
-def tuned(
+def compute_tuning(
     settings: Tuning, experiment: Experiment, base: BaseParameters, prior: Prior | None, start: Start, plant: Plant
-) -> tuple[Tuned, Array]:
-    """All that `settings` leave open, noise levels from residuals; and the covariance of a start from least squares.
+) -> tuple[FilterTuning, Array]:
+    """Compute missing settings, with noise levels from residuals, and the covariance of initial values from least
+    squares.
 
-    `base` is looked for in the measured motion of `experiment`, `prior` known before (or None); `start` is the
-    least-squares fit, `plant` steps the model.
+    Args:
+        settings: Settings of the user.
+        experiment: The motions.
+        base: Base parameters.
+        prior: Prior knowledge.
+        start: Least-squares fit.
+        plant: Model for the steps.
     """
     n = experiment.robot.dof
     positions = _levels(settings.position_noise, n, "position_noise")
@@ -125,16 +134,24 @@ def tuned(
     state = np.repeat(np.asarray(settings.state_noise, dtype=float), n)
     speeds = np.max([_speed_noise(run, positions) for run in experiment.runs], axis=0)
     step = StepNoise(torque, state)
-    return Tuned(beta, covariance, positions, step, drift, speeds, settings.state_std, source), from_log
+    return FilterTuning(beta, covariance, positions, step, drift, speeds, settings.state_std, source), from_log
 
 
-def refined(settings: Tuning, experiment: Experiment, rough: Tuned, found: tuple[Array, Array] | None) -> Tuned:
-    """With noise levels `found` from the log's likelihood in place of the `rough` ones.
+def refine_noise(
+    settings: Tuning, experiment: Experiment, rough: FilterTuning, found: tuple[Array, Array] | None
+) -> FilterTuning:
+    """Replace noise levels by the most likely ones, except those of the user.
 
-    What `settings` or the `experiment` give stays; None for `found` leaves all, with a note.
+    Args:
+        settings: Settings of the user.
+        experiment: The motions.
+        rough: Tuning from residuals.
+        found: Most likely torque and position noise; None: keep the old ones and add a note.
     """
     if found is None:
-        note = "No likeliest noise levels were found; those of least squares' residuals, often too large, stand."
+        note = (
+            "The search for the most likely noise failed; noise from the residuals is used, which is often too large."
+        )
         return replace(rough, notes=(note,))
     torque, positions = found
     if settings.torque_noise is not None:
@@ -149,12 +166,12 @@ def refined(settings: Tuning, experiment: Experiment, rough: Tuned, found: tuple
 
 
 def _from_log(settings: Tuning, start: Start) -> Array:
-    # Parameters that least squares knows to rounding still need a covariance that can be inverted.
-    least = 1e-8 * np.maximum(np.abs(start.beta), 1e-3 * float(np.abs(start.beta).max(initial=0.0)))
+    # Parameters that are exact except for rounding still need an invertible covariance.
+    smallest = 1e-8 * np.maximum(np.abs(start.beta), 1e-3 * float(np.abs(start.beta).max(initial=0.0)))
     errors = start.free.covariance.matrix
-    # Scores of few stretches leave directions without any scatter, of which a filter must not be certain.
-    own = np.diag(least**2 + _OWN * settings.inflation**2 * np.diag(errors))
-    return np.asarray(settings.inflation**2 * errors + own)
+    # Few stretches leave directions without scatter; a filter must not be certain of them.
+    independent = np.diag(smallest**2 + _INDEPENDENT_PART * settings.inflation**2 * np.diag(errors))
+    return np.asarray(settings.inflation**2 * errors + independent)
 
 
 def _first(
@@ -163,35 +180,35 @@ def _first(
     from_prior = settings.start == "prior" or (settings.start == "auto" and prior is not None)
     if from_prior and prior is None:
         raise EstimationError(
-            "A filter that starts from the prior needs one; leave out --prior none (Python: give Prior(model.theta))."
+            "A filter that starts from the prior needs one; omit --prior none (Python: give Prior(model.theta))."
         )
     beta = base.values(prior_theta(base, prior)) if from_prior else start.beta
     source: Literal["prior", "least squares"] = "prior" if from_prior else "least squares"
     if settings.parameter_std is not None:
-        given = np.asarray(settings.parameter_std, dtype=float)
-        if given.shape != (base.rank,) or not np.all(given > 0.0):
+        std = np.asarray(settings.parameter_std, dtype=float)
+        if std.shape != (base.rank,) or not np.all(std > 0.0):
             raise EstimationError(f"parameter_std needs {base.rank} positive numbers, one per base parameter.")
-        return beta, np.diag(given**2), source
+        return beta, np.diag(std**2), source
     if not from_prior:
         return beta, from_log, source
     std = settings.prior_relative_std * prior_sizes(base, prior_theta(base, prior))
     covariance = (base.matrix * std**2) @ base.matrix.T
-    silent = [name for name, v in zip(base.names, np.diag(covariance), strict=True) if not v > 0.0]
-    if silent:
+    missing = [name for name, v in zip(base.names, np.diag(covariance), strict=True) if not v > 0.0]
+    if missing:
         raise EstimationError(
-            f"The prior says nothing about the size of {', '.join(silent[:6])}: a filter cannot start from it. Give "
-            "parameter_std, a description with numbers for them, or let it start from least squares "
-            "(start=least-squares behind the estimator's name)."
+            f"The prior gives no size for {', '.join(missing[:6])}, so a filter cannot start from it. Give "
+            "parameter_std, a description with values for them, or start from least squares (start=least-squares "
+            "behind the estimator's name)."
         )
     return beta, np.asarray(covariance), source
 
 
 def prior_sizes(base: BaseParameters, theta: Array) -> Array:
-    """How large each parameter of a prior may be: its own size, or that of its like where it is zero.
+    """Compute the size of each parameter of a prior: its absolute value, or that of similar ones if it is zero.
 
     Args:
-        base: the base parameters, whose `parameters` these are.
-        theta: full parameters of the prior.
+        base: Base parameters.
+        theta: Full parameters of the prior.
     """
     out = np.abs(theta)
     count = base.robot.inertial_count
@@ -201,21 +218,21 @@ def prior_sizes(base: BaseParameters, theta: Array) -> Array:
         link[1:4] = np.maximum(link[1:4], (link[0] * largest) ** 0.5)
     kinds = [p.name.rstrip("0123456789") for p in base.parameters]
     for k in range(count, len(out)):
-        alike = [float(out[i]) for i in range(count, len(out)) if kinds[i] == kinds[k]]
-        out[k] = out[k] or max(alike)
+        similar = [float(out[i]) for i in range(count, len(out)) if kinds[i] == kinds[k]]
+        out[k] = out[k] or max(similar)
     return np.asarray(out)
 
 
 def _position_noise(experiment: Experiment) -> Array:
-    """What the low-pass took away, per joint; white noise has the part 1 − 2·cut-off·period of its power there."""
+    """Noise that the low-pass removed, per joint; white noise has the part 1 − 2·cut-off·period of its power there."""
     if experiment.position_noise is not None:
-        found = experiment.position_noise
+        noise = experiment.position_noise
     else:
         runs = experiment.runs
-        lost = [np.mean((run.q - run.motion.q)[run.motion.keep] ** 2, axis=0) for run in runs]
+        removed = [np.mean((run.q - run.motion.q)[run.motion.keep] ** 2, axis=0) for run in runs]
         share = [max(1.0 - 2.0 * run.motion.filter.cutoff_hz * run.period, 0.05) for run in runs]
-        found = np.sqrt(np.mean([x / s for x, s in zip(lost, share, strict=True)], axis=0))
-    return np.asarray(np.maximum(found, _smallest_positions(experiment)))
+        noise = np.sqrt(np.mean([x / s for x, s in zip(removed, share, strict=True)], axis=0))
+    return np.asarray(np.maximum(noise, _smallest_positions(experiment)))
 
 
 def _smallest_positions(experiment: Experiment) -> Array:
@@ -224,11 +241,11 @@ def _smallest_positions(experiment: Experiment) -> Array:
 
 
 def _torque_noise(experiment: Experiment, plant: Plant, theta: Array) -> Array:
-    """The white noise per sample that has the residual's power below the cut-off."""
+    """White noise per sample with the power of the residual below the cut-off."""
     powers = []
     for run in experiment.runs:
-        m = experiment.beside_torque(run)
-        with compiled_at_once():  # or the last digits would depend on what was computed before
+        m = experiment.motion_at_torques(run)
+        with compiled_at_once():  # makes the last digits independent of previous computations
             residual = run.tau - plant.smooth.inverse_dynamics(m.q, m.dq, m.ddq, theta)
         start, stop, _ = m.keep.indices(len(m.t))
         length = max(1, round(0.5 / (m.filter.cutoff_hz * run.period)))
@@ -236,8 +253,8 @@ def _torque_noise(experiment: Experiment, plant: Plant, theta: Array) -> Array:
         used = residual[start : start + count * length]
         means = used[: count * length].reshape(count, -1, residual.shape[1]).mean(axis=1)
         powers.append(length * np.mean(means**2, axis=0))
-    found = np.maximum(np.sqrt(np.mean(powers, axis=0)), _smallest_torque(experiment))
-    return np.asarray(found if experiment.torque_noise is None else np.maximum(found, experiment.torque_noise))
+    noise = np.maximum(np.sqrt(np.mean(powers, axis=0)), _smallest_torque(experiment))
+    return np.asarray(noise if experiment.torque_noise is None else np.maximum(noise, experiment.torque_noise))
 
 
 def _smallest_torque(experiment: Experiment) -> Array:
@@ -246,7 +263,7 @@ def _smallest_torque(experiment: Experiment) -> Array:
 
 
 def _speed_noise(run: Run, positions: Array) -> Array:
-    """The first velocity comes from the filter's edge: noise over its time constant, and a hundredth of the motion."""
+    """Error of the first velocity, from the edge of the filter: noise over its time constant and 1 % of the motion."""
     return np.asarray(2.0 * np.pi * run.motion.filter.cutoff_hz * positions + 0.01 * np.std(run.motion.dq, axis=0))
 
 

@@ -1,4 +1,4 @@
-"""`FreeFit`: what a fit without physical constraints leaves for the error bars and for the constrained fit."""
+"""The fit without physical constraints, as needed for error bars and for the constrained fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from steelyard.regression.base_parameters import BaseParameters
 
 @dataclass(frozen=True, eq=False)
 class FreeFit:
-    """β and the triangle it came from: `joined` = [R y] under `weights` (and row weights, for robust fits)."""
+    """β and its triangle: `joined` = [R y] under `weights` (and row weights, for robust fits).
+
+    `bread` and `best` are those of `covariance`.
+    """
 
     problem: LeastSquaresProblem
     beta: Array
@@ -28,7 +31,7 @@ class FreeFit:
     residual_std: Array
     influence: Influence | None = None
     bread: Array | None = None
-    sharpest: tuple[Array, Array] | None = None
+    best: tuple[Array, Array] | None = None
     result: Result = Result.CONVERGED
     history: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
@@ -41,60 +44,76 @@ class FreeFit:
 
     @property
     def noise(self) -> float:
-        """Standard deviation of the weighted residuals; about 1 where the weights are 1/σ."""
-        free = max(float(self.problem.rows.sum()) - len(self.beta), 1.0)
-        return float(np.sqrt(self.cost / free))
+        """Standard deviation of the weighted residuals; about 1 if the weights are 1/σ."""
+        degrees = max(float(self.problem.rows.sum()) - len(self.beta), 1.0)
+        return float(np.sqrt(self.cost / degrees))
 
     @cached_property
     def covariance(self) -> Covariance:
-        """The error bars; a pass over the data."""
+        """Covariance of β; needs a pass over the data."""
         p = self.problem
-        return covariance(p.data, p.base, self.beta, self.weights, self.influence, self.bread, self.sharpest)
+        return covariance(p.data, p.base, self.beta, self.weights, self.influence, self.bread, self.best)
 
     def estimate(self, prior: Prior | None) -> Estimate:
-        """With error bars, and the full vector nearest to the prior that has these base parameters."""
-        found = self.covariance
+        """Create the estimate with error bars and the full parameters nearest to the `prior` that have these base
+        parameters."""
+        covariance_ = self.covariance
         base = self.problem.base
-        assert isinstance(base, BaseParameters)  # other unknowns have no full parameters
+        assert isinstance(base, BaseParameters)  # other unknowns do not define full parameters
         return Estimate(
             base=base,
             beta=self.beta,
-            covariance=found.matrix,
+            covariance=covariance_.matrix,
             theta=nearest_theta(base, self.beta, prior),
             residual_std=self.residual_std,
             cost=self.cost,
             result=self.result,
             history=self.history,
             notes=self.notes,
-            details={**found.details(), "rows": self.problem.factor.rows, **self.details},
+            details={**covariance_.details(), "rows": self.problem.factor.rows, **self.details},
         )
 
 
 def nearest_theta(base: BaseParameters, beta: Array, prior: Prior | None) -> Array:
-    """The full vector with base parameters β that differs least from the prior (from zero without one).
+    """Find the full parameters with base parameters β that differ least from the prior (from zero without one).
 
-    Terms that the prior knows to be zero stay so where links can take their part.
+    Parameters of terms that the prior states as zero stay zero if links can explain their effect.
+
+    Args:
+        base: Base parameters.
+        beta: Their values.
+        prior: Prior knowledge.
     """
     start = prior_theta(base, prior)
-    ease = np.where(known_to_be_zero(base, prior), _RELUCTANT, 1.0)
+    mobility = np.where(known_to_be_zero(base, prior), _ZERO_MOBILITY, 1.0)
     with one_blas_thread():
-        change = np.linalg.lstsq(base.matrix * ease, beta - base.matrix @ start, rcond=None)[0]
-    return np.asarray(start + ease * change)
+        change = np.linalg.lstsq(base.matrix * mobility, beta - base.matrix @ start, rcond=None)[0]
+    return np.asarray(start + mobility * change)
 
 
-# How much of a change that links and a term could share goes to a term that is known to be zero: its square.
-_RELUCTANT = 1e-3
+# Factor on changes of parameters that are known to be zero, when links can share the change; its square counts.
+_ZERO_MOBILITY = 1e-3
 
 
 def known_to_be_zero(base: BaseParameters, prior: Prior | None) -> NDArray[np.bool_]:
-    """The parameters of terms of `base` that the `prior` states to be zero."""
+    """Find the parameters of terms that the prior states as zero.
+
+    Args:
+        base: Base parameters.
+        prior: Prior knowledge.
+    """
     zero = (prior_theta(base, prior) == 0.0) & (np.zeros(len(base.parameters), bool) if prior is None else prior.mask)
     zero[: base.robot.inertial_count] = False
     return np.asarray(zero)
 
 
 def prior_theta(base: BaseParameters, prior: Prior | None) -> Array:
-    """The prior's numbers, zero where it knows nothing."""
+    """Return the full parameters of the prior, zero for unknown ones.
+
+    Args:
+        base: Base parameters.
+        prior: Prior knowledge.
+    """
     if prior is None:
         return np.zeros(len(base.parameters))
     if prior.theta.shape != (len(base.parameters),):

@@ -1,4 +1,4 @@
-"""Blocks of a data set over all columns: one by one, or those of all equations at the same instants side by side."""
+"""Blocks of a data set over all columns, one by one or joined across the equations of the same instants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.regression.unknowns import Columns
 
 
 def dense(data: RegressionData, block: Block, columns: Columns) -> Array:
-    """The rows of a block over all columns that are looked for, `(rows, columns)`; zero where its equation has none."""
+    """Return the rows of a block over all unknown columns, shape (rows, columns); missing columns are zero."""
     own, where = data.equations[block.equation].among(columns.independent)
     out = np.zeros((len(block.A), columns.rank))
     out[:, where] = block.A[:, own]
@@ -20,16 +20,16 @@ def dense(data: RegressionData, block: Block, columns: Columns) -> Array:
 
 
 def one_by_one(data: RegressionData, columns: Columns) -> Iterator[Array]:
-    """[A y] `(rows, 1, columns + 1)` of one block after the other, every row an instant of its own."""
+    """Yield [A y] of each block, shape (rows, 1, columns + 1), with one row per instant."""
     for block in data.blocks():
         yield np.column_stack([dense(data, block, columns), block.y])[:, None, :]
 
 
 def simultaneous(data: RegressionData, columns: Columns) -> Iterator[Array | None]:
-    """[A y] `(instants, equations, base parameters + 1)` of one stretch of time after the other.
+    """Yield [A y] of each stretch of time, shape (instants, equations, columns + 1).
 
-    None where equations have different numbers of rows in a stretch (some are masked): then nobody knows any more
-    which rows belong together.
+    None if the equations have different numbers of rows in a stretch (some are masked), since rows cannot be matched
+    then.
     """
     for group in _stretches(data):
         if len(group) < len(data.equations) or len({len(b.y) for b in group}) > 1:
@@ -43,7 +43,7 @@ def simultaneous(data: RegressionData, columns: Columns) -> Iterator[Array | Non
 
 
 def _stretches(data: RegressionData) -> Iterator[list[Block]]:
-    """Blocks that follow one another, one per equation at most."""
+    """Consecutive blocks, at most one per equation."""
     group: list[Block] = []
     for block in data.blocks():
         if any(b.equation == block.equation for b in group):

@@ -1,7 +1,7 @@
-"""`block_jackknife`: how far least squares changes if a block of time is left out.
+"""Variance of least squares from fits that each leave out a block of time.
 
-What friction has and the model lacks leans on the parameters in another way in every motion. Noise does not explain
-this change, fits without one block each show it.
+Unmodelled friction biases the parameters differently in every motion. Noise does not explain this scatter; fits
+without one block show it.
 """
 
 from __future__ import annotations
@@ -15,54 +15,53 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
 
-# With 5 or 10 the others show less, and bars of a plant that rubs as modelled come out too wide (docs/theory/
-# error-bars.md has the figures). Chosen on two plants.
+# 5 or 10 blocks underestimate the scatter, and for a plant without model errors the error bars are too wide. Chosen on
+# two plants (docs/theory/error-bars.md).
 JACKKNIFE_BLOCKS = 20
-# Added to the scaled normal equations: unknowns that a block alone shows stay small when it is left out.
+# Added to the scaled normal equations: unknowns that only one block excites stay small when it is left out.
 _RIDGE = 1e-12
 
 
 def jackknife(estimates: Sequence[Array]) -> Array:
-    """The variance of each entry of an estimate, from `estimates` without one block each."""
+    """Compute the variance of each entry of an estimate from `estimates` that each leave out one block."""
     x = np.array(estimates)
     return np.asarray((len(x) - 1) / len(x) * np.sum((x - x.mean(axis=0)) ** 2, axis=0))
 
 
 def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayLike) -> Array:
-    """The variance of each unknown, noise included; the rows of each equation are cut into blocks of time.
+    """Compute the variance of each unknown, including noise, from blocks of time.
 
-    What the jackknife itself adds, where a log holds little more than its unknowns, is divided out.
+    The scatter that the jackknife adds if a log has few more rows than unknowns is divided out.
 
     Args:
-        data: the rows, in the order of time.
-        columns: what is solved for.
-        residual_std: of each equation, by which its rows are weighted, N m (N).
+        data: Rows in order of time.
+        columns: Unknowns.
+        residual_std: Standard deviation of each equation's residuals, used as weights [N m, N].
     """
     return np.asarray(np.sum(block_deviations(data, columns, residual_std) ** 2, axis=0))
 
 
 def block_deviations(data: RegressionData, columns: Columns, residual_std: ArrayLike) -> Array:
-    """Compute what each block adds to the estimate, shape (blocks, unknowns).
+    """Compute the contribution of each block to the estimate, shape (blocks, unknowns).
 
-    Their squares add up to the variances of `block_jackknife`, their outer products to the whole covariance. What the
-    jackknife itself adds, where a log holds little more than its unknowns, is divided out.
+    Their squares add up to the variances of `block_jackknife`, their outer products to the covariance.
 
     Args:
-        data: Rows, in the order of time.
-        columns: What is solved for.
-        residual_std: Of each equation, by which its rows are weighted, N m (N).
+        data: Rows in order of time.
+        columns: Unknowns.
+        residual_std: Standard deviation of each equation's residuals, used as weights [N m, N].
     """
     size = columns.rank
     grams = np.zeros((JACKKNIFE_BLOCKS, size + 1, size + 1))
     totals, weights = data.factor().rows, 1.0 / np.maximum(np.asarray(residual_std, dtype=float), 1e-300)
-    seen = [0] * len(data.equations)
+    rows_before = [0] * len(data.equations)
     with one_blas_thread():
         for block in data.blocks():
             e = block.equation
-            here, places = data.equations[e].among(columns.independent)
-            table = weights[e] * np.column_stack([block.A[:, here], block.y])
-            number = (seen[e] + np.arange(len(block.y))) * JACKKNIFE_BLOCKS // max(totals[e], 1)
-            seen[e] += len(block.y)
+            own, places = data.equations[e].among(columns.independent)
+            table = weights[e] * np.column_stack([block.A[:, own], block.y])
+            number = (rows_before[e] + np.arange(len(block.y))) * JACKKNIFE_BLOCKS // max(totals[e], 1)
+            rows_before[e] += len(block.y)
             where = np.append(places, size)
             for b in np.unique(number):
                 rows = table[number == b]
@@ -73,22 +72,21 @@ def block_deviations(data: RegressionData, columns: Columns, residual_std: Array
         sides = scaled[:, :-1, -1].sum(axis=0) - scaled[:, :-1, -1]
         estimates = np.einsum("bpq,bq->bp", inverses, sides) * scale[:-1] / scale[-1]
         excess = np.maximum(_excess(scaled[:, :-1, :-1], inverses), 1.0)
-    away = estimates - estimates.mean(axis=0)
-    return np.asarray(np.sqrt((JACKKNIFE_BLOCKS - 1) / JACKKNIFE_BLOCKS / excess) * away)
+    deviation = estimates - estimates.mean(axis=0)
+    return np.asarray(np.sqrt((JACKKNIFE_BLOCKS - 1) / JACKKNIFE_BLOCKS / excess) * deviation)
 
 
 def _without(grams: Array, block: int) -> Array:
-    """The normal equations of all blocks but one."""
-    left = grams.sum(axis=0) - grams[block]
-    return np.asarray(left[:-1, :-1] + _RIDGE * np.eye(len(left) - 1))
+    """Normal equations of all blocks except one."""
+    rest = grams.sum(axis=0) - grams[block]
+    return np.asarray(rest[:-1, :-1] + _RIDGE * np.eye(len(rest) - 1))
 
 
 def _excess(grams: Array, inverses: Array) -> Array:
-    """The mean of the jackknife's variances over the true ones, for white noise.
+    """Ratio of the expected jackknife variances to the true ones, for white noise.
 
-    Where blocks hold hardly more independent rows than there are unknowns, each fit without one of them scatters far
-    more than the whole one. With K_b = (G − G_b)⁻¹ and κ_c = Σ_{b≠c} K_b/B the mean of Σ_b(x_b − x̄)² is
-    Σ_b K_b − B Σ_c κ_c G_c κ_c.
+    If blocks have few more independent rows than unknowns, fits without one block scatter far more than the whole fit.
+    With K_b = (G − G_b)⁻¹ and κ_c = Σ_{b≠c} K_b/B the mean of Σ_b(x_b − x̄)² is Σ_b K_b − B Σ_c κ_c G_c κ_c.
 
     Args:
         grams: G_b, normal matrices of the blocks, rows weighted to unit noise.

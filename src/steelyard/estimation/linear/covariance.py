@@ -4,12 +4,12 @@ Least squares gives β̂ − β = H⁻¹ Σ_e w_e² A_eᵀ u_e with H = Σ_e w_e
 
     cov β̂ = H⁻¹ (Σ_e w_e⁴ A_eᵀ C_e A_e) H⁻¹,     C_e = cov u_e.
 
-Residuals of robots are not white: C_e is far from σ²·1, and error bars that say otherwise are too short by factors.
+Residuals of robots are not white: C_e differs from σ²·1, and standard errors from white noise are too small by factors.
 A stationary C_e is diagonal in frequency (Hannan 1963, "Regression for time series"), so A_eᵀC_eA_e = Σ_b S_b G_b with
 the noise power S_b in frequency band b and G_b the part of A_eᵀA_e in that band; both come from the Fourier
-transforms of gap-free blocks. A single band is the textbook formula. The powers are estimated without bias: the fit
-takes noise out of the residuals just where the columns live, and mixes the joints; with the expected residual power
-I_i = Σ_j T_ij S_j, T known, the system is solved for S.
+transforms of gap-free blocks. With a single band this is the textbook formula. The estimated powers are unbiased: the
+fit reduces the residuals in the bands of the columns and mixes the joints; the expected residual power is
+I_i = Σ_j T_ij S_j with known T, and this system is solved for S.
 """
 
 from __future__ import annotations
@@ -26,24 +26,27 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.spectra import Spectra
 from steelyard.regression.unknowns import Columns
 
-# What a residual does to the estimate, ψ(u), and the mean slope ψ': (equation, residuals) → (ψ, ψ'). None: ψ(u) = u.
+# Influence of a residual on the estimate, ψ(u), and the mean slope ψ': (equation, residuals) → (ψ, ψ'). None: ψ(u) = u.
 Influence = Callable[[int, Array], tuple[Array, Array]]
 
-# Bands are joined from below until so many degrees of freedom are left in each. Few keep the lowest band narrow, where
-# noise is strongest and the columns live; chosen by coverage (docs/theory/error-bars.md).
-_DEGREES = 6.0
-# Fewer degrees of freedom than this are not believed (a variance of ν/(ν−2) times another is infinite at 2).
-_FEWEST = 4.0
-# Rounds of the iteration for the powers at most, and the relative change at which it ends.
-_SWEEPS, _SETTLED = 200, 1e-6
+# Bands are merged from the lowest until each has this many degrees of freedom. A small number keeps the lowest band
+# narrow, where noise and columns are strongest; chosen by coverage (docs/theory/error-bars.md).
+_BAND_DEGREES = 6.0
+# Lower limit of the degrees of freedom (the variance factor ν/(ν−2) is infinite at 2).
+_MIN_DEGREES = 4.0
+# Largest number of sweeps for the powers, and the relative change that ends the iteration.
+_MAX_SWEEPS, _SWEEP_TOLERANCE = 200, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """`matrix` for the base parameters; `white` is what it would be if residuals were not correlated in time.
+    """Covariance of base parameters.
 
-    `degrees` are the degrees of freedom ν of each variance (Satterthwaite). `matrix` allows for them: its variances are
-    those of Student's t, ν/(ν−2) times the plain ones, so that twice the standard error is what it is taken for.
+    Attributes:
+        matrix: The covariance. Its variances are those of Student's t, ν/(ν−2) times the plain ones, so that two
+            standard errors have their usual meaning.
+        white: Covariance for residuals without correlation in time.
+        degrees: Degrees of freedom ν of each variance (Satterthwaite).
     """
 
     matrix: Array
@@ -52,7 +55,7 @@ class Covariance:
 
     @property
     def inflation(self) -> Array:
-        """Variance of each parameter over what white residuals of the same size would give."""
+        """Ratio of each variance to that of white residuals of the same size."""
         white = np.diag(self.white)
         return np.divide(np.diag(self.matrix), white, out=np.ones_like(white), where=white > 0.0)
 
@@ -62,7 +65,8 @@ class Covariance:
 
 @dataclass(eq=False)
 class _Band:
-    """One frequency band of one equation: how many real Fourier coefficients, their power, their columns."""
+    """One frequency band of one equation: number of real Fourier coefficients, their power, Gram matrix of the
+    columns."""
 
     equation: int
     count: float
@@ -83,22 +87,28 @@ def covariance(
     weights: Array,
     influence: Influence | None = None,
     bread: Array | None = None,
-    sharpest: tuple[Array, Array] | None = None,
+    best: tuple[Array, Array] | None = None,
 ) -> Covariance:
-    """The covariance of base parameters `beta` that were found with `weights` (1/σ per equation) from `data`.
+    """Compute the covariance of base parameters.
 
-    `base` says which columns they are. `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's
-    equations have another matrix. `sharpest`: β and weights of a better fit, whose residuals tell the noise: under
-    equal weights the noisiest joint leaks into the residuals of all others.
+    Args:
+        data: Rows of the fit.
+        base: Columns of the base parameters.
+        beta: Estimated base parameters.
+        weights: Weight of each equation in the fit (1/σ).
+        influence: ψ of a robust fit.
+        bread: Replacement of H, if the estimator's equations have another matrix.
+        best: β and weights of a better fit, whose residuals define the noise. Under equal weights the noisiest joint
+            would leak into the residuals of the others.
     """
     with one_blas_thread():
-        best, best_weights = (beta, weights) if sharpest is None else sharpest
-        bands, slopes = _bands(data, base, best, influence)
+        best_beta, best_weights = (beta, weights) if best is None else best
+        bands, slopes = _bands(data, base, best_beta, influence)
         square, best_square = weights**2, best_weights**2
         outer = _inverse(_normal(bands, square * slopes) if bread is None else bread)
         inverse = _inverse(_normal(bands, best_square * slopes))
         merged = _merge(bands, best_square * slopes, inverse)
-        power, left = _powers(merged, best_square, slopes, inverse)
+        power, free = _powers(merged, best_square, slopes, inverse)
         parts = np.array(
             [square[b.equation] ** 2 * s * (outer @ b.gram @ outer) for b, s in zip(merged, power, strict=True)]
         )
@@ -110,22 +120,25 @@ def covariance(
     matrix = parts.sum(axis=0)
     own = np.array([np.diag(p) for p in parts])
     total = own.sum(axis=0)
-    scatter = np.sum(own**2 / left[:, None], axis=0)
-    degrees = np.divide(total**2, scatter, out=np.full_like(total, left.sum()), where=scatter > 0.0)
-    degrees = np.maximum(degrees, _FEWEST)
+    scatter = np.sum(own**2 / free[:, None], axis=0)
+    degrees = np.divide(total**2, scatter, out=np.full_like(total, free.sum()), where=scatter > 0.0)
+    degrees = np.maximum(degrees, _MIN_DEGREES)
     wider = np.sqrt(degrees / (degrees - 2.0))
     return Covariance(0.5 * (matrix + matrix.T) * wider * wider[:, None], white, degrees)
 
 
 def score_covariances(spectra: Spectra, base: Columns, beta: Array, weights: Array, inverse: Array) -> Array:
-    """The covariances of the scores w²Aᵀu of every equation, `(equations, rank, rank)`, for noise of this spectrum.
+    """Compute the covariances of the scores w²Aᵀu of every equation for noise of this spectrum.
 
     Args:
-        spectra: of the rows.
-        base: which columns are looked at.
-        beta: their parameters, whose residuals tell the noise.
+        spectra: Spectra of the rows.
+        base: Columns of interest.
+        beta: Their parameters, whose residuals define the noise.
         weights: 1/σ of each equation.
-        inverse: H⁻¹ of the fit that `beta` came from, or what the rows show of it.
+        inverse: H⁻¹ of the fit of `beta`, or an approximation of it.
+
+    Returns:
+        Covariances, shape (equations, rank, rank).
     """
     with one_blas_thread():
         square = weights**2
@@ -143,7 +156,7 @@ def _normal(bands: list[_Band], weights: Array) -> Array:
 
 
 def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influence | None) -> tuple[list[_Band], Array]:
-    """Power of the residuals and Gram matrices of the columns, by equation and band; and the mean slopes ψ'."""
+    """Power of the residuals and Gram matrices of the columns by equation and band, and the mean slopes ψ'."""
     if influence is None:
         return _from_spectra(data.reduction().spectra, base, beta), np.ones(len(data.equations))
     shaped = Spectra(data.equations)
@@ -159,7 +172,7 @@ def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influenc
 
 
 def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
-    """The bands with the power of y − Aβ in each."""
+    """Bands with the power of y − Aβ."""
     out = []
     keys = sorted(spectra.grams)
     for e, equation in enumerate(spectra.equations):
@@ -170,28 +183,28 @@ def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
         whole = np.array([spectra.grams[key] for key in mine])
         grams = np.zeros((len(mine), base.rank, base.rank))
         grams[np.ix_(range(len(mine)), where, where)] = whole[np.ix_(range(len(mine)), own, own)]
-        way = np.zeros(equation.width)
-        way[own], way[-1] = -beta[where], 1.0
-        powers = np.maximum(whole @ way @ way, 0.0)
+        direction = np.zeros(equation.width)
+        direction[own], direction[-1] = -beta[where], 1.0
+        powers = np.maximum(whole @ direction @ direction, 0.0)
         out += [_Band(e, spectra.counts[key], float(s), g) for key, s, g in zip(mine, powers, grams, strict=True)]
     return out
 
 
 def _merge(bands: list[_Band], leverage: Array, inverse: Array) -> list[_Band]:
-    """Join neighbouring bands of an equation, from low to high, until each keeps enough degrees of freedom."""
+    """Merge neighbouring bands of an equation from low to high until each has enough degrees of freedom."""
     used = np.array([b.gram for b in bands]).reshape(len(bands), -1) @ inverse.ravel()
-    left = [b.count - float(leverage[b.equation] * u) for b, u in zip(bands, used, strict=True)]  # by the fit
+    free = [b.count - float(leverage[b.equation] * u) for b, u in zip(bands, used, strict=True)]  # not used by the fit
     out: list[tuple[_Band, float]] = []
-    for band, own in zip(bands, left, strict=True):
-        if out and out[-1][0].equation == band.equation and out[-1][1] < _DEGREES:
+    for band, own in zip(bands, free, strict=True):
+        if out and out[-1][0].equation == band.equation and out[-1][1] < _BAND_DEGREES:
             last, before = out.pop()
             last += band
             out.append((last, before + own))
         else:
             out.append((_Band(band.equation, band.count, band.power, band.gram), own))
     merged: list[_Band] = []
-    for band, own in out:  # a last band that is too small goes to the one below
-        if merged and merged[-1].equation == band.equation and own < _DEGREES:
+    for band, own in out:  # a last band that is too small is merged into the one below
+        if merged and merged[-1].equation == band.equation and own < _BAND_DEGREES:
             merged[-1] += band
         else:
             merged.append(band)
@@ -201,51 +214,51 @@ def _merge(bands: list[_Band], leverage: Array, inverse: Array) -> list[_Band]:
 def _powers(
     bands: list[_Band], square: Array, slopes: Array, inverse: Array, quick: bool = False
 ) -> tuple[Array, Array]:
-    """Noise power of every band without bias, and its degrees of freedom; `quick`: what comes out negative is zero.
+    """Unbiased noise power of every band, and its degrees of freedom; `quick` clips negative powers to zero.
 
-    The residuals are u_i − m_i A_i H⁻¹ Σ_j w_j² A_jᵀu_j (m: mean slope of ψ), of which the expected power is taken.
+    The residuals are u_i − m_i A_i H⁻¹ Σ_j w_j² A_jᵀu_j (m: mean slope of ψ); T gives their expected power.
     """
     projections = inverse @ np.array([b.gram for b in bands])
     w2 = np.array([square[b.equation] for b in bands])
     m = np.array([slopes[b.equation] for b in bands])
     count = np.array([b.count for b in bands])
     own = np.trace(projections, axis1=1, axis2=2)
-    left = np.maximum(count - m * w2 * own, 1.0)
+    free = np.maximum(count - m * w2 * own, 1.0)
     flat = projections.reshape(len(bands), -1)
     traces = flat @ projections.transpose(0, 2, 1).reshape(len(bands), -1).T
     T = m[:, None] ** 2 * traces * w2**2
     T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * own
-    seen = np.array([b.power for b in bands])
-    scale = np.where(seen > 0.0, seen / left, 1.0)  # powers of joints and bands differ by decades
+    observed = np.array([b.power for b in bands])
+    scale = np.where(observed > 0.0, observed / free, 1.0)  # powers of joints and bands differ by decades
     T = T * scale / scale[:, None]
     if not quick:
-        return _no_less_than_zero(T, seen / scale) * scale, left
-    return np.maximum(np.linalg.lstsq(T, seen / scale, rcond=None)[0], 0.0) * scale, left
+        return _nonnegative_solution(T, observed / scale) * scale, free
+    return np.maximum(np.linalg.lstsq(T, observed / scale, rcond=None)[0], 0.0) * scale, free
 
 
-def _no_less_than_zero(T: Array, seen: Array) -> Array:
-    """Powers s ≥ 0 with (T s)ᵢ = seenᵢ wherever sᵢ > 0, by Gauss and Seidel's iteration.
+def _nonnegative_solution(T: Array, observed: Array) -> Array:
+    """Powers s ≥ 0 with (T s)ᵢ = observedᵢ wherever sᵢ > 0, by Gauss-Seidel iteration.
 
-    Where the plain solution of T s = seen is not negative, it is the answer. Otherwise some bands show less power than
-    what the fit is expected to carry into them from others: these have none of their own. Least squares over s ≥ 0
-    would take it from the others instead: a band with a millionth of their power outweighs them in relative terms, and
-    error bars came out too short by factors of a hundred.
+    A nonnegative plain solution of T s = observed is used directly. Otherwise some bands have less power than the fit
+    is expected to transfer into them from others, and their own power is zero. Least squares over s ≥ 0 would reduce
+    the others instead, because a band with a millionth of their power outweighs them in relative terms, and standard
+    errors came out too small by factors of a hundred.
     """
     try:
-        plain = np.linalg.solve(T, seen)
+        plain = np.linalg.solve(T, observed)
         if plain.min(initial=0.0) >= 0.0:
             return np.asarray(plain)
     except np.linalg.LinAlgError:
         pass
     own = np.maximum(np.diag(T), 1e-300)
-    power = np.maximum(seen / own, 0.0)
-    # What a band carries into others is what scales put there: those that give most come first.
+    power = np.maximum(observed / own, 0.0)
+    # The bands that transfer most power into others come first.
     order = np.argsort(np.sum(T, axis=1))
-    for _ in range(_SWEEPS):
+    for _ in range(_MAX_SWEEPS):
         before = power.copy()
         for k in order:
-            power[k] = max(power[k] + (seen[k] - T[k] @ power) / own[k], 0.0)
-        if np.all(np.abs(power - before) <= _SETTLED * np.maximum(power, before)):
+            power[k] = max(power[k] + (observed[k] - T[k] @ power) / own[k], 0.0)
+        if np.all(np.abs(power - before) <= _SWEEP_TOLERANCE * np.maximum(power, before)):
             break
     return np.asarray(power)
 
@@ -266,11 +279,13 @@ def _inverse(H: Array) -> Array:
     try:
         return np.asarray(np.linalg.inv(H * scale * scale[:, None]) * scale * scale[:, None])
     except np.linalg.LinAlgError as error:
-        raise EstimationError("The data do not show all base parameters; no error bars can be given.") from error
+        raise EstimationError(
+            "Not all base parameters are identifiable from the data; error bars are not available."
+        ) from error
 
 
 def relative_standard_deviations(estimate: Estimate) -> Array:
-    """Standard error of each base parameter of `estimate` in percent of its value; infinite where the value is zero."""
+    """Compute the standard errors of an `estimate` in percent of the values; infinite for a value of zero."""
     size = np.abs(estimate.beta)
     return np.asarray(
         np.divide(100.0 * estimate.standard_errors, size, out=np.full_like(size, np.inf), where=size > 0.0)
@@ -278,13 +293,20 @@ def relative_standard_deviations(estimate: Estimate) -> Array:
 
 
 def confidence_intervals(estimate: Estimate, level: float = 0.95) -> Array:
-    """Lower and upper end for each base parameter of `estimate`, `(rank, 2)`, at `level` (of 1), with t quantiles."""
+    """Compute confidence intervals of the base parameters with t quantiles.
+
+    Args:
+        estimate: The estimate.
+        level: Probability of the intervals, 0 to 1.
+
+    Returns:
+        Lower and upper ends, shape (rank, 2).
+    """
     from scipy.special import stdtrit  # takes a fifth of a second to import
 
     if not 0.0 < level < 1.0:
-        raise EstimationError(f"level is {level}; give a number between 0 and 1, such as 0.95.")
-    given = estimate.details.get("degrees_of_freedom", np.full(len(estimate.beta), 1e9))
-    degrees = np.asarray(given, dtype=float)
+        raise EstimationError(f"level is {level}; it must be between 0 and 1, such as 0.95.")
+    degrees = np.asarray(estimate.details.get("degrees_of_freedom", np.full(len(estimate.beta), 1e9)), dtype=float)
     plain = estimate.standard_errors * np.sqrt((degrees - 2.0) / degrees)
     half = stdtrit(degrees, 0.5 + 0.5 * level) * plain
     return np.stack([estimate.beta - half, estimate.beta + half], axis=1)

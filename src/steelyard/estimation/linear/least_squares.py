@@ -1,4 +1,4 @@
-"""Least squares: every joint weighted by its own noise, or every row alike."""
+"""Weighted and ordinary least squares."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from steelyard.regression.unknowns import Columns
 @estimator("wls")
 @dataclass(frozen=True)
 class WeightedLeastSquares(LinearEstimator):
-    """min Σ_j Σ (y_j − A_jβ)²/σ_j², with σ_j from joint j's residuals (Gautier 1997), repeated until σ stands still.
+    """min Σ_j Σ (y_j − A_jβ)²/σ_j², with σ_j from joint j's residuals (Gautier 1997), repeated until σ converges.
 
-    `iterations` limits the repetitions, `tolerance` is the relative change of σ that counts as still. One pass over
-    the data: reweighting happens on the triangles.
+    It needs one pass over the data: reweighting uses the triangles.
+
+    Attributes:
+        iterations: Largest number of repetitions.
+        tolerance: Relative change of σ that ends the repetition.
     """
 
     about = "least squares, every joint weighted by its own noise"
@@ -34,9 +37,12 @@ class WeightedLeastSquares(LinearEstimator):
 
 
 def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) -> FreeFit:
-    """Solve `problem` and reweigh in turn, starting from equal weights.
+    """Solve and reweight in turn, starting from equal weights.
 
-    It ends after `iterations`, or when no standard deviation changes by more than `tolerance` of itself.
+    Args:
+        problem: The problem.
+        iterations: Largest number of repetitions.
+        tolerance: Relative change of all standard deviations that ends the repetition.
     """
     floor = problem.floor
     weights = np.ones(len(problem.blocks))
@@ -52,7 +58,11 @@ def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) ->
             result = Result.CONVERGED
             break
         weights = 1.0 / np.maximum(residual_std, floor)
-    notes = () if result is Result.CONVERGED else (f"The joints' weights still changed by {change:.1e}.",)
+    notes = (
+        ()
+        if result is Result.CONVERGED
+        else (f"The weights of the joints have not converged; the last change is {change:.1e}.",)
+    )
     return FreeFit(problem, beta, weights, joined, residual_std, result=result, history=tuple(history), notes=notes)
 
 
@@ -61,7 +71,7 @@ def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) ->
 class OrdinaryLeastSquares(LinearEstimator):
     """min Σ (y − Aβ)², from the triangle of [A y].
 
-    Right where all joints have the same noise; otherwise unbiased still, but the noisiest joint spoils the others.
+    It is efficient if all joints have the same noise. Otherwise it is still unbiased, but the noisiest joint dominates.
     """
 
     about = "least squares, every row counts the same"
@@ -73,4 +83,4 @@ class OrdinaryLeastSquares(LinearEstimator):
         beta = problem.solve(joined)
         best = weighted(problem, 100, 1e-8)
         residual_std = problem.residual_std(beta, joined, weights)
-        return FreeFit(problem, beta, weights, joined, residual_std, sharpest=(best.beta, best.weights))
+        return FreeFit(problem, beta, weights, joined, residual_std, best=(best.beta, best.weights))

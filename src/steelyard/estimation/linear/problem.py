@@ -1,4 +1,4 @@
-"""`LeastSquaresProblem`: the small triangles of a data set over the base columns, checked before anything is solved."""
+"""Least squares over base columns on small triangles, with rank checks before anything is solved."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.unknowns import Columns
 
-# σ_min/σ_max of the columns scaled to unit length. Rounding leaves 1e-13 or less where columns are dependent; at 1e-10
-# torques known to six digits would say nothing about the worst combination anyway.
+# σ_min/σ_max of the columns scaled to unit length. For dependent columns rounding leaves 1e-13 or less; at 1e-10
+# torques with six digits would not determine the worst combination either.
 _DEPENDENT = 1e-10
 
-# A residual below this part of a joint's torque is rounding; dividing by it would weigh noise of the last digit.
+# Residuals below this part of a joint's torque are rounding; weighting by them would be meaningless.
 _SMALLEST_STD = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresProblem:
-    """Least squares over the base parameters of one data set; all work is on triangles of p × p."""
+    """Least squares over the base parameters of one data set; all computations use p × p triangles."""
 
     data: RegressionData
     base: Columns
@@ -34,7 +34,13 @@ class LeastSquaresProblem:
     def of(
         cls, data: RegressionData, base: Columns, weigh: Callable[[Block], Array] | None = None
     ) -> LeastSquaresProblem:  # fmt: skip
-        """One pass over `data`, for the columns of `base`; `weigh` gives the square root of each row's weight."""
+        """Create the problem in one pass over the data.
+
+        Args:
+            data: The rows.
+            base: Columns of the unknowns.
+            weigh: Gives the square root of each row's weight.
+        """
         factor = data.reduction().factor if weigh is None else data.factor(weigh)
         if not all(np.all(np.isfinite(r)) for r in factor.triangles):
             raise EstimationError(_first_bad_row(data))
@@ -42,27 +48,27 @@ class LeastSquaresProblem:
 
     @cached_property
     def blocks(self) -> tuple[Array, ...]:
-        """For every equation its triangle over the base columns and the right side, [A_e y_e]."""
+        """Triangle [A_e y_e] of every equation over the base columns and the right side."""
         return tuple(self.factor.blocks(self.base.independent))
 
     @property
     def rows(self) -> Array:
-        """Rows of every equation."""
+        """Number of rows of every equation."""
         return np.array(self.factor.rows, dtype=float)
 
     def joined(self, weights: Array) -> Array:
-        """The triangle [R y] of all equations under `weights` (1/σ) per equation."""
+        """Compute the triangle [R y] of all equations with `weights` (1/σ) per equation."""
         with one_blas_thread():
             return triangle(np.vstack([w * b for w, b in zip(weights, self.blocks, strict=True)]))
 
     def solve(self, joined: Array) -> Array:
-        """β of a `joined` triangle; refuses where the data do not show every base parameter."""
+        """Solve a `joined` triangle for β; raises an error if not all base parameters are identifiable."""
         with one_blas_thread():
             self.check_rank(joined[:-1, :-1])
             return solve_triangle(joined[:-1, :-1], joined[:-1, -1])
 
     def check_rank(self, R: Array) -> None:
-        """Refuse a triangle `R` over the base columns that does not show them apart."""
+        """Raise an error if the triangle `R` over the base columns is rank deficient."""
         lengths = np.linalg.norm(R, axis=0)
         hidden = [name for name, length in zip(self.base.names, lengths, strict=True) if length == 0.0]
         if not hidden:
@@ -72,13 +78,17 @@ class LeastSquaresProblem:
             part = np.abs(np.linalg.svd(R / lengths)[2][-1])
             hidden = [self.base.names[k] for k in np.argsort(-part)[:4] if part[k] > 0.1]
         raise EstimationError(
-            f"The data do not show all base parameters apart: {', '.join(hidden)} (and what moves with them). "
-            "Use a motion that moves every joint, lock the joints that stand still, or drop the term."
+            f"Not all base parameters are identifiable from the data: {', '.join(hidden)} (and parameters that depend "
+            "on them). Use a motion that moves every joint, lock the joints that stand still, or remove the term."
         )
 
     def residual_std(self, beta: Array, joined: Array, weights: Array) -> Array:
-        """Standard deviation of each equation's residuals at `beta`, its own degrees of freedom (of the triangle
-        `joined` under `weights`) taken off.
+        """Compute the standard deviation of each equation's residuals, corrected for its degrees of freedom.
+
+        Args:
+            beta: Parameters.
+            joined: Triangle of the fit.
+            weights: Weights of the triangle.
         """
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []
@@ -90,19 +100,19 @@ class LeastSquaresProblem:
 
     @property
     def floor(self) -> Array:
-        """What a standard deviation cannot be below: the rounding of each equation's torque."""
+        """Lower limit of the standard deviations: the rounding of each equation's torque."""
         size = np.array([np.linalg.norm(b[:, -1]) for b in self.blocks]) / np.sqrt(np.maximum(self.rows, 1.0))
         top = float(size.max(initial=0.0))
         return np.where(size > 0.0, size, top if top > 0.0 else 1.0) * _SMALLEST_STD
 
 
 def _first_bad_row(data: RegressionData) -> str:
-    seen = [0] * len(data.equations)
+    rows_before = [0] * len(data.equations)
     for block in data.blocks():
         bad = np.flatnonzero(~np.isfinite(block.y) | ~np.all(np.isfinite(block.A), axis=1))
         if bad.size:
-            row = seen[block.equation] + int(bad[0]) + 1
+            row = rows_before[block.equation] + int(bad[0]) + 1
             name = data.equations[block.equation].name
-            return f"Row {row} of equation '{name}' is not finite; mask or repair the samples around it."
-        seen[block.equation] += len(block.y)
+            return f"Row {row} of equation '{name}' is not finite; mask or correct the samples around it."
+        rows_before[block.equation] += len(block.y)
     return "The rows are too large to be squared; check the units."

@@ -1,4 +1,4 @@
-"""`Ridge`: least squares drawn towards a prior, where a motion shows too little."""
+"""Ridge regression: least squares with a penalty on deviations from a prior."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from steelyard.regression.data import RegressionData
 class Ridge(Estimator[RegressionData]):
     """min ‖R β − y‖² + strength·Σ (‖R_k‖ (β_k − β⁰_k))², weighted per joint; β⁰ from the prior, zero without one.
 
-    `strength` is without unit: the prior counts as that part of what each column would show if it were alone.
-    `space`: "base" draws the base parameters, "full" the full parameters θ (so that a group's deviation is shared
-    among its members). Error bars are those of the noise; what the prior pulls is not in them. Hoerl & Kennard 1970.
+    Error bars include noise but not the bias towards the prior. Hoerl & Kennard 1970.
+
+    Attributes:
+        strength: Weight of the prior relative to the information of each column alone, without unit.
+        space: "base" penalises base parameters, "full" the full parameters θ (so that a group's deviation is shared
+            among its members).
     """
 
     family, physical_form, weights_like = "linear", "none", "wls"
@@ -56,7 +59,7 @@ class Ridge(Estimator[RegressionData]):
             start.joined,
             start.problem.residual_std(beta, start.joined, start.weights),
             bread=bread,
-            sharpest=(start.beta, start.weights),
+            best=(start.beta, start.weights),
             result=start.result,
             history=start.history,
             notes=start.notes,
@@ -64,28 +67,28 @@ class Ridge(Estimator[RegressionData]):
         estimate = fit.estimate(prior)
         if self.space == "base":
             return estimate
-        # In the full space θ itself was found; rounding aside it has these base parameters already.
+        # In the full space θ is the solution; except for rounding it already has these base parameters.
         theta = nearest_theta(base, beta, Prior(theta0 + change))
         return Estimate(**{**vars(estimate), "theta": theta})
 
     def _solve(self, columns: Array, right: Array) -> tuple[Array, Array]:
-        """The change from the prior, and the penalty's matrix; columns that never show do not change."""
+        """The change from the prior, and the matrix of the penalty; columns without information do not change."""
         lengths = np.linalg.norm(columns, axis=0)
-        shown = lengths > 1e-12 * lengths.max(initial=0.0)
-        weight = np.where(shown, np.sqrt(self.strength) * lengths, 0.0)
-        stacked = np.vstack([columns, np.diag(weight)])[:, shown]
-        scaled = stacked / lengths[shown]
+        excited = lengths > 1e-12 * lengths.max(initial=0.0)
+        weight = np.where(excited, np.sqrt(self.strength) * lengths, 0.0)
+        stacked = np.vstack([columns, np.diag(weight)])[:, excited]
+        scaled = stacked / lengths[excited]
         change = np.zeros(len(lengths))
         solution = np.linalg.lstsq(scaled, np.concatenate([right, np.zeros(len(lengths))]), rcond=None)[0]
-        change[shown] = solution / lengths[shown]
+        change[excited] = solution / lengths[excited]
         return change, np.diag(weight**2)
 
     @staticmethod
     def _bread(R: Array, base: BaseParameters, pull: Array) -> Array:
-        """The base parameters' share of the penalty: with M P⁻¹ Mᵀ = Q, the least penalty of a change d is dᵀQ⁻¹d."""
+        """Penalty on the base parameters: with M P⁻¹ Mᵀ = Q, the least penalty of a change d is dᵀQ⁻¹d."""
         weight = np.diag(pull)
         if not np.any(weight > 0.0):
             return R.T @ R
-        shown = weight > 0.0
-        M = base.matrix[:, shown]
-        return R.T @ R + np.linalg.inv((M / weight[shown]) @ M.T)
+        excited = weight > 0.0
+        M = base.matrix[:, excited]
+        return R.T @ R + np.linalg.inv((M / weight[excited]) @ M.T)

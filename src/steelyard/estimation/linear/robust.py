@@ -1,4 +1,5 @@
-"""`Robust`: rows that do not fit count less, so that spikes, stuck phases and collisions do not bend the model."""
+"""Robust regression: outlying rows have less weight, so that spikes, stuck phases and collisions do not bias the
+model."""
 
 from __future__ import annotations
 
@@ -30,8 +31,14 @@ _MAD = 1.4826  # median absolute deviation → σ of a Gaussian
 class Robust(LinearEstimator):
     """min Σ_j Σ ρ((y_j − A_jβ)/σ_j) by iterated reweighting of rows; σ_j is robust: 1.4826·median|residual|.
 
-    "huber" grows linearly for large residuals; "bisquare" forgets them, and starts from the Huber fit because it has
-    several minima. `tuning` is where residuals begin to count less, in σ. Two passes over the data per iteration.
+    Each iteration needs two passes over the data.
+
+    Attributes:
+        loss: "huber" grows linearly for large residuals; "bisquare" ignores them, and starts from the Huber fit because
+            it has several minima.
+        tuning: Smallest residual with a reduced weight, in σ.
+        iterations: Largest number of iterations.
+        tolerance: Step in standard errors that ends the iteration.
     """
 
     loss: Loss = "huber"
@@ -62,15 +69,15 @@ class Robust(LinearEstimator):
             problem = LeastSquaresProblem.of(data, columns, _Weigher(data, columns, beta, scale, self.loss, tuning))
             joined = problem.joined(1.0 / scale)
             new = problem.solve(joined)
-            # The step in units of standard errors (white ones are enough to know when to stop).
+            # The step in standard errors of white noise, which are accurate enough for the stopping rule.
             step = float(np.linalg.norm(joined[:-1, :-1] @ (new - beta)) / np.sqrt(len(beta)))
             beta = new
             history.append({"step": step, "residual_std": tuple(scale.tolist())})
-            # Where all residuals are rounding, there is nothing left to reweigh.
+            # If all residuals are rounding, reweighting is useless.
             if step < self.tolerance or np.all(scale <= floor):
                 result = Result.CONVERGED
                 break
-        notes = () if result is Result.CONVERGED else (f"The last step was still {step:.1e} standard errors.",)
+        notes = () if result is Result.CONVERGED else (f"Not converged; the last step was {step:.1e} standard errors.",)
 
         def influence(equation: int, residual: Array) -> tuple[Array, Array]:
             u = residual / scale[equation]
@@ -85,7 +92,7 @@ class Robust(LinearEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Weigher:
-    """The square root of each row's weight, at given parameters."""
+    """Gives the square root of each row's weight for fixed parameters."""
 
     data: RegressionData
     columns: Columns
@@ -123,7 +130,7 @@ def _scales(data: RegressionData, columns: Columns, beta: Array, floor: Array) -
 
 
 def _mean_weights(problem: LeastSquaresProblem, start: FreeFit) -> tuple[float, ...]:
-    """How much of each equation's torque (sum of squares) still counts: 1 where nothing was set aside."""
+    """Share of each equation's torque (sum of squares) that still counts; 1 if no row was down-weighted."""
     now = [float(np.sum(b[:, -1] ** 2)) for b in problem.blocks]
     before = [float(np.sum(b[:, -1] ** 2)) for b in start.problem.blocks]
     return tuple(a / b if b > 0.0 else 1.0 for a, b in zip(now, before, strict=True))

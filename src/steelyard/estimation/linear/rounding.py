@@ -1,9 +1,9 @@
-"""What the rounding of positions does to parameters: measured by rounding once more.
+"""Measures the bias of parameters from rounded positions by rounding the positions once more.
 
-Noise in the positions is noise in the columns of y = A β, and least squares then leans towards zero (errors in
-variables). The lean grows with the variance of that noise, so a second rounding error of the same kind doubles it, and
-the change of the estimate is the lean itself: simulation extrapolation (Cook & Stefanski 1994, "Simulation-
-extrapolation estimation in parametric measurement error models"), with the error known instead of assumed.
+Noise in the positions is noise in the columns of y = A β, which biases least squares towards zero (errors in
+variables). The bias is proportional to the variance of that noise. A second rounding error of the same kind doubles it,
+so the change of the estimate equals the bias: simulation extrapolation (Cook & Stefanski 1994, "Simulation-
+extrapolation estimation in parametric measurement error models"), with a known error.
 """
 
 from __future__ import annotations
@@ -21,18 +21,25 @@ from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
 from steelyard.signals.rounding import acceleration_noise, position_steps, round_again
 
-# Rounding noise below this part of the acceleration's own standard deviation is not worth a second fit. The lean grows
+# Rounding noise below this part of the acceleration's standard deviation does not justify a second fit. The bias grows
 # with its square; at 1.2 % (14 bits) it was at most 0.4 standard errors on the built-in robots (error-bars.md).
 NEGLIGIBLE = 0.005
-# Roundings that are averaged; the scatter of each is small against the lean where the lean matters.
-_TIMES = 3
+# Number of roundings in the mean; their scatter is small compared with a relevant bias.
+_REPEATS = 3
 
 Change = Callable[[Log], Log]
 
 
 def rounding_noise(logs: Sequence[Log], cutoff_hz: float) -> tuple[Array, Array]:
-    """By joint of `logs`: the step of positions (0: none seen), and its noise in ddq, low-passed at `cutoff_hz`,
-    over the standard deviation of ddq.
+    """Estimate the rounding of positions and its effect on accelerations, by joint.
+
+    Args:
+        logs: The logs.
+        cutoff_hz: Cut-off of the low-pass filter [Hz].
+
+    Returns:
+        Step of the positions [rad, m] (0: no rounding visible), and its noise in ddq over the standard deviation of
+        ddq.
     """
     steps = np.max([position_steps(log) for log in logs], axis=0)
     if not steps.any():
@@ -56,43 +63,55 @@ def _accelerations(log: Log, low_pass: LowPass) -> Array:
 def rounding_shift(
     logs: Sequence[Log], cutoff_hz: float, beta: Array, refit: Callable[[Change], Array]
 ) -> Array | None:  # fmt: skip
-    """How far rounding has moved each base parameter; None where there are no ticks, or too fine ones to matter.
+    """Estimate the bias of each base parameter from rounding; None if there is no rounding or it is negligible.
 
-    `logs` and `cutoff_hz` are as for `rounding_noise`; `beta` are the base parameters found, and the function `refit`
-    of a change gives those of the same fit to changed logs.
+    Args:
+        logs: The logs.
+        cutoff_hz: Cut-off of the low-pass filter [Hz].
+        beta: Estimated base parameters.
+        refit: Gives the base parameters of the same fit to changed logs.
     """
     steps, noise = rounding_noise(logs, cutoff_hz)
     if not np.any(noise > NEGLIGIBLE):
         return None
-    moved = []
-    for k in range(_TIMES):
+    shifts = []
+    for k in range(_REPEATS):
         rng = np.random.default_rng(k)
-        moved.append(refit(lambda log, rng=rng: round_again(log, steps, cutoff_hz, rng)) - beta)  # type: ignore[misc]
-    return np.asarray(np.mean(moved, axis=0))
+        shifts.append(refit(lambda log, rng=rng: round_again(log, steps, cutoff_hz, rng)) - beta)  # type: ignore[misc]
+    return np.asarray(np.mean(shifts, axis=0))
 
 
-def beta_alone(
+def fit_beta(
     estimator: Estimator[RegressionData], data: RegressionData, base: BaseParameters, prior: Prior | None
 ) -> Array:
-    """The base parameters that `estimator` finds in `data`, without error bars where it can do without.
+    """Estimate base parameters, without error bars if the estimator allows it.
 
-    `base` and `prior` are as for its `fit`.
+    Args:
+        estimator: The estimator.
+        data: The rows.
+        base: Base parameters.
+        prior: Prior knowledge.
     """
     if isinstance(estimator, LinearEstimator) and type(estimator).fit is LinearEstimator.fit:
         return estimator.free(replace(data, spectral=False), base).beta
     return estimator.fit(data, base, prior).beta
 
 
-def widened(estimate: Estimate, shift: Array) -> Estimate:
-    """`estimate` with its lean `shift` in the error bars: not known well enough to be taken off, but it is known."""
+def include_bias(estimate: Estimate, shift: Array) -> Estimate:
+    """Widen the error bars of an estimate by a bias, which is not known well enough to be subtracted.
+
+    Args:
+        estimate: The estimate.
+        shift: Bias of each base parameter.
+    """
     errors = estimate.standard_errors
-    shift = np.where(errors > 0.0, shift, 0.0)  # what was taken away stays away
+    shift = np.where(errors > 0.0, shift, 0.0)  # removed parameters stay zero
     relative = np.divide(np.abs(shift), errors, out=np.zeros_like(shift), where=errors > 0.0)
     worst = int(np.argmax(relative))
     size = float(relative[worst])
     note = (
-        f"Rounding of the positions has moved base parameters by up to {size:.1f} standard errors "
-        f"({estimate.base.names[worst]}); the error bars are widened by as much."
+        f"Rounding of the positions biases base parameters by up to {size:.1f} standard errors "
+        f"({estimate.base.names[worst]}); the error bars include this bias."
     )
     return replace(
         estimate,

@@ -1,4 +1,4 @@
-"""Which base parameters do the data support? t tests, and a refit without those that they do not."""
+"""t tests of base parameters, and a refit without insignificant ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.regression.data import RegressionData
 
 @dataclass(frozen=True)
 class Removal:
-    """A base parameter that was set to zero, and the test that it failed when its turn came."""
+    """A base parameter that was set to zero, with the t test at its removal."""
 
     name: str
     t: float
@@ -26,10 +26,15 @@ class Removal:
 
 @dataclass(frozen=True)
 class Removals:
-    """All that was taken away, in order; the F test of all together; what it cost.
+    """All removed base parameters in order, and the joint test.
 
-    `cost_rise` is the rise of the weighted sum of squares, in variances of the whole fit's noise (as if residuals were
-    white), `cost_rise_percent` the same as a share of the whole.
+    Attributes:
+        level: Level of the tests.
+        steps: The removals.
+        F: F statistic of all removed parameters together.
+        p: Its probability.
+        cost_rise: Increase of the weighted sum of squares, in variances of the whole fit's noise (for white residuals).
+        cost_rise_percent: The same as a share of the whole sum.
     """
 
     level: float
@@ -42,19 +47,20 @@ class Removals:
 
 @dataclass(frozen=True, eq=False)
 class Significance:
-    """For each base parameter the t statistic and the probability of one as large if the true value were zero."""
+    """t statistic of each base parameter, and the probability of a larger one if the true value is zero."""
 
     names: tuple[str, ...]
     t: Array
     p: Array
 
     def unsupported(self, level: float = 0.05) -> tuple[str, ...]:
-        """The parameters that could as well be zero: as large by chance with a probability above `level`."""
+        """Return the insignificant parameters: those with a probability above `level`."""
         return tuple(name for name, p in zip(self.names, self.p, strict=True) if p > level)
 
 
 def significance(estimate: Estimate) -> Significance:
-    """t tests with `estimate`'s own error bars (correlated residuals included) and degrees of freedom."""
+    """Compute t tests of an `estimate`, with its own error bars (correlated residuals included) and degrees of
+    freedom."""
     from scipy.special import stdtr  # takes a fifth of a second to import
 
     degrees = _degrees(estimate)
@@ -68,10 +74,18 @@ def significance(estimate: Estimate) -> Significance:
 
 
 def joint_test(estimate: Estimate, names: Sequence[str]) -> tuple[float, float]:
-    """F test that all base parameters `names` of `estimate` are zero together: (F, probability)."""
+    """Compute the F test that several base parameters are all zero.
+
+    Args:
+        estimate: The estimate.
+        names: Names of the base parameters.
+
+    Returns:
+        F statistic and probability.
+    """
     from scipy.special import fdtrc
 
-    which = [_place(estimate.base, name) for name in names]
+    which = [_index(estimate.base, name) for name in names]
     if not which:
         return 0.0, 1.0
     degrees = _degrees(estimate)
@@ -91,33 +105,40 @@ def fit_significant(
     level: float = 0.05,
     keep: Sequence[str] = (),
 ) -> Estimate:
-    """Fit, take away the least supported base parameter, fit again, until all are supported at `level`.
+    """Fit and remove the least significant base parameter, repeatedly, until all are significant.
 
-    `estimator` fits `base` to `data` with `prior`, as its `fit` says.
-    The result is over the same base: what was taken away is zero with zero error, and the notes say which, in what
-    order and why (as data: `details["removals"]`, a `Removals`). Parameters named in `keep` stay. For free estimators
-    only: a body cannot be asked to have combinations of exactly zero. Backward elimination overstates what is left; do
-    not read p values off the result.
+    The result has the same base: removed parameters are zero with zero error. The notes list them in order with the
+    reason (as data: `details["removals"]`, a `Removals`). Only free estimators are supported, since a physical model
+    cannot have combinations of exactly zero. Backward elimination overstates the significance of the rest; do not use p
+    values of the result.
+
+    Args:
+        estimator: Estimator of each fit.
+        data: The rows.
+        base: Base parameters.
+        prior: Prior knowledge.
+        level: Level of the tests.
+        keep: Names of parameters that are not removed.
     """
-    kept = set(keep)
-    for name in kept:
-        _place(base, name)
+    protected = set(keep)
+    for name in protected:
+        _index(base, name)
     remaining = list(range(base.rank))
     steps: list[Removal] = []
     whole = estimator.fit(data, base, prior)
     if whole.physical:
-        raise EstimationError("Parameters can only be removed from a free fit; choose 'ols', 'wls' or a robust one.")
-    found = whole
+        raise EstimationError("Parameters can only be removed from a free fit; use 'ols', 'wls' or a robust estimator.")
+    reduced = whole
     while len(remaining) > 1:
-        test = significance(found)
-        candidates = [k for k, name in enumerate(test.names) if name not in kept and test.p[k] > level]
+        test = significance(reduced)
+        candidates = [k for k, name in enumerate(test.names) if name not in protected and test.p[k] > level]
         if not candidates:
             break
         worst = min(candidates, key=lambda k: abs(float(test.t[k])))
         steps.append(Removal(test.names[worst], float(test.t[worst]), float(test.p[worst])))
         remaining.pop(worst)
-        found = estimator.fit(data, _restricted(base, remaining), prior)
-    out = _over_whole_base(found, base, remaining, prior) if steps else found
+        reduced = estimator.fit(data, _restricted(base, remaining), prior)
+    out = _over_whole_base(reduced, base, remaining, prior) if steps else reduced
     F, p = joint_test(whole, [s.name for s in steps])
     removals = Removals(level, tuple(steps), F, p, *_cost_rise(data, whole, out.beta))
     return replace(out, notes=(*out.notes, *_notes(removals)), details={**out.details, "removals": removals})
@@ -126,12 +147,12 @@ def fit_significant(
 def _notes(removals: Removals) -> list[str]:
     if not removals.steps:
         return []
-    told = [f"{s.name} was set to zero: t = {s.t:.2f} (p = {s.p:.2g})." for s in removals.steps]
-    return [*told, f"All {len(told)} together: F = {removals.F:.2f} (p = {removals.p:.2g})."]
+    sentences = [f"{s.name} was set to zero: t = {s.t:.2f} (p = {s.p:.2g})." for s in removals.steps]
+    return [*sentences, f"All {len(sentences)} together: F = {removals.F:.2f} (p = {removals.p:.2g})."]
 
 
 def _cost_rise(data: RegressionData, whole: Estimate, beta: Array) -> tuple[float, float]:
-    """What other base parameters cost under the weights of the whole fit: in σ², and in percent."""
+    """Cost of other base parameters with the weights of the whole fit: in σ² and in percent."""
     factor = data.factor()
     R = factor.joined(1.0 / np.maximum(whole.residual_std, 1e-300), whole.base.independent)
     before, after = (float(np.sum((R[:, :-1] @ b - R[:, -1]) ** 2)) for b in (whole.beta, beta))
@@ -149,28 +170,27 @@ def _restricted(base: BaseParameters, rows: Sequence[int]) -> BaseParameters:
 
 
 def _over_whole_base(
-    found: Estimate, base: BaseParameters, rows: Sequence[int], prior: Prior | None
+    reduced: Estimate, base: BaseParameters, rows: Sequence[int], prior: Prior | None
 ) -> Estimate:  # fmt: skip
-    """The estimate over the whole base, zeros where something was removed."""
+    """The estimate over the whole base; removed parameters are zero."""
     beta, covariance = np.zeros(base.rank), np.zeros((base.rank, base.rank))
-    beta[list(rows)] = found.beta
-    covariance[np.ix_(rows, rows)] = found.covariance
-    details = dict(found.details)
+    beta[list(rows)] = reduced.beta
+    covariance[np.ix_(rows, rows)] = reduced.covariance
+    details = dict(reduced.details)
     for name, empty in (("inflation", 1.0), ("degrees_of_freedom", 1e9)):
         values = np.full(base.rank, empty)
         values[list(rows)] = details[name]
         details[name] = tuple(values.tolist())
     details["removed"] = tuple(base.names[k] for k in range(base.rank) if k not in rows)
     theta = nearest_theta(base, beta, prior)
-    return replace(found, base=base, beta=beta, covariance=covariance, theta=theta, details=details)
+    return replace(reduced, base=base, beta=beta, covariance=covariance, theta=theta, details=details)
 
 
 def _degrees(estimate: Estimate) -> Array:
-    given = estimate.details.get("degrees_of_freedom", np.full(len(estimate.beta), 1e9))
-    return np.asarray(given, dtype=float)
+    return np.asarray(estimate.details.get("degrees_of_freedom", np.full(len(estimate.beta), 1e9)), dtype=float)
 
 
-def _place(base: BaseParameters, name: str) -> int:
+def _index(base: BaseParameters, name: str) -> int:
     if name not in base.names:
         raise UnknownNameError("base parameter", name, base.names)
     return base.names.index(name)

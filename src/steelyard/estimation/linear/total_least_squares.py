@@ -1,4 +1,4 @@
-"""Total least squares: errors in the columns as well as in the torque, but none in columns that are exact."""
+"""Total least squares: errors in the columns as well as in the torque, with some columns exact if requested."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ from steelyard.regression.unknowns import Columns
 class TotalLeastSquares(LinearEstimator):
     """The nearest consistent system [A + ΔA] β = y + Δy, by the smallest singular vector of the joined triangle.
 
-    Nearness depends on scaling, so it is part of the method: rows of joint j are divided by σ_j (its residuals'
-    standard deviation under weighted least squares), then every column of A by its own root mean square times
-    `column_error`, and y by `torque_error`. The defaults say: equal relative errors everywhere. After Van
-    Huffel & Vandewalle 1991, "The Total Least Squares Problem"; for robots Gautier, Vandanjon & Presse 1994.
+    The scaling defines "nearest": rows of joint j are divided by σ_j (standard deviation of its residuals in weighted
+    least squares), every column of A by its root mean square times `column_error`, and y by `torque_error`. By default
+    all relative errors are equal. After Van Huffel & Vandewalle 1991, "The Total Least Squares Problem"; for robots
+    Gautier, Vandanjon & Presse 1994.
 
-    `column_error`: one number, or one per base parameter: relative errors of the columns. Where they are much smaller
-    than the torque's, this is weighted least squares; where the torque alone is noisy, use that instead, because
-    this one is then biased.
+    Attributes:
+        column_error: Relative errors of the columns: one number, or one per base parameter. If they are much smaller
+            than that of the torque, the result is weighted least squares; if only the torque is noisy, use weighted
+            least squares instead, because total least squares is then biased.
+        torque_error: Relative error of the torque.
     """
 
     about = "errors in the columns as well as in the torque"
@@ -49,7 +51,7 @@ class TotalLeastSquares(LinearEstimator):
         last = directions[-1] / scale
         if abs(directions[-1][-1]) < 1e-8:
             raise EstimationError(
-                "Total least squares finds no finite solution: the columns are nearer to dependence than the torque "
+                "Total least squares has no finite solution: the columns are nearer to dependence than the torque "
                 "is to the model. Use weighted least squares."
             )
         beta = -last[:-1] / last[-1]
@@ -63,7 +65,7 @@ class TotalLeastSquares(LinearEstimator):
         )  # fmt: skip
 
     def _scale(self, joined: Array, rank: int) -> Array:
-        """What one unit of error is, for every column of [A y]."""
+        """Size of one unit of error for every column of [A y]."""
         errors = np.broadcast_to(np.asarray(self.column_error, dtype=float), (rank,))
         if np.any(errors <= 0.0) or self.torque_error <= 0.0:
             raise EstimationError("column_error and torque_error must be positive.")
@@ -72,22 +74,24 @@ class TotalLeastSquares(LinearEstimator):
         return np.concatenate([lengths[:-1] * errors, [length * self.torque_error]])
 
 
-# The last entry of the singular vector below which no finite parameters have it, as in total least squares.
+# Smallest last entry of the singular vector for which finite parameters exist.
 _NO_SOLUTION = 1e-8
 
 
 @estimator("rtls")
 @dataclass(frozen=True)
 class RestrictedTotalLeastSquares(LinearEstimator):
-    """The nearest consistent system [A₁, A₂ + ΔA₂] β = y + Δy: the columns A₁ stay as they are.
+    """The nearest consistent system [A₁, A₂ + ΔA₂] β = y + Δy with exact columns A₁.
 
-    A QR factorisation with the exact columns first leaves a small total-least-squares problem in the others, and these
-    give the exact ones by back substitution (Van Huffel & Vandewalle 1991, "The Total Least Squares Problem", algorithm
-    3.2, mixed LS–TLS). Rows are divided by σ_j and columns by their root mean square, as in `TotalLeastSquares`.
+    A QR factorisation with the exact columns first leaves a small total-least-squares problem in the others; the exact
+    ones follow by back substitution (Van Huffel & Vandewalle 1991, "The Total Least Squares Problem", algorithm 3.2,
+    mixed LS–TLS). Rows are divided by σ_j and columns by their root mean square, as in `TotalLeastSquares`.
 
-    `exact` names kinds of terms whose columns are free of error (None: those whose class says so; no names: total least
-    squares; all: weighted least squares). `column_error` and `torque_error`: relative errors of the other columns and
-    of the torque.
+    Attributes:
+        exact: Kinds of terms with exact columns (None: those whose class is exact; (): total least squares; all kinds:
+            weighted least squares).
+        column_error: Relative error of the other columns.
+        torque_error: Relative error of the torque.
     """
 
     about = "total least squares, but some columns are exact"
@@ -107,25 +111,27 @@ class RestrictedTotalLeastSquares(LinearEstimator):
     def free(self, data: RegressionData, columns: BaseParameters) -> FreeFit:
         start = weighted(LeastSquaresProblem.of(data, columns), 100, 1e-8)
         joined = start.joined
-        known = self.exact_columns(columns)
+        exact = self.exact_columns(columns)
         scale = self._scale(joined)
         with one_blas_thread():
-            beta, smallest = _solved(joined / scale, known)
+            beta, smallest = _solve(joined / scale, exact)
         beta = beta * scale[-1] / scale[:-1]
         R = joined[:-1, :-1]
         # The normal equations: (AᵀA − σ²D²) β = Aᵀy, with no D where there is no error.
-        bread = R.T @ R - np.diag(np.where(known, 0.0, smallest * scale[:-1]) ** 2)
+        bread = R.T @ R - np.diag(np.where(exact, 0.0, smallest * scale[:-1]) ** 2)
         return FreeFit(
             start.problem, beta, start.weights, joined, start.problem.residual_std(beta, joined, start.weights),
             bread=bread, history=start.history,
-            details={"exact": tuple(n for n, k in zip(columns.names, known, strict=True) if k)},
+            details={"exact": tuple(n for n, k in zip(columns.names, exact, strict=True) if k)},
         )  # fmt: skip
 
     def exact_columns(self, base: BaseParameters) -> NDArray[np.bool_]:
-        """Which of the columns of `base` are free of error."""
-        known = [False] * base.robot.inertial_count
-        known += base.terms.per_parameter(lambda term, _: term.exact if self.exact is None else term.kind in self.exact)
-        return np.array([known[k] for k in base.independent])
+        """Find which columns of `base` are exact."""
+        is_exact = [False] * base.robot.inertial_count
+        is_exact += base.terms.per_parameter(
+            lambda term, _: term.exact if self.exact is None else term.kind in self.exact
+        )
+        return np.array([is_exact[k] for k in base.independent])
 
     def _scale(self, joined: Array) -> Array:
         lengths = np.linalg.norm(joined, axis=0)
@@ -133,11 +139,11 @@ class RestrictedTotalLeastSquares(LinearEstimator):
         return np.concatenate([lengths[:-1] * self.column_error, [length * self.torque_error]])
 
 
-def _solved(joined: Array, known: NDArray[np.bool_]) -> tuple[Array, float]:
-    """β of a scaled triangle [A y], and the singular value that is taken away."""
+def _solve(joined: Array, is_exact: NDArray[np.bool_]) -> tuple[Array, float]:
+    """β of a scaled triangle [A y], and the singular value that is removed."""
     from scipy.linalg import solve_triangular
 
-    exact, other = np.flatnonzero(known), np.flatnonzero(~known)
+    exact, other = np.flatnonzero(is_exact), np.flatnonzero(~is_exact)
     first = len(exact)
     T = triangle(joined[:, [*exact, *other, joined.shape[1] - 1]])
     beta, smallest = np.zeros(joined.shape[1] - 1), 0.0
@@ -146,7 +152,7 @@ def _solved(joined: Array, known: NDArray[np.bool_]) -> tuple[Array, float]:
         last, smallest = directions[-1], float(values[-1])
         if abs(last[-1]) < _NO_SOLUTION:
             raise EstimationError(
-                "Restricted total least squares finds no finite solution: the columns are nearer to dependence than "
+                "Restricted total least squares has no finite solution: the columns are nearer to dependence than "
                 "the torque is to the model. Use weighted least squares."
             )
         beta[other] = -last[:-1] / last[-1]

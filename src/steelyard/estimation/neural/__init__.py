@@ -1,1 +1,1 @@
-"""Networks as estimators: Adaline, Hopfield, Hopfield–Tank."""
+"""Neural networks as estimators: Adaline, Hopfield, Hopfield–Tank."""

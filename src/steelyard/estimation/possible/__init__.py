@@ -1,1 +1,1 @@
-"""The fit among the robots that can exist."""
+"""Fits with physically possible results."""

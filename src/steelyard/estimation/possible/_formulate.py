@@ -1,4 +1,4 @@
-"""From a free fit to the convex program of the physically consistent one, and back to parameters."""
+"""The convex program of the physically consistent fit, and its parameters."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from steelyard.robot.spatial import pseudo_inertia
 class Program:
     """min ½‖G x − g‖² + Σ_i w_i (tr X_i − log det X_i) + Σ_k v_k (s_k − log s_k) + ½‖F x − f‖²
 
-    over x, where X_i(x) − margin·1 ⪰ 0 (4 × 4, linear in x) and C x + c ≥ 0; s = D x + d > 0 are single numbers with
-    the same entropic prior as the matrices. `cones[i]` (16 × x) gives X_i. `start` is strictly inside. The rows of G
-    count in standard deviations of the noise.
+    over x, with X_i(x) − margin·1 ⪰ 0 (4 × 4, linear in x) and C x + c ≥ 0. s = D x + d > 0 are scalars with the same
+    entropic prior as the matrices. `cones[i]` (16 × x) gives X_i. `start` is strictly inside. The rows of G are in
+    standard deviations of the noise.
     """
 
     G: Array
@@ -43,7 +43,7 @@ class Program:
 
     @cached_property
     def frame(self) -> tuple[Array, Array]:
-        """(B, N) with x = B (g + z) + N n: z = G x − g in standard deviations, n what the data do not show."""
+        """(B, N) with x = B (g + z) + N n: z = G x − g in standard deviations, n in the null space of the data."""
         Q, upper = np.linalg.qr(self.G.T, mode="complete")
         rank = len(self.G)
         B = np.linalg.solve(upper[:rank], Q[:, :rank].T).T
@@ -56,15 +56,15 @@ class Program:
         return np.hstack([B, N]), B @ self.g
 
     def coordinates(self, x: Array) -> Array:
-        """(z, n) of x."""
+        """Return (z, n) of x."""
         return np.concatenate([self.G @ x - self.g, self.frame[1].T @ x])
 
     def matrices(self, x: Array) -> Array:
-        """X_i(x), `(links, 4, 4)`."""
+        """Return X_i(x), shape (links, 4, 4)."""
         return np.asarray((self.cones @ x).reshape(-1, 4, 4))
 
-    def bare(self, start: Array) -> Program:
-        """The constraints alone, without any prior."""
+    def without_priors(self, start: Array) -> Program:
+        """Return the constraints without priors, starting at `start`."""
         none = np.zeros((0, self.G.shape[1]))
         return replace(
             self, cone_weights=np.zeros(len(self.cones)), C=np.vstack([self.C, self.D]),
@@ -77,12 +77,11 @@ Bounds = tuple[float, float]
 
 # Pairs (row, column) of a symmetric 4 × 4 matrix: the coordinates of a link.
 _PAIRS = [(a, b) for a in range(4) for b in range(a, 4)]
-# A term of unknown size is looked for at this part of the torque.
+# Assumed share of the torque of a term of unknown size.
 _TERM_SHARE = 0.1
-# How much dearer a rotor that the description does not state is than a change of the links that could stand in for it,
-# in proportion to what the links have: of a gantry's mass it takes less than a thousandth. Data that ask for a rotor
-# know it to a few per cent, and outweigh this a hundred times.
-_UNSTATED = 200.0
+# Cost of a rotor that is not described, relative to a change of links with the same effect: it takes less than a
+# thousandth of a gantry's mass. Data that determine a rotor to a few percent outweigh this cost a hundred times.
+_UNSTATED_COST = 200.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +89,17 @@ class Formulation:
     """The physically consistent fit as a program over x.
 
     Attributes:
-        base: the base parameters that are fitted.
-        program: what is minimised, and where.
+        base: Base parameters.
+        program: The program.
         lift, offset: θ = `offset` + `lift` @ x.
-        lines, scalars: names of the rows of the program's C and D: what can be at its boundary.
-        notes: what the user should know.
+        lines, scalars: Names of the rows of C and D in the program, which may be at their boundary.
+        notes: Notes for the user.
     """
 
     base: BaseParameters
     program: Program
     lift: Array
     offset: Array
-    # Names, in the order of the program's rows.
     lines: tuple[str, ...]
     scalars: tuple[str, ...]
     notes: tuple[str, ...]
@@ -120,7 +118,18 @@ def formulate(
     total_mass: Bounds | None,
     masses: Mapping[str, Bounds],
 ) -> Formulation:
-    """`R`: triangle in standard deviations of the noise; `beta`: the free fit."""
+    """Formulate the physically consistent fit.
+
+    Args:
+        base: Base parameters.
+        R: Triangle in standard deviations of the noise.
+        beta: Base parameters of the free fit.
+        prior: Prior knowledge.
+        strength: Weight of the divergence.
+        margin: Distance of the links from the boundary.
+        total_mass: Bounds of the total mass [kg].
+        masses: Bounds of single links by name [kg].
+    """
     reference = reference_bodies(base, prior, R, R @ beta)
     links, count = len(base.robot.links), len(base.parameters)
     terms = [k for k in range(10 * links, count) if base.classes[k] != "none"]
@@ -133,12 +142,12 @@ def formulate(
         lift[own, own], cones[i, :, own] = _link_map(body)
         start[own] = [1.0 if a == b else 0.0 for a, b in _PAIRS]
     known = np.zeros(count) if prior is None else np.where(prior.mask, prior.theta, 0.0)
-    # Terms that never show keep their prior, or the value nearest to zero that is allowed.
+    # Terms without effect keep their prior, or the allowed value nearest to zero.
     for k in range(10 * links, count):
         if k not in terms:
             offset[k] = np.clip(known[k], base.parameters[k].lower, base.parameters[k].upper)
     rows = _Terms(base, R, beta, known, strength)
-    rows.unstated = _what_links_have(base, reference.bodies, known_to_be_zero(base, prior))
+    rows.unstated = _link_shares(base, reference.bodies, known_to_be_zero(base, prior))
     for j, k in enumerate(terms):
         column = 10 * links + j
         lift[k, column] = rows.size(k)
@@ -156,7 +165,7 @@ def formulate(
 
 
 def _link_map(body: Array) -> tuple[Array, Array]:
-    """(ten parameters from x, the 16 entries of X from x) where P = K X Kᵀ and K Kᵀ is the reference's P."""
+    """Matrices (ten parameters from x, the 16 entries of X from x) with P = K X Kᵀ, where K Kᵀ is the reference's P."""
     K = np.linalg.cholesky(pseudo_inertia(body))
     parameters, entries = np.zeros((10, 10)), np.zeros((16, 10))
     for j, (a, b) in enumerate(_PAIRS):
@@ -173,11 +182,11 @@ def _link_map(body: Array) -> tuple[Array, Array]:
 
 
 class _Terms:
-    """Rows of the program that come from the terms: bounds, and priors for those that only show in sums."""
+    """Rows of the program for terms: bounds, and priors for those that are identifiable only in sums."""
 
     def __init__(self, base: BaseParameters, R: Array, beta: Array, known: Array, strength: float) -> None:
         self.base, self.known, self.strength = base, known, strength
-        # Terms that are stated to be zero, with what the links have in their place.
+        # Terms that the prior states as zero, with the corresponding size of the links.
         self.unstated: dict[int, float] = {}
         torque = float(np.linalg.norm(R @ beta)) or 1.0
         lengths = np.linalg.norm(R @ base.matrix, axis=0)
@@ -192,11 +201,11 @@ class _Terms:
         self.scalars: list[str] = []
 
     def size(self, k: int) -> float:
-        """One unit of the term's coordinate."""
+        """Unit of the term's coordinate."""
         return float(abs(self.known[k]) or self.typical[k])
 
     def add(self, k: int, column: int, width: int) -> float:
-        """The rows of parameter k; its start."""
+        """Add the rows of parameter k and return its start."""
         parameter, size = self.base.parameters[k], self.size(k)
         unit = np.zeros(width)
         unit[column] = 1.0
@@ -204,7 +213,7 @@ class _Terms:
         combined = self.base.classes[k] == "combined" and self.strength > 0.0
         if combined and k in self.unstated:
             scale = max(self.unstated[k] / size, 1e-6)
-            self.F.append(np.sqrt(_UNSTATED * self.strength) / scale * unit)
+            self.F.append(np.sqrt(_UNSTATED_COST * self.strength) / scale * unit)
             self.f.append(0.0)
             combined = False
         if combined and np.isfinite(lower):
@@ -218,7 +227,7 @@ class _Terms:
             self.f.append(np.sqrt(self.strength) * self.known[k] / size)
         if np.isfinite(upper):
             self._bound(parameter.name, -unit, upper)
-        return _between(self.known[k] / size, lower, upper)
+        return _inside_bounds(self.known[k] / size, lower, upper)
 
     def _bound(self, name: str, row: Array, constant: float) -> None:
         self.C.append(row)
@@ -226,8 +235,8 @@ class _Terms:
         self.lines.append(name)
 
 
-def _what_links_have(base: BaseParameters, bodies: Array, zero: NDArray[np.bool_]) -> dict[int, float]:
-    """For every term that is `zero`: the least of the reference `bodies`' base parameters that it is a part of."""
+def _link_shares(base: BaseParameters, bodies: Array, zero: NDArray[np.bool_]) -> dict[int, float]:
+    """For every `zero` term: the smallest of the reference bodies' base parameters that contain it."""
     theta = np.zeros(len(base.parameters))
     theta[: bodies.size] = bodies.ravel()
     beta, out = np.abs(base.matrix @ theta), {}
@@ -237,8 +246,8 @@ def _what_links_have(base: BaseParameters, bodies: Array, zero: NDArray[np.bool_
     return out
 
 
-def _between(value: float, lower: float, upper: float) -> float:
-    """The value, or a point well inside the bounds where it is not."""
+def _inside_bounds(value: float, lower: float, upper: float) -> float:
+    """The value, or the nearest one well inside the bounds."""
     if np.isfinite(lower) and np.isfinite(upper):
         room = 0.1 * (upper - lower)
         return float(np.clip(value, lower + room, upper - room))
@@ -252,7 +261,7 @@ def _between(value: float, lower: float, upper: float) -> float:
 def _mass_bounds(
     base: BaseParameters, rows: Array, start: Array, total: Bounds | None, single: Mapping[str, Bounds]
 ) -> tuple[list[str], list[Array], list[float], Array]:
-    """Rows of the bounds on masses, and a start that satisfies them: the references made heavier or lighter."""
+    """Rows of the bounds on masses, and a start that satisfies them by scaled reference bodies."""
     names: list[str] = []
     C: list[Array] = []
     c: list[float] = []
@@ -262,10 +271,10 @@ def _mass_bounds(
         if name not in known:
             raise UnknownNameError("link", name, known)
         limits[known.index(name)] = bounds
-    wanted = [(f"Mass of link '{n}'", rows[known.index(n)], b) for n, b in single.items()]
+    constraints = [(f"Mass of link '{n}'", rows[known.index(n)], b) for n, b in single.items()]
     if total is not None:
-        wanted.append(("Total mass", rows.sum(axis=0), total))
-    for label, row, (low, high) in wanted:
+        constraints.append(("Total mass", rows.sum(axis=0), total))
+    for label, row, (low, high) in constraints:
         if not 0.0 <= low < high:
             raise EstimationError(f"{label}: bounds {low} … {high} kg are not an interval of masses.")
         size = float(row @ start)
@@ -274,18 +283,18 @@ def _mass_bounds(
                 names.append(label)
                 C.append(sign * row / size)
                 c.append(-sign * bound / size)
-    if not wanted:
+    if not constraints:
         return names, C, c, start
     nominal = rows @ start
-    heavier = _inside_masses(nominal, limits, total)
+    scaled = _inside_masses(nominal, limits, total)
     out = start.copy()
-    for i, factor in enumerate(heavier / nominal):
+    for i, factor in enumerate(scaled / nominal):
         out[10 * i : 10 * i + 10] *= factor
     return names, C, c, out
 
 
 def _inside_masses(nominal: Array, limits: Array, total: Bounds | None) -> Array:
-    """Masses strictly inside their bounds whose sum is inside its own."""
+    """Masses strictly inside their bounds, with a sum inside its bounds."""
     low, high = limits[:, 0], limits[:, 1]
     room = np.where(np.isfinite(high), 0.05 * (high - low), 0.05 * np.maximum(low, nominal))
 

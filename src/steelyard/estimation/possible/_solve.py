@@ -1,4 +1,4 @@
-"""Solvers of `Program`: a Newton method of our own, and CVXPY with Clarabel, a second opinion and the tests' oracle."""
+"""Solvers of `Program`: a Newton method, and CVXPY with Clarabel as an independent check."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ from steelyard.estimation.possible._formulate import Program
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.extras import import_extra
 
-# A path-following Newton method for `Program`: every iterate is strictly inside what is physically possible.
+# A path-following Newton method for `Program`: every iterate is strictly inside the physically possible set.
 #
-# The log-det terms of the problem are the barrier of its own cones, so nothing is added but μ times a barrier of the
-# same kind, tr X − log det X, with μ → 0 (Nesterov & Nemirovskii 1994). Its trace keeps what the data do not show
-# near the reference while μ is large; a bare −log det would drive it to infinity. Some hundred variables take
-# milliseconds.
+# The log-det terms of the problem are barriers of its cones. The method adds only μ times a barrier of the same kind,
+# tr X − log det X, with μ → 0 (Nesterov & Nemirovskii 1994). Its trace keeps undetermined directions near the reference
+# while μ is large; −log det alone would drive them to infinity. Some hundred variables take milliseconds.
 
 
-# The last μ: the cost is within μ·(number of barrier degrees, some forty) squared standard deviations of the best.
-# With a prior, whose own log det keeps all matrices well inside, it can be small; on the bare boundary, where they
-# get singular, rounding sets the limit, and a hundredth of σ² is good enough to say what costs how much.
+# The last μ: the cost is within μ·(number of barrier degrees, some forty) squared standard deviations of the optimum.
+# With a prior, whose log det keeps all matrices well inside, it can be small. On the boundary without a prior, matrices
+# become singular and rounding sets the limit; a hundredth of σ² is accurate enough for the shares of the cost.
 LAST_WITH_PRIOR = 1e-7
-_LAST_BARE = 1e-4
-# How μ falls from stage to stage: on the bare boundary long strides leave Newton's region of fast convergence.
-_STRIDE_WITH_PRIOR = 0.1
-_STRIDE_BARE = 0.5
-_STEPS = 60
-_STILL = 1e-10  # half the squared Newton decrement, in the units of the cost
-_STILL_ENOUGH = 0.1  # the same in units of μ, where rounding stopped it
+_LAST_WITHOUT_PRIOR = 1e-4
+# Factor of μ between stages: without a prior, small factors leave the region of fast convergence.
+_FACTOR_WITH_PRIOR = 0.1
+_FACTOR_WITHOUT_PRIOR = 0.5
+_MAX_STEPS = 60
+_DECREMENT_TOLERANCE = 1e-10  # half the squared Newton decrement, in the units of the cost
+_SUFFICIENT_DECREMENT = 0.1  # the same in units of μ, if rounding limits it
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best x and the barrier weight μ it was found with."""
+    """The best x and the last barrier weight μ."""
 
     x: Array
     barrier: float
@@ -44,32 +43,37 @@ class Solution:
 
 
 def solve_interior(program: Program, first: float | None = None) -> Solution:
-    """Follow the central path from the start to a small μ; `first`: the first μ, where the start is a good one."""
+    """Follow the central path from the start to a small μ.
+
+    Args:
+        program: The program.
+        first: First μ, if the start is close to the solution.
+    """
     with one_blas_thread():
-        walker = _Walker(program)
+        newton = _Newton(program)
         v = program.coordinates(program.start)
-        if walker.value(v, 1.0) is None:
+        if newton.value(v, 1.0) is None:
             raise EstimationError(
-                "No physically possible robot is near these rows: look for a wrong sign, zero, scale or clock "
-                "(steelyard check); bounds set by hand may be too narrow as well."
+                "No physically possible robot is near these rows: check signs, zero positions, scales and clock "
+                "(steelyard check), and bounds set by hand, which may be too narrow."
             )
         barriers = 4.0 * len(program.cones) + len(program.C)
-        mu = first if first is not None else max(1.0, walker.quadratic(v) / max(barriers, 1.0))
+        mu = first if first is not None else max(1.0, newton.quadratic(v) / max(barriers, 1.0))
         prior = bool(program.cone_weights.all())
-        last = LAST_WITH_PRIOR if prior else _LAST_BARE
-        stride = _STRIDE_WITH_PRIOR if prior else _STRIDE_BARE
+        last = LAST_WITH_PRIOR if prior else _LAST_WITHOUT_PRIOR
+        stride = _FACTOR_WITH_PRIOR if prior else _FACTOR_WITHOUT_PRIOR
         steps = 0
         while True:
-            v, used, decrement = walker.descend(v, mu)
+            v, used, decrement = newton.descend(v, mu)
             steps += used
             if mu <= last:
                 break
             mu = max(mu * stride, last)
-        return Solution(walker.x(v), mu, steps, decrement < max(_STILL_ENOUGH * mu, 1e-6))
+        return Solution(newton.x(v), mu, steps, decrement < max(_SUFFICIENT_DECREMENT * mu, 1e-6))
 
 
-class _Walker:
-    """The cost, its gradient and Hessian over v = (z, n)."""
+class _Newton:
+    """Cost, gradient and Hessian over v = (z, n)."""
 
     def __init__(self, program: Program) -> None:
         self.p = program
@@ -93,7 +97,7 @@ class _Walker:
         return np.asarray((self.cones @ v).reshape(-1, 4, 4) + self.cones0)
 
     def value(self, v: Array, mu: float) -> float | None:
-        """The cost with the barrier; None outside."""
+        """The cost with the barrier; None outside the possible set."""
         lines, scalars = self.C @ v + self.c, self.D @ v + self.d
         if np.any(lines <= 0.0) or np.any(scalars <= 0.0):
             return None
@@ -136,27 +140,27 @@ class _Walker:
         return gradient, hessian
 
     def descend(self, v: Array, mu: float) -> tuple[Array, int, float]:
-        """Damped Newton steps at one μ until the decrement is small: (v, steps, decrement)."""
-        now = self.value(v, mu)
-        assert now is not None
+        """Take damped Newton steps at one μ until the decrement is small: (v, steps, decrement)."""
+        cost = self.value(v, mu)
+        assert cost is not None
         decrement = np.inf
-        for step in range(_STEPS):
+        for step in range(_MAX_STEPS):
             gradient, hessian = self.derivatives(v, mu)
-            move = -_solve(hessian, gradient)
-            decrement = -0.5 * float(gradient @ move)
-            # Rounding in the Hessian's worst direction limits how still it can get.
-            if decrement < max(_STILL, 1e-13 * abs(now)):
+            step_vector = -_solve(hessian, gradient)
+            decrement = -0.5 * float(gradient @ step_vector)
+            # Rounding in the Hessian's worst direction limits the decrement.
+            if decrement < max(_DECREMENT_TOLERANCE, 1e-13 * abs(cost)):
                 return v, step + 1, decrement
             length = 1.0
             while True:
-                new = self.value(v + length * move, mu)
-                if new is not None and new <= now - 0.2 * length * decrement:
+                new = self.value(v + length * step_vector, mu)
+                if new is not None and new <= cost - 0.2 * length * decrement:
                     break
                 length *= 0.5
                 if length < 1e-10:
                     return v, step + 1, decrement
-            v, now = v + length * move, new
-        return v, _STEPS, decrement
+            v, cost = v + length * step_vector, new
+        return v, _MAX_STEPS, decrement
 
 
 def _solve(hessian: Array, right: Array) -> Array:
@@ -165,12 +169,12 @@ def _solve(hessian: Array, right: Array) -> Array:
     try:
         root = np.linalg.cholesky(scaled)
         return np.asarray(scale * np.linalg.solve(root.T, np.linalg.solve(root, scale * right)))
-    except np.linalg.LinAlgError:  # directions that nothing holds (strength 0): stay there
+    except np.linalg.LinAlgError:  # undetermined directions (strength 0) do not change
         return np.asarray(scale * (np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) @ (scale * right)))
 
 
 def solve_conic(program: Program) -> Array:
-    """x by a general interior-point solver; importing CVXPY takes longer than solving."""
+    """Solve by a general interior-point solver; importing CVXPY takes longer than solving."""
     cp = import_extra("cvxpy", "clarabel", "solver='clarabel'", EstimationError)
     V, v0 = program.transform
     rank = len(program.G)
@@ -194,17 +198,17 @@ def solve_conic(program: Program) -> Array:
     problem = cp.Problem(cp.Minimize(cost), constraints)
     problem.solve(solver=cp.CLARABEL)
     if v.value is None:
-        raise EstimationError(f"Clarabel found no physically possible robot ({problem.status}).")
+        raise EstimationError(f"Clarabel failed to find a physically possible robot ({problem.status}).")
     return _inside(program, np.asarray(v0 + V @ v.value))
 
 
 def _inside(program: Program, x: Array) -> Array:
-    """Move towards the start, by as little as it takes, where the solver's tolerance left x outside."""
+    """Move x towards the start as little as necessary, if the solver's tolerance left it outside."""
     for part in (0.0, *10.0 ** np.arange(-12.0, 0.0)):
-        moved = (1.0 - part) * x + part * program.start
-        matrices = program.matrices(moved) - 0.5 * program.margin * np.eye(4)
-        if np.linalg.eigvalsh(matrices).min() > 0.0 and np.all(program.C @ moved + program.c >= 0.0):
-            return np.asarray(moved)
+        point = (1.0 - part) * x + part * program.start
+        matrices = program.matrices(point) - 0.5 * program.margin * np.eye(4)
+        if np.linalg.eigvalsh(matrices).min() > 0.0 and np.all(program.C @ point + program.c >= 0.0):
+            return np.asarray(point)
     raise EstimationError(
-        "Clarabel stopped outside of what is physically possible; use the solver newton (in Python: solver='newton')."
+        "Clarabel stopped outside the physically possible set; use the solver newton (in Python: solver='newton')."
     )

@@ -1,4 +1,4 @@
-"""How recursive least squares forgets: not at all, evenly, only where it learns, or only when it is surprised."""
+"""Forgetting in recursive least squares: none, uniform, directional, or adaptive."""
 
 from __future__ import annotations
 
@@ -13,20 +13,26 @@ from steelyard.estimation.recursion._information import Information
 
 
 class Forgetting(Protocol):
-    """Settings are fields of a frozen dataclass; `absorb` takes in the rows in the buffer of `state`.
+    """A way of forgetting: a frozen dataclass with settings."""
 
-    With `solve` the estimate follows at once.
-    """
+    def absorb(self, state: Information, solve: bool) -> None:
+        """Add the rows in the buffer of the state.
 
-    def absorb(self, state: Information, solve: bool) -> None: ...
+        Args:
+            state: Triangle with the rows.
+            solve: Also compute the estimate.
+        """
 
 
 @dataclass(frozen=True)
 class Constant(Forgetting):
-    """P⁻¹ ← λ P⁻¹ + AᵀA: a row that is n updates old counts λⁿ; a memory of 1/(1 − λ) updates.
+    """P⁻¹ ← λ P⁻¹ + AᵀA: a row that is n updates old has the weight λⁿ; the memory is 1/(1 − λ) updates.
 
-    `factor` is λ. Where nothing excites the robot, P grows without bound ("wind-up") until it has lost everything; at
-    1e200 forgetting pauses, so that at least the arithmetic survives.
+    Without excitation P grows without bound ("wind-up") and all information is lost; at 1e200 forgetting pauses to
+    avoid overflow.
+
+    Attributes:
+        factor: λ.
     """
 
     factor: float = 1.0
@@ -40,12 +46,16 @@ class Constant(Forgetting):
 
 @dataclass(frozen=True)
 class Directional(Forgetting):
-    """Forgets only in the directions that the new rows show: P⁻¹ ← P⁻¹ − (1 − λ) P⁻¹Aᵀ(A P⁻¹Aᵀ)⁻¹A P⁻¹ + AᵀA.
+    """Forgets only in the directions of new rows: P⁻¹ ← P⁻¹ − (1 − λ) P⁻¹Aᵀ(A P⁻¹Aᵀ)⁻¹A P⁻¹ + AᵀA.
 
     After Cao & Schwartz 2000 ("A directional forgetting algorithm based on the decomposition of the information
-    matrix", Automatica 36), for several rows at once. With U an orthonormal basis of RAᵀ the rows √(1 − λ)UᵀR are taken
-    out of the triangle. What is not excited is neither learnt nor forgotten: P stays bounded. Rows shorter than
-    `threshold` (in the units of the weighted rows) forget nothing: standing still is no reason to forget.
+    matrix", Automatica 36), for several rows at once. With U an orthonormal basis of RAᵀ the rows √(1 − λ)UᵀR are
+    removed from the triangle. Directions without excitation are neither updated nor forgotten, so P stays bounded.
+
+    Attributes:
+        factor: λ.
+        threshold: Shorter rows (in the units of the weighted rows) cause no forgetting, so that nothing is forgotten
+            while the robot stands still.
     """
 
     factor: float = 0.99
@@ -54,7 +64,7 @@ class Directional(Forgetting):
     def __post_init__(self) -> None:
         _check_factor(self.factor)
         if not (isfinite(self.threshold) and self.threshold >= 0.0):
-            raise EstimationError(f"threshold is {self.threshold}; it is a length, zero or more.")
+            raise EstimationError(f"threshold is {self.threshold}; it must be zero or positive.")
 
     def absorb(self, state: Information, solve: bool) -> None:
         A = state.buffer[:, : state.count]
@@ -66,12 +76,16 @@ class Directional(Forgetting):
 
 @dataclass(frozen=True)
 class Variable(Forgetting):
-    """Forgets as much as the new rows surprise: λ = 1 − eᵀ(1 + A P Aᵀ)⁻¹e / (memory·noise²), at least `smallest`.
+    """Forgets according to the innovations: λ = 1 − eᵀ(1 + A P Aᵀ)⁻¹e / (memory·noise²), at least `smallest`.
 
     After Fortescue, Kershenbaum & Ydstie 1981 ("Implementation of self-tuning regulators with variable forgetting
-    factors", Automatica 17): the information content stays that of `memory` rows whose noise has the standard deviation
-    `noise` (in the units of the weighted rows). A robot that takes up a load is followed at once, one that goes on as
-    before is not forgotten.
+    factors", Automatica 17): the information stays that of `memory` rows. The estimate follows a new payload at once,
+    and nothing is forgotten without a change.
+
+    Attributes:
+        memory: Number of rows.
+        noise: Standard deviation of their noise (in the units of the weighted rows).
+        smallest: Lower limit of λ.
     """
 
     memory: float = 1000.0
@@ -88,21 +102,21 @@ class Variable(Forgetting):
         before = state.residual
         state.absorb(1.0, solve)
         after = state.residual
-        # What the rows add to the sum of squares is just eᵀ(1 + A P Aᵀ)⁻¹e.
+        # The rows increase the sum of squares by eᵀ(1 + A P Aᵀ)⁻¹e.
         surprise = (after - before) * (after + before)
         factor = max(1.0 - surprise / (self.memory * self.noise**2), self.smallest)
         if factor < 1.0:
             state.scale(sqrt(factor))
 
 
-def make_forgetting(given: float | Forgetting) -> Forgetting:
-    """What is `given`; a number is a constant factor."""
-    return Constant(float(given)) if isinstance(given, int | float) else given
+def make_forgetting(forgetting: float | Forgetting) -> Forgetting:
+    """Return a `forgetting`; a number is a constant factor."""
+    return Constant(float(forgetting)) if isinstance(forgetting, int | float) else forgetting
 
 
 def _check_factor(factor: float) -> None:
     if not 0.0 < factor <= 1.0:
         raise EstimationError(
-            f"The forgetting factor is {factor}; it lies above 0 and is at most 1 (1: nothing is forgotten; 0.999 "
-            "remembers some 1000 updates)."
+            f"The forgetting factor is {factor}; it must be above 0 and at most 1 (1: no forgetting; 0.999: a memory "
+            "of about 1000 updates)."
         )

@@ -1,11 +1,11 @@
-"""Rows y = A θ from one sample after the other: the schemes of `regression/schemes/`, causal and without a log.
+"""Rows y = A θ sample by sample: causal versions of the schemes in `regression/schemes/`.
 
-Between two samples, h apart, the balance holds that `regression.schemes.balance` states for whole logs,
+Between two samples, h apart, `regression.schemes.balance` gives the balance
 
     mean of τ = [P θ]/h + mean of D θ     or     mean of τᵀq̇ = [E θ]/h + mean of L θ,
 
-and what comes after it (a low-pass, a window) needs no more than a state of its own size. h is measured from sample to
-sample, so that a clock that jitters does no harm.
+and a low-pass or window after it needs only its own state. h is measured for each interval, so that jitter of
+the clock causes no error.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from steelyard.regression.schemes.balance import Quadrature, State, check_all_to
 from steelyard.regression.schemes.scheme import Balanced, Flags
 from steelyard.regression.schemes.still import KnownFriction, Stillness
 
-# An interval so many times as long as the one before is a gap, which nothing may be filtered or integrated across.
+# An interval longer than the one before by this factor is a gap; filters and integrals restart there.
 GAP = 5.0
-# Samples of noise that are sent through a scheme to see what it leaves of it.
-_TRIED = 4000
+# Number of noise samples for the noise gain of a scheme.
+_NOISE_SAMPLES = 4000
 
 
 class LiveRows(Protocol):
-    """Fills `out` `(equations, columns)`, contiguous, with [A y] at every sample at which the scheme gives rows.
+    """Writes [A y] to `out` (equations, columns), contiguous, at every sample for which the scheme gives rows.
 
-    `sample` holds q, q̇, τ and q̈ (where needed) one after the other; write there, then `add` the time `t` (s).
-    `restore` takes what `state` gave: arrays by name.
+    `sample` contains q, q̇, τ and q̈ (if needed) one after the other; write there, then call `add` with the time `t`
+    [s]. `restore` takes the arrays of `state`.
     """
 
     equations: int
     sample: Array
     out: Array
-    filled: int  # how many equations the last rows are of; the others' rows are zero
+    filled: int  # number of equations with rows; the rows of the others are zero
 
     def add(self, t: float) -> bool: ...
 
     def noise_gain(self) -> float:
-        """The variance of a row's right side over that of white noise of the torques; zero where it is not known."""
+        """Return the variance of a row's right side over that of white torque noise; zero if unknown."""
 
     def reset(self) -> None:
-        """Forget the samples so far: the next one follows a gap."""
+        """Forget all samples; the next one follows a gap."""
 
     def state(self) -> dict[str, Array]: ...
 
@@ -58,16 +58,23 @@ class LiveRows(Protocol):
 
 
 def live_rows(dynamics: Dynamics, base: BaseParameters, scheme: Scheme) -> LiveRows:
-    """The rows of `scheme` for `dynamics` over the columns of `base`; tell them where to go by `out`."""
+    """Create the rows of a scheme; set `out` to choose their destination.
+
+    Args:
+        dynamics: Dynamics of the robot.
+        base: Base parameters of the columns.
+        scheme: The scheme.
+    """
     if isinstance(scheme, Balanced):
         return _Intervals(dynamics, base, scheme)
     return _Instants(dynamics, base, scheme)
 
 
 class _Rows:
-    """Where entries go: the buffer, and the places in it of the balance's entries and of the right sides.
+    """The buffer, and the positions of the balance's entries and right sides in it.
 
-    Only entries that are not always zero are computed. `sample` holds q, q̇, τ (and at instants q̈) one after the other.
+    Only entries that are not always zero are computed. `sample` contains q, q̇, τ (and at instants q̈) one after the
+    other.
     """
 
     def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Scheme, sample: Array) -> None:
@@ -90,7 +97,7 @@ class _Rows:
 
     @out.setter
     def out(self, out: Array) -> None:
-        """Contiguous, and at least as wide as [A y]."""
+        """Set the buffer: contiguous, and at least as wide as [A y]."""
         self._out, width = out, out.shape[1]
         self._flat = out.reshape(-1)
         entries = self._equations * width + self._columns
@@ -117,7 +124,7 @@ class _Instants(_Rows):
         return True
 
     def noise_gain(self) -> float:
-        return 0.0 if self._balance.scalar else 1.0  # power hangs on the velocities
+        return 0.0 if self._balance.scalar else 1.0  # the gain of power depends on the velocities
 
     def reset(self) -> None: ...
 
@@ -128,7 +135,7 @@ class _Instants(_Rows):
 
 
 class _Intervals(_Rows):
-    """The balance of every interval, through what the scheme puts behind it."""
+    """The balance of every interval, followed by the filter of the scheme."""
 
     def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Balanced) -> None:
         n = dynamics.robot.dof
@@ -149,9 +156,9 @@ class _Intervals(_Rows):
         h = self._interval
         if self._balance.scalar or not h > 0.0:
             return 0.0
-        if self._gain[0] != h:  # noise is sent the way of the torques
+        if self._gain[0] != h:  # noise is processed like torques
             sums, share = self._scheme.live(np.zeros(1, dtype=np.int64)), 0.5 if self._rule == "trapezoid" else 0.0
-            noise = np.random.default_rng(0).normal(size=_TRIED)
+            noise = np.random.default_rng(0).normal(size=_NOISE_SAMPLES)
             rows = [float(sums.result[0]) for x in noise[:-1] * (1.0 - share) + noise[1:] * share
                     if sums.add(np.array([x]), h)[0]]  # fmt: skip
             self._gain = (h, float(np.mean(np.square(rows[len(rows) // 4 :]))) if rows else 0.0)
@@ -175,8 +182,8 @@ class _Intervals(_Rows):
         else:
             self._interval = h
             self._left[:] = mean
-            given = self._balance.supplied(self._before_parts, self._now_parts, h, self._rule)
-            self._right[:] = given if self._balance.scalar else given[self._joints]
+            supplied = self._balance.supplied(self._before_parts, self._now_parts, h, self._rule)
+            self._right[:] = supplied if self._balance.scalar else supplied[self._joints]
             ready = self._fill(h, still)
         self._time = t
         self._before[:] = self.sample
@@ -209,7 +216,7 @@ class _Intervals(_Rows):
 
 
 class _Still:
-    """Which equations cannot be trusted over an interval: dry friction rubs too slowly at one of its ends."""
+    """Equations that are unreliable over an interval, because dry friction moves too slowly at one of its ends."""
 
     def __init__(self, stillness: Stillness, joints: NDArray[np.int64]) -> None:
         self._directions, self._limits = stillness.directions, stillness.limits
@@ -217,7 +224,7 @@ class _Still:
         self._before = np.zeros(len(self._limits), dtype=bool)
 
     def __call__(self, dq: Array) -> Flags | None:
-        """None where all can be trusted, which is nearly always."""
+        """Return the flags; None if all equations are reliable."""
         now = np.abs(self._directions @ dq) < self._limits
         slow, self._before = now | self._before, now
         if not slow.any():

@@ -1,4 +1,4 @@
-"""Saved states of recursive least squares: arrays and one JSON text in an .npz file, refused where they do not fit."""
+"""Saved states of recursive least squares: arrays and a JSON text in an .npz file, with checks that they match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
 _FORMAT = "steelyard-recursive-1"
-# What must be the same for a state to go on, and how a person calls it.
+# Properties that a state and its continuation share, with their names in messages.
 _NAMES = {
     "robot": "robot",
     "parameters": "terms and base parameters",
@@ -34,11 +34,19 @@ _NAMES = {
 
 
 class StateError(SteelyardError):
-    """A saved state that cannot be read, or that belongs to something else."""
+    """A saved state is unreadable, or belongs to another robot, scheme or setting."""
 
 
 def identity(robot: Robot, base: BaseParameters, scheme: Any, forgetting: Any, settings: Any) -> dict[str, str]:
-    """What a state belongs to, in words: `robot` (hash of structure), `base`, `scheme`, `forgetting`, `settings`."""
+    """Describe what a state belongs to.
+
+    Args:
+        robot: The robot; a hash of its structure is used.
+        base: Base parameters.
+        scheme: Scheme of the rows.
+        forgetting: The forgetting.
+        settings: Other settings.
+    """
     return {
         "robot": f"{robot.name} {'/'.join(robot.joint_names)} {robot.fingerprint[:16]} {robot.torque_used}",
         "parameters": f"{len(base.parameters)} {', '.join(base.names)} {_digest(base.matrix)} {base.terms.terms!r}",
@@ -49,12 +57,18 @@ def identity(robot: Robot, base: BaseParameters, scheme: Any, forgetting: Any, s
 
 
 def _digest(array: Array) -> str:
-    """A hash of the structure: where the matrix has entries. Their last digits may differ between machines."""
+    """Hash of the nonzero pattern; the last digits of the values may differ between machines."""
     return hashlib.sha256((np.abs(array) > 1e-9).tobytes()).hexdigest()[:16]
 
 
 def write_state(path: str | os.PathLike[str], owner: Mapping[str, str], arrays: Mapping[str, Array]) -> None:
-    """Write `arrays`, by name, and the `owner` they belong to, to `path` (.npz)."""
+    """Write a state.
+
+    Args:
+        path: File (.npz).
+        owner: Description of what the state belongs to.
+        arrays: Arrays by name.
+    """
     buffer = io.BytesIO()
     head = np.array(json.dumps({"format": _FORMAT, **owner}))
     np.savez(buffer, head=head, **arrays)  # type: ignore[arg-type]
@@ -62,25 +76,32 @@ def write_state(path: str | os.PathLike[str], owner: Mapping[str, str], arrays: 
 
 
 def read_state(path: str | os.PathLike[str], owner: Mapping[str, str]) -> dict[str, Array]:
-    """The arrays of a state at `path` that belongs to `owner`."""
+    """Read the arrays of a state and check what it belongs to.
+
+    Args:
+        path: File (.npz).
+        owner: Description of what the state must belong to.
+    """
     source = Path(path)
     with opened_archive(source, StateError, "saved state of recursive least squares") as archive:
         arrays = archive.arrays()
     head = parse_json(str(arrays.pop("head", "null")), f"{source}: head", StateError)
     if not isinstance(head, dict) or head.get("format") != _FORMAT:
-        raise StateError(f"{source}: not a saved state of recursive least squares that this version reads.")
-    for key, what in _NAMES.items():
+        raise StateError(
+            f"{source}: this is not a saved state of recursive least squares, or it is from an incompatible version."
+        )
+    for key, label in _NAMES.items():
         if head.get(key) != owner[key]:
             raise StateError(
-                f"{source}: this state belongs to another {what}: it has {_short(head.get(key))}, here it is "
-                f"{_short(owner[key])}; resume it with what it was begun with, or begin anew."
+                f"{source}: this state belongs to another {label}: {_short(head.get(key))} instead of "
+                f"{_short(owner[key])}. Resume with the original {label}, or start again without this state."
             )
     return arrays
 
 
 def rules_of(parts: Mapping[str, Any]) -> dict[str, ArrayRule]:
-    """Where the saved states of `parts`, by name, may differ from those of new ones."""
-    # What the rows of a scheme keep follows the interval of the samples; the scheme compares it.
+    """Return the allowed differences of saved states from new ones, for all `parts` by name."""
+    # The size of a scheme's state depends on the sampling interval; the scheme checks it.
     rules = {f"rows.{key}": ArrayRule(any_shape=True, unknown=True) for key in parts["rows"].state()}
     for name, part in parts.items():
         rules |= {f"{name}.{key}": rule for key, rule in getattr(part, "state_rules", {}).items()}
@@ -90,21 +111,28 @@ def rules_of(parts: Mapping[str, Any]) -> dict[str, ArrayRule]:
 def read_checked(
     path: str | os.PathLike[str], owner: Mapping[str, str], new: Mapping[str, Array], rules: Mapping[str, ArrayRule]
 ) -> dict[str, Array]:
-    """The arrays of a state at `path` that belongs to `owner`, checked against those of a `new` one by `rules`."""
+    """Read the arrays of a state and check them against a new one.
+
+    Args:
+        path: File (.npz).
+        owner: Description of what the state must belong to.
+        new: Arrays of a new state.
+        rules: Allowed differences.
+    """
     return check_arrays(new, read_state(path, owner), rules, str(path), StateError)
 
 
 @contextmanager
-def contradictions_named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """In here arrays that fit one by one, and contradict each other, are a sentence about the file at `path`."""
+def report_contradictions(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Convert errors from inconsistent arrays to a `StateError` that names the file at `path`."""
     try:
         yield
     except StateError:
         raise
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, SteelyardError) as why:
-        raise StateError(f"{path}: the state contradicts itself ({why}); begin anew.") from None
+        raise StateError(f"{path}: the state contradicts itself ({why}); start again without it.") from None
 
 
 def _short(text: Any, most: int = 120) -> str:
-    words = str(text)
-    return f"'{words if len(words) <= most else words[:most] + '…'}'"
+    full = str(text)
+    return f"'{full if len(full) <= most else full[:most] + '…'}'"

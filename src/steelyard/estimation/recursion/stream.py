@@ -1,4 +1,4 @@
-"""`recursive`: base parameters while the robot moves, sample by sample, or from a log in its own order."""
+"""Estimates base parameters while the robot moves, sample by sample, or from a log in order of time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from steelyard.errors import LogError, ShapeError, SteelyardError
 from steelyard.estimation.estimate import EstimationError, Prior
 from steelyard.estimation.history import ParameterHistory
 from steelyard.estimation.linear._free import nearest_theta
-from steelyard.estimation.recursion._history import History, Settling
+from steelyard.estimation.recursion._history import ConvergenceTest, History
 from steelyard.estimation.recursion._information import Information
 from steelyard.estimation.recursion._stretches import EVERY, ErrorParts, Stretches
 from steelyard.estimation.recursion.forgetting import Forgetting, make_forgetting
 from steelyard.estimation.recursion.live_rows import live_rows
-from steelyard.estimation.recursion.state import contradictions_named, identity, read_checked, rules_of, write_state
+from steelyard.estimation.recursion.state import identity, read_checked, report_contradictions, rules_of, write_state
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import TermsLike
@@ -36,7 +36,7 @@ from steelyard.signals.log import Log
 
 @dataclass(frozen=True, eq=False)
 class _Settings:
-    """What `recursive` was asked for, checked."""
+    """Checked settings of `recursive`."""
 
     P0: ArrayLike
     theta0: ArrayLike | None
@@ -52,35 +52,35 @@ class _Settings:
         for name in ("every", "window", "reset_every"):
             value = getattr(self, name)
             if value is not None and not (value == int(value) and value >= 1):
-                raise EstimationError(f"{name} is {value}; it counts samples or updates, from 1 on.")
+                raise EstimationError(f"{name} is {value}; it must be an integer from 1 on.")
 
-    def __repr__(self) -> str:  # what a continued run must share
+    def __repr__(self) -> str:  # must be equal for a resumed run
         noise = np.asarray(self.noise, dtype=float).tolist()
         reset = f"{self.reset_every} to {np.asarray(self.P0, dtype=float).tolist()}" if self.reset_every else "never"
-        kept = f"{self.moments}" if self.eigenvalues else f"{self.moments} of parameters"
-        return f"noise {noise} reset {reset} window {self.window} {self.tolerance} moments {kept}"
+        moments = f"{self.moments}" if self.eigenvalues else f"{self.moments} of parameters"
+        return f"noise {noise} reset {reset} window {self.window} {self.tolerance} moments {moments}"
 
     def start(self, base: BaseParameters) -> tuple[Array, Prior | None]:
-        """The parameters of `base` to begin with, and the full ones where they were given."""
+        """Initial base parameters, and full ones if they were given."""
         theta0 = self.theta0
         if theta0 is None:
             return np.zeros(base.rank), None
-        given = np.asarray(theta0, dtype=float)
-        if not np.all(np.isfinite(given)):
-            raise EstimationError("theta0 is not finite; leave it out where nothing is known.")
-        if given.shape == (len(base.parameters),):
-            return base.values(given), Prior(given)
-        if given.shape == (base.rank,):
-            return given, None
+        values = np.asarray(theta0, dtype=float)
+        if not np.all(np.isfinite(values)):
+            raise EstimationError("theta0 is not finite; omit it if it is unknown.")
+        if values.shape == (len(base.parameters),):
+            return base.values(values), Prior(values)
+        if values.shape == (base.rank,):
+            return values, None
         counts = f"{base.rank} base parameters or {len(base.parameters)} full ones"
-        raise ShapeError(f"theta0 has shape {given.shape}; {counts} are needed.")
+        raise ShapeError(f"theta0 has shape {values.shape}; {counts} are needed.")
 
     def noise_std(self, equations: int) -> Array:
-        """The rows' standard deviation, for so many `equations`."""
-        given = np.asarray(self.noise, dtype=float)
-        if given.shape not in ((), (equations,)) or not np.all(np.isfinite(given) & (given > 0.0)):
+        """Standard deviation of the rows for this number of `equations`."""
+        values = np.asarray(self.noise, dtype=float)
+        if values.shape not in ((), (equations,)) or not np.all(np.isfinite(values) & (values > 0.0)):
             raise SteelyardError(f"noise must be a positive number, or {equations} of them (one per equation).")
-        return np.broadcast_to(given, (equations,)).astype(float)
+        return np.broadcast_to(values, (equations,)).astype(float)
 
 
 _SIGNALS = ("q", "dq", "tau", "ddq")
@@ -107,61 +107,56 @@ def recursive(
     resume: str | os.PathLike[str] | None = None,
     torque_between: TorqueBetween = "auto",
 ) -> Recursive:
-    """Recursive least squares over a stream of samples; iterate over it for estimates.
+    """Create recursive least squares over a stream of samples; iterate over it for estimates.
 
     Args:
-        robot: the robot, as `load_robot` takes it.
-        stream: a log (a path, `Log`, frame or dict of arrays), or anything that yields samples (t, q, dq, tau) or
-            (t, q, dq, tau, ddq), live.
-        terms: joint terms to be identified with the links; None: links alone.
-        scheme: name with options ("filtered-dynamic:cutoff_hz=1.5") or a scheme; filters are causal. Without a cut-off
-            or window of its own it takes one for motions of 1 Hz.
-        forgetting: a constant factor in (0, 1], or `Constant`, `Directional`, `Variable`.
-        P0: how well the start is known, in units of the noise's variance: a number, one per base parameter, or a
-            matrix; inf: not at all, and estimates are not numbers until the motion has shown every parameter.
-        theta0: the start: base parameters, or full parameters (ten per link, then the terms'); None: zero.
-        noise: standard deviation of the rows, a number or one per equation: rows are divided by it.
-        reset_every: set P back to P0 after so many updates (the estimate stays).
-        every: yield after every so many samples that gave rows.
-        window, tolerance: `converged` says that the last `window` updates changed the predictions of all rows so far
-            by less than `tolerance` of the residuals' standard deviation.
-        moments: how many moments `history` keeps at most; 0: none.
-        eigenvalues: whether it can tell those of P, too; without, a state is as small as its parameters.
-        base: the base parameters, where they are at hand already.
-        known_friction: curves over velocity (rad/s, m/s → N m, N), by joint or motor, that are taken off the torque.
-        resume: a state written by `save`, to go on from exactly as if nothing had happened.
-        torque_between: how the torque runs between samples, as `identify` found it (`Identification.between.name`);
-            "auto": as the scheme says, or held.
+        robot: The robot, as `load_robot` takes it.
+        stream: A log (path, `Log`, frame or dict), or an iterable of live samples (t, q, dq, tau) or (t, q, dq, tau,
+            ddq).
+        terms: Joint terms to identify with the links; None: links only.
+        scheme: A scheme, or its name with options ("filtered-dynamic:cutoff_hz=1.5"); filters are causal. The default
+            cut-off or window suits motions of 1 Hz.
+        forgetting: A factor in (0, 1], or `Constant`, `Directional`, `Variable`.
+        P0: Covariance of the start in units of the noise's variance: a number, one per base parameter, or a matrix;
+            inf: unknown, and estimates are NaN until the motion has determined every parameter.
+        theta0: Start: base parameters, or full parameters (ten per link, then the terms'); None: zero.
+        noise: Standard deviation of the rows, a number or one per equation: rows are divided by it.
+        reset_every: Reset P to P0 after this number of updates (the estimate stays).
+        every: Yield after this number of samples with rows.
+        window: Number of updates for `converged`.
+        tolerance: Largest change of the predictions in `window` updates for `converged`, over the residuals' deviation.
+        moments: Largest number of steps in `history`; 0: none.
+        eigenvalues: Whether the history includes eigenvalues of P; without them a state is small.
+        base: Base parameters; saves computing them.
+        known_friction: Friction curves over velocity, by joint or motor, that are subtracted from the torque.
+        resume: State written by `save`; the run continues exactly as without interruption.
+        torque_between: Torque between samples (`Identification.between.name`); "auto": that of the scheme, or held.
     """
     robot = as_robot(robot)
     samples: Any = as_log(stream, robot) if is_one_log(stream) and not isinstance(stream, np.ndarray) else stream
     known = base_parameters(robot, terms) if base is None else base
     settings = _Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments, eigenvalues)
-    made = Recursive(known, make_scheme(scheme).for_stream(torque_between), make_forgetting(forgetting), settings)
+    run = Recursive(known, make_scheme(scheme).for_stream(torque_between), make_forgetting(forgetting), settings)
     if known_friction is not None:
         samples = _without_friction(KnownFriction.of(robot, known_friction), samples)
-    made._samples = made._from_log(samples) if isinstance(samples, Log) else made._live(samples)
+    run._samples = run._from_log(samples) if isinstance(samples, Log) else run._live(samples)
     if resume is not None:
-        made.restore(resume)
-    return made
+        run.restore(resume)
+    return run
 
 
 def _without_friction(known: KnownFriction, stream: Log | Iterable[Any]) -> Log | Iterable[Any]:
-    """The samples with what is known of friction taken off their torque."""
+    """Subtract known friction from the torques of the samples."""
     if not isinstance(stream, Log):
         return ((t, q, dq, tau - known.torque(np.atleast_2d(dq))[0], *more) for t, q, dq, tau, *more in stream)
     if stream.dq is None or stream.tau is None:
-        raise EstimationError("Known friction is taken off by the velocities of the log; give it dq and tau.")
+        raise EstimationError("known_friction needs dq and tau in the log.")
     return replace(stream, tau=stream.tau - known.torque(stream.dq))
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The estimate at one moment: `beta` are the base parameters.
-
-    Error bars and eigenvalues are worked out when asked for, and only of the newest snapshot: the triangle they come
-    from goes on with the stream. `history` keeps the way.
-    """
+    """The estimate at one step. Error bars and eigenvalues are available only for the newest snapshot."""
 
     t: float
     samples: int
@@ -177,34 +172,38 @@ class Snapshot:
 
     @property
     def standard_errors(self) -> Array:
-        """For residuals as correlated as they are, and friction that may have another form than the terms'."""
+        """Standard errors that include correlated residuals and errors of the friction model."""
         return self.error_parts.standard_errors
 
     @property
     def error_parts(self) -> ErrorParts:
-        """What the standard errors are made of."""
+        """Parts of the standard errors."""
         return self.source.error_parts(self._state())
 
     @property
     def P(self) -> Array:
-        """The covariance for rows of unit noise."""
+        """Covariance for rows of unit noise."""
         return self._state().covariance()
 
     @property
     def eigenvalues(self) -> Array:
-        """Of P, largest first."""
+        """Eigenvalues of P, largest first."""
         return self._state().eigenvalues()
 
     def _state(self) -> Information:
         if self.source.information.updates != self.updates:
-            raise EstimationError("The stream has gone on since this snapshot; ask the newest, or see `history`.")
+            raise EstimationError("The stream has continued after this snapshot; use the newest one, or `history`.")
         return self.source.information
 
 
 class Recursive:
-    """An estimation on its way: an iterator of snapshots that can be saved at any moment. Made by `recursive`.
+    """A running estimation from `recursive`: an iterator of snapshots that can be saved at any time.
 
-    It looks for `base` in the rows of `scheme`, forgets by `forgetting`, and keeps to the checked `settings`.
+    Args:
+        base: Base parameters to estimate.
+        scheme: Scheme of the rows.
+        forgetting: The forgetting.
+        settings: Checked settings.
     """
 
     def __init__(self, base: BaseParameters, scheme: Scheme, forgetting: Forgetting, settings: _Settings) -> None:
@@ -216,7 +215,7 @@ class Recursive:
         self._parts = self._rows.sample.reshape(-1, robot.dof)
         self._ones = np.ones(self._rows.sample.size)
         self.history = History(base.rank, settings.moments, settings.eigenvalues)
-        self._settling = Settling(base.rank, settings.window, settings.tolerance)
+        self._convergence = ConvergenceTest(base.rank, settings.window, settings.tolerance)
         beta0, self.prior = settings.start(base)
         self.information.start(beta0, settings.P0)
         used = [int(j) for j in np.flatnonzero(robot.torque_used)]
@@ -229,8 +228,6 @@ class Recursive:
         self._samples: Iterator[float] = iter(())
         self._owner = identity(robot, base, scheme, forgetting, settings)
 
-    # ---------------------------------------------------------------- the loop
-
     def __iter__(self) -> Recursive:
         return self
 
@@ -240,14 +237,14 @@ class Recursive:
             t = next(self._samples)  # ends with the stream
             self._step(t, information)
             if information.updates % every == 0:
-                return Snapshot(t, self.samples, information.updates, self._beta(), self._settling.converged, self)
+                return Snapshot(t, self.samples, information.updates, self._beta(), self._convergence.converged, self)
 
     def _step(self, t: float, information: Information) -> None:
         if self._weighted:
             self.information.buffer *= self._inverse_noise
         information.filled = self._rows.filled
         if not information.updates % EVERY:
-            self._stretches.look(information)
+            self._stretches.observe_rows(information)
         self.forgetting.absorb(information, True)
         reset_every = self._settings.reset_every
         if reset_every is not None and information.updates % reset_every == 0:
@@ -255,7 +252,7 @@ class Recursive:
         if not information.updates % self._stretches.stride:
             self._stretches.add(information)
         self.history.add(t, information)
-        self._settling.look(information)
+        self._convergence.update(information)
 
     def _beta(self) -> Array:
         if not self._determined:
@@ -264,12 +261,12 @@ class Recursive:
         return self.information.solved.copy()
 
     def _live(self, stream: Iterable[Any]) -> Iterator[float]:
-        """The times at which there are rows in the buffer."""
-        for given in stream:
-            t = float(given[0])
-            self._take(t, given)
+        """Yield the times of samples with rows in the buffer."""
+        for values in stream:
+            t = float(values[0])
+            self._read_sample(t, values)
             if self.samples % EVERY < 3:
-                self._stretches.feel(self.samples, self._parts[2])
+                self._stretches.observe_torque(self.samples, self._parts[2])
             self.samples += 1
             if self._rows.add(t):
                 yield t
@@ -283,19 +280,19 @@ class Recursive:
         signals = {name: getattr(log, name) for name in ("q", "dq", "tau")}
         missing = [name for name, x in signals.items() if x is None]
         if missing:
-            raise LogError(f"The log has no {missing[0]}; recursive least squares takes signals as they are.")
+            raise LogError(f"The log has no {missing[0]}; recursive least squares does not compute missing signals.")
         columns = [log.t, *signals.values()] + ([log.ddq] if log.ddq is not None else [])
         for k, (start, stop) in enumerate(log.segments):
             if k > 0:
                 self._rows.reset()
             yield from self._live(zip(*(c[start:stop] for c in columns), strict=True))
 
-    def _take(self, t: float, given: Any) -> None:
-        """A sample to where the rows are made of it, if it is one."""
+    def _read_sample(self, t: float, values: Any) -> None:
+        """Check a sample and copy its values to the input of the rows."""
         parts, dof = self._parts, self.base.robot.dof
-        if len(given) <= len(parts) or len(given) > 5:
-            self._refuse_length(len(given))
-        for name, value, part in zip(_SIGNALS, given[1:], parts, strict=False):
+        if len(values) <= len(parts) or len(values) > 5:
+            self._refuse_length(len(values))
+        for name, value, part in zip(_SIGNALS, values[1:], parts, strict=False):
             if np.shape(value) != (dof,):
                 raise ShapeError(
                     f"{name} of sample {self.samples + 1} has shape {np.shape(value)}; ({dof},) is needed."
@@ -307,30 +304,28 @@ class Recursive:
     def _refuse_length(self, length: int) -> None:
         if length == 4:
             raise LogError(
-                f"The scheme '{self.scheme.name}' needs accelerations: give samples (t, q, dq, tau, ddq), or choose "
-                f"{scheme_names(uses_acceleration=False)}, which need none."
+                f"The scheme '{self.scheme.name}' needs accelerations: give samples (t, q, dq, tau, ddq), or use a "
+                f"scheme without accelerations: {scheme_names(uses_acceleration=False)}."
             )
-        raise ShapeError(f"A sample is (t, q, dq, tau) or (t, q, dq, tau, ddq), not {length} things.")
+        raise ShapeError(f"A sample must be (t, q, dq, tau) or (t, q, dq, tau, ddq), but has {length} entries.")
 
     def _refuse_number(self, t: float) -> None:
         where = f"sample {self.samples + 1} (t = {t:g} s)"
         if not isfinite(t):
-            raise LogError(f"t is not a number at {where}; leave the sample out.")
+            raise LogError(f"t is not a number at {where}; remove the sample.")
         for name, values in zip(_SIGNALS, self._parts, strict=False):
             bad = np.flatnonzero(~np.isfinite(values))
             if bad.size:
                 joint = self.base.robot.joint_names[int(bad[0])]
-                raise LogError(f"{name} of joint '{joint}' is not a number at {where}; leave the sample out.")
-
-    # ---------------------------------------------------------------- by hand
+                raise LogError(f"{name} of joint '{joint}' is not a number at {where}; remove the sample.")
 
     def reset(self, P0: ArrayLike | None = None) -> None:
-        """Set P back to `P0` (None: that of the start) and keep the estimate: something has changed, learn it anew."""
+        """Reset P to `P0` (None: that of the start) and keep the estimate, to learn a change of the robot."""
         self.information.reset(self._settings.P0 if P0 is None else P0)
         self._stretches.start(self.information)
 
     def error_parts(self, state: Information) -> ErrorParts:
-        """What the error bars of the newest estimate, that of `state`, are made of."""
+        """Compute the parts of the standard errors of the newest estimate, that of `state`."""
         return self._stretches.parts(state, self._rows.noise_gain(), self._inverse_noise[:, 0])
 
     @property
@@ -339,22 +334,27 @@ class Recursive:
             "information": self.information,
             "rows": self._rows,
             "history": self.history,
-            "settling": self._settling,
+            "settling": self._convergence,
             "stretches": self._stretches,
         }
 
     @property
     def parameter_history(self) -> ParameterHistory:
-        """The moments of `history`, to be drawn or written: `run.parameter_history.save("folder")` makes a report."""
+        """The history for plots and files: `run.parameter_history.save("folder")` writes a report."""
         base, information = self.base, self.information
         errors = self.error_parts(information).standard_errors if information.determined else None
         title = f"Base parameters of {base.robot.name}, live"
-        moments = self.history.t, self.history.beta
+        steps = self.history.t, self.history.beta
         values = self.history.eigenvalues if self._settings.eigenvalues else None
-        return ParameterHistory(title, base.names, base.units, "time [s]", *moments, errors, eigenvalues=values)
+        return ParameterHistory(title, base.names, base.units, "time [s]", *steps, errors, eigenvalues=values)
 
     def feed(self, samples: Iterable[Any], fresh: bool = False) -> None:
-        """Take more `samples`, (t, q, dq, tau) each, without asking for estimates; `fresh`: they follow a gap."""
+        """Process samples without snapshots.
+
+        Args:
+            samples: Samples (t, q, dq, tau).
+            fresh: Whether they follow a gap.
+        """
         if fresh:
             self._rows.reset()
         for t in self._live(samples):
@@ -362,7 +362,7 @@ class Recursive:
 
     @property
     def estimate(self) -> Array:
-        """The base parameters as they are known now."""
+        """The present base parameters."""
         return self.information.theta()
 
     @property
@@ -371,29 +371,29 @@ class Recursive:
         return nearest_theta(self.base, self.estimate, self.prior)
 
     def state(self) -> dict[str, Array]:
-        """All that the future depends on, as arrays by name."""
+        """Return the complete state as arrays by name."""
         arrays = {f"{name}.{key}": x for name, part in self._stateful.items() for key, x in part.state().items()}
         return {**arrays, "samples": np.array(self.samples)}
 
     @property
     def state_rules(self) -> dict[str, ArrayRule]:
-        """Where a saved state may differ from that of a new stream."""
+        """Allowed differences of a saved state from a new stream."""
         return rules_of(self._stateful)
 
-    def go_on_from(self, arrays: Mapping[str, Array]) -> None:
-        """Go on from what `state` gave (`arrays`), of the same robot, terms and scheme."""
+    def restore_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Continue from the `arrays` of `state`, of the same robot, terms and scheme."""
         for name, part in self._stateful.items():
             part.restore({key.partition(".")[2]: x for key, x in arrays.items() if key.startswith(f"{name}.")})
-        if "stretches.heads" not in arrays:  # written before error bars needed them
+        if "stretches.heads" not in arrays:  # state of an older version
             self._stretches.start(self.information)
         self.samples = int(arrays["samples"])
         self._determined = self.information.determined
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that the future depends on to `path` (.npz); `recursive(…, resume=path)` goes on just the same."""
+        """Write the complete state to `path` (.npz); `recursive(…, resume=path)` continues exactly."""
         write_state(path, self._owner, self.state())
 
     def restore(self, path: str | os.PathLike[str]) -> None:
-        """Go on from the state at `path`; one of another robot, of other terms or of another scheme is refused."""
-        with contradictions_named(path):
-            self.go_on_from(read_checked(path, self._owner, self.state(), self.state_rules))
+        """Continue from the state at `path`; states of another robot, other terms or another scheme are refused."""
+        with report_contradictions(path):
+            self.restore_arrays(read_checked(path, self._owner, self.state(), self.state_rules))

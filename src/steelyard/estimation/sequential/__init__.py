@@ -1,1 +1,1 @@
-"""Sequential identification: movement after movement, each for a part of the parameters."""
+"""Sequential identification: one movement after the other, each for a part of the parameters."""

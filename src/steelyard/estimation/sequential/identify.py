@@ -1,4 +1,4 @@
-"""`identify_sequentially`: a few parameters at a time, each movement resting on what the ones before it found."""
+"""Sequential identification: a few parameters per movement, using the results of earlier movements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from steelyard.estimation.registry import estimator_names, make_estimator
 from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import steps
-from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import Block, RegressionData
@@ -30,19 +29,19 @@ from steelyard.signals.given import as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 
-# A number that is said to be exact is known to this part of itself, so that covariances can be inverted.
+# Relative standard error of exact numbers, so that covariances can be inverted.
 _EXACT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """Sums of base parameters, by name.
+class _Sums:
+    """Estimated sums of base parameters, by name.
 
     Attributes:
-        names: of the sums.
-        functionals: their coefficients, a row each.
-        values: of `functionals` · β.
-        covariance: of the values.
+        names: Names of the sums.
+        functionals: Their coefficients, one row each.
+        values: Values of `functionals` · β.
+        covariance: Covariance of the values.
     """
 
     names: tuple[str, ...]
@@ -51,11 +50,13 @@ class _Found:
     covariance: Array
 
     @classmethod
-    def start(cls, given: Mapping[str, tuple[Array, float, float]], count: int) -> _Found:
-        """Numbers with standard errors, independent of one another."""
+    def start(cls, given: Mapping[str, tuple[Array, float, float]], count: int) -> _Sums:
+        """Create independent values with standard errors."""
         for name, (_, value, error) in given.items():
             if not (np.isfinite(value) and np.isfinite(error) and error >= 0.0):
-                raise EstimationError(f"{name} is known as {value} ± {error}; both must be numbers, the second ≥ 0.")
+                raise EstimationError(
+                    f"The known value of {name} is {value} ± {error}; both must be finite, the second ≥ 0."
+                )
         rows = np.array([row for row, _, _ in given.values()]).reshape(-1, count)
         values = np.array([value for _, value, _ in given.values()])
         errors = np.array([max(error, _EXACT * abs(value), 1e-300) for _, value, error in given.values()])
@@ -65,16 +66,16 @@ class _Found:
     def standard_errors(self) -> Array:
         return np.sqrt(np.diag(self.covariance))
 
-    def part(self, names: Sequence[str]) -> _Found:
+    def part(self, names: Sequence[str]) -> _Sums:
         k = [self.names.index(n) for n in names]
-        return _Found(tuple(names), self.functionals[k], self.values[k], self.covariance[np.ix_(k, k)])
+        return _Sums(tuple(names), self.functionals[k], self.values[k], self.covariance[np.ix_(k, k)])
 
     def join(
         self, new: Mapping[str, Array], values: Array, own: Array, known: Sequence[int], sensitivity: Array
-    ) -> _Found:
-        """With the values of another experiment, whose errors are its `own` and what the `known` ones pass on.
+    ) -> _Sums:
+        """Add values of another experiment, with their `own` errors and those that known values cause.
 
-        A name that was there already is averaged with its new value.
+        Existing names are averaged with their new values.
         """
         cross = sensitivity @ self.covariance[list(known)]
         total = own + cross[:, list(known)] @ sensitivity.T
@@ -84,22 +85,23 @@ class _Found:
         row_of = {**dict(zip(self.names, self.functionals, strict=True)), **new}
         everything = np.concatenate([self.values, values])
         if len(names) == len(everything):
-            return _Found(names, np.array([row_of[n] for n in names]), everything, covariance)
+            return _Sums(names, np.array([row_of[n] for n in names]), everything, covariance)
         joined, smaller = _weighted_mean(design, everything, covariance)
-        return _Found(names, np.array([row_of[n] for n in names]), joined, smaller)
+        return _Sums(names, np.array([row_of[n] for n in names]), joined, smaller)
 
-    def combine(self, row: Array, kept: Sequence[int]) -> tuple[float, float] | None:
-        """A sum row · β with its standard error, of the parameters `kept` (the others are zero); None: not found."""
-        F, wanted = self.functionals[:, list(kept)], row[list(kept)]
-        if not np.any(wanted != 0.0):
+    def combine(self, row: Array, used: Sequence[int]) -> tuple[float, float] | None:
+        """Value and standard error of a sum row · β over the parameters `kept` (others are zero); None if
+        undetermined."""
+        F, target = self.functionals[:, list(used)], row[list(used)]
+        if not np.any(target != 0.0):
             return 0.0, 0.0
-        # Averaged where sums overlap: weights that make the sum, of the least variance.
+        # Overlapping sums are averaged: weights with the sum as result and the smallest variance.
         scale = np.where((size := np.abs(F).max(axis=0, initial=0.0)) > 0.0, size, 1.0)
-        share = np.linalg.lstsq((F / scale).T, wanted / scale, rcond=None)[0]
-        if np.abs(share @ F - wanted).max() > 1e-9 * np.abs(wanted).max():
+        share = np.linalg.lstsq((F / scale).T, target / scale, rcond=None)[0]
+        if np.abs(share @ F - target).max() > 1e-9 * np.abs(target).max():
             return None
         u, s, _ = np.linalg.svd(F / scale)
-        free = u[:, int(np.sum(s > 1e-9 * s[0])) :]  # directions of shares that add nothing
+        free = u[:, int(np.sum(s > 1e-9 * s[0])) :]  # directions of shares that do not change the sum
         if free.shape[1]:
             error = 1.0 / self.standard_errors
             C = self.covariance * error * error[:, None]
@@ -109,26 +111,34 @@ class _Found:
 
 
 def _weighted_mean(design: Array, values: Array, covariance: Array) -> tuple[Array, Array]:
-    """Generalised least squares: x of values = design · x, for errors of a given covariance; and x's covariance."""
+    """Generalised least squares: x of values = design · x for errors with this covariance, and the covariance of x."""
     scale = 1.0 / np.sqrt(np.diag(covariance))
     root = np.linalg.cholesky(covariance * scale * scale[:, None])
-    left = np.linalg.solve(root, design * scale[:, None])
-    lengths = np.linalg.norm(left, axis=0)
-    q, r = np.linalg.qr(left / lengths)
+    whitened = np.linalg.solve(root, design * scale[:, None])
+    lengths = np.linalg.norm(whitened, axis=0)
+    q, r = np.linalg.qr(whitened / lengths)
     inverse = np.linalg.inv(r) / lengths[:, None]
     return inverse @ (q.T @ np.linalg.solve(root, values * scale)), inverse @ inverse.T
 
 
-# A column that the listed parameters leave over counts from this part of its movement's largest entry on.
-_LEFT_OVER = 1e-6
+# Largest part of a movement's entries that the listed parameters may leave unexplained.
+_UNEXPLAINED = 1e-6
 
 
-@renamed(spread="residual_std")
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one movement gave: values with error bars of its own noise alone, and with those of what was known.
+    """Result of one movement.
 
-    `sensitivity` (found × known) says by how much a value changes with one unit of a known one.
+    Attributes:
+        movement: Name of the movement.
+        names: Names of the estimated sums.
+        values: Their values.
+        own_errors: Standard errors from the noise of this movement only.
+        standard_errors: Standard errors including those of known values.
+        known: Names of the known values.
+        sensitivity: Change of each value per unit of a known one, shape (values, known).
+        residual_std: Standard deviation of the residuals per equation.
+        rows: Number of rows.
     """
 
     movement: str
@@ -144,29 +154,36 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class SequentialIdentification:
-    """All that the movements found, put together. `found` holds the sums by name with their joint covariance."""
+    """Combined result of all movements.
+
+    Attributes:
+        base: Base parameters.
+        sums: Estimated sums by name, with their joint covariance.
+        neglected: Names of parameters that count as zero.
+        steps: Result of each movement.
+    """
 
     base: BaseParameters
-    found: _Found
+    sums: _Sums
     neglected: tuple[str, ...]
     steps: tuple[Step, ...]
 
     def value(self, combination: Combination) -> tuple[float, float]:
-        """Value and standard error of `combination`: a found name, a parameter, or a sum that the movements show."""
-        if isinstance(combination, str) and combination in self.found.names:
-            k = self.found.names.index(combination)
-            return float(self.found.values[k]), float(self.found.standard_errors[k])
-        made = self.found.combine(functional(self.base, combination), self._kept)
-        if made is None:
+        """Return value and standard error of a `combination`: an estimated name, a parameter, or a determined sum."""
+        if isinstance(combination, str) and combination in self.sums.names:
+            k = self.sums.names.index(combination)
+            return float(self.sums.values[k]), float(self.sums.standard_errors[k])
+        result = self.sums.combine(functional(self.base, combination), self._considered)
+        if result is None:
             raise EstimationError(
-                f"The movements together do not determine {combination}; no movement finds "
+                f"The movements do not determine {combination}; no movement estimates "
                 f"{', '.join(self.undetermined) or 'it'}; add one to the plan."
             )
-        return made
+        return result
 
     @property
     def beta(self) -> Array:
-        """Base parameters; zero where neglected, not a number where no movement shows them."""
+        """Base parameters; zero if neglected, NaN if no movement determines them."""
         return self._over_base()[0]
 
     @property
@@ -175,18 +192,18 @@ class SequentialIdentification:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Base parameters that the plan does not find."""
+        """Names of base parameters that the plan does not determine."""
         return tuple(n for n, b in zip(self.base.names, self.beta, strict=True) if np.isnan(b))
 
     def _over_base(self) -> tuple[Array, Array]:
         out = np.full((2, self.base.rank), np.nan)
         for k, row in enumerate(np.eye(self.base.rank)):
-            if (made := self.found.combine(row, self._kept)) is not None:
-                out[:, k] = made
+            if (result := self.sums.combine(row, self._considered)) is not None:
+                out[:, k] = result
         return out[0], out[1]
 
     @property
-    def _kept(self) -> list[int]:
+    def _considered(self) -> list[int]:
         return [k for k, name in enumerate(self.base.names) if name not in self.neglected]
 
 
@@ -203,48 +220,48 @@ def identify_sequentially(
 ) -> SequentialIdentification:
     """Identify a robot movement by movement.
 
-    Args:
-        robot: the robot, as `load_robot` takes it.
-        plan: the movements, in order.
-        terms: joint terms to be identified with the links; None: links alone.
-        known: parameters that are known from elsewhere: value and standard error by name.
-        scheme: how rows are written; see `regression.schemes`.
-        estimator: "wls", "huber" or another whose class takes any columns, within each movement.
-        preparation: filtering and derivatives; "as logged" takes q, dq, ddq and tau as they are.
-        base: the base parameters, where they are at hand already (then `terms` are theirs).
+    Results of a movement are subtracted in later ones, together with their errors: the covariance is that of all
+    values. A sum from several movements is averaged according to its error bars.
 
-    What one movement finds, the next ones subtract, and its errors go along: covariances are those of all that was
-    found together. A sum that several movements find is averaged by its error bars.
+    Args:
+        robot: The robot, as `load_robot` takes it.
+        plan: The movements, in order.
+        terms: Joint terms to identify with the links; None: links only.
+        known: Known parameters: value and standard error by name.
+        scheme: Scheme of the rows; see `regression.schemes`.
+        estimator: Estimator of each movement: "wls", "huber" or another whose class accepts any columns.
+        preparation: Filter and derivatives; "as logged" uses q, dq, ddq and tau without changes.
+        base: Base parameters; saves computing them (`terms` are then theirs).
     """
     if not plan:
-        raise EstimationError("The plan has no movement; give at least one.")
+        raise EstimationError("The plan has no movements; give at least one.")
     robot = as_robot(robot)
     plan = [replace(movement, log=as_logs(movement.log, robot)) for movement in plan]
     base = base_parameters(robot, terms) if base is None else base
-    written = make_scheme(scheme)
-    made = make_estimator(estimator)
-    if not (isinstance(made, LinearEstimator) and made.any_columns):
+    scheme_ = make_scheme(scheme)
+    method = make_estimator(estimator)
+    if not (isinstance(method, LinearEstimator) and method.any_columns):
         raise UnknownNameError("estimator of a movement", estimator, estimator_names(any_columns=True))
-    found = _Found.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
-    rest = _rest(base, plan, found)
+    sums = _Sums.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
+    rest = _rest(base, plan, sums)
     neglected: set[str] = set()
-    made_steps = []
+    results = []
     for movement in steps(plan, "Movement", lambda m: m.name):
         neglects = rest if movement.neglects == "rest" else tuple(movement.neglects)
         for name in neglects:
             if name not in base.names:
                 raise UnknownNameError("base parameter", name, base.names)
         neglected.update(neglects)
-        data = _data(Dynamics(robot, base.terms), base, movement, written, preparation)
-        step, found = _Problem(base, movement, found, neglects).solve(data, made)
-        made_steps.append(step)
-    return SequentialIdentification(base, found, tuple(n for n in base.names if n in neglected), tuple(made_steps))
+        data = _data(Dynamics(robot, base.terms), base, movement, scheme_, preparation)
+        step, sums = _Problem(base, movement, sums, neglects).solve(data, method)
+        results.append(step)
+    return SequentialIdentification(base, sums, tuple(n for n in base.names if n in neglected), tuple(results))
 
 
-def _rest(base: BaseParameters, plan: Sequence[Movement], found: _Found) -> tuple[str, ...]:
-    """Base parameters that appear in nothing that is found or known."""
+def _rest(base: BaseParameters, plan: Sequence[Movement], sums: _Sums) -> tuple[str, ...]:
+    """Base parameters without any estimated or known sum."""
     rows = [functional(base, c) for m in plan for c in m.combinations.values()]
-    used = np.any(np.vstack([*rows, *found.functionals]) != 0.0, axis=0)
+    used = np.any(np.vstack([*rows, *sums.functionals]) != 0.0, axis=0)
     return tuple(n for n, u in zip(base.names, used, strict=True) if not u)
 
 
@@ -262,60 +279,60 @@ def _data(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """One movement over what it finds, with what is known taken off.
+    """The estimation of one movement, after subtraction of known values.
 
     Attributes:
-        base: the base parameters.
-        movement: what moved, and what it is to find.
-        before: what earlier movements found.
-        neglects: parameters that are taken for zero.
+        base: Base parameters.
+        movement: The movement.
+        before: Results of earlier movements.
+        neglects: Names of parameters that count as zero.
     """
 
     base: BaseParameters
     movement: Movement
-    before: _Found
+    before: _Sums
     neglects: tuple[str, ...]
 
-    def solve(self, data: RegressionData, estimator: Any) -> tuple[Step, _Found]:
-        wanted = {n: functional(self.base, c) for n, c in self.movement.combinations.items()}
-        known = self._known(tuple(wanted))
-        places = [self.before.names.index(n) for n in known]
-        rows = self._rows(data, np.array(list(wanted.values())), self.before.functionals[places])
-        count = len(wanted)
+    def solve(self, data: RegressionData, estimator: Any) -> tuple[Step, _Sums]:
+        target = {n: functional(self.base, c) for n, c in self.movement.combinations.items()}
+        known = self._known(tuple(target))
+        positions = [self.before.names.index(n) for n in known]
+        rows = self._rows(data, np.array(list(target.values())), self.before.functionals[positions])
+        count = len(target)
         G, H, y = rows[..., :count], rows[..., count:-1], rows[..., -1]
-        right = y - H @ self.before.values[places]
-        unknowns = Unknowns(tuple(wanted))
+        right = y - H @ self.before.values[positions]
+        unknowns = Unknowns(tuple(target))
         fit: FreeFit = estimator.free(_as_data(G, right, data.period), unknowns)
         sensitivity = _sensitivity(G, H, fit.weights)
         own = fit.covariance.matrix
-        after = self.before.join(wanted, fit.beta, own, places, sensitivity)
-        part = after.part(tuple(wanted))
+        after = self.before.join(target, fit.beta, own, positions, sensitivity)
+        part = after.part(tuple(target))
         step = Step(
-            self.movement.name, tuple(wanted), fit.beta, np.sqrt(np.diag(own)), part.standard_errors, known,
+            self.movement.name, tuple(target), fit.beta, np.sqrt(np.diag(own)), part.standard_errors, known,
             sensitivity, fit.residual_std, int(y.size),
         )  # fmt: skip
         return step, after
 
-    def _known(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    def _known(self, target: tuple[str, ...]) -> tuple[str, ...]:
         if self.movement.known is None:
-            return tuple(n for n in self.before.names if n not in wanted)
+            return tuple(n for n in self.before.names if n not in target)
         for name in self.movement.known:
             if name not in self.before.names:
                 raise UnknownNameError("known parameter", name, self.before.names)
         return tuple(self.movement.known)
 
-    def _rows(self, data: RegressionData, wanted: Array, known: Array) -> Array:
-        """[G H y] `(instants, equations, found + known + 1)`: the columns as sums of those found, known, neglected."""
+    def _rows(self, data: RegressionData, target: Array, known: Array) -> Array:
+        """[G H y] (instants, equations, estimated + known + 1): columns of estimated and known sums."""
         zero = np.eye(self.base.rank)[[self.base.names.index(n) for n in self.neglects]]
-        listed = np.vstack([wanted, known, zero])
+        listed = np.vstack([target, known, zero])
         _check_independent(listed, self.movement)
         with one_blas_thread():
-            turn = np.linalg.pinv(listed)
+            inverse = np.linalg.pinv(listed)
             out = []
             for table in self._stretches(data):
-                A = table[..., :-1] @ turn
+                A = table[..., :-1] @ inverse
                 self._check_complete(table[..., :-1], A @ listed)
-                out.append(np.concatenate([A[..., : len(wanted) + len(known)], table[..., -1:]], axis=2))
+                out.append(np.concatenate([A[..., : len(target) + len(known)], table[..., -1:]], axis=2))
         return np.concatenate(out)
 
     def _stretches(self, data: RegressionData) -> Iterator[Array]:
@@ -336,13 +353,13 @@ class _Problem:
                 raise SteelyardError("Sequential identification needs all rows of an instant; set mask to 0.")
             yield np.einsum("ue,nep->nup", torques, table)
 
-    def _check_complete(self, A: Array, made: Array) -> None:
-        left = np.abs(A - made).max(axis=(0, 1))
-        more = np.flatnonzero(left > _LEFT_OVER * np.abs(A).max(initial=1e-300))
+    def _check_complete(self, A: Array, result: Array) -> None:
+        whitened = np.abs(A - result).max(axis=(0, 1))
+        more = np.flatnonzero(whitened > _UNEXPLAINED * np.abs(A).max(initial=1e-300))
         if more.size:
-            names = [self.base.names[k] for k in more[np.argsort(-left[more])][:6]]
+            names = [self.base.names[k] for k in more[np.argsort(-whitened[more])][:6]]
             raise EstimationError(
-                f"Movement '{self.movement.name}' also shows {', '.join(names)}; find them, find them before, or "
+                f"Movement '{self.movement.name}' also depends on {', '.join(names)}; estimate them here or before, or "
                 "neglect them."
             )
 
@@ -351,8 +368,8 @@ def _check_independent(listed: Array, movement: Movement) -> None:
     lengths = np.linalg.norm(listed, axis=1)
     if np.any(lengths == 0.0) or np.linalg.matrix_rank(listed / lengths[:, None], tol=1e-9) < len(listed):
         raise EstimationError(
-            f"Movement '{movement.name}': what it finds, knows and neglects is not independent; one of them is a sum "
-            "of the others."
+            f"Movement '{movement.name}': the estimated, known and neglected sums are not independent; remove one that "
+            "is a sum of the others."
         )
 
 
@@ -364,11 +381,11 @@ def _as_data(G: Array, y: Array, period: float) -> RegressionData:
 
 
 def _sensitivity(G: Array, H: Array, weights: Array) -> Array:
-    """∂(found)/∂(known) = −(GᵀW²G)⁻¹GᵀW²H."""
+    """∂(estimated)/∂(known) = −(GᵀW²G)⁻¹GᵀW²H."""
     if not H.shape[2]:
         return np.zeros((G.shape[2], 0))
     w = weights[None, :, None]
     with one_blas_thread():
-        left, right = (G * w).reshape(-1, G.shape[2]), (H * w).reshape(-1, H.shape[2])
-        scale = np.linalg.norm(left, axis=0)
-        return np.asarray(-np.linalg.lstsq(left / scale, right, rcond=None)[0] / scale[:, None])
+        whitened, right = (G * w).reshape(-1, G.shape[2]), (H * w).reshape(-1, H.shape[2])
+        scale = np.linalg.norm(whitened, axis=0)
+        return np.asarray(-np.linalg.lstsq(whitened / scale, right, rcond=None)[0] / scale[:, None])

@@ -1,4 +1,4 @@
-"""`read_plan`: the movements of a sequential identification from a document, with the logs that stand beside it."""
+"""Reads the plan of a sequential identification from a document, with its logs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from steelyard.signals.read import read_log
 
 
 @dataclass(frozen=True)
-class _WrittenMovement:
-    """A movement as a document has it: its logs by name."""
+class _MovementEntry:
+    """A movement in a document, with the names of its logs."""
 
     name: str
     logs: tuple[str, ...] | str
@@ -35,10 +35,10 @@ class _WrittenMovement:
 
 
 @dataclass(frozen=True)
-class _Written:
-    """A document of movements."""
+class _PlanDocument:
+    """The document of a plan."""
 
-    movements: tuple[_WrittenMovement, ...]
+    movements: tuple[_MovementEntry, ...]
     terms: tuple[str, ...] | Literal["nominal", "default"] = ()
     known: dict[str, tuple[float, float]] = field(default_factory=dict)
     scheme: str = "dynamic"
@@ -49,8 +49,16 @@ class _Written:
 
 @dataclass(frozen=True, eq=False)
 class SequentialPlan:
-    """Movements, in order, the base parameters they are about, and how these are identified: what
-    `identify_sequentially` takes."""
+    """A plan for `identify_sequentially`.
+
+    Attributes:
+        base: Base parameters.
+        movements: Movements in order.
+        known: Known parameters: value and standard error by name.
+        scheme: Scheme of the rows.
+        estimator: Estimator of each movement.
+        as_logged: Whether the signals of the logs are used without filter.
+    """
 
     base: BaseParameters
     movements: tuple[Movement, ...]
@@ -60,7 +68,7 @@ class SequentialPlan:
     as_logged: bool = False
 
     def identify(self) -> SequentialIdentification:
-        """Movement by movement, by `identify_sequentially`."""
+        """Identify movement by movement."""
         return identify_sequentially(
             self.base.robot, self.movements, base=self.base, known=self.known, scheme=self.scheme,
             estimator=self.estimator, preparation="as logged" if self.as_logged else None,
@@ -68,51 +76,55 @@ class SequentialPlan:
 
 
 def read_plan(path: str | os.PathLike[str], robot: Robot) -> SequentialPlan:
-    """The plan of a sequential identification of `robot` from the YAML, JSON or TOML file at `path`.
+    """Read the plan of a sequential identification from a YAML, JSON or TOML file.
 
-    Keys: `movements`, a list of tables with `name`, `logs` (files, looked for beside the document), and as in
-    `Movement` `moves`, `finds` (names, or names of one's own with a parameter or a table of coefficients), `equations`,
-    `known`, `neglects` (names, or rest); `terms` (a list of joint terms, `nominal`: those of the robot's description,
-    `default`: those of `identify`; without, links alone); `known`, a table of parameters with [value, standard error];
-    `scheme`; `estimator`; `signals` (filtered, or "as logged" where the logs hold accelerations); `map`, the file that
-    says what the logs' columns mean.
+    Keys: `movements`, a list of tables with `name`, `logs` (files relative to the document), and as in `Movement`
+    `moves`, `finds` (names, or new names with a parameter or a table of coefficients), `equations`, `known`,
+    `neglects` (names, or rest); `terms` (a list of joint terms; `nominal`: those of the description; `default`: those
+    of `identify`; default: links only); `known`, a table of parameters with [value, standard error]; `scheme`;
+    `estimator`; `signals` (filtered, or "as logged" if the logs contain accelerations); `map`, the file with the
+    mapping of the logs' columns.
+
+    Args:
+        path: The file.
+        robot: The robot.
     """
     source = Path(path)
-    whole = Field(read_document(source, EstimationError), str(source), error=EstimationError)
-    written = build(_Written, whole)
-    base = base_parameters(robot, _terms(written, robot))
-    for name in written.known:
-        _check(whole.inside(None, "known"), functional, base, name)
-    mapping = source.parent / written.map if written.map else None
+    root = Field(read_document(source, EstimationError), str(source), error=EstimationError)
+    document = build(_PlanDocument, root)
+    base = base_parameters(robot, _terms(document, robot))
+    for name in document.known:
+        _check(root.inside(None, "known"), functional, base, name)
+    mapping = source.parent / document.map if document.map else None
     movements = []
-    entries = whole.inside(whole.value["movements"], "movements").items("entry")
-    for entry, one in zip(entries, written.movements, strict=True):
+    entries = root.inside(root.value["movements"], "movements").items("entry")
+    for entry, one in zip(entries, document.movements, strict=True):
         names = (one.logs,) if isinstance(one.logs, str) else one.logs
         for key in ("moves", "finds", "logs"):
             if not getattr(one, key):
-                entry.fail(f"'{key}' is empty; name one or more.")
-        made = Movement(one.name, (), one.moves, one.finds, one.equations, one.known, one.neglects)
-        _check(entry.inside(None, "moves"), coordinates, robot, made.moves)
-        _check(entry.inside(None, "equations"), coordinates, robot, made.equations or made.moves)
-        for combination in made.combinations.values():
+                entry.fail(f"'{key}' is empty; give at least one name.")
+        movement = Movement(one.name, (), one.moves, one.finds, one.equations, one.known, one.neglects)
+        _check(entry.inside(None, "moves"), coordinates, robot, movement.moves)
+        _check(entry.inside(None, "equations"), coordinates, robot, movement.equations or movement.moves)
+        for combination in movement.combinations.values():
             _check(entry.inside(None, "finds"), functional, base, combination)
-        movements.append(replace(made, log=[read_log(source.parent / name, robot, mapping) for name in names]))
+        movements.append(replace(movement, log=[read_log(source.parent / name, robot, mapping) for name in names]))
     if not movements:
-        whole.fail("'movements' is empty; describe one or more.")
+        root.fail("'movements' is empty; add at least one.")
     return SequentialPlan(
-        base, tuple(movements), written.known, written.scheme, written.estimator, written.signals == "as logged"
+        base, tuple(movements), document.known, document.scheme, document.estimator, document.signals == "as logged"
     )
 
 
-def _terms(written: _Written, robot: Robot) -> Terms:
-    if written.terms == "nominal":
+def _terms(document: _PlanDocument, robot: Robot) -> Terms:
+    if document.terms == "nominal":
         return nominal_terms(robot)[0]
-    return identification_terms(robot, None if written.terms == "default" else written.terms)
+    return identification_terms(robot, None if document.terms == "default" else document.terms)
 
 
-def _check(entry: Field, look: Callable[..., object], *arguments: Any) -> None:
-    """Let `look` refuse a name, at its place in the document."""
+def _check(entry: Field, function: Callable[..., object], *arguments: Any) -> None:
+    """Call a function and report its error at this place in the document."""
     try:
-        look(*arguments)
+        function(*arguments)
     except SteelyardError as error:
         entry.fail(str(error))

@@ -1,1 +1,1 @@
-"""Estimators that simulate the robot under its own controller."""
+"""Estimators that simulate the robot with its controller."""

@@ -1,4 +1,4 @@
-"""Where iterative estimators begin and when they end: weighted least squares, and steps in standard errors."""
+"""Start and end of iterative estimators: weighted least squares, and steps in standard errors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
-# A step is over, whatever the noise, when it changes no column's part of the torque by more than this.
-_NOTHING = 1e-6
+# Changes below this part of a column's torque are negligible, even without noise.
+_NEGLIGIBLE_CHANGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,10 @@ class Start:
     """Least squares on the measured motion.
 
     Attributes:
-        beta: base parameters.
-        theta: full parameters that have them.
-        free: the fit they came from.
-        data: its rows.
+        beta: Base parameters.
+        theta: Full parameters with these base parameters.
+        free: The fit.
+        data: Its rows.
     """
 
     beta: Array
@@ -40,65 +40,89 @@ class Start:
 
 
 def starting_point(experiment: Experiment, base: BaseParameters, prior: Prior | None, physical: bool = False) -> Start:
-    """Weighted least squares on the measured motion (IDIM-LS); physically consistent if asked."""
+    """Fit by weighted least squares on the measured motion (IDIM-LS).
+
+    Args:
+        experiment: The motions.
+        base: Base parameters.
+        prior: Prior knowledge.
+        physical: Whether the result must be physically possible.
+    """
     if not isinstance(experiment, Experiment):
-        raise EstimationError(
-            "This estimator needs an Experiment (a robot's dynamics, its motions, its controller), not rows."
-        )
+        raise EstimationError("This estimator needs an Experiment (dynamics, motions and controller) instead of rows.")
     data = experiment.regression(base)
     free = WeightedLeastSquares().free(data, base)
     if physical:
-        found = PhysicallyConsistent().fit(data, base, prior)
-        return Start(found.beta, found.theta, free, data)
+        possible = PhysicallyConsistent().fit(data, base, prior)
+        return Start(possible.beta, possible.theta, free, data)
     return Start(free.beta, nearest_theta(base, free.beta, prior), free, data)
 
 
-def reweighted(problem: LeastSquaresProblem, weights: Array) -> FreeFit:
-    """One fit under given weights."""
+def fit_with_weights(problem: LeastSquaresProblem, weights: Array) -> FreeFit:
+    """Fit with fixed weights.
+
+    Args:
+        problem: The problem.
+        weights: 1/σ of each equation.
+    """
     joined = problem.joined(weights)
     beta = problem.solve(joined)
     return FreeFit(problem, beta, weights, joined, problem.residual_std(beta, joined, weights))
 
 
-def moved_by(old: Array, new: Array, free: FreeFit) -> float:
-    """The largest change of a parameter in standard errors (of white residuals); zero where torque does not notice."""
+def relative_change(old: Array, new: Array, free: FreeFit) -> float:
+    """Compute the largest change of a parameter in standard errors (of white residuals); negligible changes count as
+    zero.
+
+    Args:
+        old: Old base parameters.
+        new: New ones.
+        free: Fit with the standard errors.
+    """
     R = free.joined[:-1, :-1]
     inverse = np.linalg.inv(R / np.linalg.norm(R, axis=0))
     errors = free.noise * np.linalg.norm(inverse, axis=1) / np.linalg.norm(R, axis=0)
-    unseen = _NOTHING * float(np.linalg.norm(free.joined[:, -1])) / np.linalg.norm(R, axis=0)
+    negligible = _NEGLIGIBLE_CHANGE * float(np.linalg.norm(free.joined[:, -1])) / np.linalg.norm(R, axis=0)
     change = np.abs(new - old)
-    return float(np.max(np.where(change < unseen, 0.0, change / np.maximum(errors, 1e-300)), initial=0.0))
+    return float(np.max(np.where(change < negligible, 0.0, change / np.maximum(errors, 1e-300)), initial=0.0))
 
 
 class Rounds:
-    """The rounds of an iterative estimator, to be gone through by `for`: they end when nothing moves any more.
+    """Rounds of an iterative estimator for a `for` loop, which end after convergence.
 
     Args:
-        most: how many there are at most.
-        tolerance: no parameter moves by more than this, in standard errors.
-        least: how many there are at least.
+        largest: Largest number of rounds.
+        tolerance: Largest change of a parameter at the end, in standard errors.
+        smallest: Smallest number of rounds.
     """
 
-    def __init__(self, most: int, tolerance: float, least: int = 1) -> None:
-        self.most, self.tolerance, self.least = max(1, most), tolerance, least
+    def __init__(self, largest: int, tolerance: float, smallest: int = 1) -> None:
+        self.largest, self.tolerance, self.smallest = max(1, largest), tolerance, smallest
         self.result, self.change = Result.NOT_CONVERGED, np.inf
         self.history: list[dict[str, Any]] = []
 
     def __iter__(self) -> Iterator[int]:
-        for k in range(self.most):
+        for k in range(self.largest):
             yield k
-            if self.change < self.tolerance and k + 1 >= self.least:
+            if self.change < self.tolerance and k + 1 >= self.smallest:
                 self.result = Result.CONVERGED
                 return
 
-    def moved(self, old: Array, new: Array, free: FreeFit, **more: Any) -> None:
-        """A round led from base parameters `old` to `new`, by the fit `free`; `more` is kept in the history as well."""
-        self.change = moved_by(old, new, free)
+    def add(self, old: Array, new: Array, free: FreeFit, **more: Any) -> None:
+        """Add a round.
+
+        Args:
+            old: Base parameters before.
+            new: Base parameters after.
+            free: Fit of the round.
+            more: Other values for the history.
+        """
+        self.change = relative_change(old, new, free)
         self.history.append({"beta": tuple(new.tolist()), "change": self.change, **more})
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """How it ended, as an `Estimate` or a `FreeFit` holds it."""
-        settled = self.result is Result.CONVERGED
-        note = f"The parameters still moved by {self.change:.2g} standard errors in the last round."
-        return {"result": self.result, "history": tuple(self.history), "notes": () if settled else (note,)}
+        """Result, history and notes for an `Estimate` or a `FreeFit`."""
+        converged = self.result is Result.CONVERGED
+        note = f"Not converged: the last round changed the parameters by {self.change:.2g} standard errors."
+        return {"result": self.result, "history": tuple(self.history), "notes": () if converged else (note,)}

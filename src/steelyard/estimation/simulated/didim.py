@@ -1,4 +1,4 @@
-"""`DirectInverse` (DIDIM): the measured torque on the regressor of a simulated, noise-free motion."""
+"""DIDIM: fits the measured torque with the regressor of a simulated, noise-free motion."""
 
 from __future__ import annotations
 
@@ -12,31 +12,36 @@ from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
-from steelyard.estimation.simulated._start import Rounds, reweighted, starting_point
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulate_or_retreat
+from steelyard.estimation.simulated._start import Rounds, fit_with_weights, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.simulation.controllers import Controller
 
-# Steps are never shortened to less than this part.
-_SHORTEST = 0.125
+# Shortest steps, relative to the full one.
+_MIN_STEP_SHARE = 0.125
 
 
 @estimator("didim")
 @dataclass(frozen=True)
 class DirectInverse(Estimator[Experiment]):
-    """Direct and inverse dynamic identification models (Gautier, Janot & Vandanjon 2013): torque alone is needed.
+    """Direct and inverse dynamic identification models (Gautier, Janot & Vandanjon 2013), which need only the torque.
 
-    The closed loop is simulated with the parameters at hand; its motion, free of noise, makes the regressor for the
-    measured torque; weighted least squares gives the next parameters. It is Gauss–Newton on ‖τ − τ_s‖ in which
-    the simulated motion is taken not to change, true where the robot follows its reference well.
+    The closed loop is simulated with the present parameters. Its noise-free motion gives the regressor for the measured
+    torque, and weighted least squares the next parameters. This is Gauss–Newton on ‖τ − τ_s‖ with a simulated motion
+    that does not depend on the parameters, which is true if the robot follows its reference well.
 
-    `iterations` at most; it ends when no parameter moves by more than `tolerance` standard errors. With `physical`
-    every fit is the physically consistent one. `scale_gains` multiplies the simulated gains by the ratio of the
-    inertias at hand to the prior's, as the authors do: the loop then stays as fast as it was designed for, however
-    far off the parameters are. Use it only where the prior is the model that the gains were chosen for.
+    Attributes:
+        iterations: Largest number of rounds.
+        tolerance: Change in standard errors that ends the rounds.
+        physical: Use the physically consistent fit in every round.
+        scale_gains: Multiply the simulated gains by the ratio of the present inertias to those of the prior, as the
+            authors
+            do: the bandwidth of the loop then stays as designed for all parameters. Use it only if the gains were
+            designed for the prior.
+        mismatch: Largest relative difference between simulation and log.
     """
 
     needs = "experiment"
@@ -57,31 +62,31 @@ class DirectInverse(Estimator[Experiment]):
         theta, weights = start.theta, start.free.weights
         rounds, share, last = Rounds(self.iterations, self.tolerance), 1.0, np.inf
         for _ in rounds:
-            taken, data = self._rows(loop, theta, start.theta, prior)
-            free = reweighted(LeastSquaresProblem.of(data, base), weights)
-            weights = 1.0 / np.maximum(free.residual_std, free.problem.floor)  # settle together with the parameters
+            before, data = self._rows(loop, theta, start.theta, prior)
+            free = fit_with_weights(LeastSquaresProblem.of(data, base), weights)
+            weights = 1.0 / np.maximum(free.residual_std, free.problem.floor)  # converge together with the parameters
             theta = self._next(data, free, base, prior)
-            rounds.moved(base.values(taken), base.values(theta), free, residual_std=tuple(free.residual_std.tolist()))
-            # Steps that grow go too far: the motion does change with the parameters.
-            share = max(0.5 * share, _SHORTEST) if rounds.change > last else min(1.0, 1.5 * share)
+            rounds.add(base.values(before), base.values(theta), free, residual_std=tuple(free.residual_std.tolist()))
+            # Growing steps are too long, because the motion does depend on the parameters.
+            share = max(0.5 * share, _MIN_STEP_SHARE) if rounds.change > last else min(1.0, 1.5 * share)
             last = rounds.change
-            theta = taken + share * (theta - taken)
-        made = (PhysicallyConsistent() if self.physical else WeightedLeastSquares()).fit(data, base, prior)
-        result, notes = rounds.result, made.notes
+            theta = before + share * (theta - before)
+        final = (PhysicallyConsistent() if self.physical else WeightedLeastSquares()).fit(data, base, prior)
+        result, notes = rounds.result, final.notes
         if result is not Result.CONVERGED:
             notes = (
                 *notes,
-                f"The parameters still moved by {last:.2g} standard errors in the last round: the simulated motion "
-                "depends on them too much for this method; output error (clie, cloe) allows for that.",
+                f"Not converged: the last round changed the parameters by {last:.2g} standard errors. The simulated "
+                "motion depends too much on them for this method; use output error (clie, cloe).",
             )
-        elif made.result is Result.BOUNDARY:
+        elif final.result is Result.BOUNDARY:
             result = Result.BOUNDARY
-        details = {**made.details, "start": start.beta}
-        return replace(made, result=result, history=tuple(rounds.history), notes=notes, details=details)
+        details = {**final.details, "start": start.beta}
+        return replace(final, result=result, history=tuple(rounds.history), notes=notes, details=details)
 
     def _rows(self, loop: ClosedLoop, theta: Array, safe: Array, prior: Prior | None) -> tuple[Array, RegressionData]:
-        """Rows at θ; where its loop runs away, half way back to the start until it does not."""
-        theta, motions = simulated_near(theta, safe, lambda x: loop.motions(x, self._controller(loop, x, prior)))
+        """Rows at θ; if the loop diverges there, half way back to the start, repeatedly."""
+        theta, motions = simulate_or_retreat(theta, safe, lambda x: loop.motions(x, self._controller(loop, x, prior)))
         measured = [
             replace(m, tau=run.tau, velocity="simulated") for m, run in zip(motions, loop.experiment.runs, strict=True)
         ]
@@ -91,11 +96,11 @@ class DirectInverse(Estimator[Experiment]):
         if not self.scale_gains or prior is None:
             return loop.controller
         q = np.vstack([run.motion.q[:: max(1, len(run.t) // 100)] for run in loop.experiment.runs])
-        now, then = (
+        present, reference = (
             np.mean(np.diagonal(loop.plant.smooth.mass_matrix(q, x), axis1=1, axis2=2), axis=0)
             for x in (theta, prior.theta)
         )
-        ratio = np.clip(now / then, 0.1, 10.0)
+        ratio = np.clip(present / reference, 0.1, 10.0)
         changes = {k: getattr(loop.controller, k) * ratio for k in ("kp", "kd", "ki") if hasattr(loop.controller, k)}
         return replace(loop.controller, **changes)
 

@@ -1,4 +1,4 @@
-"""`Experiment`: motions of a robot with all that is known about how they came about, for estimators that simulate."""
+"""Experiments: motions of a robot with controller and noise, for estimators that simulate."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ _Level = float | Sequence[float] | None
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One gap-free piece on a uniform clock.
+    """One gap-free piece with a uniform clock.
 
-    `motion` holds t, the smooth q, dq, ddq and the torque as measured; `q` are the positions as measured on the same
-    clock. `reference` is what the controller was told: (q, dq, ddq) with a row per control instant, the first at the
-    first sample.
+    Attributes:
+        motion: Times, smooth q, dq, ddq, and the measured torque.
+        q: Measured positions on the same clock [rad, m].
+        reference: Reference of the controller: (q, dq, ddq) with a row per control instant, the first at the first
+            sample.
     """
 
     motion: Motion
@@ -44,7 +46,7 @@ class Run:
 
     @property
     def tau(self) -> Array:
-        """Torques as measured, `(samples, joints)`."""
+        """Measured torques, shape (samples, joints)."""
         return self.motion.tau
 
     @property
@@ -54,13 +56,19 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A robot's dynamics, its motions, and (for closed-loop methods) its controller and reference.
+    """Dynamics of a robot, its motions, and for closed-loop methods its controller and reference.
 
-    `controller` is one of `steelyard.simulation` or a subclass of its `Controller`; it acts every `control_period`
-    seconds (None: at every sample). `position_noise` and `torque_noise` are standard deviations of white noise per
-    joint where they are known. Simulations take steps of at most `step` seconds (None: the control period) and spread
-    dry friction over `smoothing` rad/s (m/s); a term's own smoothing is kept. `torque_between` says how the torque runs
-    between samples ("auto": nobody looked); the runs have the clock of the samples, whatever it is.
+    Attributes:
+        dynamics: Dynamics of the robot.
+        runs: Gap-free pieces of motion.
+        controller: A controller of `steelyard.simulation` or a subclass of its `Controller`.
+        control_period: Period of the controller [s]; None: that of the samples.
+        position_noise: Standard deviation of white noise per joint, if known [rad, m].
+        torque_noise: Standard deviation of white noise per joint, if known [N m, N].
+        step: Longest step of simulations [s]; None: the control period.
+        smoothing: Width of the smoothed dry friction at zero speed [rad/s, m/s]; a term's own smoothing has priority.
+        mask: Mask of the preparation.
+        torque_between: Torque between samples ("auto": unknown). The runs have the clock of the samples.
     """
 
     dynamics: Dynamics
@@ -99,18 +107,18 @@ class Experiment:
         references: Any = None,
         **known: Any,
     ) -> Experiment:
-        """From logs that hold positions and torques, prepared as for identification by least squares.
+        """Create an experiment from logs with positions and torques, prepared as for least squares.
 
         Args:
-            robot: the robot; what the logs say about its mounting holds.
-            terms: its joint terms.
-            logs: one or several.
-            preparation: filter, derivatives, mask.
-            references: as in `of`; a single one for a single log.
+            robot: The robot; the mounting in the logs has priority.
+            terms: Its joint terms.
+            logs: One log or several.
+            preparation: Filter, derivatives, mask.
+            references: As in `of`; a single one for a single log.
             known: `controller`, `control_period`, `position_noise`, `torque_noise`, `step` and `smoothing`, as in `of`.
         """
-        told = [references] if isinstance(logs, Log) else references
-        return cls.of(Study.of(robot, logs, terms, preparation), references=told, **known)
+        each_reference = [references] if isinstance(logs, Log) else references
+        return cls.of(Study.of(robot, logs, terms, preparation), references=each_reference, **known)
 
     @classmethod
     def of(
@@ -125,36 +133,38 @@ class Experiment:
         step: float | None = None,
         smoothing: float = 1e-2,
     ) -> Experiment:
-        """From the motions of a study.
+        """Create an experiment from the motions of a study.
 
         Args:
-            study: of logs in memory.
-            controller: what moved the robot, for estimators that simulate the closed loop.
-            references: one per log: an object with `sample(t)` that gives (q, dq, ddq), or a tuple of these arrays with
-                a row per sample of the log.
-            control_period: between two actions of the controller, s; None: it acts at every sample.
-            position_noise: its standard deviation, rad (m), one number or one per joint.
-            torque_noise: its standard deviation, N m (N), one number or one per joint.
-            step: the longest of a simulation, s; None: the control period.
-            smoothing: speed over which dry friction is spread, rad/s (m/s).
+            study: Study of logs in memory.
+            controller: Controller of the robot, for estimators that simulate the closed loop.
+            references: One per log: an object with `sample(t)` that gives (q, dq, ddq), or a tuple of these arrays
+                with a row per sample of the log.
+            control_period: Period of the controller [s]; None: that of the samples.
+            position_noise: Standard deviation [rad, m], one number or one per joint.
+            torque_noise: Standard deviation [N m, N], one number or one per joint.
+            step: Longest step of simulations [s]; None: the control period.
+            smoothing: Width of the smoothed dry friction at zero speed [rad/s, m/s].
         """
         logs = tuple(
             one if isinstance(one, Log) else first for one, first in zip(study.logs, study.beginnings, strict=True)
         )
-        told = list(references or [None] * len(logs))
-        if len(told) != len(logs):
-            raise EstimationError(f"There are {len(logs)} logs but {len(told)} references; give one for each log.")
+        each_reference = list(references or [None] * len(logs))
+        if len(each_reference) != len(logs):
+            raise EstimationError(
+                f"There are {len(logs)} logs but {len(each_reference)} references; give one for each log."
+            )
         between = study.preparation.torque_between
         if lag_s(between, 1.0):
             study = replace(study, preparation=replace(study.preparation, torque_between="sampled"))
         runs = [
             _run(log, motion, reference, control_period, bool(study.preparation.delay))
-            for log, reference in zip(logs, told, strict=True)
+            for log, reference in zip(logs, each_reference, strict=True)
             for motion in study.motions(log)
         ]
         return cls(
-            study.dynamics, tuple(runs), controller, control_period, _given(position_noise),
-            _given(torque_noise), step, smoothing=smoothing, mask=study.preparation.mask,
+            study.dynamics, tuple(runs), controller, control_period, _optional_array(position_noise),
+            _optional_array(torque_noise), step, smoothing=smoothing, mask=study.preparation.mask,
             torque_between=between,
         )  # fmt: skip
 
@@ -167,18 +177,18 @@ class Experiment:
         return self.dynamics.terms
 
     def regression(self, base: BaseParameters) -> RegressionData:
-        """The rows of the dynamic scheme, τ = Y θ, over `base`, from the motions as measured and filtered."""
+        """Create the rows of the dynamic scheme, τ = Y θ, over `base`, from the measured and filtered motions."""
         self.check()
-        return observe(self.dynamics, base, lambda: [self.beside_torque(run) for run in self.runs], self.mask)
+        return observe(self.dynamics, base, lambda: [self.motion_at_torques(run) for run in self.runs], self.mask)
 
-    def beside_torque(self, run: Run) -> Motion:
-        """The motion of a `run` at the instants that its torques belong to, half a sample off where they are held."""
+    def motion_at_torques(self, run: Run) -> Motion:
+        """Shift the motion of a `run` to the instants of its torques, half a sample away if they are held."""
         return run.motion.with_torque(self.torque_between)
 
     def check(self) -> None:
-        """Whether there is anything to estimate from, and whether it is finite."""
+        """Raise an error if the experiment is empty or not finite."""
         if not self.runs:
-            raise EstimationError("There is no row to estimate from: the experiment holds no motion.")
+            raise EstimationError("There is no row to estimate from: the experiment contains no motion.")
         names = self.robot.joint_names
         for run in self.runs:
             for name, x in (("q", run.motion.q), ("q", run.q), ("tau", run.tau)):
@@ -187,11 +197,11 @@ class Experiment:
                     row, joint = (int(k) for k in bad[0])
                     raise EstimationError(
                         f"Row {row + 1} of equation '{names[joint]}' is not finite ({name}, t = {run.t[row]:g} s); "
-                        "mask or repair the samples around it."
+                        "mask or correct the samples around it."
                     )
 
     def closed_loop(self) -> Controller:
-        """The controller; a sentence that says what is missing where there is none."""
+        """Return the controller; raises an error if controller or reference is missing."""
         if self.controller is None or any(run.reference is None for run in self.runs):
             missing = "controller" if self.controller is None else "reference"
             raise EstimationError(
@@ -208,11 +218,11 @@ def _levels(value: Any, robot: Robot, name: str) -> Array | None:
     if array.ndim > 1 or (array.ndim == 1 and array.shape != (robot.dof,)):
         raise EstimationError(f"{name} has shape {array.shape}; give one number, or one per joint ({robot.dof}).")
     if not np.all(np.isfinite(array)) or np.any(array < 0.0):
-        raise EstimationError(f"{name} is a standard deviation, zero or positive and finite; it is {value}.")
+        raise EstimationError(f"{name} is {value}; a standard deviation must be finite and not negative.")
     return frozen(np.broadcast_to(array, (robot.dof,)).copy())
 
 
-def _given(value: _Level) -> Array | None:
+def _optional_array(value: _Level) -> Array | None:
     return None if value is None else np.asarray(value, dtype=float)
 
 
@@ -238,7 +248,7 @@ def _run(log: Log, motion: Motion, reference: Any, control_period: float | None,
 
 
 def _smooth_at(clock: Array, t: Array, x: Array) -> Array:
-    """Positions between their samples, by a cubic spline; exact where the clocks agree."""
+    """Interpolate positions by a cubic spline; exact if the clocks agree."""
     from scipy.interpolate import CubicSpline
 
     near = 2.0 * (clock[1] - clock[0])
@@ -247,5 +257,5 @@ def _smooth_at(clock: Array, t: Array, x: Array) -> Array:
 
 
 def _at(clock: Array, t: Array, x: Array) -> Array:
-    """A signal on another clock; exact where the clocks agree."""
+    """Interpolate a signal on another clock; exact if the clocks agree."""
     return np.column_stack([np.interp(clock, t, column) for column in x.T])

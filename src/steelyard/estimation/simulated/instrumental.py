@@ -1,4 +1,4 @@
-"""`InstrumentalVariables` (IDIM-IV): least squares whose weights do not know the noise of the motion."""
+"""Instrumental variables (IDIM-IV): least squares with instruments from a noise-free simulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.covariance import Covariance, covariance
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulate_or_retreat
 from steelyard.estimation.simulated._start import Rounds, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -25,15 +25,19 @@ from steelyard.regression.data import Block, RegressionData
 class InstrumentalVariables(Estimator[Experiment]):
     """Zᵀ W (y − A β) = 0 with instruments Z from a simulated closed loop (Janot, Vandanjon & Gautier 2014).
 
-    A holds the measured motion and with it noise that also sits in y, since the controller feeds it back; least
-    squares is then biased. Z is the regressor of the motion that the parameters at hand give in simulation: as
-    correlated with the true regressor as can be, and not at all with the noise. β gives new instruments, until no
-    parameter moves by more than `tolerance` standard errors. W are 1/σ² per joint, from the residuals.
+    The noise of the measured motion in A also appears in y through the controller, which biases least squares. Z is the
+    regressor of the motion simulated with the present parameters: correlated with the true regressor, but not with the
+    noise. β gives new instruments until convergence. W are 1/σ² per joint, from the residuals.
+
+    Attributes:
+        iterations: Largest number of rounds.
+        tolerance: Change in standard errors that ends the rounds.
+        mismatch: Largest relative difference between simulation and log.
     """
 
     needs = "experiment"
     family = "loop"
-    about = "instruments from a simulated motion do not know the noise"
+    about = "instruments from a noise-free simulated motion"
     needs_controller = True
 
     iterations: int = 20
@@ -47,38 +51,38 @@ class InstrumentalVariables(Estimator[Experiment]):
         beta, weights = start.beta, start.free.weights
         rounds = Rounds(self.iterations, self.tolerance)
         for _ in rounds:
-            taken, instruments = _instruments(loop, beta, start.beta, prior)
+            before, instruments = _instruments(loop, beta, start.beta, prior)
             pairs = _Pairs.of(start.data, instruments, base)
             beta, weights, residual_std = pairs.solve(problem, weights)
-            rounds.moved(taken, beta, start.free, residual_std=tuple(residual_std.tolist()))
-        bars = pairs.covariance(beta, weights)
+            rounds.add(before, beta, start.free, residual_std=tuple(residual_std.tolist()))
+        error_bars = pairs.covariance(beta, weights)
         sums = [float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in problem.blocks]
         return Estimate(
             base=base,
             beta=beta,
-            covariance=bars.matrix,
+            covariance=error_bars.matrix,
             theta=nearest_theta(base, beta, prior),
             residual_std=residual_std,
             cost=float(np.sum(weights**2 * sums)),
-            details={**bars.details(), "rows": problem.factor.rows, "start": start.beta},
+            details={**error_bars.details(), "rows": problem.factor.rows, "start": start.beta},
             **rounds.outcome,
         )
 
 
 def _instruments(loop: ClosedLoop, beta: Array, safe: Array, prior: Prior | None) -> tuple[Array, RegressionData]:
-    """Rows of the simulated motions; from half way back to the start where they run away."""
-    beta, motions = simulated_near(beta, safe, lambda x: loop.motions(nearest_theta(loop.base, x, prior)))
-    masked = loop.experiment.mask
-    if masked > 0.0:  # the measured speed decides which rows count, for both
+    """Rows of the simulated motions; after a divergence from parameters half way back to the start."""
+    beta, motions = simulate_or_retreat(beta, safe, lambda x: loop.motions(nearest_theta(loop.base, x, prior)))
+    mask = loop.experiment.mask
+    if mask > 0.0:  # the mask would depend on the speed, which differs between measurement and simulation
         raise EstimationError("Instrumental variables need all rows; set the preparation's mask to zero.")
-    # Instruments need not be exact: all rows of the log are used.
+    # Instruments need not be exact, so all rows of the log are used.
     rows = [replace(m, keep=run.motion.keep) for m, run in zip(motions, loop.experiment.runs, strict=True)]
     return beta, loop.regression(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Blocks of A and y beside blocks of Z over the base columns, and their products per equation."""
+    """Blocks of A, y and Z over the base columns, and their products per equation."""
 
     base: BaseParameters
     data: RegressionData
@@ -105,11 +109,11 @@ class _Pairs:
         return np.asarray(sum(w**2 * x for w, x in zip(weights, self.ZA, strict=True)))
 
     def solve(self, problem: LeastSquaresProblem, weights: Array) -> tuple[Array, Array, Array]:
-        """β and the weights that its own residuals give, with their standard deviation."""
+        """Solve for β and for the weights from its residuals, with their standard deviation."""
         rows = np.maximum(problem.rows - self.base.rank / len(problem.rows), 1.0)
         for _ in range(100):
             right = np.asarray(sum(w**2 * x for w, x in zip(weights, self.Zy, strict=True)))
-            beta = _solved(self.matrix(weights), right)
+            beta = _solve(self.matrix(weights), right)
             sums = [float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in problem.blocks]
             residual_std = np.sqrt(np.array(sums) / rows)
             new = 1.0 / np.maximum(residual_std, problem.floor)
@@ -119,21 +123,21 @@ class _Pairs:
         return beta, weights, residual_std
 
     def covariance(self, beta: Array, weights: Array) -> Covariance:
-        """H⁻¹ (Σ w⁴ Zᵀ C Z) H⁻ᵀ with H = Σ w² ZᵀA, the noise spectrum C from the residuals y − A β."""
+        """Compute H⁻¹ (Σ w⁴ Zᵀ C Z) H⁻ᵀ with H = Σ w² ZᵀA and the noise spectrum C of the residuals y − A β."""
         rows = [Block(e, Z, y - A @ beta + Z @ beta) for e, A, Z, y in self.blocks]
         plain = covariance(self.data.with_blocks(rows, self.base.independent), self.base, beta, weights)
         square = sum((weights[e] ** 2 * (Z.T @ Z) for e, _, Z, _ in self.blocks), np.zeros_like(plain.matrix))
-        T = _solved(self.matrix(weights), square)
+        T = _solve(self.matrix(weights), square)
         return replace(plain, matrix=T @ plain.matrix @ T.T, white=T @ plain.white @ T.T)
 
 
-def _solved(H: Array, right: Array) -> Array:
-    """H⁻¹ right, rows and columns scaled; refuses where the instruments do not tell the parameters apart."""
+def _solve(H: Array, right: Array) -> Array:
+    """H⁻¹ right with scaled rows and columns; raises an error if the instruments do not determine the parameters."""
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
     scaled = H * scale * scale[:, None]
     if not np.all(np.isfinite(scaled)) or np.linalg.cond(scaled) > 1e14:
         raise EstimationError(
-            "The instruments do not tell all base parameters apart; use a richer motion or a better start."
+            "The instruments do not determine all base parameters; use a richer motion or better initial values."
         )
     left = scale[:, None] if right.ndim == 2 else scale
     return np.asarray(left * np.linalg.solve(scaled, left * right))

@@ -1,4 +1,4 @@
-"""`OutputError` (CLOE, CLIE): the parameters whose simulated closed loop moves, or pulls, like the robot."""
+"""Output error (CLOE, CLIE): the parameters whose simulated closed loop matches the robot's positions or torques."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 
 _SIGNALS: dict[str, Signal] = {"position": "q", "torque": "tau"}
-# A step is halved so often before the search is given up.
+# Largest number of halvings of a step.
 _HALVINGS = 12
 
 
@@ -32,11 +32,19 @@ _HALVINGS = 12
 class OutputError(Estimator[Experiment]):
     """min Σ_j N_j log ‖x_j − x_j,sim(β)‖², x the positions (CLOE) or the controller's torques (CLIE).
 
-    The likelihood of white noise of unknown size on every joint. Gauss–Newton with exact sensitivities: each round is
-    a weighted least-squares fit of the residuals on ∂x_sim/∂β, and the step is halved until the likelihood rises.
-    Residuals and sensitivities are averaged over the rows' period. With `physical` the full parameters are sought in
-    log-Cholesky coordinates x, drawn to the start (the physically consistent fit) by `strength`·‖x − x⁰‖²: what the
-    data do not show stays where it was. After Landau et al. 2011 and, for robots, Brunot, Janot & Young 2018.
+    This is the likelihood for white noise of unknown size on every joint. Gauss–Newton with exact sensitivities: each
+    round is a weighted least-squares fit of the residuals on ∂x_sim/∂β, and the step is halved until the likelihood
+    increases. Residuals and sensitivities are averaged over the rows' period. After Landau et al. 2011 and, for
+    robots, Brunot, Janot & Young 2018.
+
+    Attributes:
+        signal: "position" or "torque".
+        iterations: Largest number of rounds.
+        tolerance: Change in standard errors that ends the rounds.
+        physical: Search the full parameters in log-Cholesky coordinates x, so that they are physically possible, with
+            the penalty `strength`·‖x − x⁰‖² on the distance from the start (the physically consistent fit).
+        strength: Weight of that penalty; it decides what the data do not determine.
+        mismatch: Largest relative difference between simulation and log.
     """
 
     needs = "experiment"
@@ -66,14 +74,14 @@ class OutputError(Estimator[Experiment]):
         for _ in rounds:
             free = search.fit(beta, theta)
             goal = free.beta if space is None else space.nearest(theta, free)
-            taken, beta, theta, value = search.towards(goal, beta, theta, value, space)
-            rounds.moved(taken, beta, free, cost=value)
+            before, beta, theta, value = search.line_search(goal, beta, theta, value, space)
+            rounds.add(before, beta, free, cost=value)
         # The last linear fit is for the error bars; the parameters are those whose loop was simulated.
         final = search.fit(beta, theta)
         std = final.problem.residual_std(beta, final.joined, final.weights)
-        done = replace(final, beta=beta, residual_std=std, details={"start": start.beta}, **rounds.outcome)
-        made = done.estimate(prior)
-        return replace(made, theta=theta, physical=True) if self.physical else made
+        fitted = replace(final, beta=beta, residual_std=std, details={"start": start.beta}, **rounds.outcome)
+        estimate = fitted.estimate(prior)
+        return replace(estimate, theta=theta, physical=True) if self.physical else estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +101,7 @@ class _Search:
         return [run.q if self.signal == "q" else run.tau for run in self.loop.experiment.runs]
 
     def cost(self, theta: Array) -> float:
-        """Σ N_j log ‖residual‖²; infinite where the loop runs away."""
+        """Σ N_j log ‖residual‖²; infinite if the loop diverges."""
         try:
             motions = self.loop.motions(theta)
         except ClosedLoopError:
@@ -105,11 +113,11 @@ class _Search:
         return float(rows * np.sum(np.log(np.maximum(sums, 1e-300))))
 
     def fit(self, beta: Array, theta: Array) -> FreeFit:
-        """The residuals at β, linear in the parameters: rows r + Jβ = J β_new, weighted least squares."""
+        """Fit the residuals at β, linearised in the parameters: rows r + Jβ = J β_new, weighted least squares."""
         base, robot = self.loop.base, self.loop.experiment.robot
         blocks = []
-        found = self.loop.sensitivities(theta, self.signal)
-        for x, (simulated, slopes), run in zip(self._measured(), found, self.loop.runs, strict=True):
+        simulations = self.loop.sensitivities(theta, self.signal)
+        for x, (simulated, slopes), run in zip(self._measured(), simulations, self.loop.runs, strict=True):
             r = block_means(x - simulated, run.keep)
             J = block_means(np.moveaxis(slopes, 0, -1), run.keep)
             blocks += [Block(e, J[:, j], r[:, j] + J[:, j] @ beta) for e, j in enumerate(self.joints)]
@@ -119,10 +127,10 @@ class _Search:
         data = RegressionData(equations, len(base.parameters), lambda: blocks, period)
         return weighted(LeastSquaresProblem.of(data, base), 100, 1e-8)
 
-    def towards(
+    def line_search(
         self, goal: Array, beta: Array, theta: Array, value: float, space: _Space | None
     ) -> tuple[Array, Array, Array, float]:
-        """(β before, β, θ, cost): the longest of the halved steps that does not make things worse."""
+        """Return (old β, β, θ, cost) of the longest halved step that does not increase the cost."""
         share = 1.0
         first = None if space is None else space.map.coordinates(theta)
         for _ in range(_HALVINGS):
@@ -141,7 +149,7 @@ class _Search:
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """Log-Cholesky coordinates, drawn to `x0`."""
+    """Log-Cholesky coordinates with a penalty on the distance from `x0`."""
 
     base: BaseParameters
     map: LogCholesky
@@ -154,19 +162,21 @@ class _Space:
         return cls(base, map_, map_.coordinates(theta), strength)
 
     def nearest(self, theta: Array, free: FreeFit) -> Array:
-        """min_x ‖R (β(x) − β̂)‖²/σ² + strength ‖(x − x⁰)/scale‖², by Levenberg–Marquardt; no simulation is needed."""
+        """min_x ‖R (β(x) − β̂)‖²/σ² + strength ‖(x − x⁰)/scale‖², by Levenberg–Marquardt; it needs no simulation."""
         from scipy.optimize import least_squares
 
         R = free.joined[:-1, :-1] / max(free.noise, 1e-300)
         scale = np.where(np.array([*[False] * 10 * self.map.links, *[not p for p in self.map.positive]]),
                          np.maximum(np.abs(self.x0), 1.0), 1.0)  # fmt: skip
-        pull = np.sqrt(self.strength) / scale
+        penalty = np.sqrt(self.strength) / scale
 
         def residual(x: Array) -> Array:
-            return np.concatenate([R @ (self.base.values(self.map.parameters(x)[0]) - free.beta), pull * (x - self.x0)])
+            return np.concatenate(
+                [R @ (self.base.values(self.map.parameters(x)[0]) - free.beta), penalty * (x - self.x0)]
+            )
 
         def slope(x: Array) -> Array:
-            return np.vstack([R @ self.base.matrix @ self.map.parameters(x)[1], np.diag(pull)])
+            return np.vstack([R @ self.base.matrix @ self.map.parameters(x)[1], np.diag(penalty)])
 
-        found = least_squares(residual, self.map.coordinates(theta), slope, method="trf", max_nfev=100, xtol=1e-10)
-        return np.asarray(found.x)
+        solution = least_squares(residual, self.map.coordinates(theta), slope, method="trf", max_nfev=100, xtol=1e-10)
+        return np.asarray(solution.x)

@@ -1,4 +1,4 @@
-"""What a motion must keep to: limits of joints, of drives and of space, at every instant and not only at samples."""
+"""Constraints of a motion: limits of joints, drives and space, at every instant and between the samples."""
 
 import lazy_loader
 

@@ -1,11 +1,11 @@
-"""A bound on a traced function over a whole motion, between the samples too.
+"""A bound of a traced function over a whole motion, including the times between samples.
 
 The motion is cut into pieces of time. On a piece of half width r about t, Taylor's theorem encloses q, q̇, q̈ (with the
 families' own bounds on the next derivatives), and the function f is bounded twice, by interval arithmetic
 
     f ∈ F(enclosure)    and    f ∈ f(t) ± r · sup |Ḟ|  over the enclosure  (mean value theorem),
 
-the second only where no sign flips inside. Pieces whose bound is too large are halved until bound and value agree.
+the second only if no sign changes inside. Pieces with too large a bound are halved until bound and value agree.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from steelyard.dynamics.graph import evaluate_graph
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 
-# Interval arithmetic on traced functions: what a formula can be at most while its inputs stay within bounds.
-#
-# An interval is a pair of arrays. `IntervalLibrary` has the names of NumPy's functions, so that
-# `evaluate_graph` runs on it unchanged. Rounding is not directed; whoever uses a bound adds a hair
-# (`certify.py` does).
+# Interval arithmetic on traced functions. An interval is a pair of arrays. `IntervalLibrary` has the names of NumPy's
+# functions, so `evaluate_graph` runs on it unchanged. Rounding is not directed; `Certifier` adds a small margin.
 
 
 class Interval(NamedTuple):
@@ -39,13 +36,13 @@ def _as_interval(x: Any) -> Interval:
 
 
 def _increasing(function: Callable[..., Any]) -> Callable[..., Interval]:
-    """A function that grows with each of its arguments: the ends decide."""
+    """Extend a function that increases with each argument to intervals: the ends decide."""
 
-    def enclosed(_: IntervalLibrary, *given: Any) -> Interval:
-        inputs = [_as_interval(x) for x in given]
+    def enclose(_: IntervalLibrary, *arguments: Any) -> Interval:
+        inputs = [_as_interval(x) for x in arguments]
         return Interval(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
 
-    return enclosed
+    return enclose
 
 
 class IntervalLibrary:
@@ -88,7 +85,7 @@ class IntervalLibrary:
         return self.cos(Interval(a.low - 0.5 * np.pi, a.high - 0.5 * np.pi))
 
     def cos(self, a: Any) -> Interval:
-        """Its maxima are at even multiples of π, its minima at odd ones; between them the ends decide."""
+        """Enclose the cosine: maxima at even multiples of π, minima at odd ones; otherwise the ends decide."""
         a = _as_interval(a)
         first, last = np.cos(a.low), np.cos(a.high)
         turns = 2.0 * np.pi
@@ -115,21 +112,23 @@ class IntervalLibrary:
         return Interval(np.heaviside(a.low, 0.0), np.heaviside(a.high, 0.0))
 
 
-# So many at first: fewer cost hardly less, since every operation is one of arrays, and have to be halved more often.
+# Initial number of pieces. Fewer hardly save time, since every operation works on arrays, and need more halvings.
 _PIECES, _PIECES_OF_MANY = 512, 32
 _HALVINGS = 14
-# Interval arithmetic here does not direct its rounding; thousands of operations lose less than this.
+# Margin for undirected rounding; thousands of operations lose less than this.
 _HAIR = 1e-10
-# Bounds this near to what is really reached are near enough (a share of the limit).
+# Accepted difference between a bound and a reached value (share of the limit).
 NEAR = 1e-3
-# Pieces per round: more would be slow, and the worst ones decide.
+# Largest number of pieces per round; the worst ones decide.
 _MOST = 2048
 
 
 class Certifier:
-    """Bounds of c(f(q, q̇, q̈)) for any motion, where c turns results into shares of a limit, growing with |f|.
+    """Bounds of c(f(q, q̇, q̈)) for any motion, where c converts f to shares of a limit, increasing with |f|.
 
-    `shares(low, high)` gives, for enclosures `(pieces, outputs)` of f, the largest share `(pieces,)`.
+    Args:
+        function: f, traced.
+        shares: `shares(low, high)` gives, for enclosures `(pieces, outputs)` of f, the largest share `(pieces,)`.
     """
 
     def __init__(self, function: Function, shares: Callable[[Array, Array], Array]) -> None:
@@ -137,48 +136,55 @@ class Certifier:
 
     @cached_property
     def _rate(self) -> Function:
-        """ḟ along a motion: the tangent of f with q, q̇, q̈ moving by q̇, q̈ and jerk."""
+        """ḟ along a motion: the tangent of f, where q, q̇, q̈ have the rates q̇, q̈ and jerk."""
         return self.function.tangent()
 
     def excess(self, trajectories: Sequence[Trajectory], enough: float = np.inf) -> float:
-        """No share of these motions is larger; ≤ 0 if the limit surely holds. Stops where `enough` is exceeded."""
+        """Return an upper bound of the shares of all motions; ≤ 0 proves the limit.
+
+        Args:
+            trajectories: The motions.
+            enough: Stop as soon as this value is exceeded.
+        """
         frames = [_Frame(one, list(self.function.inputs)) for one in trajectories]
-        # Motions that are cut where they jump have many pieces, each of them short.
+        # Motions cut at their jumps are many and short.
         count = _PIECES if len(frames) == 1 else _PIECES_OF_MANY
         r = np.array([0.5 * one.duration / count for one in trajectories])
         middles = np.concatenate(
             [np.linspace(h, one.duration - h, count) for one, h in zip(trajectories, r, strict=True)]
         )
-        whose = np.repeat(np.arange(len(frames)), count)
+        owner = np.repeat(np.arange(len(frames)), count)
         reached, settled, left = -np.inf, -np.inf, np.inf
         most = _MOST * len(frames)
         for _ in range(_HALVINGS):
-            values, bounds = self._round(frames, whose, middles, r, enough)
+            values, bounds = self._round(frames, owner, middles, r, enough)
             reached = max(reached, float(values.max()))
             if reached > enough:
                 return reached
-            # Pieces that can neither break the limit nor beat what is reached already are done with.
+            # Pieces that can neither break the limit nor exceed the reached value are finished.
             open_ = bounds > max(0.0, reached + NEAR)
             settled = max(settled, float(bounds[~open_].max(initial=-np.inf)))
             if not open_.any():
                 return settled
-            if open_.sum() > most:  # too many to follow: the bound of those left aside stands
+            if open_.sum() > most:  # too many: keep the present bound of the dropped ones
                 worst = np.argsort(-bounds)
                 settled = max(settled, float(bounds[worst[most]]))
                 open_[worst[most:]] = False
             left = float(bounds[open_].max())
             r = r * 0.5
-            whose = np.repeat(whose[open_], 2)
-            middles = (middles[open_][:, None] + r[whose[::2]][:, None] * np.array([-1.0, 1.0])).ravel()
+            owner = np.repeat(owner[open_], 2)
+            middles = (middles[open_][:, None] + r[owner[::2]][:, None] * np.array([-1.0, 1.0])).ravel()
         return max(settled, left)
 
     def _round(
-        self, frames: Sequence[_Frame], whose: NDArray[np.int64], t: Array, r: Array, enough: float
+        self, frames: Sequence[_Frame], owner: NDArray[np.int64], t: Array, r: Array, enough: float
     ) -> tuple[Array, Array]:
-        """Shares at the middles, and bounds of the shares on the pieces; `whose` frame each is of (in order). No bounds
-        where a middle has more than `enough`."""
-        each = [frames[k].enclose(t[whose == k], float(r[k])) for k in np.unique(whose)]
-        points, pieces, rates = (_joined([one[k] for one in each]) for k in range(3))
+        """Return the shares at the middles and bounds of the shares on the pieces, which belong to the frames `owner`.
+
+        The bounds are omitted (inf) if a middle has more than `enough`.
+        """
+        enclosures = [frames[k].enclose(t[owner == k], float(r[k])) for k in np.unique(owner)]
+        points, pieces, rates = (_concatenate([one[k] for one in enclosures]) for k in range(3))
         f = self.function
         with np.errstate(all="ignore"):
             here = _stack(evaluate_graph(f.graph, f.outputs, points), f, len(t))[0]
@@ -191,7 +197,7 @@ class Certifier:
             slope = _stack(
                 evaluate_graph(f.graph, self._rate.outputs, {**pieces, **moves}, IntervalLibrary()), self._rate, len(t)
             )
-        reach = r[whose][:, None] * np.maximum(np.abs(slope[0]), np.abs(slope[1]))
+        reach = r[owner][:, None] * np.maximum(np.abs(slope[0]), np.abs(slope[1]))
         reach = np.where(np.isfinite(reach), reach, np.inf)
         reach[np.broadcast_to(library.jumps, (len(t),))] = np.inf
         hair = _HAIR * (1.0 + np.abs(here))
@@ -200,8 +206,8 @@ class Certifier:
         return values, inner
 
 
-def _joined(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
-    """Signals (or intervals of them) of several motions, one behind the other."""
+def _concatenate(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
+    """Concatenate signals (or their intervals) of several motions."""
     if len(parts) == 1:
         return parts[0]
 
@@ -222,7 +228,7 @@ class _Frame:
         self.peaks = [np.maximum(np.abs(a), np.abs(b)) for a, b in self.extents]
 
     def enclose(self, t: Array, r: float) -> tuple[dict[str, list[Any]], dict[str, list[Any]], dict[str, list[Any]]]:
-        """Signals at t, intervals of them within t ± r, and intervals of their rates."""
+        """Return signals at t, their intervals within t ± r, and intervals of their rates."""
         middle = [self.trajectory.derivative(t, k) for k in range(3)]
         around: list[Interval] = []
         for k in range(4):
@@ -245,7 +251,7 @@ def _columns(interval: Interval) -> list[Interval]:
 
 
 def _stack(outputs: list[Any], function: Function, samples: int) -> tuple[Array, Array]:
-    """Low and high of all results `(samples, size)`; structural zeros are zero."""
+    """Return low and high of all results, shape (samples, size); structural zeros are zero."""
     low, high = np.zeros((samples, function.size)), np.zeros((samples, function.size))
     for place, value in zip(function.places, outputs, strict=True):
         low[:, place], high[:, place] = value if isinstance(value, Interval) else (value, value)

@@ -1,4 +1,4 @@
-"""Where a robot may be: a box for its tool, a floor for all links, bodies that keep apart."""
+"""Spatial constraints of a robot: a box for its tool, a floor for all links, distances of its bodies."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from steelyard.excitation.constraints._collision import Collision
     from steelyard.excitation.problem import FreeSpace
 
-# The folders above the robot's file in which meshes of packages are looked for.
+# Number of folders above the robot's file in which meshes of packages are searched.
 _FOLDERS_ABOVE = 6
 
 
-def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, frame: str) -> list[FreeSpace]:
-    """A box (x0, x1, y0, y1, z0, z1; m) that the origin of link `frame` stays in ("": the last one), and a height (m)
-    that no link's origin comes below."""
+def free_spaces(robot: Robot, box: Sequence[float] | None, floor: float | None, frame: str) -> list[FreeSpace]:
+    """Return the regions of a box and a floor.
+
+    Args:
+        robot: The robot.
+        box: (x0, x1, y0, y1, z0, z1) [m] for the origin of link `frame`, or None.
+        floor: Smallest height of all link origins [m], or None.
+        frame: Link of the box; "": the last one.
+    """
     out: list[FreeSpace] = []
     if frame and frame not in robot.link_names:
         raise UnknownNameError("link", frame, robot.link_names)
@@ -36,7 +42,7 @@ def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, fra
         x0, x1, y0, y1, z0, z1 = box
         out.append(([Point(frame or robot.link_names[-1])], inside_box((x0, y0, z0), (x1, y1, z1))))
     if floor is not None:
-        # Links that turn on the spot never come nearer to the floor.
+        # The height of a link that only rotates about its origin is constant.
         postures = np.random.default_rng(0).uniform(-1.0, 1.0, (20, robot.dof))
         heights = link_poses(robot, postures)[1][:, :, 2]
         moved = [Point(n) for n, z in zip(robot.link_names, np.ptp(heights, axis=0), strict=True) if z > 1e-9]
@@ -45,20 +51,24 @@ def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, fra
     return out
 
 
-def keeps_apart(
+def collision_constraints(
     robot: Robot, wanted: bool | None, clearance: float, packages: Sequence[str | Path], srdf: str | Path | None = None
 ) -> tuple[list[Callable[[Sequence[Family]], Constraint]], list[str]]:
-    """Self-collision by the geometry in the robot's own URDF, and what a user should know of it.
+    """Return constraints against self-collision by the geometry in the robot's own URDF, and notes for the user.
 
-    `wanted`: True (impossible is an error), False, or None (where there is geometry; a note otherwise). `srdf`: a file
-    whose disabled pairs are left out.
+    Args:
+        robot: The robot.
+        wanted: True (raise an error if impossible), False, or None (if there is geometry; else a note).
+        clearance: Smallest distance [m].
+        packages: Folders with `package://` meshes.
+        srdf: File whose disabled pairs are left out.
     """
     path = Path(robot.source)
     has = path.suffix.lower() == ".urdf" and path.exists() and b"<collision" in read_bytes(path, MAX_BYTES)
     if wanted is False:
         return [], []
     if not has and wanted is None:
-        return [], ["Collisions were not looked at: the robot's file has no collision geometry that can be read."]
+        return [], ["Collisions were not checked: no collision geometry of the robot's file can be read."]
     if not has:
         raise SteelyardError(
             f"{robot.source or robot.name} has no collision geometry (a URDF with <collision> is needed); leave "
@@ -69,28 +79,28 @@ def keeps_apart(
     folders = [str(p) for p in packages] or [str(p) for p in list(path.resolve().parents)[:_FOLDERS_ABOVE]]
     try:
         apart = collision(robot, path, clearance, folders, srdf)
-        return [apart], _held_notes(apart((Idle(1.0),) * robot.dof), clearance)
+        return [apart], _clearance_notes(apart((Idle(1.0),) * robot.dof), clearance)
     except (ExcitationError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         if wanted:
-            raise SteelyardError(f"Collision geometry of {robot.source} cannot be used: {said}") from None
-        return [], [f"Collisions were not looked at: {said}"]
+            raise SteelyardError(f"Collision geometry of {robot.source} cannot be used: {reason}") from None
+        return [], [f"Collisions were not checked: {reason}"]
 
 
-def _held_notes(found: Collision, clearance: float) -> list[str]:
-    """Which pairs are held to something else than the `clearance` (m), and to what."""
-    named = [f"{a}–{b}" for a, b in found.scene.names]
-    touch = [n for n, least in zip(named, found.clearance, strict=True) if 0.0 <= least < clearance]
-    overlap = [n for n, least in zip(named, found.clearance, strict=True) if least < 0.0]
+def _clearance_notes(collision: Collision, clearance: float) -> list[str]:
+    """Name the pairs whose clearance differs from `clearance` [m]."""
+    pairs = [(f"{a}–{b}", least) for (a, b), least in zip(collision.scene.names, collision.clearance, strict=True)]
+    touch = [name for name, least in pairs if 0.0 <= least < clearance]
+    overlap = [name for name, least in pairs if least < 0.0]
     notes = []
     if touch:
         notes.append(
-            f"These bodies are nearer than {clearance:g} m in nearly every posture; they are kept from touching: "
-            f"{', '.join(touch)}."
+            f"These bodies are closer than {clearance:g} m in nearly every posture; the design only keeps them from "
+            f"touching: {', '.join(touch)}."
         )
     if overlap:
         notes.append(
-            "The hulls of these bodies overlap wherever the robot stands; they are kept from overlapping by more than "
-            f"in its zero posture: {', '.join(overlap)}."
+            "The hulls of these bodies overlap in nearly every posture; the design keeps them from overlapping by more "
+            f"than in the zero posture: {', '.join(overlap)}."
         )
     return notes

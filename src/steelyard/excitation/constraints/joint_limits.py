@@ -1,4 +1,4 @@
-"""`JointLimits`: positions, velocities, accelerations and jerks within their bounds: linear in the coefficients."""
+"""`JointLimits`: bounds of positions, velocities, accelerations and jerks; linear in the coefficients."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
 
-_WORDS = ("position", "velocity", "acceleration", "jerk")
+_QUANTITIES = ("position", "velocity", "acceleration", "jerk")
 
 
 class JointLimits:
-    """Bounds (`limits`) of joints' derivatives, those that are finite, on motions of `families` with coefficients `x`.
+    """Finite bounds of the joints' derivatives on motions with coefficients `x`.
 
-    The optimiser looks at the times of the `grid` (s); the families' own bounds (`extent`) cover all times of a
-    `trajectory`, quickly, so that `enough` has no effect. `names` are the joints', for messages; `q` is a posture (rad,
-    m).
+    The optimiser uses the times of the grid; the families' own bounds (`extent`) cover all times.
+
+    Args:
+        limits: The bounds.
+        families: Family of each joint.
+        grid: Times [s] for the optimiser.
+        names: Names of the joints, for messages.
+        trajectory, enough, x, q: Arguments of the methods, as in `Constraint`; `enough` has no effect.
     """
 
     name = "joint limits"
@@ -36,7 +41,7 @@ class JointLimits:
         still = np.zeros((len(self.orders), len(families)))
         still[:] = centre
         self.centre_and_scale = still, np.array(scale)  # (orders, joints)
-        # (signal − centre)·scale lies within ±1; what lies behind the last sample is zero and must stay so.
+        # (signal − centre)·scale is within ±1; the padding after the last sample is zero and must stay zero.
         blocks = blocks_of(np.ones((self.sampled.samples, 1)))
         self._centre = still.ravel()[None, :, None] * blocks
         self._scale = np.concatenate(scale)[None, :, None]
@@ -51,8 +56,13 @@ class JointLimits:
 
         return values, pull
 
-    def drawn_back(self, x: Array, calm: Array) -> Array:
-        """x with every joint's deviation from the `calm` motion scaled down until it fits, at the times of the grid."""
+    def draw_back(self, x: Array, calm: Array) -> Array:
+        """Scale down every joint's deviation from a calm motion until it keeps the limits at the times of the grid.
+
+        Args:
+            x: Coefficients.
+            calm: Coefficients of the calm motion.
+        """
         reached = (self.sampled.in_blocks(x) - self._centre) * self._scale
         still = (self.sampled.in_blocks(calm) - self._centre) * self._scale
         over = np.abs(reached) > 1.0
@@ -64,7 +74,7 @@ class JointLimits:
         return out
 
     def shares(self, trajectory: Trajectory) -> Array:
-        """How far every joint goes beyond its bounds at worst, `(orders, joints)`; ≤ 0 where it keeps them."""
+        """Return the largest excess of every joint over its bounds, shape (orders, joints); ≤ 0 within them."""
         return np.array([_excess(*trajectory.extents(k), *self.limits.bounds(k)) for k in self.orders])
 
     def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
@@ -74,9 +84,9 @@ class JointLimits:
         shares = self.shares(trajectory)
         order, joint = (int(k) for k in np.unravel_index(int(np.argmax(shares)), shares.shape))
         name = self.names[joint] if self.names else str(joint + 1)
-        what, percent = _WORDS[self.orders[order]], 100.0 * shares[order, joint]
+        quantity, percent = _QUANTITIES[self.orders[order]], 100.0 * shares[order, joint]
         return (
-            f"the {what} of joint '{name}' exceeds its limit by {number(percent, 3)} %; "
+            f"the {quantity} of joint '{name}' exceeds its limit by {number(percent, 3)} %; "
             "give wider limits, a longer duration or fewer conditions on the motion"
         )
 
@@ -87,7 +97,7 @@ class JointLimits:
 
 
 def _centre_and_scale(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Such that lower … upper is ±1; without bounds everything is 0. One-sided bounds keep a width of 1."""
+    """Return centre and scale that map lower … upper to ±1; both are 0 unless both bounds are finite."""
     both = np.isfinite(lower) & np.isfinite(upper)
     with np.errstate(invalid="ignore"):
         centre = np.where(both, 0.5 * (lower + upper), 0.0)
@@ -96,9 +106,9 @@ def _centre_and_scale(lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def _excess(low: Array, high: Array, lower: Array, upper: Array) -> Array:
-    """How far [low, high] reaches beyond [lower, upper], as a share of half its width; unlimited joints: −1.
+    """Return how far [low, high] exceeds [lower, upper], as a share of half its width; −1 without limits.
 
-    The differences are taken first, so that a motion that touches its limit exactly has exactly 0.
+    The differences come first, so that a motion that touches its limit exactly has exactly 0.
     """
     _, scale = _centre_and_scale(lower, upper)
     with np.errstate(invalid="ignore"):

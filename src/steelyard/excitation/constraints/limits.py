@@ -1,4 +1,4 @@
-"""`Limits`: how far, how fast and how hard each joint may move."""
+"""`Limits` of the joints' motion, and the protocol of a `Constraint`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ Pull = Callable[[Array], Array]
 
 
 class Constraint(Protocol):
-    """Values c(x) ≤ 0 on a grid of times for the optimiser, and a bound that holds between the times.
+    """Values c(x) ≤ 0 on a grid of times for the optimiser, and a bound that holds at all times.
 
-    Values are shares of the limit: 0.01 is one percent too much. The optimiser needs gradients (`pull`); what has none
-    (`smooth` is False: collision by meshes) is checked on what is delivered, and the motion is drawn back towards its
-    centre until it holds. A `lazy` constraint is left out of the optimisation until a solution breaks it. `x` are the
-    coefficients of a motion, `trajectory` is the motion itself.
+    Values are shares of the limit: 0.01 is an excess of one percent. The optimiser needs gradients (`pull`). A
+    constraint without them (`smooth` is False) is checked only on the result, which is drawn back towards its centre
+    until it holds. A `lazy` constraint is left out of the optimisation until a solution breaks it.
     """
 
     name: str
@@ -31,38 +30,47 @@ class Constraint(Protocol):
     lazy: bool
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:
-        """The values at all times of the grid (flat), and pull(μ) = (∂c/∂x)ᵀ μ."""
+        """Return the values for coefficients `x` at all times of the grid (flat), and pull(μ) = (∂c/∂x)ᵀ μ."""
         ...
 
     def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
-        """No value of the whole motion is larger than this: the constraint holds everywhere if it is ≤ 0.
+        """Return an upper bound of all values of the motion; ≤ 0 proves that the constraint holds at every instant.
 
-        Where some value is found to be larger than `enough`, any number above it may be returned at once.
+        Args:
+            trajectory: The motion.
+            enough: If a value exceeds this, the method may return any larger number at once.
         """
         ...
 
     def at_rest(self, q: Array) -> tuple[Array, Pull]:
-        """The values of standing still at `q` (joints,), and their pull on q."""
+        """Return the values of standstill at posture `q` [rad, m], shape (joints,), and their pull on q."""
         ...
 
     def blame(self, trajectory: Trajectory) -> str:
-        """In words, what this motion breaks most and by how much, and what would help."""
+        """Describe the largest violation of the motion `trajectory` and a remedy."""
         ...
 
 
-# A joint without limits in its description: one turn either way (or half a metre), a quarter turn or 0.25 m a second.
+# Defaults for a joint without limits: half a turn (or 0.5 m) in both directions, a quarter turn (or 0.25 m) per second.
 _REACH = {"revolute": np.pi, "prismatic": 0.5}
 _SPEED = {"revolute": np.pi / 2, "prismatic": 0.25}
-# Robot descriptions state no acceleration. Three times the speed limit per second (full speed after a third of a
-# second) is what arms of a few to a hundred kilograms do without alarm.
+# Robot descriptions state no acceleration. Arms of a few to a hundred kilograms reach three times the speed limit per
+# second (full speed after a third of a second) without a fault.
 _SPEED_UPS_PER_SECOND = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Of every joint: positions `lower` … `upper`, and magnitudes of velocity, acceleration, jerk, torque and power.
+    """Limits of every joint; infinite means unlimited.
 
-    In rad or m, s, N m or N, W. Infinite means unlimited.
+    Attributes:
+        lower: Lower position limits [rad, m].
+        upper: Upper position limits [rad, m].
+        dq: Largest velocities [rad/s, m/s].
+        ddq: Largest accelerations [rad/s², m/s²].
+        jerk: Largest jerks [rad/s³, m/s³].
+        tau: Largest torques [N m, N].
+        power: Largest powers [W].
     """
 
     lower: Array
@@ -75,13 +83,13 @@ class Limits:
 
     @property
     def middle(self) -> Array:
-        """The posture farthest from the position limits; zero where there are none."""
+        """The posture farthest from the position limits; zero without limits."""
         with np.errstate(invalid="ignore"):
             half = 0.5 * (self.lower + self.upper)
         return np.where(np.isfinite(half), half, np.clip(0.0, self.lower, self.upper))
 
     def bounds(self, order: int) -> tuple[Array, Array]:
-        """By `order`, lower and upper bounds of position (0), velocity (1), acceleration (2) or jerk (3)."""
+        """Return lower and upper bounds of position (`order` 0), velocity (1), acceleration (2) or jerk (3)."""
         if order == 0:
             return self.lower, self.upper
         size = (self.dq, self.ddq, self.jerk)[order - 1]
@@ -89,10 +97,11 @@ class Limits:
 
 
 def default_limits(robot: Robot) -> Limits:
-    """The limits that the description of `robot` states.
+    """Return the limits of `robot`'s description.
 
-    Where it states none: positions ±π (±0.5 m), velocity π/2 rad/s (0.25 m/s). Acceleration is never stated: three
-    times the velocity limit per second. Jerk and power are unlimited, torque is the effort limit.
+    Defaults for missing ones: positions ±π (±0.5 m), velocity π/2 rad/s (0.25 m/s). Descriptions never state
+    acceleration:
+    three times the velocity limit per second. Jerk and power are unlimited, torque is the effort limit.
     """
     kinds = [joint.kind for joint in robot.joints]
     reach, speed = (np.array([table[k] for k in kinds]) for table in (_REACH, _SPEED))
@@ -113,25 +122,28 @@ def default_limits(robot: Robot) -> Limits:
 
 
 def limits_from(robot: Robot, given: Mapping[str, ArrayLike] | Limits | None) -> Limits:
-    """The limits of `robot`, replaced where others are `given`: by name, or all of them.
+    """Return the limits of a robot with replacements.
 
-    `q` is one number (±), one per joint (±), or pairs (lower, upper); `dq`, `ddq`, `jerk`, `tau`, `power` are one
-    number or one per joint (rad, m, N m, N, W, s). `None` lifts a limit.
+    Args:
+        robot: The robot.
+        given: All limits, or replacements by name. `q` is one number (±), one per joint (±), or pairs (lower, upper);
+            `dq`, `ddq`, `jerk`, `tau`, `power` are one number or one per joint [rad, m, N m, N, W, s]; None lifts a
+            limit.
     """
     if isinstance(given, Limits):
-        return _checked(robot, given)
-    known = ("q", *(f.name for f in fields(Limits)))
+        return _check(robot, given)
+    names = ("q", *(f.name for f in fields(Limits)))
     values = {f.name: getattr(default_limits(robot), f.name) for f in fields(Limits)}
     if given and "dq" in given and "ddq" not in given:
         values["ddq"] = _SPEED_UPS_PER_SECOND * _per_joint(robot, "dq", given["dq"])
     for name, value in (given or {}).items():
-        if name not in known:
-            raise UnknownNameError("limit", name, known)
+        if name not in names:
+            raise UnknownNameError("limit", name, names)
         if name == "q":
             values["lower"], values["upper"] = _positions(robot, value)
         else:
             values[name] = _per_joint(robot, name, value)
-    return _checked(robot, Limits(**values))
+    return _check(robot, Limits(**values))
 
 
 def _positions(robot: Robot, value: ArrayLike | None) -> tuple[Array, Array]:
@@ -154,7 +166,7 @@ def _per_joint(robot: Robot, name: str, value: ArrayLike | None) -> Array:
     return np.array(np.broadcast_to(table, (robot.dof,)))
 
 
-def _checked(robot: Robot, limits: Limits) -> Limits:
+def _check(robot: Robot, limits: Limits) -> Limits:
     for joint, low, high in zip(robot.joints, limits.lower, limits.upper, strict=True):
         if np.isfinite(low) != np.isfinite(high):
             raise ExcitationError(
@@ -162,13 +174,13 @@ def _checked(robot: Robot, limits: Limits) -> Limits:
             )
         if not low < high:
             raise ExcitationError(
-                f"Joint '{joint.name}' has no room to move: its positions are limited to {low:g} … {high:g} "
+                f"Joint '{joint.name}' cannot move: its positions are limited to {low:g} … {high:g} "
                 f"{joint.unit}; give limits['q'] with lower < upper."
             )
     for name in ("dq", "ddq", "jerk", "tau", "power"):
         for joint, size in zip(robot.joints, getattr(limits, name), strict=True):
             if not size > 0.0:
                 raise ExcitationError(
-                    f"Joint '{joint.name}' may not move: limits['{name}'] is {size:g}; give a positive number."
+                    f"Joint '{joint.name}' cannot move: limits['{name}'] is {size:g}; give a positive number."
                 )
     return limits

@@ -1,4 +1,4 @@
-"""`TracedLimit`: bounds on anything that can be written over scalars: torques, powers, places of points."""
+"""`TracedLimit`: bounds on traced functions of the motion: torques, powers, positions of points."""
 
 from __future__ import annotations
 
@@ -26,16 +26,21 @@ _ORDER = {"q": 0, "dq": 1, "ddq": 2}
 
 
 class TracedLimit:
-    """`lower` ≤ f(q, q̇, q̈) ≤ `upper` for a traced `function` f; shares are differences over `scale`.
+    """`lower` ≤ f(q, q̇, q̈) ≤ `upper` for a traced function f.
 
-    Gradients are exact (the function's adjoint); between the times of the grid the bound of `_certify.py` holds: for
-    every instant of a `trajectory` (or several `trajectories`), or until more than `enough` is found.
+    Gradients are exact (the function's adjoint); the bound of `_certify.py` covers the times between those of the grid.
 
     Args:
-        name: what is limited, in words; `advice` says what would help, `metres` that shares are lengths.
-        families, grid: the motions, with coefficients `x`, and the times (s) at which the optimiser looks.
-        lazy: left out of the optimisation until a solution breaks it.
-        q: a posture (rad, m), for `at_rest`.
+        name: Name of the limited quantity.
+        function: f.
+        lower, upper: Bounds, shape (outputs,).
+        scale: Divisor that converts differences to shares, shape (outputs,).
+        families: Family of each joint.
+        grid: Times [s] for the optimiser.
+        advice: Remedy for a violation, for messages.
+        lazy: Leave the limit out of the optimisation until a solution breaks it.
+        metres: Whether shares are lengths [m].
+        trajectory, enough, x, q: Arguments of the methods, as in `Constraint`.
     """
 
     smooth = True
@@ -61,11 +66,11 @@ class TracedLimit:
         self._certifier = Certifier(function, lambda low, high: self._shares(low, high).max(axis=(0, -1)))
 
     def _shares(self, low: Array, high: Array) -> Array:
-        """(2, …, outputs): above the upper bound, below the lower one; −1 where there is none."""
+        """Return the excess over the upper and below the lower bound, shape (2, …, outputs); −1 without a bound."""
         out = np.stack([(high - self.upper) / self.scale, (self.lower - low) / self.scale])
         return np.where(np.isneginf(out), -1.0, out)
 
-    def _linearised(self, inputs: dict[str, Array]) -> tuple[Array, Pull]:
+    def _linearise(self, inputs: dict[str, Array]) -> tuple[Array, Pull]:
         result = self._value(inputs)
         shares = self._shares(result, result)
 
@@ -78,7 +83,7 @@ class TracedLimit:
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:
         signals = dict(zip(self._inputs, self.sampled.signals(x), strict=True))
-        values, joint_pull = self._linearised(signals)
+        values, joint_pull = self._linearise(signals)
 
         def pull(multipliers: Array) -> Array:
             return self.sampled.pull_signals([joint_pull(multipliers)])
@@ -89,42 +94,60 @@ class TracedLimit:
         return self._certifier.excess([trajectory], enough)
 
     def excess_of_all(self, trajectories: Sequence[Trajectory], enough: float = np.inf) -> float:
-        """The largest `excess` of several motions, looked at together: of many short ones much quicker."""
+        """Return the largest `excess` of several motions; for many short ones this is much faster than one by one.
+
+        Args:
+            trajectories: The motions.
+            enough: As in `Constraint.excess`.
+        """
         return self._certifier.excess(trajectories, enough)
 
     def at_rest(self, q: Array) -> tuple[Array, Pull]:
         still = {x: q if x == "q" else np.zeros_like(q) for x in self._inputs}
-        values, joint_pull = self._linearised(still)
+        values, joint_pull = self._linearise(still)
         first = self._inputs.index("q") * len(q)
         return values, lambda multipliers: joint_pull(multipliers)[first : first + len(q)]
 
     def blame(self, trajectory: Trajectory) -> str:
         excess = self.excess(trajectory)
         by = f"{excess:.3g} m" if self._metres else percent(100.0 * excess, 3)
-        return f"the {self.name} cannot be kept (by {by}); {self._advice}"
+        return f"the {self.name} cannot be kept: exceeded by {by}; {self._advice}"
 
 
 def torque_limit(
     model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
 ) -> TracedLimit:
-    """|τ_j| ≤ (1 − `margin`)·limit_j; the margin is for what the nominal `model` does not know. Of `limits` (N m, N),
-    for motions of `families`, on a `grid` of times (s); `lazy` as in `TracedLimit`."""
+    """Return the constraint |τ_j| ≤ (1 − margin)·limit_j.
+
+    Args:
+        model: Nominal model.
+        limits: Limits of the joints [N m, N].
+        families: Family of each joint.
+        grid: Times [s] for the optimiser.
+        margin: Share of the limits reserved for errors of the model.
+        lazy: As in `TracedLimit`.
+    """
     return _drive_limit("torque", "tau", model, (1.0 - margin) * limits.tau, families, grid, margin, lazy)
 
 
 def power_limit(
     model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
 ) -> TracedLimit:
-    """|τ_j q̇_j| ≤ (1 − `margin`)·limit_j (W); `model`, `limits`, `families`, `grid`, `lazy` as for torques."""
+    """Return the constraint |τ_j q̇_j| ≤ (1 − margin)·limit_j.
+
+    Args:
+        model, families, grid, margin, lazy: As in `torque_limit`.
+        limits: Limits of the joints [W].
+    """
     return _drive_limit("power", "power", model, (1.0 - margin) * limits.power, families, grid, margin, lazy)
 
 
 def _drive_limit(
-    what: str, key: str, model: Model, allowed: Array, families: Sequence[Family], grid: Array, margin: float,
+    quantity: str, key: str, model: Model, allowed: Array, families: Sequence[Family], grid: Array, margin: float,
     lazy: bool,
 ) -> TracedLimit:  # fmt: skip
     if not 0.0 <= margin < 1.0:
-        raise ExcitationError(f"The margin is {margin:g}; give the share of the limit to keep free, 0 ≤ margin < 1.")
+        raise ExcitationError(f"The margin is {margin:g}; give a share of the limit, 0 ≤ margin < 1.")
     n, theta = model.robot.dof, model.theta.tolist()
 
     def drives(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
@@ -132,16 +155,22 @@ def _drive_limit(
         values = torque if key == "tau" else [t * v for t, v in zip(torque, dq, strict=True)]
         return {(j,): v for j, v in enumerate(values) if np.isfinite(allowed[j])}
 
-    name = f"{what} limits"
+    name = f"{quantity} limits"
     function = trace(name, {"q": n, "dq": n, "ddq": n}, drives, (n,))
     scale = np.where(np.isfinite(allowed), allowed, 1.0)
-    advice = f"allow more {what} (limits['{key}'], None lifts it)"
+    advice = f"allow more {quantity} (limits['{key}'], None lifts it)"
     return TracedLimit(name, function, -allowed, allowed, scale, families, grid, advice, lazy)
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a link, `offset` (m) from the origin of the link's joint frame; `radius` of a ball around it (m)."""
+    """A point of a link.
+
+    Attributes:
+        link: Name of the link.
+        offset: Position from the origin of the link's joint frame [m].
+        radius: Radius of a ball around the point [m].
+    """
 
     link: str
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -150,19 +179,24 @@ class Point:
 
 @dataclass(frozen=True)
 class Plane:
-    """The points stay where normal·p ≤ distance (base frame, m); the normal may have any length."""
+    """A half-space normal·p ≤ distance in the base frame [m]; the normal may have any length."""
 
     normal: tuple[float, float, float]
     distance: float
 
     @staticmethod
     def floor(height: float = 0.0) -> Plane:
-        """Nothing below `height` (m)."""
+        """Return the half-space above `height` [m]."""
         return Plane((0.0, 0.0, -1.0), -height)
 
 
 def box(lower: Sequence[float], upper: Sequence[float]) -> tuple[Plane, ...]:
-    """The six planes of a box with corners `lower` and `upper` (base frame, m)."""
+    """Return the six planes of a box.
+
+    Args:
+        lower: Corner with the smallest coordinates, base frame [m].
+        upper: Opposite corner [m].
+    """
     if not all(a < b for a, b in zip(lower, upper, strict=True)):
         raise ExcitationError(f"The box {tuple(lower)} … {tuple(upper)} is empty; every lower must be below its upper.")
     axes = [tuple(float(i == k) for i in range(3)) for k in range(3)]
@@ -172,8 +206,15 @@ def box(lower: Sequence[float], upper: Sequence[float]) -> tuple[Plane, ...]:
 
 
 def heights_over(robot: Robot, points: Sequence[Point], planes: Sequence[Plane]) -> tuple[Function, Array]:
-    """How far every point of `points` is out along the normal of every plane of `planes` (m), traced over q of `robot`,
-    and how far it may be: `(points · planes,)`."""
+    """Trace the coordinate of every point along the normal of every plane over q [m]; return it with its upper bounds.
+
+    Both have shape (points · planes,).
+
+    Args:
+        robot: The robot.
+        points: The points.
+        planes: The planes.
+    """
     names = robot.link_names
     for point in points:
         if point.link not in names:
@@ -188,9 +229,9 @@ def heights_over(robot: Robot, points: Sequence[Point], planes: Sequence[Plane])
         out: dict[tuple[int, ...], Any] = {}
         for point in points:
             rotation, origin = poses[names.index(point.link)]
-            place = plus(origin, matvec(rotation, list(point.offset)))
+            position = plus(origin, matvec(rotation, list(point.offset)))
             for unit, length in zip(units, lengths, strict=True):
-                out[(len(out),)] = dot([float(x) / length for x in unit], place)
+                out[(len(out),)] = dot([float(x) / length for x in unit], position)
         return out
 
     function = trace("heights", {"q": robot.dof}, heights, (len(points) * len(planes),))
@@ -201,8 +242,16 @@ def heights_over(robot: Robot, points: Sequence[Point], planes: Sequence[Plane])
 def workspace(
     robot: Robot, points: Sequence[Point], planes: Sequence[Plane], families: Sequence[Family], grid: Array
 ) -> TracedLimit:
-    """All `points` of `robot` on the inner side of all `planes`, for `families` at times `grid` (s); shares are m."""
+    """Return the constraint that all points stay on the inner side of all planes; shares are lengths [m].
+
+    Args:
+        robot: The robot.
+        points: The points.
+        planes: The planes.
+        families: Family of each joint.
+        grid: Times [s] for the optimiser.
+    """
     function, upper = heights_over(robot, points, planes)
-    advice = "give a larger region, or another one that the points can reach"
+    advice = "give a larger region, or one that the points can reach"
     none, ones = np.full(len(upper), -np.inf), np.ones(len(upper))
     return TracedLimit("region", function, none, upper, ones, families, grid, advice, metres=True)

@@ -1,1 +1,1 @@
-"""A designed motion in the words of robot controllers."""
+"""Files of a designed motion for robot controllers."""

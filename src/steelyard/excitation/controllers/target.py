@@ -1,4 +1,4 @@
-"""`MotionTarget`: what a motion is written for: a controller, a driver, a table; and the registry of them."""
+"""`MotionTarget`: a file format for motions (of a controller, driver or table), and the registry of all targets."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.robot.robot import Robot
 
-# Nobody plays a motion for the first time at full speed.
+# A motion is played slowly first.
 SPEEDS = (0.25, 0.5, 1.0)
-# The way to the first posture: how long it takes, and how fast it may be.
+# Duration and largest speed of the approach to the first posture.
 APPROACH_SECONDS, APPROACH_SPEED = 10.0, 0.25  # s, rad/s
-_BETWEEN = 10  # places between two points at which the way of a controller is compared with the motion
+_BETWEEN = 10  # comparisons of a controller's path with the motion between two points
 
 
 @dataclass(frozen=True, eq=False)
-class Playing:
-    """A motion at a share of its speed: the same way, slower, with velocities and accelerations that fit.
+class Playback:
+    """A motion at a share of its speed: the same path, slower, with matching velocities and accelerations.
 
     Args:
-        robot: what plays it.
-        trajectory: the motion at full speed.
-        speed: a share, 1.0 for full speed.
-        rate: Hz of tables, at full speed; slower ones have as many rows.
+        robot: The robot.
+        trajectory: The motion at full speed.
+        speed: Share of full speed.
+        rate: Rows per second of tables at full speed [Hz]; slower playbacks have the same number of rows.
     """
 
     robot: Robot
@@ -42,7 +42,7 @@ class Playing:
 
     @property
     def duration(self) -> float:
-        """s."""
+        """Duration [s]."""
         return self.trajectory.duration / self.speed
 
     @property
@@ -50,20 +50,20 @@ class Playing:
         return round(100.0 * self.speed)
 
     def times(self, count: int) -> Array:
-        """So many equal steps of time (`count`) from the beginning to the end, both included; s."""
+        """Return `count` + 1 evenly spaced times from the beginning to the end [s]."""
         return np.linspace(0.0, self.duration, count + 1)
 
     def steps(self, rate: float) -> int:
-        """How many steps the motion has at `rate` (Hz) of full speed."""
+        """Return the number of steps of the motion at `rate` [Hz] of full speed."""
         return max(1, round(self.trajectory.duration * rate))
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations at `t` (s) of this playing."""
+        """Return positions, velocities and accelerations at times `t` [s] of this playback."""
         q, dq, ddq = self.trajectory.sample(np.minimum(t * self.speed, self.trajectory.duration))
         return q, self.speed * dq, self.speed**2 * ddq
 
     def peaks(self) -> tuple[Array, Array, Array | None]:
-        """By joint: the largest velocity, acceleration, and torque of the nominal model where there is one."""
+        """Return by joint the largest velocity, acceleration, and nominal torque (None without inertias)."""
         q, dq, ddq = self.sample(self.times(self.steps(max(self.rate, 100.0))))
         tau = Model.nominal(self.robot).torque(q, dq, ddq) if self.robot.has_inertia else None
         velocity, acceleration = (np.max(np.abs(x), axis=0) for x in (dq, ddq))
@@ -71,50 +71,68 @@ class Playing:
 
 
 class MotionTarget(ABC):
-    """What a motion is written for. Members enter `MOTION_TARGETS` by name; other packages announce theirs as entry
-    points of the group `steelyard.motion_targets`.
+    """A file format for motions.
+
+    Members enter `MOTION_TARGETS` by name; other packages register theirs as entry points of the group
+    `steelyard.motion_targets`.
 
     Attributes:
-        title: whose format it is.
-        rate: points per second of full speed; 0: as the plan has them.
-        joints: how many it must have, all of them turning; 0: any.
-        plays: how it is played, a sentence or two.
-        changes: what the controller makes of it: what will not be played as it was designed.
+        title: Owner of the format.
+        rate: Points per second of full speed [Hz]; 0: that of the plan.
+        joints: Required number of joints, all revolute; 0: any.
+        how_to_play: Instructions, a sentence or two.
+        changes: Deviations of the controller from the designed motion.
     """
 
     title: ClassVar[str]
     rate: ClassVar[float] = 0.0
     joints: ClassVar[int] = 0
-    plays: ClassVar[str]
+    how_to_play: ClassVar[str]
     changes: ClassVar[str]
 
     @abstractmethod
-    def files(self, playing: Playing, stem: str) -> dict[str, str]:
-        """The text of every file by its name, which begins with `stem`, of a motion (`playing`)."""
+    def files(self, playback: Playback, stem: str) -> dict[str, str]:
+        """Return the text of every file by its name.
+
+        Args:
+            playback: The motion.
+            stem: Beginning of the names of the files.
+        """
 
     def check(self, name: str, robot: Robot) -> None:
-        """Refuse a `robot` that such a controller does not have; `name` is this target's."""
+        """Refuse a robot that this controller cannot move.
+
+        Args:
+            name: Name of this target.
+            robot: The robot.
+        """
         turning = all(joint.kind == "revolute" for joint in robot.joints)
         if self.joints and not (turning and robot.dof == self.joints):
             raise ExcitationError(
-                f"Programs for {name} are for {self.joints} joints that turn, and robot '{robot.name}' has "
+                f"Programs for {name} need {self.joints} joints, all revolute, and robot '{robot.name}' has "
                 f"{robot.dof} joints ({', '.join(robot.joint_names)}); choose csv or ros2, or name joints (--joints)."
             )
 
-    def points(self, playing: Playing) -> tuple[Array, tuple[Array, Array, Array]]:
-        """The times (s) and the samples of a motion (`playing`) at this target's rate."""
-        t = playing.times(playing.steps(self.rate or playing.rate))
-        return t, playing.sample(t)
+    def points(self, playback: Playback) -> tuple[Array, tuple[Array, Array, Array]]:
+        """Return the times [s] and the samples of a `playback` at this target's rate."""
+        t = playback.times(playback.steps(self.rate or playback.rate))
+        return t, playback.sample(t)
 
-    def way(self, t: Array, samples: tuple[Array, Array, Array], at: Array) -> Array:
-        """Where a controller is at times `at` (s) that goes through the `samples` at `t` (s): on straight lines."""
+    def path(self, t: Array, samples: tuple[Array, Array, Array], at: Array) -> Array:
+        """Return the positions of a controller that moves through the samples, here on straight lines.
+
+        Args:
+            t: Times of the samples [s].
+            samples: Positions, velocities and accelerations.
+            at: Times of the positions [s].
+        """
         return np.column_stack([np.interp(at, t, q) for q in samples[0].T])
 
-    def away(self, playing: Playing) -> float:
-        """How far the way between the points of a motion (`playing`) is from it at most, rad or m."""
-        t, samples = self.points(playing)
-        at = playing.times(_BETWEEN * (len(t) - 1))
-        return float(np.max(np.abs(self.way(t, samples, at) - playing.sample(at)[0])))
+    def deviation(self, playback: Playback) -> float:
+        """Return the largest deviation of the controller's path from a `playback` between its points [rad, m]."""
+        t, samples = self.points(playback)
+        at = playback.times(_BETWEEN * (len(t) - 1))
+        return float(np.max(np.abs(self.path(t, samples, at) - playback.sample(at)[0])))
 
 
 MOTION_TARGETS: Registry[MotionTarget] = Registry(
@@ -122,12 +140,22 @@ MOTION_TARGETS: Registry[MotionTarget] = Registry(
 )
 
 
-def in_words(values: Array | Sequence[float], digits: int = 6) -> list[str]:
-    """The `values` with so many decimal `digits`, never an exponent and never −0."""
+def decimal_texts(values: Array | Sequence[float], digits: int = 6) -> list[str]:
+    """Format numbers without exponents and without −0.
+
+    Args:
+        values: The numbers.
+        digits: Number of decimals.
+    """
     return [f"{float(x) + 0.0:.{digits}f}" if round(float(x), digits) else f"{0.0:.{digits}f}" for x in values]
 
 
-def program_name(robot: Robot, most: int) -> str:
-    """A name for programs of `robot` that every controller takes: letters, digits and _, at most so many (`most`)."""
+def program_name(robot: Robot, length: int) -> str:
+    """Return a program name that every controller accepts: letters, digits and _.
+
+    Args:
+        robot: The robot.
+        length: Largest number of characters.
+    """
     plain = re.sub(r"[^A-Za-z0-9]+", "_", robot.name).strip("_") or "robot"
-    return (plain if plain[0].isalpha() else f"r_{plain}")[:most].rstrip("_")
+    return (plain if plain[0].isalpha() else f"r_{plain}")[:length].rstrip("_")

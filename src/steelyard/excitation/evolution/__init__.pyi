@@ -1,4 +1,4 @@
-"""Populations instead of gradients: motions that no derivative leads to, such as via-point programs, are bred."""
+"""Evolutionary design: populations of motions that need no derivatives, such as via-point programs."""
 
 from .evolve import evolve
 from .genome import Coefficients, Genome

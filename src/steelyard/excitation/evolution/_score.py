@@ -1,4 +1,4 @@
-"""`MotionScore`: the criterion of a whole population at once: all samples in one batch, Gram matrices in threads."""
+"""`MotionScore`: the criterion of a whole population: all samples in one batch, Gram matrices in threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.dynamics.native.run import Batch
 from steelyard.excitation.constraints import Plane, Point
 from steelyard.excitation.constraints._certify import NEAR
 from steelyard.excitation.constraints.traced_limit import heights_over
-from steelyard.excitation.design import DesignColumns
+from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.goal import Goal
 from steelyard.ground.arrays import Array
@@ -26,7 +26,7 @@ from steelyard.robot.robot import Robot
 
 
 class MotionScore:
-    """Values of sampled motions (smaller is better, whatever the criterion); infinite for what is not accepted."""
+    """Computes the criterion of sampled motions (smaller is better for every criterion); infinite for rejected ones."""
 
     def __init__(self, design: DesignColumns, goal: Goal, threads: int | None = None) -> None:
         self.goal, self._threads = goal, threads
@@ -34,7 +34,7 @@ class MotionScore:
         self._rows = Rows(design.base.structure.dynamics, columns, pad=TILE)
         self._rows.evaluator.compile()
         names = [e.name for e in self._rows.equations]
-        # Which of the rows' Gram matrices stands for each of the goal's equations, and where its columns are.
+        # For each of the goal's equations: index of the rows' Gram matrix, and the positions of its columns.
         self._parts: list[tuple[int, Array]] = []
         for name, wanted in zip(goal.observation.names, goal.observation.places, strict=True):
             equation = names.index(name)
@@ -42,16 +42,16 @@ class MotionScore:
             self._parts.append((equation, np.array([own.index(int(k)) for k in wanted], dtype=np.int64)))
 
     def grams(self, motion: Signals) -> list[Array]:
-        """W_eᵀW_e of a motion and every equation, over the goal's places."""
-        found = gram_matrices(self._rows, self._batch([motion]), 0, len(motion[0]))
-        return [found[e][np.ix_(own, own)] for e, own in self._parts]
+        """Return W_eᵀW_e of a `motion` for every equation over the goal's places."""
+        grams = gram_matrices(self._rows, self._batch([motion]), 0, len(motion[0]))
+        return [grams[e][np.ix_(own, own)] for e, own in self._parts]
 
     def _batch(self, motions: Sequence[Signals]) -> Batch:
         q, dq, ddq = (np.concatenate([m[k] for m in motions]) for k in range(3))
         return Batch(self._rows.function, {"q": q, "dq": dq, "ddq": ddq, "tau": np.zeros_like(q)})
 
     @cached_property
-    def _joining(self) -> Any:
+    def _join_matrix(self) -> Any:
         """`Goal.join` as one sparse matrix, from the kernels' lower triangles to the joined information."""
         from scipy.sparse import csr_array
 
@@ -74,16 +74,23 @@ class MotionScore:
         batch, machine = self._batch([m for _, m in alive]), self._rows.evaluator.machine
         tiles = machine.gram_tiles(batch, ends, self._rows.firsts, self._rows.sizes, self._threads)
         width = len(self.goal.columns)
-        joined = np.asarray(self._joining @ tiles.T).T.reshape(-1, width, width)
-        # Eigenvalues alone, of all individuals in one call: a gradient is nothing that a population could use.
-        seen = np.linalg.eigvalsh(np.array([self.goal.seen(gram) for gram in joined]))
-        values[[k for k, _ in alive]] = [self.goal.criterion.ranked(x) for x in seen]
+        joined = np.asarray(self._join_matrix @ tiles.T).T.reshape(-1, width, width)
+        # Eigenvalues of all individuals in one call; a population needs no gradients.
+        eigenvalues = np.linalg.eigvalsh(np.array([self.goal.criterion_matrix(gram) for gram in joined]))
+        values[[k for k, _ in alive]] = [self.goal.criterion.rank(x) for x in eigenvalues]
         return values
 
 
-class AtSamples:
-    """Torques and places at the samples, and their peaks between them: what every individual of a generation is tested
-    for, in one batch. `near` is how close to its limit (a share of it, or m) nothing can be certified any more."""
+class SampleTests:
+    """Tests of torques and positions, at the samples and of their peaks between them, for a whole generation at once.
+
+    Args:
+        robot: The robot.
+        model: Model for the torques, or None.
+        torque: Torque limits [N m, N].
+        regions: Points and planes.
+        near: Distance from a limit (share of it, or m) within which the limit cannot be certified.
+    """
 
     def __init__(
         self,
@@ -98,18 +105,18 @@ class AtSamples:
             (Evaluator(function), upper) for function, upper in (heights_over(robot, *region) for region in regions)
         ]
 
-    def keep(self, motions: list[Signals | None]) -> list[Signals | None]:
-        """The motions, None in place of those that break a limit."""
+    def reject(self, motions: list[Signals | None]) -> list[Signals | None]:
+        """Return the motions with None for those that break a limit."""
         alive = [m for m in motions if m is not None]
         if not alive:
             return motions
         ends = np.cumsum([len(m[0]) for m in alive])
         q, dq, ddq = (np.concatenate([m[k] for m in alive]) for k in range(3))
-        ok = self._kept(q, dq, ddq, ends[:-1])
-        kept = iter(np.logical_and.reduceat(ok, np.append(0, ends[:-1])))
-        return [motion if motion is not None and next(kept) else None for motion in motions]
+        ok = self._within_limits(q, dq, ddq, ends[:-1])
+        accepted = iter(np.logical_and.reduceat(ok, np.append(0, ends[:-1])))
+        return [motion if motion is not None and next(accepted) else None for motion in motions]
 
-    def _kept(self, q: Array, dq: Array, ddq: Array, seams: NDArray[np.int64]) -> Array:
+    def _within_limits(self, q: Array, dq: Array, ddq: Array, seams: NDArray[np.int64]) -> Array:
         ok = np.ones(len(q), dtype=bool)
         if self._model is not None and np.any(np.isfinite(self._torque)):
             torque = self._model.torque(q, dq, ddq)
@@ -128,8 +135,11 @@ class AtSamples:
 
 
 def _near_limits(size: Callable[[Array], Array], f: Array, most: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The samples behind which `f`, whose `size` is limited, may have a peak above `most`: no peak is above both of the
-    lines that lead there. And which samples are within limits themselves."""
+    """Return the samples before a possible peak of `f` above `most`, and for all samples whether they are within it.
+
+    A peak is below at least one of the two lines through its neighbouring samples; `size` is the limited function of
+    `f`.
+    """
     hit = np.zeros(len(f), dtype=bool)
     hit[1:] |= np.any(size(2.0 * f[1:] - f[:-1]) > most, axis=1)
     hit[:-2] |= np.any(size(2.0 * f[1:-1] - f[2:]) > most, axis=1)
@@ -137,21 +147,29 @@ def _near_limits(size: Callable[[Array], Array], f: Array, most: Array) -> tuple
 
 
 def reversals(dq: Array, rows: NDArray[np.int64]) -> Array:
-    """When velocities `dq` (samples, joints) change their sign between samples `rows` and the next: which share of the
-    way is behind them then; not a number where they do not."""
+    """Return when velocities change sign between two samples, as a share of the interval; NaN without a change.
+
+    Args:
+        dq: Velocities [rad/s, m/s], shape (samples, joints).
+        rows: Indices of the first samples.
+    """
     first, second = dq[rows], dq[np.minimum(rows + 1, len(dq) - 1)]
     turns = (first * second <= 0.0) & (first != second)
     return np.where(turns, first / np.where(turns, first - second, 1.0), np.nan)
 
 
 def peaks(f: Array, seams: NDArray[np.int64], rows: NDArray[np.int64], jumps: Array | None = None) -> Array:
-    """At samples `rows` of `f` (samples, columns): the most that it is there and until the next one.
+    """Return upper bounds of values between samples and their successors.
 
-    A value that rises to a peak between two samples and falls again bends downwards there, as accelerations have it,
-    and is below the two lines through the samples before and through those after it: where they cross is the most it
-    can be. Where it jumps on the way (`jumps`: after which share of it, not a number where it does not), as dry
-    friction does at a reversal, the line on the upper side holds up to there. `seams` are the samples at which another
-    motion begins; about its ends a motion rests.
+    Between two samples, a value that rises to a peak and falls again is concave because of the accelerations. It is
+    below the two lines through the preceding and the following samples; their intersection is the bound. Dry friction
+    jumps at a reversal; the line on the upper side is valid up to the jump. Motions are at rest at their ends.
+
+    Args:
+        f: Values, shape (samples, columns).
+        seams: Indices at which another motion begins.
+        rows: Indices of the samples.
+        jumps: Share of the interval before a jump; NaN without one.
     """
     begins, ends = np.zeros(len(f), dtype=bool), np.zeros(len(f), dtype=bool)
     begins[0] = ends[-1] = begins[seams] = ends[seams - 1] = True

@@ -1,4 +1,4 @@
-"""`Genome`: how genes from 0 to 1 become motions, and `Strategy`: how one generation leads to the next."""
+"""`Genome`: motions from genes between 0 and 1, and `Strategy`: the next generation from the last one."""
 
 from __future__ import annotations
 
@@ -15,45 +15,53 @@ from steelyard.excitation.settle import settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 
-# q, q̇, q̈, each (samples, joints)
+# q, q̇, q̈, each of shape (samples, joints)
 Signals = tuple[Array, Array, Array]
 
 
 class Genome(Protocol):
-    """Motions told apart by `size` genes from 0 to 1. A `population` is `(individuals, genes)`, `genes` those of one;
-    motions are sampled at `rate` Hz; `trajectory` is one of them."""
+    """A set of motions with `size` genes from 0 to 1. Populations have shape (individuals, genes)."""
 
     @property
     def size(self) -> int: ...
 
     @property
     def label(self) -> str:
-        """What the genes are, in words; a checkpoint is resumed only by the same."""
+        """Description of the genes; only the same label resumes a checkpoint."""
         ...
 
     def signals(self, population: Array, rate: float) -> list[Signals | None]:
-        """Every individual's motion, sampled; None where it breaks what the genome itself must keep to."""
+        """Return every individual's sampled motion; None if it breaks a limit of the genome itself.
+
+        Args:
+            population: Genes, shape (individuals, genes).
+            rate: Sampling rate [Hz].
+        """
         ...
 
     def trajectory(self, genes: Array) -> Trajectory:
-        """The motion of one individual that had signals."""
+        """Return the motion of one individual, with these `genes`, that had signals."""
         ...
 
     def calmer(self, genes: Array) -> Array | None:
-        """A slightly calmer individual, for what breaks a limit between samples; None where there is none."""
+        """Return slightly calmer `genes`, for a violation between samples, or None."""
         ...
 
     def constraints(self, trajectory: Trajectory) -> Sequence[Constraint]:
-        """What a motion must keep to, as bounds that hold at every instant."""
+        """Return the genome's own constraints of a `trajectory`, with bounds that hold at every instant."""
         ...
 
 
 class Strategy(Protocol):
-    """Asked for a population `(individuals, genes)`, then told its `values`: smaller is better, infinite rejected."""
+    """One run of an optimiser."""
 
-    def ask(self) -> Array: ...
+    def ask(self) -> Array:
+        """Return the next population, shape (individuals, genes)."""
+        ...
 
-    def tell(self, values: Array) -> None: ...
+    def tell(self, values: Array) -> None:
+        """Set the population's `values`: smaller is better, infinite for rejected individuals."""
+        ...
 
 
 class Optimiser(Protocol):
@@ -63,21 +71,30 @@ class Optimiser(Protocol):
     def generations(self) -> int: ...
 
     def start(self, genes: int, seed: int) -> Strategy:
-        """A fresh strategy for so many `genes`; the same `seed` and values told lead to the same populations."""
+        """Return a new strategy; the same seed and values give the same populations.
+
+        Args:
+            genes: Number of genes.
+            seed: Its seed.
+        """
         ...
 
 
-# One coefficient alone may take a joint this many times as far as its limits; what is too much is drawn back.
+# One coefficient alone may take a joint this many times as far as its limits; excess is drawn back.
 _REACH = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Motions of the families of `centre`, a calm motion that keeps to all `needs`.
+    """Motions of the families of `centre`, a calm motion that keeps all `needs`.
 
-    Joint limits are kept by drawing each joint back; what breaks another constraint on its grid is rejected. A
-    `population` is `(individuals, genes)`, `genes` those of one; motions are sampled at `rate` Hz; `trajectory` is one
-    of them.
+    Each joint is drawn back within its joint limits; individuals that break another constraint on its grid are
+    rejected.
+
+    Args:
+        centre: The calm motion.
+        needs: Constraints.
+        population, rate, genes, trajectory: Arguments of the methods, as in `Genome`.
     """
 
     centre: Trajectory
@@ -97,18 +114,18 @@ class Coefficients:
 
     @cached_property
     def _span(self) -> Array:
-        """How far each coefficient alone can be taken before its joint meets a limit, times some."""
+        """Distance over which each coefficient alone can move before its joint meets a limit, times `_REACH`."""
         calm = self.centre.coefficients
         out = np.zeros(self.size)
         for k in range(self.size):
             far = calm.copy()
             far[k] += 1e3
-            out[k] = _REACH * abs(self._limits.drawn_back(far, calm)[k] - calm[k])
+            out[k] = _REACH * abs(self._limits.draw_back(far, calm)[k] - calm[k])
         return out
 
     def coefficients(self, genes: Array) -> Array:
         calm = self.centre.coefficients
-        return self._limits.drawn_back(calm + self._span * (2.0 * genes - 1.0), calm)
+        return self._limits.draw_back(calm + self._span * (2.0 * genes - 1.0), calm)
 
     def signals(self, population: Array, rate: float) -> list[Signals | None]:
         sampled = Sampled(self.centre.families, self.centre.times(rate))
@@ -116,18 +133,17 @@ class Coefficients:
         out: list[Signals | None] = []
         for genes in population:
             x = self.coefficients(genes)
-            kept = all(float(c.evaluate(x)[0].max(initial=-1.0)) <= 0.0 for c in others)
-            q, dq, ddq = sampled.signals(x) if kept else (None, None, None)
+            feasible = all(float(c.evaluate(x)[0].max(initial=-1.0)) <= 0.0 for c in others)
+            q, dq, ddq = sampled.signals(x) if feasible else (None, None, None)
             out.append(None if q is None or dq is None or ddq is None else (q, dq, ddq))
         return out
 
     def trajectory(self, genes: Array) -> Trajectory:
-        """Settled: what exceeds a limit between the samples is drawn back."""
-        wanted = self.centre.with_coefficients(self.coefficients(genes))
-        return settle(wanted, self.centre, self.needs)
+        """Return the settled motion: violations between the samples are drawn back."""
+        return settle(self.centre.with_coefficients(self.coefficients(genes)), self.centre, self.needs)
 
     def calmer(self, genes: Array) -> Array | None:
-        return None  # settled already
+        return None  # `trajectory` settles
 
     def constraints(self, trajectory: Trajectory) -> Sequence[Constraint]:
         return self.needs

@@ -1,4 +1,4 @@
-"""How populations are bred: the genetic algorithm of Pedrocchi et al. 2013, and CMA-ES."""
+"""Optimisers of populations: the genetic algorithm of Pedrocchi et al. 2013, and CMA-ES."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from steelyard.excitation.constraints.traced_limit import TracedLimit
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.extras import import_extra
-from steelyard.ground.renamed import renamed
 
 
-@renamed(spread="initial_std")
 @dataclass(frozen=True)
 class CovarianceAdaptation:
-    """CMA-ES (Hansen & Ostermeier 2001): a normal distribution over the genes that learns where good motions lie.
+    """CMA-ES (Hansen & Ostermeier 2001): a normal distribution over the genes that adapts to good motions.
 
-    It starts in the middle of the genes, with the standard deviation `initial_std`; `population` None leaves the size
-    to the library (4 + 3 log genes). What lies outside 0 … 1 is drawn again. Rejected individuals count as worse than
-    all others. `start` takes the number of `genes` and a `seed`.
+    It starts in the middle of the genes. Genes outside 0 … 1 are drawn again. Rejected individuals count as worse than
+    all others.
+
+    Args:
+        population: Individuals in a generation; None: the library's default (4 + 3 log genes).
+        generations: Number of generations.
+        initial_std: Initial standard deviation of every gene.
+        genes, seed: Arguments of `start`, as in `Optimiser`.
     """
 
     population: int | None = 150
@@ -40,49 +43,52 @@ class CovarianceAdaptation:
     def start(self, genes: int, seed: int) -> _Adaptation:
         CMA = import_extra("cmaes", "cma", "CMA-ES", ExcitationError).CMA
         bounds = np.tile([0.0, 1.0], (genes, 1))
-        made = CMA(np.full(genes, 0.5), self.initial_std, bounds=bounds, seed=seed, population_size=self.population)
-        return _Adaptation(made)
+        strategy = CMA(np.full(genes, 0.5), self.initial_std, bounds=bounds, seed=seed, population_size=self.population)
+        return _Adaptation(strategy)
 
 
 class _Adaptation:
     """One run of the library."""
 
     def __init__(self, strategy: Any) -> None:
-        self._strategy, self._asked = strategy, np.zeros((0, 0))
+        self._strategy, self._population = strategy, np.zeros((0, 0))
 
     def ask(self) -> Array:
-        self._asked = np.array([self._strategy.ask() for _ in range(self._strategy.population_size)])
-        return self._asked
+        self._population = np.array([self._strategy.ask() for _ in range(self._strategy.population_size)])
+        return self._population
 
     def tell(self, values: Array) -> None:
         finite = values[np.isfinite(values)]
         if not len(finite):
-            return  # nothing is learned; the next population is another throw of the same distribution
-        worse = float(finite.max()) + 1.0
-        told = np.where(np.isfinite(values), values, worse)
-        self._strategy.tell(list(zip(self._asked, told.tolist(), strict=True)))
+            return  # the next population is another draw from the same distribution
+        finite_values = np.where(np.isfinite(values), values, float(finite.max()) + 1.0)
+        self._strategy.tell(list(zip(self._population, finite_values.tolist(), strict=True)))
 
 
-class ByPieces:
-    """A `constraint` on motions whose acceleration jumps: its bound is the largest of those between the jumps.
-    `trajectory`, `enough`, `x` and `q` are handed on to it."""
+class PiecewiseConstraint:
+    """A constraint of motions whose acceleration jumps: the largest bound of the pieces between the jumps.
+
+    Args:
+        constraint: The constraint.
+        trajectory, enough, x, q: Arguments of the methods, as in `Constraint`.
+    """
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint = constraint
-        self._found: tuple[Trajectory, float] | None = None
+        self._last: tuple[Trajectory, float] | None = None
         self.name, self.smooth, self.lazy = constraint.name, constraint.smooth, constraint.lazy
 
     def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
-        # The winner is asked for twice, whether it holds and by how much: seconds for an arm of six axes.
-        if self._found is not None and self._found[0] is trajectory:
-            return self._found[1]
+        # The result's excess is needed twice (feasibility and margin) and takes seconds for six axes.
+        if self._last is not None and self._last[0] is trajectory:
+            return self._last[1]
         pieces = _pieces(trajectory)
         if isinstance(self._constraint, TracedLimit):
             worst = self._constraint.excess_of_all(pieces, enough)
         else:
             worst = max(self._constraint.excess(piece, enough) for piece in pieces)
         if worst <= enough:
-            self._found = (trajectory, worst)
+            self._last = (trajectory, worst)
         return worst
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:
@@ -98,7 +104,7 @@ class ByPieces:
 
 
 def _pieces(trajectory: Trajectory) -> list[Trajectory]:
-    """The motion cut at its breaks, each piece starting at time 0; the same motion where nothing is cut."""
+    """Cut the motion at its breaks, each piece starting at time 0; return it whole without breaks."""
     fixed = [f for f in trajectory.families if isinstance(f, Fixed)]
     if len(fixed) != trajectory.joints:
         return [trajectory]
@@ -110,13 +116,21 @@ def _pieces(trajectory: Trajectory) -> list[Trajectory]:
 
 @dataclass(frozen=True)
 class Genetic:
-    """Real genes, elitist selection, recombination, mutation.
+    """Genetic algorithm with real genes, elitist selection, recombination and mutation.
 
-    The paper gives `population` = 150 and no operators; these are the usual ones: `elites` survive as they are; parents
-    win tournaments of `tournament`; with probability `crossover` children lie anywhere in the parents' box widened by
-    `blend` on both sides (BLX-α, Eshelman & Schaffer 1993), else they are copies; every gene mutates with probability
-    `mutation` by a Gaussian step of `step`. Genes are clipped to 0 … 1; rejected individuals never win. `start` takes
-    the number of `genes` and a `seed`.
+    The paper gives only the population of 150; the operators are the usual ones. Genes are clipped to 0 … 1; rejected
+    individuals never win.
+
+    Args:
+        population: Individuals in a generation.
+        generations: Number of generations.
+        elites: Best individuals that survive unchanged.
+        tournament: Individuals in a tournament of parents.
+        crossover: Probability that a child is drawn from the parents' box, widened on both sides; else it is a copy.
+        blend: Share by which the box is widened (BLX-α, Eshelman & Schaffer 1993).
+        mutation: Probability of a mutation of each gene.
+        step: Standard deviation of a mutation.
+        genes, seed: Arguments of `start`, as in `Optimiser`.
     """
 
     population: int = 150
@@ -131,8 +145,8 @@ class Genetic:
     def __post_init__(self) -> None:
         if self.population < 4 or self.generations < 1 or not 0 <= self.elites < self.population or self.tournament < 1:
             raise ExcitationError(
-                "A genetic algorithm needs 4 individuals or more, one generation, fewer elites than individuals and "
-                f"tournaments of one at least, not {self}."
+                "A genetic algorithm needs at least 4 individuals, one generation, fewer elites than individuals and "
+                f"tournaments of one or more, not {self}."
             )
 
     def start(self, genes: int, seed: int) -> _Breeding:
@@ -152,26 +166,26 @@ class _Breeding:
     def tell(self, values: Array) -> None:
         s, rng = self.settings, self._rng
         if not np.any(np.isfinite(values)):
-            self._next = rng.uniform(size=self._next.shape)  # nobody to breed from: a new throw
+            self._next = rng.uniform(size=self._next.shape)  # without parents: a new draw
             return
         order = np.argsort(values, kind="stable")
         elites = self._next[order[: s.elites]][np.isfinite(values[order[: s.elites]])]
         count = s.population - len(elites)
         first, second = self._parents(values, count), self._parents(values, count)
-        children = np.where(rng.uniform(size=(count, 1)) < s.crossover, self._blended(first, second), first)
+        children = np.where(rng.uniform(size=(count, 1)) < s.crossover, self._blend(first, second), first)
         mutants = rng.uniform(size=children.shape) < s.mutation
         children = children + mutants * rng.normal(0.0, s.step, children.shape)
         self._next = np.vstack([elites, np.clip(children, 0.0, 1.0)])
 
     def _parents(self, values: Array, count: int) -> Array:
-        """Winners of tournaments; where all of one are rejected, the best of all steps in."""
+        """Return winners of tournaments; the best individual replaces a tournament of rejected ones."""
         picked = self._rng.integers(len(values), size=(count, self.settings.tournament))
         winners = picked[np.arange(count), np.argmin(values[picked], axis=1)]
         winners = np.where(np.isfinite(values[winners]), winners, int(np.argmin(values)))
         parents: Array = self._next[winners]
         return parents
 
-    def _blended(self, first: Array, second: Array) -> Array:
+    def _blend(self, first: Array, second: Array) -> Array:
         low, high = np.minimum(first, second), np.maximum(first, second)
         margin = self.settings.blend * (high - low)
         child: Array = self._rng.uniform(low - margin, high + margin)

@@ -1,4 +1,4 @@
-"""`ViaPoints`: genes of via-point programs, as a robot's own controller would play them (Pedrocchi et al. 2013)."""
+"""`ViaPoints`: genes of via-point programs for a robot's own controller (Pedrocchi et al. 2013)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steelyard.excitation.interpolator import (
     ProgramRegion,
     rpy,
 )
-from steelyard.excitation.interpolator._compose import NOTHING, paces
+from steelyard.excitation.interpolator._compose import NOTHING, path_rates
 from steelyard.excitation.interpolator.interpolate import interpolate
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array, frozen
@@ -29,25 +29,31 @@ from steelyard.robot.kinematics.inverse import InverseKinematics, Pose
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import rotations_from_rpy
 
-# Jerk that a controller's S-curves would have: the acceleration limit is reached within a tenth of a second.
+# Jerk of a controller's S-curves: it reaches the acceleration limit within a tenth of a second.
 _RISES_PER_SECOND = 10.0
-# A program is slowed down by this much at a time: forty times are enough for the slowest one of any region.
+# Factor of speed by which a program is slowed down at a time; forty times suffice for any region.
 _CALMER = 0.94
-# Via-points stay away from the joints' ends by this much (rad, m): there rounding alone would break the limit.
+# Distance of via-points from the position limits [rad, m], where rounding alone would break the limit.
 _HAIR = 1e-9
-# How far the tool turns about the orientation it has in the middle of a box (rad), and the speeds of programs as shares
-# of the fastest.
+# Largest rotation of the tool from its orientation in the middle of a box [rad], and the range of speeds of programs as
+# shares of the largest.
 _TURN, _SPEEDS = 0.8, (0.1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class ViaPoints:
-    """`points` via-points in a region of poses or postures, and one speed: 6 · points + 1 genes for six axes.
+    """Via-points in a region of poses or postures, and one speed: 6 · points + 1 genes for six axes.
 
-    Every program starts and ends at the posture `start` (default: the middle of the region, where the arm reaches it).
-    `fly` is how much of its slowing down a move gives to the next. Limits without jerk mean trapezoids of velocity. A
-    `population` is `(individuals, genes)`, `genes` those of one; motions are sampled at `rate` Hz; `trajectory` is one
-    of them.
+    Args:
+        robot: The robot.
+        region: Bounds of the via-points and the speed.
+        points: Number of via-points.
+        limits: Limits of the joints; without jerk, velocities are trapezoids.
+        start: Posture at the start and end of every program [rad, m]; None: the middle of the region.
+        fly: Share of its deceleration that a move overlaps with the next one.
+        link: Link that carries the tool; None: the last one.
+        tool: Pose of the tool on the link.
+        population, rate, genes, trajectory: Arguments of the methods, as in `Genome`.
     """
 
     robot: Robot
@@ -61,7 +67,7 @@ class ViaPoints:
 
     def __post_init__(self) -> None:
         if self.points < 1:
-            raise ExcitationError(f"A program of {self.points} via-points does not move; give one at least.")
+            raise ExcitationError(f"A program of {self.points} via-points does not move; give at least one.")
         if self.region.space == "joints" and len(self.region.low) != self.robot.dof:
             raise ExcitationError(f"The region bounds {len(self.region.low)} joints; the robot has {self.robot.dof}.")
         if self.start is not None:
@@ -90,7 +96,7 @@ class ViaPoints:
 
     @cached_property
     def home(self) -> Array:
-        """Where every program starts."""
+        """Posture at the start of every program."""
         if self.start is not None:
             return self.start
         middle = 0.5 * (self.region.low + self.region.high)
@@ -103,34 +109,30 @@ class ViaPoints:
         try:
             return frozen(self.solver.solve(pose, near))
         except ReachError as error:
-            raise ExcitationError(
-                f"The middle of the region is out of reach, so no program can start there. {error}"
-            ) from None
-
-    # ---------------------------------------------------------------- genes to motions
+            raise ExcitationError(f"The middle of the region, where programs start, is out of reach. {error}") from None
 
     def program(self, genes: ArrayLike) -> Program | None:
-        """The program of these genes, in postures, closed; None where a via-point is out of reach."""
+        """Return the closed program of these `genes`, in postures; None if a via-point is out of reach."""
         postures, speed, reached = self._via_points(np.atleast_2d(np.asarray(genes, dtype=float)))
         return Program.through(postures[0], float(speed[0]), self.fly) if reached[0] else None
 
     def _via_points(self, population: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Postures from home to home `(individuals, points + 2, joints)`, speeds, and who reaches all of them."""
+        """Return postures from home to home (individuals, points + 2, joints), speeds, and whether all are reached."""
         values, speed = self.region.values(population)
         home = np.broadcast_to(self.home, (len(values), self.robot.dof))
         reached = np.ones(len(values), dtype=bool)
         if self.region.space == "joints":
-            found = list(np.clip(values, self.limits.lower + _HAIR, self.limits.upper - _HAIR).swapaxes(0, 1))
+            postures = list(np.clip(values, self.limits.lower + _HAIR, self.limits.upper - _HAIR).swapaxes(0, 1))
         else:
-            found, last = [], home.copy()
+            postures, last = [], home.copy()
             for points in values.swapaxes(0, 1):
-                rows = np.flatnonzero(reached)  # who has failed goes nowhere any more
+                rows = np.flatnonzero(reached)
                 turns = rotations_from_rpy(points[rows, 3:])
                 last[rows], reached[rows] = self.solver.nearest(turns, points[rows, :3], last[rows])
-                found.append(last.copy())
-        postures = np.stack([home, *found, home], axis=1)
-        inside = (postures >= self.limits.lower) & (postures <= self.limits.upper)
-        return postures, speed, reached & np.all(inside[:, 1:-1], axis=(1, 2))
+                postures.append(last.copy())
+        table = np.stack([home, *postures, home], axis=1)
+        inside = (table >= self.limits.lower) & (table <= self.limits.upper)
+        return table, speed, reached & np.all(inside[:, 1:-1], axis=(1, 2))
 
     def motion(self, genes: ArrayLike) -> ProgramMotion | None:
         program = self.program(genes)
@@ -147,12 +149,12 @@ class ViaPoints:
         steps = np.diff(postures, axis=1)
         plain = reached & np.all(np.abs(steps).max(axis=2) > NOTHING, axis=1)
         out: list[Signals | None] = [None] * len(population)
-        for k in np.flatnonzero(reached & ~plain):  # a move of no length: nobody breeds such a thing twice
+        for k in np.flatnonzero(reached & ~plain):  # a move of no length is rare
             motion = self.motion(population[k])
             out[k] = None if motion is None else motion.sample(np.arange(int(motion.duration * rate) + 1) / rate)
         if np.any(plain):
             bounds = np.array([own.velocity, own.acceleration, own.jerk, own.lower, own.upper])
-            played = play_moves(self.home, steps[plain], paces(steps[plain], speed[plain], own), self.fly, bounds)
+            played = play_moves(self.home, steps[plain], path_rates(steps[plain], speed[plain], own), self.fly, bounds)
             *signals, ends = played.sample(rate)
             begins = np.append(0, ends[:-1])
             for k, pieces, begin, end in zip(np.flatnonzero(plain), played.pieces, begins, ends, strict=True):
@@ -180,10 +182,17 @@ class ViaPoints:
 def programs_in(
     robot: Robot, points: int, limits: Limits, box: Sequence[float] | None = None, frame: str = ""
 ) -> ViaPoints:
-    """Programs of `robot` with so many via-points (`points`), within `limits`.
+    """Return via-point programs within limits.
 
-    They are poses of link `frame` in a `box` (x0, x1, y0, y1, z0, z1; m) about the orientation that it has when the arm
-    stands in its middle, or (None) postures in the joints' own ranges.
+    The via-points are poses of a link in a box, with orientations near that of the arm in the middle of the box, or
+    postures within the joints' own ranges.
+
+    Args:
+        robot: The robot.
+        points: Number of via-points.
+        limits: Limits of the joints.
+        box: (x0, x1, y0, y1, z0, z1) [m]; None: postures.
+        frame: The link; "": the last one.
     """
     own = with_jerk(limits)
     if box is None:
@@ -199,7 +208,7 @@ def programs_in(
 
 
 def _as_trajectory(motion: ProgramMotion) -> Trajectory:
-    """A played program as a trajectory without coefficients."""
+    """Convert a program's motion to a trajectory without coefficients."""
     breaks = tuple(motion.breaks.tolist())
     tables = motion.table.transpose(2, 0, 1).tolist()
     families = tuple(Fixed(breaks, tuple(map(tuple, table))) for table in tables)
@@ -207,6 +216,6 @@ def _as_trajectory(motion: ProgramMotion) -> Trajectory:
 
 
 def with_jerk(limits: Limits) -> Limits:
-    """The same `limits`, with a jerk where none is given: controllers play S-curves."""
+    """Return the `limits` with a default for infinite jerks: controllers use S-curves."""
     jerk = np.where(np.isfinite(limits.jerk), limits.jerk, _RISES_PER_SECOND * limits.ddq)
     return Limits(limits.lower, limits.upper, limits.dq, limits.ddq, jerk, limits.tau, limits.power)

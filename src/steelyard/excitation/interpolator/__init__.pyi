@@ -1,4 +1,4 @@
-"""Via-point programs and what an industrial controller makes of them."""
+"""Via-point programs and their motion on an industrial controller."""
 
 import steelyard.errors
 

@@ -1,4 +1,4 @@
-"""Moves put in a row: fly-by lets the next one start while the last one slows down; no limit is ever exceeded."""
+"""Sequences of moves: with fly-by the next move starts while the last one slows down; limits are always kept."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steelyard.excitation.interpolator.profile import MotionLimits, Profile, Ram
 from steelyard.excitation.trajectories._pieces import evaluate, piece_extents, refine, taylor
 from steelyard.ground.arrays import Array
 
-# Limits are kept with this margin, so that rounding does not break them.
+# Margin of all limits for rounding.
 _MARGIN = 1.0 - 1e-9
-# Rad or m: a step that is rounding of the step zero.
+# Smaller steps [rad, m] are rounding of zero.
 NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How many times slower than it could be a move is taken: as a whole, and in its first and last ramp."""
+    """Slow-down factors of a move: of the whole, and of its first and last ramp."""
 
     whole: float = 1.0
     first: float = 1.0
@@ -30,11 +30,11 @@ class Pace:
 
 
 class Segment(Profile):
-    """The displacement of all joints from where a move starts: `table` is (pieces, powers of u, joints)."""
+    """Displacement of all joints from the start of a move; `table` has shape (pieces, powers of u, joints)."""
 
 
 class Course(Protocol):
-    """The way of a move, which may be taken at any pace; `fly` is the part of its slowing down given to the next."""
+    """The path of a move at any pace; `fly` is the share of its deceleration that overlaps with the next move."""
 
     @property
     def fly(self) -> float: ...
@@ -43,7 +43,7 @@ class Course(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class PauseCourse:
     seconds: float
     joints: int
     fly: float = 0.0
@@ -53,21 +53,21 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class _Moving:
-    """A way that is gone along from 0 to 1 at `velocity` (1/s) between its ramps."""
+class _Course:
+    """A path from 0 to 1 at `velocity` [1/s] between its ramps."""
 
     velocity: float
     ramp: Ramp
     fly: float
 
     def shape(self, pace: Pace) -> Profile:
-        whole = self.ramp.softened(pace.whole)
-        return profile(self.velocity / pace.whole, whole.softened(pace.first), whole.softened(pace.last))
+        whole = self.ramp.soften(pace.whole)
+        return profile(self.velocity / pace.whole, whole.soften(pace.first), whole.soften(pace.last))
 
 
 @dataclass(frozen=True, eq=False)
-class Straight(_Moving):
-    """All joints in step along a straight way in joint space."""
+class StraightCourse(_Course):
+    """All joints move synchronously on a straight line in joint space."""
 
     step: Array
 
@@ -77,8 +77,8 @@ class Straight(_Moving):
 
 
 @dataclass(frozen=True, eq=False)
-class Curved(_Moving):
-    """Along a curve of postures, `curve(s)` for s from 0 to 1, in `count` pieces of time."""
+class CurvedCourse(_Course):
+    """A curve of postures, `curve(s)` for s from 0 to 1, in `count` pieces of time."""
 
     curve: Any
     count: int
@@ -97,35 +97,35 @@ class Curved(_Moving):
         return Segment(t, taylor(spline, t), shape.speeding, shape.slowing)
 
 
-def straight(step: Array, speed: float, fly: float, limits: MotionLimits) -> Straight | None:
-    """The quickest synchronised motion over a step of all joints: the slowest joint sets the pace. None: no step."""
+def straight(step: Array, speed: float, fly: float, limits: MotionLimits) -> StraightCourse | None:
+    """Return the fastest synchronised motion over a step of all joints; None for a step of zero."""
     if np.abs(step).max() <= NOTHING:
         return None
-    velocity, acceleration, jerk = paces(step, np.array(speed), limits).tolist()
-    return Straight(velocity, Ramp(acceleration, jerk), fly, step)
+    velocity, acceleration, jerk = path_rates(step, np.array(speed), limits).tolist()
+    return StraightCourse(velocity, Ramp(acceleration, jerk), fly, step)
 
 
-def paces(steps: Array, speed: Array, limits: MotionLimits) -> Array:
-    """Greatest velocity, acceleration and jerk of straight moves as shares of their way, `(…, 3)`.
+def path_rates(steps: Array, speed: Array, limits: MotionLimits) -> Array:
+    """Return the largest velocity, acceleration and jerk of straight moves as shares of their path, shape (…, 3).
 
-    `steps` (…, joints) are of any number of programs, `speed` (…, one dimension less than the moves have).
+    `steps` (…, joints) belong to any number of programs; `speed` has one dimension less than the moves.
     """
     share = speed.reshape(*speed.shape, *(1,) * (steps.ndim - speed.ndim))
-    with np.errstate(divide="ignore"):  # who does not move sets no bound
-        each = [bound / np.abs(steps) for bound in (share * limits.velocity, limits.acceleration, limits.jerk)]
-    return np.stack([np.min(rates, axis=-1) for rates in each], axis=-1) * _MARGIN
+    with np.errstate(divide="ignore"):  # joints at rest set no bound
+        bounds = [bound / np.abs(steps) for bound in (share * limits.velocity, limits.acceleration, limits.jerk)]
+    return np.stack([np.min(rates, axis=-1) for rates in bounds], axis=-1) * _MARGIN
 
 
 _ROUNDS = 100
-# A move that has to be slowed down more than this runs into a singular posture.
+# A larger slow-down factor indicates a singular posture.
 _SLOWEST = 200.0
-# More than the rounding of the bounds, less than anybody could notice.
+# Larger than the rounding of the bounds, and negligible.
 _HAIR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Moves in a row: their segments, when each starts, how long it overlaps the next, and the sum in pieces."""
+    """A sequence of moves: segments, their start times, overlaps with the next, and their sum in pieces."""
 
     segments: tuple[Segment, ...]
     starts: Array
@@ -134,16 +134,16 @@ class Row:
     table: Array
 
 
-def within_limits(courses: Sequence[Course], limits: MotionLimits) -> Row:
-    """All moves, as quick as the limits allow at all times.
+def compose_moves(courses: Sequence[Course], limits: MotionLimits) -> Row:
+    """Return the fastest sequence of all moves within the limits at all times.
 
-    While two moves overlap, their accelerations add up: the two ramps are softened until the sum is within the limits.
-    Where that would take longer than to stop between the moves, they stop. Lines and circles that ask too much of a
-    joint are slowed down as a whole.
+    The accelerations of two overlapping moves add up: the two ramps are softened until the sum is within the limits. If
+    stopping between the moves is faster, they stop. Lines and circles that demand too much of a joint are slowed down
+    as a whole.
     """
     flies = [course.fly for course in courses]
     while True:
-        row, paces = _paced(courses, flies, limits)
+        row, paces = _fit_paces(courses, flies, limits)
         stops = [k for k in range(len(courses) - 1) if flies[k] and _stop_is_quicker(k, courses, paces, row)]
         if not stops:
             return row
@@ -151,7 +151,7 @@ def within_limits(courses: Sequence[Course], limits: MotionLimits) -> Row:
             flies[k] = 0.0
 
 
-def _paced(courses: Sequence[Course], flies: Sequence[float], limits: MotionLimits) -> tuple[Row, list[Pace]]:
+def _fit_paces(courses: Sequence[Course], flies: Sequence[float], limits: MotionLimits) -> tuple[Row, list[Pace]]:
     count = len(courses)
     whole, first, last = np.ones((3, count))
     for _ in range(_ROUNDS):
@@ -171,10 +171,10 @@ def _paced(courses: Sequence[Course], flies: Sequence[float], limits: MotionLimi
                 last[k], first[k + 1] = last[k] * softer, first[k + 1] * softer
         if whole.max() > _SLOWEST:
             raise ProgramError(
-                f"Move {int(whole.argmax()) + 1} would have to be {whole.max():.0f} times slower than asked to keep "
-                "the joints' limits: the tool passes close to a singular posture. Shift it, or use a joint move."
+                f"Move {int(whole.argmax()) + 1} would have to be {whole.max():.0f} times slower to keep the joints' "
+                "limits: the tool passes close to a singular posture. Shift the path, or use a joint move."
             )
-    raise ProgramError("No speed was found at which the overlapping moves keep the joints' limits; fly by less.")
+    raise ProgramError("The overlapping moves break the joints' limits at every speed that was tried; reduce fly.")
 
 
 def _stop_is_quicker(k: int, courses: Sequence[Course], paces: Sequence[Pace], row: Row) -> bool:
@@ -186,13 +186,13 @@ def _stop_is_quicker(k: int, courses: Sequence[Course], paces: Sequence[Pace], r
 
 
 def superpose(segments: Sequence[Segment], flies: Sequence[float]) -> Row:
-    """The sum of the moves' displacements, each starting before its forerunner ends."""
+    """Return the sum of the moves' displacements, each starting before its predecessor ends."""
     pairs = zip(pairwise(segments), flies, strict=False)
     overlaps = np.array([fly * min(one.slowing, other.speeding) for (one, other), fly in pairs] + [0.0])
     lengths = np.array([segment.duration for segment in segments])
     starts = np.concatenate([[0.0], np.cumsum((lengths - overlaps)[:-1])])
     own = [start + segment.breaks for start, segment in zip(starts, segments, strict=True)]
-    breaks = _merged(np.concatenate(own))
+    breaks = _merge(np.concatenate(own))
     degree = max(segment.table.shape[1] for segment in segments)
     table = np.zeros((len(breaks) - 1, degree, segments[0].table.shape[2]))
     for times, segment in zip(own, segments, strict=True):
@@ -200,15 +200,15 @@ def superpose(segments: Sequence[Segment], flies: Sequence[float]) -> Row:
     return Row(tuple(segments), starts, overlaps, breaks, table)
 
 
-def _merged(times: Array) -> Array:
-    """All times in order; those that differ by rounding only are one."""
+def _merge(times: Array) -> Array:
+    """Sort the times and merge those that differ only by rounding."""
     ordered = np.sort(times)
-    apart = np.append(True, np.diff(ordered) > 1e-12 * max(1.0, float(ordered[-1])))
-    return np.asarray(ordered[apart])
+    distinct = np.append(True, np.diff(ordered) > 1e-12 * max(1.0, float(ordered[-1])))
+    return np.asarray(ordered[distinct])
 
 
 def _excess(row: Row, limits: MotionLimits) -> tuple[Array, Array]:
-    """For every piece, how many times slower it would have to be: for the velocity; for acceleration and jerk."""
+    """Return the necessary slow-down factor of every piece: for the velocity; for acceleration and jerk."""
     shares = []
     for order, bound in enumerate((limits.velocity, limits.acceleration, limits.jerk), start=1):
         low, high = piece_extents(row.breaks, row.table, order)
@@ -218,7 +218,7 @@ def _excess(row: Row, limits: MotionLimits) -> tuple[Array, Array]:
 
 
 def _worst(excess: Array, breaks: Array, begin: float, end: float) -> float:
-    """The factor by which what happens from `begin` to `end` has to be slower; 1 if it need not."""
+    """Return the largest necessary slow-down factor between `begin` and `end`, at least 1."""
     middles = (breaks[:-1] + breaks[1:]) / 2.0
     worst = float(excess[(middles > begin) & (middles < end)].max(initial=0.0))
     return worst * (1.0 + _HAIR) if worst > 1.0 else 1.0

@@ -1,4 +1,4 @@
-"""`interpolate`: the motion that an industrial controller would make of a via-point program."""
+"""`interpolate`: the motion of an industrial controller along a via-point program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ProgramError, ShapeError
-from steelyard.excitation.interpolator._compose import Course, Curved, Pace, Standing, straight, within_limits
+from steelyard.excitation.interpolator._compose import Course, CurvedCourse, Pace, PauseCourse, compose_moves, straight
 from steelyard.excitation.interpolator.moves import JointMove, LineMove, Move, Pause, Program
 from steelyard.excitation.interpolator.profile import MotionLimits, Ramp, profile
 from steelyard.excitation.trajectories._pieces import evaluate, piece_extents
@@ -24,7 +24,7 @@ from steelyard.robot.spatial import rotation_about
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """A way of the tool: `pose(s)` for s from 0 to 1, its length (m) and how far the tool turns on it (rad)."""
+    """A path of the tool: `pose(s)` for s from 0 to 1, its length [m] and the rotation of the tool along it [rad]."""
 
     pose: Callable[[float], Pose]
     length: float
@@ -32,28 +32,39 @@ class Path:
 
 
 def line(start: Pose, end: Pose) -> Path:
-    """The straight way from pose `start` to pose `end`."""
+    """Return the straight path between two poses.
+
+    Args:
+        start: First pose.
+        end: Last pose.
+    """
     step = end.position - start.position
-    rotate, turn = _turning(start, end)
+    rotate, turn = _rotation(start, end)
     return Path(lambda s: Pose(start.position + s * step, rotate(s)), float(np.linalg.norm(step)), turn)
 
 
 def circle(start: Pose, via: Pose, end: Pose) -> Path:
-    """The arc from pose `start` to pose `end` through the place of `via`."""
+    """Return the arc through three points.
+
+    Args:
+        start: First pose.
+        via: Pose of a point on the arc; its orientation is ignored.
+        end: Last pose.
+    """
     a, b = via.position - start.position, end.position - start.position
     normal = np.cross(a, b)
     size = float(normal @ normal)
-    # Points within a ten-thousandth of a straight line make no circle that a robot could follow.
+    # The circle through points within a ten-thousandth of a straight line is too large for a robot.
     if size <= 1e-8 * float(a @ a) * float(b @ b) or not size > 0.0:
         raise ProgramError(
-            f"The points {start}, {via} and {end} lie on one line; a circle needs three points off it (or use a line)."
+            f"The points {start}, {via} and {end} are on one line; choose other points for the circle, or use a line."
         )
     centre = start.position + np.cross((a @ a) * b - (b @ b) * a, normal) / (2.0 * size)
     axis = normal / np.sqrt(size)
     arm = start.position - centre
     side = np.cross(axis, arm)
     angle = float(np.arctan2((end.position - centre) @ side, (end.position - centre) @ arm)) % (2.0 * np.pi)
-    rotate, turn = _turning(start, end)
+    rotate, turn = _rotation(start, end)
     return Path(
         lambda s: Pose(centre + np.cos(s * angle) * arm + np.sin(s * angle) * side, rotate(s)),
         angle * float(np.linalg.norm(arm)),
@@ -61,8 +72,8 @@ def circle(start: Pose, via: Pose, end: Pose) -> Path:
     )
 
 
-def _turning(start: Pose, end: Pose) -> tuple[Callable[[float], Array | None], float]:
-    """The even turn between two orientations; none where the end leaves the orientation open."""
+def _rotation(start: Pose, end: Pose) -> tuple[Callable[[float], Array | None], float]:
+    """Return the uniform rotation between two orientations; None if the end leaves the orientation open."""
     if start.rotation is None or end.rotation is None:
         return (lambda s: None), 0.0
     first = start.rotation
@@ -73,19 +84,28 @@ def _turning(start: Pose, end: Pose) -> tuple[Callable[[float], Array | None], f
     return (lambda s: rotation_about(vector / turn, s * turn) @ first), turn
 
 
-# From one point to the next (some millimetres) no joint turns this far (rad) unless the solution's branch changes.
+# A larger step of a joint between points some millimetres apart indicates a change of the solution's branch [rad].
 _JUMP = 0.5
 _FEWEST = 24
 _MOST = 2000
-# Metres: a fifth of what good industrial arms repeat to (0.05 mm).
+# A fifth of the repeatability of good industrial arms (0.05 mm) [m].
 _ACCURACY = 1e-5
 
 
 def follow(
     path: Path, solver: InverseKinematics, q: Array, speed: float, fly: float, limits: MotionLimits, cycle: float
-) -> Curved | None:
-    """The course along a `path`, solved for the joints about once every `cycle` (s). None: the path is a point.
-    `solver` starts at `q` (rad, m); `speed` and `fly` are those of the move, within `limits`."""
+) -> CurvedCourse | None:
+    """Return the course along a path, solved for the joints; None if the path is a point.
+
+    Args:
+        path: Path of the tool.
+        solver: Inverse kinematics.
+        q: Posture at the start [rad, m].
+        speed: Speed of the move [m/s].
+        fly: Share of its deceleration that overlaps with the next move.
+        limits: Limits of the joints and the tool.
+        cycle: Approximate time between solved postures [s].
+    """
     from scipy.interpolate import make_interp_spline
 
     bounds = _bounds(path, speed, limits)
@@ -97,20 +117,20 @@ def follow(
         s = np.linspace(0.0, 1.0, count + 1)
         curve = make_interp_spline(s, _postures(path, solver, q, s), k=5)
         if _deviation(path, solver, curve, s) <= _ACCURACY or count > _MOST:
-            return Curved(velocity, ramp, fly, curve, count)
+            return CurvedCourse(velocity, ramp, fly, curve, count)
         count *= 2
 
 
 def _deviation(path: Path, solver: InverseKinematics, curve: Any, s: Array) -> float:
-    """How far the tool is off its path (m) midway between the points that were solved for."""
+    """Return the largest deviation of the tool from its path midway between the solved points [m]."""
     middles = (s[:-1] + s[1:]) / 2.0
-    _, places = solver.tip.forward(curve(middles))
-    wanted = np.array([path.pose(float(part)).position for part in middles])
-    return float(np.linalg.norm(places - wanted, axis=1).max())
+    _, positions = solver.tip.forward(curve(middles))
+    targets = np.array([path.pose(float(part)).position for part in middles])
+    return float(np.linalg.norm(positions - targets, axis=1).max())
 
 
 def _bounds(path: Path, speed: float, limits: MotionLimits) -> tuple[float, Ramp] | None:
-    """Of s, which runs from 0 to 1: place and orientation move in step, the slower one sets the pace."""
+    """Return bounds of s from 0 to 1: position and orientation move synchronously, and the slower one decides."""
     tool, smooth = limits.tool, bool(np.isfinite(limits.jerk).all())
     along = (speed, tool.acceleration, tool.jerk if smooth else np.inf)
     turning = (tool.turn_speed, tool.turn_acceleration, tool.turn_jerk if smooth else np.inf)
@@ -128,10 +148,10 @@ def _postures(path: Path, solver: InverseKinematics, q: Array, s: Array) -> Arra
         try:
             postures.append(solver.solve(pose, near=postures[-1]))
         except ReachError as error:
-            raise ProgramError(f"{100 * part:.0f} % along the way the tool gets out of reach. {error}") from None
+            raise ProgramError(f"{100 * part:.0f} % along the path the tool is out of reach. {error}") from None
         if np.max(np.abs(postures[-1] - postures[-2])) > _JUMP:
             raise ProgramError(
-                f"{100 * part:.0f} % along the way, at {pose}, the joints would have to jump: the tool passes a "
+                f"{100 * part:.0f} % along the path, at {pose}, the joints would have to jump: the tool passes a "
                 "singular posture or a joint's limit there. Start in another posture, or use a joint move."
             )
     return np.array(postures)
@@ -139,9 +159,14 @@ def _postures(path: Path, solver: InverseKinematics, q: Array, s: Array) -> Arra
 
 @dataclass(frozen=True, eq=False)
 class ProgramMotion(SmoothMotion):
-    """What the joints do: polynomial pieces in time, sampled like a `Trajectory`.
+    """Motion of the joints as polynomial pieces in time, sampled like a `Trajectory`.
 
-    `via_times` tells when each move's via-point is reached, or passed: midway through the overlap.
+    Attributes:
+        program: The program.
+        breaks: Ends of the pieces [s].
+        table: Power coefficients, shape (pieces, powers, joints).
+        via_times: Times at which each move's via-point is reached, or passed midway through the overlap [s].
+        via_postures: Postures at the via-points [rad, m].
     """
 
     program: Program
@@ -152,7 +177,7 @@ class ProgramMotion(SmoothMotion):
 
     @property
     def duration(self) -> float:
-        """In s."""
+        """Duration [s]."""
         return float(self.breaks[-1])
 
     @property
@@ -161,11 +186,16 @@ class ProgramMotion(SmoothMotion):
 
     @property
     def periodic(self) -> bool:
-        """Whether it ends where it started (it rests there, so it may be played again)."""
+        """Whether it ends at rest where it started, so it can be repeated."""
         return bool(np.allclose(self.table[0, 0], self.table[-1].sum(axis=0), rtol=0.0, atol=1e-9))
 
     def derivative(self, t: ArrayLike, order: int) -> Array:
-        """Of `order`, at times `t` (s), `(samples, joints)` or for one time `(joints,)`; before and after it stands."""
+        """Return a derivative, shape (samples, joints), or (joints,) for one time; at rest before and after the motion.
+
+        Args:
+            t: Times [s].
+            order: Order of the derivative, 0 to 3.
+        """
         values = evaluate(self.breaks, self.table, np.atleast_1d(np.asarray(t, dtype=float)), order)
         return values[0] if np.ndim(t) == 0 else values
 
@@ -182,15 +212,15 @@ def interpolate(
     link: str | None = None,
     cycle: float = 0.008,
 ) -> ProgramMotion:
-    """Runs a program: every move as quick as its speed and the limits allow, joints in step, fly-by where asked.
+    """Compute the motion of a program: every move as fast as its speed and the limits allow, synchronised, with fly-by.
 
     Args:
-        robot: whose joints move.
-        program: where to.
-        limits: of the joints and the tool; none of the joints' is exceeded at any time.
-        tool: the tool's frame seen from the joint frame of `link` (default: the last link).
-        link: the link that carries the tool.
-        cycle: how often lines and circles are solved for the joints (s); between, a spline.
+        robot: The robot.
+        program: The program.
+        limits: Limits of the joints and the tool; the joints' are kept at all times.
+        tool: Pose of the tool on the joint frame of `link`.
+        link: Link that carries the tool; None: the last one.
+        cycle: Approximate time between solved postures on lines and circles, which a spline connects [s].
     """
     if len(program.start) != robot.dof:
         raise ShapeError(f"The program starts at {len(program.start)} joint positions; the robot has {robot.dof}.")
@@ -206,12 +236,12 @@ def interpolate(
             q = q + course.at(Pace()).table[-1].sum(axis=0)
             postures.append(q)
     if not courses:
-        raise ProgramError("The program does not move: all its via-points are the start.")
-    row = within_limits(courses, limits)
+        raise ProgramError("The program does not move: all its via-points equal the start.")
+    row = compose_moves(courses, limits)
     table = row.table.copy()
     table[:, 0] += np.array(program.start)
-    passed = row.starts + np.array([segment.duration for segment in row.segments]) - row.overlaps / 2.0
-    motion = ProgramMotion(program, row.breaks, table, passed, np.array(postures))
+    via_times = row.starts + np.array([segment.duration for segment in row.segments]) - row.overlaps / 2.0
+    motion = ProgramMotion(program, row.breaks, table, via_times, np.array(postures))
     _check_range(motion, robot, limits)
     return motion
 
@@ -220,7 +250,7 @@ def _course(
     move: Move, number: int, q: Array, robot: Robot, solver: InverseKinematics, limits: MotionLimits, cycle: float
 ) -> Course | None:
     if isinstance(move, Pause):
-        return Standing(move.seconds, robot.dof)
+        return PauseCourse(move.seconds, robot.dof)
     try:
         if isinstance(move, JointMove):
             target = solver.solve(move.target, q) if isinstance(move.target, Pose) else np.array(move.target)
@@ -233,23 +263,23 @@ def _course(
         raise ProgramError(f"Move {number}: {error}") from None
 
 
-def _check_posture(q: Array, robot: Robot, limits: MotionLimits, what: str) -> None:
+def _check_posture(q: Array, robot: Robot, limits: MotionLimits, name: str) -> None:
     if q.shape != (robot.dof,):
-        raise ProgramError(f"{what} has {len(q)} joint positions; the robot has {robot.dof}.")
+        raise ProgramError(f"{name} has {len(q)} joint positions; the robot has {robot.dof}.")
     for k in np.flatnonzero(~((q >= limits.lower) & (q <= limits.upper)))[:1]:
         raise ProgramError(
-            f"{what} has joint '{robot.joint_names[k]}' at {q[k]:.4g} {robot.joints[k].unit}, outside its limits "
+            f"{name} has joint '{robot.joint_names[k]}' at {q[k]:.4g} {robot.joints[k].unit}, outside its limits "
             f"{limits.lower[k]:.4g} to {limits.upper[k]:.4g}; move the via-point inside."
         )
 
 
 def _check_range(motion: ProgramMotion, robot: Robot, limits: MotionLimits) -> None:
     low, high = motion.extents(0)
-    # The hull of the Bernstein coefficients touches a via-point at the limit itself; rounding is not a violation.
+    # The hull of the Bernstein coefficients touches a via-point at the limit; rounding is no violation.
     over = (low < limits.lower - 1e-9) | (high > limits.upper + 1e-9)
     for k in np.flatnonzero(over)[:1]:
         raise ProgramError(
-            f"On the way joint '{robot.joint_names[k]}' goes from {low[k]:.4g} to {high[k]:.4g} "
+            f"Along the path joint '{robot.joint_names[k]}' moves from {low[k]:.4g} to {high[k]:.4g} "
             f"{robot.joints[k].unit}, beyond its limits {limits.lower[k]:.4g} to {limits.upper[k]:.4g}; "
             "move the via-points."
         )

@@ -1,4 +1,4 @@
-"""The moves of a via-point program, and the program: plain data that a robot controller could be given."""
+"""A via-point program and its moves, as plain data for a robot controller."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from steelyard.robot.kinematics.inverse import Pose
 
 def _check(kind: str, speed: float, fly: float, unit: str) -> None:
     if not 0.0 < speed < np.inf:
-        raise ProgramError(f"A {kind} move has speed {speed} {unit}; it would never arrive. Give a positive one.")
+        raise ProgramError(f"A {kind} move has speed {speed} {unit}; give a positive one.")
     if not 0.0 <= fly <= 1.0:
-        raise ProgramError(f"A {kind} move has fly {fly}; it is 0 (stop at the via-point) to 1 (round it widely).")
+        raise ProgramError(f"A {kind} move has fly {fly}; give 0 (stop at the via-point) to 1 (widest rounding).")
 
 
 @dataclass(frozen=True, eq=False)
 class JointMove:
-    """All joints go straight (in joint space) to a posture (rad or m), or to the nearest one of a pose.
+    """All joints move straight (in joint space) to a posture, or to the nearest one of a pose.
 
-    `speed` is a fraction of the velocity limits; `fly` says how much of the slowing down is given to the next move.
+    Args:
+        target: Posture [rad, m] or pose.
+        speed: Fraction of the velocity limits.
+        fly: Share of its deceleration that overlaps with the next move.
     """
 
     target: tuple[float, ...] | Pose
@@ -40,7 +43,7 @@ class JointMove:
 
 @dataclass(frozen=True, eq=False)
 class LineMove:
-    """The tool goes straight to a pose at `speed` (m/s), turning evenly on the way."""
+    """The tool moves straight to a pose at `speed` [m/s] with a uniform rotation."""
 
     target: Pose
     speed: float = 0.25
@@ -52,7 +55,7 @@ class LineMove:
 
 @dataclass(frozen=True, eq=False)
 class CircleMove:
-    """The tool goes along the circle through `via` (a place; its orientation does not count) to a pose, at `speed`."""
+    """The tool moves along the circle through the position of `via` to a pose, at `speed` [m/s]."""
 
     via: Pose
     target: Pose
@@ -65,7 +68,7 @@ class CircleMove:
 
 @dataclass(frozen=True)
 class Pause:
-    """Stands for some seconds."""
+    """Standstill for some seconds."""
 
     seconds: float
 
@@ -79,7 +82,7 @@ Move = JointMove | LineMove | CircleMove | Pause
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Via-points in their order: a posture to start from (rad or m), then moves."""
+    """Via-points in their order: a start posture [rad, m], then moves."""
 
     start: tuple[float, ...]
     moves: tuple[Move, ...]
@@ -88,14 +91,16 @@ class Program:
         object.__setattr__(self, "start", tuple(float(q) for q in self.start))
         object.__setattr__(self, "moves", tuple(self.moves))
         if not self.moves:
-            raise ProgramError("The program has no moves; give it one at least.")
+            raise ProgramError("The program has no moves; give at least one.")
 
     @staticmethod
     def through(postures: ArrayLike, speed: float = 1.0, fly: float = 0.0) -> Program:
-        """Joint moves from posture to posture, `postures` `(via-points, joints)` in rad (m); the last one stops.
+        """Return joint moves from posture to posture; the last one stops.
 
-        `speed` is a fraction of the velocity limits, `fly` (0 to 1) how much of its slowing down a move gives to the
-        next.
+        Args:
+            postures: Via-points [rad, m], shape (via-points, joints).
+            speed: Fraction of the velocity limits.
+            fly: Share of its deceleration that a move overlaps with the next one, 0 to 1.
         """
         points = np.atleast_2d(np.asarray(postures, dtype=float))
         last = len(points) - 1
@@ -105,12 +110,15 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class ProgramRegion:
-    """A part of the workspace to work in: bounds of every gene's value, and of the one interpolation speed.
+    """A part of the workspace: bounds of the via-points and of the common speed, for genes from 0 to 1.
 
-    Genes run from 0 to 1 (Pedrocchi et al. 2013).
+    Source: Pedrocchi et al. 2013.
 
-    `low` and `high` are poses x, y, z (m), roll, pitch, yaw (rad) if `space` is "pose"; joint positions if "joints".
-    `speed` is a fraction of the joints' velocity limits.
+    Args:
+        low: Lower bounds: x, y, z [m], roll, pitch, yaw [rad] for poses; joint positions for "joints".
+        high: Upper bounds.
+        speed: Range of the speed, as fractions of the joints' velocity limits.
+        space: "pose" or "joints".
     """
 
     low: Array
@@ -122,35 +130,40 @@ class ProgramRegion:
         for name in ("low", "high"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
         if self.space not in ("pose", "joints") or (self.space == "pose" and self.low.shape != (6,)):
-            raise ProgramError("A region is of `space` 'pose' (x, y, z, roll, pitch, yaw: 6 bounds) or 'joints'.")
+            raise ProgramError("The `space` of a region is 'pose' (x, y, z, roll, pitch, yaw: 6 bounds) or 'joints'.")
         if self.low.shape != self.high.shape or np.any(self.low > self.high):
-            raise ProgramError("A region needs as many lower as upper bounds, none of them above its partner.")
+            raise ProgramError("A region needs as many lower as upper bounds, with low ≤ high.")
         if not 0.0 < self.speed[0] <= self.speed[1] <= 1.0:
-            raise ProgramError(f"The region's speeds are {self.speed}; they lie between 0 (not included) and 1.")
+            raise ProgramError(f"The region's speeds are {self.speed}; give 0 < low ≤ high ≤ 1.")
 
     def genes(self, points: int) -> int:
-        """How many genes a program of so many via-points (`points`) has: one per coordinate, and the speed."""
+        """Return the number of genes of a program with `points` via-points: one per coordinate, and the speed."""
         return points * len(self.low) + 1
 
     def values(self, population: Array) -> tuple[Array, Array]:
-        """Via-points `(programs, points, coordinates)` and speeds `(programs,)` of a `population` of genes, 0 to 1,
-        `(programs, genes)`."""
+        """Return via-points (programs, points, coordinates) and speeds (programs,) of a `population` of genes."""
         width = len(self.low)
         if population.ndim != 2 or population.shape[1] % width != 1 or population.shape[1] == 1:
             raise ShapeError(
                 f"There are {population.shape[1:]} genes; expected {width} per via-point and one for the speed."
             )
         if np.any((population < 0.0) | (population > 1.0)) or not np.all(np.isfinite(population)):
-            raise ProgramError("A gene lies outside 0 to 1; clip the genes before decoding them.")
+            raise ProgramError("A gene is outside 0 to 1; clip the genes before decoding them.")
         points = self.low + population[:, :-1].reshape(len(population), -1, width) * (self.high - self.low)
         return points, self.speed[0] + population[:, -1] * (self.speed[1] - self.speed[0])
 
     def program(self, genes: ArrayLike, start: ArrayLike, fly: float = 0.5) -> Program:
-        """The program of `genes` (0 to 1): from `start` by joint moves with `fly`; the last one stops."""
-        given = np.asarray(genes, dtype=float)
-        if given.ndim != 1:
-            raise ShapeError(f"There are {given.shape} genes; expected those of one program.")
-        (points,), (speed,) = self.values(given[None])
+        """Return the program of one individual; the last move stops.
+
+        Args:
+            genes: Its genes, 0 to 1.
+            start: Posture at the start [rad, m].
+            fly: Share of its deceleration that a move overlaps with the next one.
+        """
+        vector = np.asarray(genes, dtype=float)
+        if vector.ndim != 1:
+            raise ShapeError(f"The genes have shape {vector.shape}; expected one program's, with one dimension.")
+        (points,), (speed,) = self.values(vector[None])
         speed = float(speed)
         moves = []
         for k, point in enumerate(points):

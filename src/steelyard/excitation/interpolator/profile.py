@@ -1,4 +1,4 @@
-"""The quickest way from 0 to 1 and rest to rest: trapezoids of velocity, and S-curves."""
+"""The fastest motion from 0 to 1, at rest at both ends: trapezoids of velocity, and S-curves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from steelyard.robot.robot import Robot
 
 @dataclass(frozen=True)
 class ToolLimits:
-    """Acceleration and jerk of the tool along lines and circles (m/s², m/s³) and of its turning (rad/s, …).
+    """Limits of the tool along lines and circles; each move has its own speed.
 
-    The speed along the path is each move's own.
+    Attributes:
+        acceleration: [m/s²].
+        jerk: [m/s³].
+        turn_speed: [rad/s].
+        turn_acceleration: [rad/s²].
+        turn_jerk: [rad/s³].
     """
 
     acceleration: float = 3.0
@@ -28,9 +33,15 @@ class ToolLimits:
 
 @dataclass(frozen=True, eq=False)
 class MotionLimits:
-    """Bounds of every joint `(joints,)`: position (rad or m), velocity, acceleration and jerk.
+    """Limits of every joint, shape (joints,), and of the tool.
 
-    An infinite jerk gives trapezoidal profiles, a finite one S-curves.
+    Attributes:
+        lower: Lower position limits [rad, m].
+        upper: Upper position limits [rad, m].
+        velocity: [rad/s, m/s].
+        acceleration: [rad/s², m/s²].
+        jerk: [rad/s³, m/s³]; infinite: trapezoidal velocities, finite: S-curves.
+        tool: Limits of the tool.
     """
 
     lower: Array
@@ -48,10 +59,14 @@ class MotionLimits:
         jerk: ArrayLike = np.inf,
         tool: ToolLimits | None = None,
     ) -> MotionLimits:
-        """Positions as the description of `robot` has them; `velocity` too where it is None (rad/s, m/s).
+        """Return limits with the positions of the robot's description.
 
-        `acceleration` (per s²) and `jerk` (per s³) are one number or one per joint; `tool` bounds moves along lines and
-        arcs.
+        Args:
+            robot: The robot.
+            acceleration: One number or one per joint [rad/s², m/s²].
+            velocity: One number or one per joint [rad/s, m/s]; None: the description's.
+            jerk: One number or one per joint [rad/s³, m/s³].
+            tool: Limits of moves along lines and arcs.
         """
         own = [joint.velocity for joint in robot.joints]
         return MotionLimits(
@@ -65,44 +80,48 @@ class MotionLimits:
 
 
 def _row(robot: Robot, name: str, values: ArrayLike) -> Array:
-    given = np.asarray(values, dtype=float)
-    if given.shape not in ((), (robot.dof,)):
-        raise ShapeError(f"The limits of {name} have shape {given.shape}; expected one number or ({robot.dof},).")
-    row = np.broadcast_to(given, (robot.dof,))
+    array = np.asarray(values, dtype=float)
+    if array.shape not in ((), (robot.dof,)):
+        raise ShapeError(f"The limits of {name} have shape {array.shape}; expected one number or ({robot.dof},).")
+    row = np.broadcast_to(array, (robot.dof,))
     for joint, value in zip(robot.joint_names, row, strict=True):
         if not value > 0.0 or (np.isinf(value) and name != "jerk"):
-            wanted = "positive" if name == "jerk" else "positive, finite"
-            raise ProgramError(f"Joint '{joint}' has a limit of {name} of {value}; a profile needs a {wanted} one.")
+            kind = "positive" if name == "jerk" else "positive, finite"
+            raise ProgramError(f"Joint '{joint}' has a limit of {name} of {value}; give a {kind} one.")
     return frozen(row)
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """Bounds while speeding up or slowing down (per s², per s³); an infinite jerk gives a straight ramp of velocity."""
+    """Bounds of acceleration [1/s²] and jerk [1/s³] of a ramp; an infinite jerk gives a linear ramp of velocity."""
 
     acceleration: float
     jerk: float = np.inf
 
     def rise(self, velocity: float) -> float:
-        """How long (s) the acceleration rises, and as long falls, on the way to a `velocity`."""
+        """Return the time [s] in which the acceleration rises (and then falls) on a ramp to `velocity`."""
         return float(min(self.acceleration / self.jerk, self.time(velocity) / 2.0))
 
     def time(self, velocity: float) -> float:
-        """How long (s) it takes from rest to a `velocity`; on average it goes half as quick."""
+        """Return the time from rest to `velocity` [s]; the mean velocity is half of it."""
         if velocity * self.jerk < self.acceleration**2:  # the full acceleration is not reached
             return 2.0 * float(np.sqrt(velocity / self.jerk))
         return velocity / self.acceleration + self.acceleration / self.jerk
 
-    def softened(self, factor: float) -> Ramp:
-        """The same ramp, `factor` times slower."""
+    def soften(self, factor: float) -> Ramp:
+        """Return the same ramp, `factor` times slower."""
         return Ramp(self.acceleration / factor**2, self.jerk / factor**3)
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """s(t) from 0 to 1 as polynomial pieces: `breaks` (s) and `table` (pieces, 4) of powers of u, 0 to 1 per piece.
+    """s(t) from 0 to 1 as polynomial pieces.
 
-    `speeding` and `slowing` are the durations of its ramps.
+    Attributes:
+        breaks: Ends of the pieces [s].
+        table: Coefficients of powers of u, 0 to 1 per piece, shape (pieces, 4).
+        speeding: Duration of the first ramp [s].
+        slowing: Duration of the last ramp [s].
     """
 
     breaks: Array
@@ -116,8 +135,13 @@ class Profile:
 
 
 def profile(velocity: float, up: Ramp, down: Ramp | None = None) -> Profile:
-    """The quickest profile over the distance 1 (Biagiotti & Melchiorri 2008, chapter 3). `velocity` (1/s) is the
-    greatest; `up` bounds speeding up, `down` slowing down (None: the same)."""
+    """Compute the fastest profile over the distance 1 (Biagiotti & Melchiorri 2008, chapter 3).
+
+    Args:
+        velocity: Largest velocity [1/s].
+        up: Bounds while speeding up.
+        down: Bounds while slowing down; None: the same.
+    """
     down = up if down is None else down
     peak = _peak(velocity, up, down)
     speeding, slowing = up.time(peak), down.time(peak)
@@ -127,25 +151,25 @@ def profile(velocity: float, up: Ramp, down: Ramp | None = None) -> Profile:
 
 
 def _peak(velocity: float, up: Ramp, down: Ramp) -> float:
-    """The velocity that is reached: the bound, or where the ramps alone cover the distance."""
+    """Return the peak velocity: the bound, or the velocity at which the ramps alone cover the distance."""
     from scipy.optimize import brentq
 
-    def covered(v: float) -> float:
+    def excess_distance(v: float) -> float:
         return v * (up.time(v) + down.time(v)) / 2.0 - 1.0
 
-    if covered(velocity) <= 0.0:
+    if excess_distance(velocity) <= 0.0:
         return velocity
-    return float(brentq(covered, 0.0, velocity, xtol=1e-15 * velocity, rtol=1e-15))
+    return float(brentq(excess_distance, 0.0, velocity, xtol=1e-15 * velocity, rtol=1e-15))
 
 
 def _phases(velocity: float, ramp: Ramp, mirrored: bool = False) -> list[tuple[float, float, float]]:
-    """(length, acceleration at its start, jerk) of the phases from rest to a velocity; mirrored: as seen backwards."""
+    """Return (length, initial acceleration, jerk) of the phases from rest to a velocity; mirrored: in reverse time."""
     time, rise = ramp.time(velocity), ramp.rise(velocity)
     if rise == 0.0:
         return [(time, velocity / time, 0.0)]
     top = velocity / (time - rise)
     jerk = top / rise
-    if mirrored:  # Phases of slowing down are those of speeding up run backwards: accelerations at the other end.
+    if mirrored:  # in reverse time, a phase starts with the acceleration of its other end
         return [(rise, top, -jerk), (time - 2.0 * rise, top, 0.0), (rise, 0.0, jerk)]
     return [(rise, 0.0, jerk), (time - 2.0 * rise, top, 0.0), (rise, top, -jerk)]
 
@@ -154,7 +178,7 @@ def _integrate(phases: list[tuple[float, float, float]], speeding: float, slowin
     s, v = 0.0, 0.0
     breaks, rows = [0.0], []
     for h, a, j in phases:
-        # Phases of no length (or of what rounding leaves of it) are left out.
+        # Skip phases whose length is zero up to rounding.
         if h <= 1e-12 * (speeding + slowing):
             continue
         rows.append([s, v * h, a * h * h / 2.0, j * h**3 / 6.0])

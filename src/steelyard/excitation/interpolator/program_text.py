@@ -1,4 +1,4 @@
-"""A via-point program as JSON, and as lines that a person can type into a robot's controller."""
+"""A via-point program as JSON, and as readable lines for a robot's pendant."""
 
 from __future__ import annotations
 
@@ -18,24 +18,28 @@ _MOST_MOVES = 10_000
 
 
 def program_to_dict(program: Program) -> dict[str, Any]:
-    """A `program` as plain data."""
+    """Return a `program` as plain data."""
     return {"format": _FORMAT, "start": list(program.start), "moves": [_entry(move) for move in program.moves]}
 
 
 def program_from_dict(document: dict[str, Any] | Field) -> Program:
-    """The program of a `document` that `program_to_dict` made."""
+    """Read the program of a `document` that `program_to_dict` made."""
     whole = document if isinstance(document, Field) else Field(document, "program", error=ProgramError, exact=True)
     kind = whole.table((), ("format",), others=True).get("format", whole).value
     if kind != _FORMAT:
-        whole.fail(f"this is no via-point program; its format is not {_FORMAT!r}.")
-    given = whole.table(("start", "moves"), others=True)
-    moves = given["moves"].items("move", _MOST_MOVES)
-    return Program(tuple(given["start"].array(None).tolist()), tuple(_move(entry) for entry in moves))
+        whole.fail(f"it is no via-point program; its format is not {_FORMAT!r}.")
+    table = whole.table(("start", "moves"), others=True)
+    moves = table["moves"].items("move", _MOST_MOVES)
+    return Program(tuple(table["start"].array(None).tolist()), tuple(_move(entry) for entry in moves))
 
 
 def program_text(program: Program, robot: Robot) -> str:
-    """A `program` of `robot`, one line per move. Angles in degrees, lengths in mm, orientations as roll, pitch, yaw
-    about fixed axes."""
+    """Format a program with one line per move: degrees, mm, orientations as roll, pitch, yaw about fixed axes.
+
+    Args:
+        program: The program.
+        robot: Its robot.
+    """
     lines = [f"# {robot.name}: {len(program.moves)} moves; joints {', '.join(robot.joint_names)}"]
     lines.append(f"START  {_posture(program.start, robot)}")
     for move in program.moves:
@@ -71,10 +75,10 @@ def _place(pose: Pose) -> str:
 
 
 def rpy(rotation: Array) -> tuple[float, float, float]:
-    """Roll, pitch, yaw (rad) of a `rotation` about fixed axes: Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Return roll, pitch and yaw [rad] of a `rotation` about fixed axes: Rz(yaw) Ry(pitch) Rx(roll)."""
     level = float(np.hypot(rotation[0, 0], rotation[1, 0]))
     pitch = float(np.arctan2(-rotation[2, 0], level))
-    if level < 1e-9:  # straight up or down: roll and yaw turn about the same line, so roll is set to zero
+    if level < 1e-9:  # straight up or down: roll and yaw have the same axis, so roll is set to zero
         return 0.0, pitch, float(np.arctan2(-rotation[0, 1], rotation[1, 1]))
     return float(np.arctan2(rotation[2, 1], rotation[2, 2])), pitch, float(np.arctan2(rotation[1, 0], rotation[0, 0]))
 
@@ -103,17 +107,17 @@ def _move(entry: Field) -> Move:
         return Pause(entry.table(("move", "seconds"))["seconds"].number())
     if kind not in ("joint", "line", "circle"):
         raise UnknownNameError("move", shortened(str(kind), 60), ("joint", "line", "circle", "pause"))
-    given = entry.table(("move", "speed", "fly"), ("posture", "pose", "via"))
-    speed, fly = given["speed"].number(), given["fly"].number()
-    if "posture" in given:
-        return JointMove(tuple(given["posture"].array(None).tolist()), speed, fly)
-    given = entry.table(("move", "speed", "fly", "pose", *(("via",) if kind == "circle" else ())))
-    target = _read_pose(given["pose"])
+    table = entry.table(("move", "speed", "fly"), ("posture", "pose", "via"))
+    speed, fly = table["speed"].number(), table["fly"].number()
+    if "posture" in table:
+        return JointMove(tuple(table["posture"].array(None).tolist()), speed, fly)
+    table = entry.table(("move", "speed", "fly", "pose", *(("via",) if kind == "circle" else ())))
+    target = _read_pose(table["pose"])
     if kind == "joint":
         return JointMove(target, speed, fly)
-    return LineMove(target, speed, fly) if kind == "line" else CircleMove(_read_pose(given["via"]), target, speed, fly)
+    return LineMove(target, speed, fly) if kind == "line" else CircleMove(_read_pose(table["via"]), target, speed, fly)
 
 
 def _read_pose(entry: Field) -> Pose:
-    given = entry.table(("position",), ("rotation",))
-    return Pose(given["position"].array(3), given["rotation"].array(3, 3) if "rotation" in given else None)
+    table = entry.table(("position",), ("rotation",))
+    return Pose(table["position"].array(3), table["rotation"].array(3, 3) if "rotation" in table else None)

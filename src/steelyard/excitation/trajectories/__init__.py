@@ -1,4 +1,4 @@
-"""How a joint may move: families of smooth motions, linear in their coefficients, and trajectories made of them."""
+"""Families of smooth motions of a joint, linear in their coefficients, and trajectories of all joints."""
 
 import lazy_loader
 

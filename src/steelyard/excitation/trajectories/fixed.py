@@ -1,4 +1,4 @@
-"""`Fixed`: a motion that is what it is: polynomial pieces without coefficients, such as a played via-point program."""
+"""Motions without free shape: `Idle`, and `Fixed` polynomial pieces such as those of a via-point program."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.excitation.trajectories._pieces import evaluate, extent
-from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, register_family
 from steelyard.ground.arrays import Array
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Idle:
-    """A joint that stands still while others move: q(t) = `position` (rad or m).
+    """A joint at rest while others move: q(t) = `position`.
 
-    Where that is None, the posture is the one coefficient. Methods as in `Family`: coefficients `x`, the order of a
-    `derivative`, times `t` (s).
+    Args:
+        duration: Duration [s].
+        position: Position [rad, m]; None: the one coefficient.
+        t, x, derivative: Arguments of the methods, as in `Family`.
     """
 
     kind: ClassVar[str] = "idle"
@@ -55,15 +57,20 @@ class Idle:
         return asdict(self)
 
 
-# Accelerations (of rad or m per s²) of neighbouring pieces that differ by less meet; the rest is a jump.
+# Larger differences of the accelerations of neighbouring pieces are jumps [rad/s², m/s²].
 _MEET = 1e-6
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Fixed:
-    """One joint's motion as pieces Σ_k table[i][k] u^k, u from 0 to 1 between breaks[i] and breaks[i + 1] (s). Methods
-    as in `Family`: coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m)."""
+    """One joint's motion as pieces Σ_k table[i][k] u^k, u from 0 to 1 between breaks[i] and breaks[i + 1].
+
+    Args:
+        breaks: Ends of the pieces [s].
+        table: Power coefficients of the pieces [rad, m].
+        t, x, derivative, position: Arguments of the methods, as in `Family`.
+    """
 
     kind: ClassVar[str] = "fixed"
 
@@ -74,7 +81,10 @@ class Fixed:
         object.__setattr__(self, "breaks", tuple(float(t) for t in self.breaks))
         object.__setattr__(self, "table", tuple(tuple(float(c) for c in row) for row in self.table))
         if len(self.breaks) != len(self.table) + 1 or not self.table:
-            raise TrajectoryError(f"A fixed motion of {len(self.table)} pieces needs one break more than pieces.")
+            raise TrajectoryError(
+                f"A fixed motion has {len(self.table)} pieces and {len(self.breaks)} breaks; give a piece or more, and "
+                "one break more than pieces."
+            )
         check_duration(self.duration, "Fixed motion")
 
     @cached_property
@@ -104,7 +114,7 @@ class Fixed:
 
     @cached_property
     def _jumps(self) -> bool:
-        """Whether the acceleration jumps between pieces: its rate is then unbounded."""
+        """Whether the acceleration jumps between pieces, which makes the jerk unbounded."""
         breaks, table = self._arrays
         k = np.arange(table.shape[1])
         lengths = np.diff(breaks)

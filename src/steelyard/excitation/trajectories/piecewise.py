@@ -1,4 +1,4 @@
-"""Families of piecewise polynomials: what they share (`Piecewise`), B-splines, splined quintics, accelerations."""
+"""Families of piecewise polynomials: the base class `Piecewise`, B-splines, splined quintics, accelerations."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.excitation.trajectories._pieces import evaluate, extent, taylor
-from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, register_family
 from steelyard.excitation.trajectories.sinusoids import eliminate
 from steelyard.ground.arrays import Array
 
 
 class Piecewise(ABC):
-    """A family made of polynomial pieces.
+    """A family of polynomial pieces.
 
-    A subclass states the pieces as linear functions of all its numbers y (`shape`), and how y follows from the free
-    coefficients x: y = Z x + y0 (`free`). Before its start and after its end the motion stands. Methods as in `Family`:
-    coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m).
+    A subclass defines the pieces as linear functions of all its numbers y (`shape`), and y as a function of the free
+    coefficients x: y = Z x + y0 (`free`). Before its start and after its end the motion is at rest.
+
+    Args:
+        t, x, derivative, position: Arguments of the methods, as in `Family`.
     """
 
-    # Fields of the subclasses' dataclasses
+    # Fields of the subclasses
     duration: float
     start: float | None
     end: float | None
@@ -33,24 +35,24 @@ class Piecewise(ABC):
     @property
     @abstractmethod
     def breaks(self) -> Array:
-        """Where the pieces begin and end, (pieces + 1,), in s."""
+        """Ends of the pieces [s], shape (pieces + 1,)."""
 
     @abstractmethod
     def shape(self) -> Array:
-        """(pieces, degree + 1, len(y)): power coefficients of each piece, for each number of y."""
+        """Return the power coefficients of each piece for each number of y, shape (pieces, degree + 1, len(y))."""
 
     @abstractmethod
     def free(self) -> tuple[Array, Array]:
-        """(Z, y0)."""
+        """Return (Z, y0)."""
 
     @abstractmethod
     def still(self, position: float) -> Array:
-        """The y of standing at a position."""
+        """Return the y of standstill at a `position` [rad, m]."""
 
     @property
     @abstractmethod
     def periodic(self) -> bool:
-        """Whether it may be repeated."""
+        """Whether it can be repeated."""
 
     @property
     def ends_meet(self) -> bool:
@@ -62,7 +64,7 @@ class Piecewise(ABC):
 
     @cached_property
     def _table(self) -> Array:
-        """(pieces, degree + 1, size + 1): the pieces for each coefficient, then their constant part."""
+        """The pieces for each coefficient, then their constant part, shape (pieces, degree + 1, size + 1)."""
         Z, y0 = self._free
         return self.shape() @ np.column_stack([Z, y0])
 
@@ -88,14 +90,14 @@ class Piecewise(ABC):
 def _tied_ends(
     rows: int, first: range, last: range, zeros: Collection[int], family: Piecewise, what: str
 ) -> tuple[Array, Array]:
-    """(Z, y0) where y is `family.start` in the rows `first`, `family.end` in `last`, zero in `zeros`, else free.
+    """Return (Z, y0): y is `family.start` in rows `first`, `family.end` in `last`, zero in `zeros`, free elsewhere.
 
-    A start or end that is not given is a coefficient of its own; a closed motion has one for both.
+    An unspecified start or end is a coefficient; a closed motion has one for both.
     """
     if family.closed and family.end is not None and family.start != family.end:
-        raise TrajectoryError(f"{what}: a closed motion ends where it starts; give `start` or leave out `closed`.")
+        raise TrajectoryError(f"{what}: a closed motion ends at its start; give `start` or leave out `closed`.")
     if first.stop > last.start:
-        raise TrajectoryError(f"{what}: too few coefficients to rest at both ends; give it more pieces.")
+        raise TrajectoryError(f"{what}: too few coefficients for rest at both ends; give more pieces.")
     y0, columns = np.zeros(rows), []
 
     def place(where: list[int], value: float | None) -> None:
@@ -113,14 +115,20 @@ def _tied_ends(
     return np.column_stack(columns) if columns else np.zeros((rows, 0)), y0
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class BSpline(Piecewise):
-    """A clamped B-spline of `spans` equal spans; its coefficients are control points (rad or m).
+    """A clamped B-spline; its coefficients are control points [rad, m].
 
-    The first (last) control point is the start (end); `rest` = 1 makes the velocity zero at both ends, 2 the
-    acceleration too: the first (last) `rest` + 1 control points are then one. `start` and `end` are coefficients
-    unless given; `closed` makes the end the start.
+    Args:
+        duration: Duration [s].
+        spans: Number of equal spans.
+        degree: Degree of the polynomials.
+        rest: 1: zero velocity at both ends, 2: zero acceleration as well (the first and last `rest` + 1 control points
+            are equal).
+        start: First control point [rad, m]; None: a coefficient.
+        end: Last control point [rad, m]; None: a coefficient.
+        closed: Whether the end equals the start.
     """
 
     kind: ClassVar[str] = "bspline"
@@ -137,10 +145,10 @@ class BSpline(Piecewise):
         check_duration(self.duration, "B-spline")
         if self.spans < 1 or not 1 <= self.degree <= 9:
             raise TrajectoryError(
-                f"A B-spline of {self.spans} spans, degree {self.degree}: it takes 1 or more; 1 to 9."
+                f"A B-spline of {self.spans} spans, degree {self.degree}; give 1 span or more, degree 1 to 9."
             )
         if not 0 <= self.rest <= 2:
-            raise TrajectoryError(f"rest is {self.rest}; it is 0 (none), 1 (velocity) or 2 (and acceleration).")
+            raise TrajectoryError(f"rest is {self.rest}; give 0 (none), 1 (velocity) or 2 (and acceleration).")
         self.free()
 
     @property
@@ -149,7 +157,7 @@ class BSpline(Piecewise):
 
     @property
     def points(self) -> int:
-        """The number of control points."""
+        """Number of control points."""
         return self.degree + self.spans
 
     @cached_property
@@ -171,22 +179,31 @@ class BSpline(Piecewise):
 
 
 def cubic(duration: float, start: float | None = None, end: float | None = None) -> BSpline:
-    """A cubic of `duration` s, at rest at both ends; its acceleration jumps there. `start` and `end` (rad, m) are
-    coefficients unless given."""
+    """Return a cubic, at rest at both ends, where its acceleration jumps.
+
+    Args:
+        duration: Duration [s].
+        start: Position at the start [rad, m]; None: a coefficient.
+        end: Position at the end [rad, m]; None: a coefficient.
+    """
     return BSpline(duration, spans=1, degree=3, rest=1, start=start, end=end)
 
 
 def quintic(duration: float, start: float | None = None, end: float | None = None) -> BSpline:
-    """A quintic of `duration` s with zero velocity and acceleration at both ends. `start` and `end` (rad, m) are
-    coefficients unless given."""
+    """Return a quintic with zero velocity and acceleration at both ends.
+
+    Args:
+        duration: Duration [s].
+        start: Position at the start [rad, m]; None: a coefficient.
+        end: Position at the end [rad, m]; None: a coefficient.
+    """
     return BSpline(duration, spans=1, degree=5, rest=2, start=start, end=end)
 
 
 def free_quintic(duration: float) -> BSpline:
-    """A quintic of `duration` s with nothing prescribed at its ends: six coefficients, as Urrea & Pascal 2017 optimise
-    them (eq. 37).
+    """Return a quintic of `duration` [s] with free ends: six coefficients, as in Urrea & Pascal 2017 (eq. 37).
 
-    The coefficients are Bernstein's and not powers of t: the same motions, far better conditioned.
+    The coefficients are Bernstein's instead of powers of t: the same motions, far better conditioned.
     """
     return BSpline(duration, spans=1, degree=5, rest=0)
 
@@ -204,14 +221,19 @@ _HERMITE = np.array(
 )
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class SplinedQuintic(Piecewise):
     """Quintics between knots; coefficients are position, velocity and acceleration at every inner knot (SI units).
 
-    `times` (s) are the inner knots, or their number if they shall be spread evenly. At both ends velocity and
-    acceleration are zero; `start` and `end` are coefficients (the first, the last) unless given; `closed` makes the
-    end the start.
+    At both ends velocity and acceleration are zero.
+
+    Args:
+        duration: Duration [s].
+        times: Inner knots [s], or their number for even spacing.
+        start: Position at the start [rad, m]; None: the first coefficient.
+        end: Position at the end [rad, m]; None: the last coefficient.
+        closed: Whether the end equals the start.
     """
 
     kind: ClassVar[str] = "splined-quintic"
@@ -226,12 +248,12 @@ class SplinedQuintic(Piecewise):
         check_duration(self.duration, "Splined quintic")
         if isinstance(self.times, int):
             if self.times < 0:
-                raise TrajectoryError(f"A splined quintic cannot have {self.times} inner knots.")
+                raise TrajectoryError(f"A splined quintic cannot have {self.times} inner knots; give 0 or more.")
             inner = np.linspace(0.0, self.duration, self.times + 2)[1:-1]
             object.__setattr__(self, "times", tuple(inner.tolist()))
         object.__setattr__(self, "times", tuple(float(t) for t in self.times))  # type: ignore[union-attr]
         if np.any(np.diff(self.breaks) <= 0.0):
-            raise TrajectoryError(f"The inner knots {self.times} must rise between 0 and {self.duration} s.")
+            raise TrajectoryError(f"The inner knots {self.times} must increase between 0 and {self.duration} s.")
         self.free()
 
     @property
@@ -250,7 +272,7 @@ class SplinedQuintic(Piecewise):
         return out
 
     def free(self) -> tuple[Array, Array]:
-        """All y: position, velocity, acceleration of knot after knot, the ends included."""
+        """Return (Z, y0) for all y: position, velocity, acceleration of every knot, ends included."""
         rows = 3 * len(self.breaks)
         at_rest = (1, 2, rows - 2, rows - 1)
         return _tied_ends(rows, range(1), range(rows - 3, rows - 2), at_rest, self, "Splined quintic")
@@ -259,14 +281,21 @@ class SplinedQuintic(Piecewise):
         return np.tile([position, 0.0, 0.0], len(self.breaks))
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Acceleration(Piecewise):
-    """Armstrong's motion (1989): the acceleration at `samples` evenly spaced instants is free, linear between them.
+    """Armstrong's motion (1989): free accelerations at evenly spaced instants, linear between them.
 
-    The motion starts at rest and ends at rest (velocity zero); with `rest` the acceleration is zero at both ends too.
-    `start` and `end` (rad or m) are free unless given; `closed` makes the end the start. The conditions are eliminated:
-    coefficients are orthonormal coordinates of what they leave of (start, a₁ …).
+    The velocity is zero at both ends. The coefficients are orthonormal coordinates of the null space of the conditions
+    on (start, a₁ …).
+
+    Args:
+        duration: Duration [s].
+        samples: Number of instants.
+        rest: Whether the acceleration is zero at both ends.
+        start: Position at the start [rad, m]; None: free.
+        end: Position at the end [rad, m]; None: free.
+        closed: Whether the end equals the start.
     """
 
     kind: ClassVar[str] = "acceleration"
@@ -283,7 +312,7 @@ class Acceleration(Piecewise):
         if self.samples < 3:
             raise TrajectoryError(f"{self.samples} acceleration samples cannot start and stop a joint; give 3 or more.")
         if self.closed and self.end is not None:
-            raise TrajectoryError("Acceleration samples: a closed motion ends where it starts; leave out `end`.")
+            raise TrajectoryError("Acceleration samples: a closed motion ends at its start; leave out `end`.")
         self.free()
 
     @property
@@ -295,7 +324,7 @@ class Acceleration(Piecewise):
         return np.linspace(0.0, self.duration, self.samples)
 
     def shape(self) -> Array:
-        """All y: the start, then the samples of acceleration."""
+        """Return the pieces for all y: the start, then the samples of acceleration."""
         h = self.duration / (self.samples - 1)
         count = 1 + self.samples
         out = np.zeros((self.samples - 1, 4, count))

@@ -1,4 +1,4 @@
-"""Sums of sinusoids, of free frequencies (`Cosines`) or harmonic (`Fourier`), and how far they go between samples."""
+"""Sums of sinusoids, of free frequencies (`Cosines`) or harmonic (`Fourier`), with bounds at all times."""
 
 from __future__ import annotations
 
@@ -9,35 +9,39 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, register_family
 from steelyard.ground.arrays import Array
 
 
 def eliminate(A: Array, b: Array, what: str) -> tuple[Array, Array]:
-    """(Z, y0) such that y = Z x + y0 runs through all solutions of `A` y = `b`; Z is orthonormal, y0 the shortest.
+    """Return (Z, y0) such that y = Z x + y0 are all solutions of A y = b; Z is orthonormal, y0 the shortest solution.
 
-    By Householder QR of Aᵀ rather than by SVD: the signs are the same on every machine. `what` names
-    the family in errors.
+    Householder QR of Aᵀ is used instead of an SVD, because its signs are the same on every machine.
+
+    Args:
+        A: Matrix of the conditions.
+        b: Right side.
+        what: Name of the family, for errors.
     """
-    # Rows of unit length, so that conditions in rad, rad/s and rad/s² weigh the same in the rank test.
+    # Rows of unit length give conditions in rad, rad/s and rad/s² the same weight in the rank test.
     lengths = np.linalg.norm(A, axis=1)
     rows, right = A / lengths[:, None], b / lengths
     Q, R = np.linalg.qr(rows.T, mode="complete")
     count = len(rows)
     if count > rows.shape[1] or np.min(np.abs(np.diag(R)[:count]), initial=1.0) < 1e-9:
-        raise TrajectoryError(f"{what}: too few coefficients for the conditions it has to meet; give it more.")
+        raise TrajectoryError(f"{what}: too few coefficients for its conditions; give more.")
     y0: Array = Q[:, :count] @ np.linalg.solve(R[:count].T, right) if count else np.zeros(rows.shape[1])
     return Q[:, count:], y0
 
 
-# Steps per radian of the fastest wave of a grid; with the remainder's bound the extent is wide by less than 0.1 %.
+# Grid steps per radian of the fastest wave; with the remainder's bound the extent is too wide by less than 0.1 %.
 _STEPS_PER_RADIAN = 16.0
 _MOST_STEPS = 20_000_000  # times waves: 300 MB
 
 
 def _waves(t: Array, omega: Array, derivative: int) -> Array:
-    """(samples, 2·waves): derivatives of sin ω₁t … sin ω_k t, cos ω₁t … cos ω_k t."""
-    # Quarter turns by exchange rather than by adding π/2: zeros at t = 0 stay exact.
+    """Return derivatives of sin ω₁t … sin ω_k t, cos ω₁t … cos ω_k t, shape (samples, 2·waves)."""
+    # Exchange sine and cosine instead of adding π/2, so that zeros at t = 0 stay exact.
     turned = np.outer(t, omega)
     s, c = np.sin(turned), np.cos(turned)
     sine, cosine = ((s, c), (c, -s), (-s, -c), (-c, s))[derivative % 4]
@@ -46,7 +50,7 @@ def _waves(t: Array, omega: Array, derivative: int) -> Array:
 
 
 def _differentiate(amplitudes: Array, omega: Array, derivative: int) -> Array:
-    """The sin and cos amplitudes of a derivative of Σ s sin ωt + c cos ωt."""
+    """Return the sin and cos amplitudes of a derivative of Σ s sin ωt + c cos ωt."""
     sine, cosine = np.split(amplitudes, 2)
     for _ in range(derivative):
         sine, cosine = -omega * cosine, omega * sine
@@ -54,10 +58,10 @@ def _differentiate(amplitudes: Array, omega: Array, derivative: int) -> Array:
 
 
 def _sinusoid_extent(constant: float, amplitudes: Array, omega: Array, duration: float) -> tuple[float, float]:
-    """Least and greatest value of constant + Σ over [0, duration]; `amplitudes` are those of sin…, cos….
+    """Return bounds of constant + Σ over [0, duration]; `amplitudes` are those of sin…, cos….
 
-    On a grid of step h a function exceeds its neighbours by h²/8·max|f″| at most (the error of linear interpolation).
-    max|f″| is bounded the same way from the grid and f⁗, and that from Σ ω⁴·√(a² + b²), which holds at all times.
+    Between points of a grid of step h a function exceeds its neighbours by at most h²/8·max|f″| (the error of linear
+    interpolation). max|f″| is bounded in the same way from the grid and f⁗, and f⁗ by Σ ω⁴·√(a² + b²) at all times.
     """
     values_of, seconds_of, share = _grid(tuple(omega.tolist()), duration)
     k = len(omega)
@@ -71,22 +75,29 @@ def _sinusoid_extent(constant: float, amplitudes: Array, omega: Array, duration:
 
 @lru_cache(maxsize=32)
 def _grid(omega: tuple[float, ...], duration: float) -> tuple[Array, Array, float]:
-    """The waves and their second derivatives on a grid, and h²/8; kept, for optimisers ask again and again."""
+    """Return the waves and their second derivatives on a grid, and h²/8; cached for optimisers."""
     steps = max(2, int(np.ceil(duration * max(omega) * _STEPS_PER_RADIAN)))
     if steps * len(omega) > _MOST_STEPS:
-        raise TrajectoryError(f"Waves of up to {max(omega):g} rad/s over {duration:g} s are too many to be looked at.")
+        raise TrajectoryError(
+            f"Waves of up to {max(omega):g} rad/s over {duration:g} s need too many samples; reduce one of them."
+        )
     t = np.linspace(0.0, duration, steps + 1)
     return _waves(t, np.array(omega), 0), _waves(t, np.array(omega), 2), (duration / steps) ** 2 / 8.0
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Cosines:
-    """q(t) = q₀ + Σ s_k sin ω_k t + c_k cos ω_k t over given frequencies ω (rad/s).
+    """q(t) = q₀ + Σ s_k sin ω_k t + c_k cos ω_k t.
 
-    The start trajectories of Kozłowski & Dutkiewicz 1996 are of this kind. Coefficients: q₀, s₁ …, c₁ … (rad or m), or
-    with `rest` (velocity and acceleration zero at the start) coordinates of what that leaves. It ends moving. Methods
-    as in `Family`: coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m).
+    The start trajectories of Kozłowski & Dutkiewicz 1996 are of this kind. The motion does not end at rest.
+
+    Args:
+        duration: Duration [s].
+        frequencies: ω [rad/s].
+        rest: Whether velocity and acceleration are zero at the start. The coefficients are q₀, s₁ …, c₁ … [rad, m] or,
+            with `rest`, coordinates of the null space of these conditions.
+        t, x, derivative, position: Arguments of the methods, as in `Family`.
     """
 
     kind: ClassVar[str] = "cosines"
@@ -105,8 +116,13 @@ class Cosines:
 
     @staticmethod
     def through(duration: float, offset: float, terms: Sequence[tuple[float, float, float]]) -> tuple[Cosines, Array]:
-        """The family of `duration` s and its coefficients: `offset` + Σ amplitude·cos(ω t + phase). `terms` are
-        (amplitude in rad or m, ω in rad/s, phase in rad)."""
+        """Return the family and coefficients of offset + Σ amplitude·cos(ω t + phase).
+
+        Args:
+            duration: Duration [s].
+            offset: Offset [rad, m].
+            terms: (amplitude [rad, m], ω [rad/s], phase [rad]).
+        """
         frequencies = tuple(dict.fromkeys(omega for _, omega, _ in terms))
         s, c = np.zeros((2, len(frequencies)))
         for amplitude, omega, phase in terms:
@@ -156,17 +172,22 @@ class Cosines:
         return asdict(self)
 
 
-@known
+@register_family
 @dataclass(frozen=True)
 class Fourier:
     """q(t) = q₀ + Σ_l a_l/(ω l) sin ω l t − b_l/(ω l) cos ω l t, l = 1 … harmonics, ω = 2π/period.
 
-    Swevers, Ganseman et al. 1997, eq. 3: a and b are amplitudes of velocity (rad/s), q₀ an offset (rad).
+    Swevers, Ganseman et al. 1997, eq. 3: a and b are amplitudes of velocity [rad/s], q₀ an offset [rad]. Without
+    conditions the coefficients are q₀, a₁ …, b₁ …; with conditions they are coordinates of their null space.
 
-    `period` (s) is the duration unless given; `rest` makes velocity and acceleration zero at the start (and by
-    periodicity after every period): Σ a_l = 0, Σ l b_l = 0. `offset` fixes q₀, `start` fixes q(0). Without any
-    condition the coefficients are q₀, a₁ …, b₁ …; conditions leave coordinates of their null space. Methods as in
-    `Family`: coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m).
+    Args:
+        harmonics: Number of harmonics.
+        duration: Duration [s].
+        period: Fundamental period [s]; None: the duration.
+        rest: Whether velocity and acceleration are zero at the start (and after every period): Σ a_l = 0, Σ l b_l = 0.
+        offset: q₀ [rad, m]; None: free.
+        start: q(0) [rad, m]; None: free.
+        t, x, derivative, position: Arguments of the methods, as in `Family`.
     """
 
     kind: ClassVar[str] = "fourier"
@@ -182,7 +203,7 @@ class Fourier:
         check_duration(self.duration, "Fourier series")
         check_duration(self.fundamental_period, "Fourier series, period")
         if self.harmonics < 1:
-            raise TrajectoryError(f"A Fourier series with {self.harmonics} harmonics does not move; it needs one.")
+            raise TrajectoryError(f"A Fourier series with {self.harmonics} harmonics does not move; give one or more.")
         if self.size < 0 or (self.rest and self.harmonics < 2):
             raise TrajectoryError(
                 f"A Fourier series that starts at rest needs 2 harmonics or more (--harmonics), not "
@@ -191,8 +212,13 @@ class Fourier:
 
     @staticmethod
     def szabo(harmonics: int = 5, fundamental: float = 0.1, duration: float = 10.0) -> Fourier:
-        """The series of Szabó & Szádeczky-Kardoss 2021, eq. 22, with the offset it lacks. So many `harmonics` of a
-        `fundamental` (Hz), for a `duration` (s)."""
+        """Return the series of Szabó & Szádeczky-Kardoss 2021, eq. 22, with an offset, which the paper omits.
+
+        Args:
+            harmonics: Number of harmonics.
+            fundamental: Frequency of the first harmonic [Hz].
+            duration: Duration [s].
+        """
         return Fourier(harmonics, duration, 1.0 / fundamental)
 
     @property
@@ -211,7 +237,7 @@ class Fourier:
 
     @cached_property
     def omega(self) -> Array:
-        """The angular frequency of every harmonic, in rad/s."""
+        """Angular frequency of every harmonic [rad/s]."""
         omega: Array = 2.0 * np.pi / self.fundamental_period * np.arange(1.0, self.harmonics + 1)
         return omega
 
@@ -232,7 +258,7 @@ class Fourier:
         return eliminate(np.vstack(rows), np.array(right), "Fourier series")
 
     def series(self, x: Array) -> tuple[float, Array, Array]:
-        """q₀, a and b of the formula above."""
+        """Return q₀, a and b of the formula above for coefficients `x`."""
         Z, y0 = self._free
         y = Z @ x + y0
         M = self.harmonics
@@ -248,14 +274,14 @@ class Fourier:
         q0, a, b = self.series(x)
         amplitudes = np.concatenate([a, -b]) / np.tile(self.omega, 2)
         turned, constant = _differentiate(amplitudes, self.omega, derivative), q0 if derivative == 0 else 0.0
-        # Beyond one period nothing new comes.
+        # The motion repeats after one period.
         return _sinusoid_extent(constant, turned, self.omega, min(self.duration, self.fundamental_period))
 
     def hold(self, position: float) -> Array:
         Z, y0 = self._free
-        wanted = np.zeros(1 + 2 * self.harmonics)
-        wanted[0] = position
-        x: Array = Z.T @ (wanted - y0)
+        y = np.zeros(1 + 2 * self.harmonics)
+        y[0] = position
+        x: Array = Z.T @ (y - y0)
         return x
 
     def settings(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`Trajectory`: the motion of all joints: a family each, and the coefficients that choose one motion."""
+"""`Trajectory`: a motion of all joints, defined by a family and coefficients of each."""
 
 from __future__ import annotations
 
@@ -24,43 +24,56 @@ _MOST_JOINTS = 256
 
 
 def motion_rows(joint_names: Sequence[str], t: Array, q: Array, dq: Array, ddq: Array) -> list[list[Any]]:
-    """A sampled motion as rows of a table: `t` (s), `q` (rad, m), `dq`, `ddq` of every joint, below `joint_names`."""
+    """Return a sampled motion as rows of a table, with a header.
+
+    Args:
+        joint_names: Names of the joints.
+        t: Times [s].
+        q: Positions [rad, m], shape (samples, joints).
+        dq: Velocities.
+        ddq: Accelerations.
+    """
     head = ["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in joint_names)]
     return [head, *np.column_stack([t, q, dq, ddq]).tolist()]
 
 
 class SmoothMotion(ABC):
-    """A motion of all joints over time, known by its derivatives and by how far these go. Times `t` are in s,
-    positions in rad or m; `order` counts derivatives, 0 to 3.
-    """
+    """A motion of all joints over time with its derivatives and their bounds."""
 
     @abstractmethod
     def derivative(self, t: ArrayLike, order: int) -> Array:
-        """The derivative of that order: `(samples, joints)`, or `(joints,)` for a single time."""
+        """Return a derivative, shape (samples, joints), or (joints,) for a single time.
+
+        Args:
+            t: Times [s].
+            order: Order of the derivative, 0 to 3.
+        """
 
     @abstractmethod
     def extents(self, order: int) -> tuple[Array, Array]:
-        """Least and greatest value of every joint over all times, `(joints,)` each; never too narrow."""
+        """Return bounds of the derivative of this `order` over all times, (joints,) each; never too narrow."""
 
     def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """q, q̇, q̈ at times t, each `(samples, joints)`."""
+        """Return q, q̇, q̈ at times `t` [s], each of shape (samples, joints)."""
         return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
 
     def jerk(self, t: ArrayLike) -> Array:
+        """Return the jerk at times `t` [s]."""
         return self.derivative(t, 3)
 
     def peak_bounds(self, order: int) -> Array:
-        """A bound on every joint's |position|, |velocity|, |acceleration| or |jerk| (order 0 to 3) at all times."""
+        """Return a bound of every joint's |derivative| of this `order` (0 to 3) at all times."""
         low, high = self.extents(order)
         return np.maximum(np.abs(low), np.abs(high))
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory(SmoothMotion):
-    """Positions, velocities and accelerations of all joints at any time; linear in `coefficients`.
+    """Positions, velocities and accelerations of all joints at any time; linear in the coefficients.
 
-    `families` holds one family per joint (they may differ, their durations may not); `coefficients` `(total,)` are
-    those of the first joint, then the second's, and so on.
+    Attributes:
+        families: Family of each joint; all have the same duration.
+        coefficients: Coefficients of the first joint, then of the second, and so on, shape (total,).
     """
 
     families: tuple[Family, ...]
@@ -70,25 +83,28 @@ class Trajectory(SmoothMotion):
         object.__setattr__(self, "families", tuple(self.families))
         object.__setattr__(self, "coefficients", frozen(self.coefficients))
         if not self.families:
-            raise TrajectoryError("A trajectory needs one family per joint; none was given.")
+            raise TrajectoryError("A trajectory needs one family per joint; give at least one.")
         lengths = [family.duration for family in self.families]
         if max(lengths) - min(lengths) > 1e-9 * max(lengths):
             raise TrajectoryError(
-                f"The joints' motions take between {min(lengths):g} and {max(lengths):g} s; give all one duration."
+                f"The joints' motions take between {min(lengths):g} and {max(lengths):g} s; give equal durations."
             )
         if self.coefficients.shape != (self.size,):
             raise ShapeError(
-                f"There are {self.coefficients.shape} coefficients; these families take ({self.size},) in total."
+                f"The coefficients have shape {self.coefficients.shape}; these families need ({self.size},) in total."
             )
 
     @staticmethod
     def standing(families: Sequence[Family], positions: ArrayLike) -> Trajectory:
-        """The calmest motion of these families: every joint as near to standing at `positions` (rad, m) as it can."""
+        """Return the calmest motion of these families: every joint as close to standstill as possible.
+
+        Args:
+            families: Family of each joint.
+            positions: Positions [rad, m].
+        """
         still = np.broadcast_to(np.asarray(positions, dtype=float), (len(families),))
         parts = [family.hold(float(q)) for family, q in zip(families, still, strict=True)]
         return Trajectory(tuple(families), np.concatenate(parts))
-
-    # ---------------------------------------------------------------- what there is
 
     @property
     def joints(self) -> int:
@@ -96,7 +112,7 @@ class Trajectory(SmoothMotion):
 
     @property
     def duration(self) -> float:
-        """In s."""
+        """Duration [s]."""
         return self.families[0].duration
 
     @property
@@ -105,32 +121,32 @@ class Trajectory(SmoothMotion):
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Where the coefficients of each joint stand in `coefficients`."""
+        """Slices of each joint's coefficients in `coefficients`."""
         ends = np.cumsum([0] + [family.size for family in self.families])
         return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
     @property
     def size(self) -> int:
-        """How many coefficients there are in all."""
+        """Number of all coefficients."""
         return sum(family.size for family in self.families)
 
     def times(self, rate: float) -> Array:
-        """Sample times from 0 on at `rate` (Hz); the end is left out if the motion repeats, for it is the start."""
+        """Return the sample times from 0 at `rate` [Hz], without the end of a repeating motion, which is its start."""
         if not rate > 0.0:
             raise TrajectoryError(f"The rate is {rate} Hz; it must be positive.")
         samples = round(self.duration * rate) + (0 if self.periodic else 1)
         return np.arange(samples) / rate
 
-    # ---------------------------------------------------------------- the motion
-
     def bases(self, t: ArrayLike, derivative: int) -> tuple[tuple[Array, Array], ...]:
-        """(B, c) of every joint at times `t` (s), for the order `derivative`; joints of one family share the arrays."""
+        """Return (B, c) of every joint; joints of one family share the arrays.
+
+        Args:
+            t: Times [s].
+            derivative: Order of the derivative, 0 to 3.
+        """
         instants = np.atleast_1d(np.asarray(t, dtype=float))
-        known: dict[Family, tuple[Array, Array]] = {}
-        return tuple(
-            known[family] if family in known else known.setdefault(family, family.basis(instants, derivative))
-            for family in self.families
-        )
+        bases = {family: family.basis(instants, derivative) for family in dict.fromkeys(self.families)}
+        return tuple(bases[family] for family in self.families)
 
     def derivative(self, t: ArrayLike, order: int) -> Array:
         parts = zip(self.bases(t, order), self.slices, strict=True)
@@ -138,15 +154,13 @@ class Trajectory(SmoothMotion):
         return values[0] if np.ndim(t) == 0 else values
 
     def with_coefficients(self, x: ArrayLike) -> Trajectory:
-        """Another motion of the same families, with coefficients `x`."""
+        """Return another motion of the same families, with coefficients `x`."""
         return Trajectory(self.families, np.asarray(x, dtype=float))
 
     def extents(self, order: int) -> tuple[Array, Array]:
         parts = zip(self.families, self.slices, strict=True)
         both = np.array([family.extent(self.coefficients[part], order) for family, part in parts])
         return both[:, 0], both[:, 1]
-
-    # ---------------------------------------------------------------- as a file
 
     def to_dict(self) -> dict[str, Any]:
         joints = [
@@ -157,17 +171,17 @@ class Trajectory(SmoothMotion):
 
     @staticmethod
     def from_dict(document: dict[str, Any]) -> Trajectory:
-        """From a `document` that `to_dict` made."""
+        """Read a `document` that `to_dict` made."""
         return Trajectory.from_field(Field(document, "trajectory", error=TrajectoryError, exact=True))
 
     @staticmethod
     def from_field(document: Field) -> Trajectory:
-        """From a `document` that `to_dict` made, as it stands in a file."""
-        given = document.table((), ("format", "joints"), others=True)
-        kind = given["format"].value if "format" in given else None
+        """Read a `document` of a file, as `to_dict` made it."""
+        table = document.table((), ("format", "joints"), others=True)
+        kind = table["format"].value if "format" in table else None
         if kind != _FORMAT:
-            document.fail(f"this is no trajectory: format is {kind!r}, not {_FORMAT!r}.")
-        joints = given["joints"].items("joint", _MOST_JOINTS) if "joints" in given else []
+            document.fail(f"it is no trajectory: format is {kind!r}, not {_FORMAT!r}.")
+        joints = table["joints"].items("joint", _MOST_JOINTS) if "joints" in table else []
         parts = [joint.table(("coefficients",), others=True)["coefficients"].array(None) for joint in joints]
         return Trajectory(tuple(family_from(joint) for joint in joints), np.concatenate([*parts, np.zeros(0)]))
 
@@ -176,5 +190,5 @@ class Trajectory(SmoothMotion):
 
     @staticmethod
     def from_json(text: str) -> Trajectory:
-        """From the `text` that `to_json` made."""
+        """Read the `text` that `to_json` made."""
         return Trajectory.from_dict(parse_json(text, "trajectory", TrajectoryError))

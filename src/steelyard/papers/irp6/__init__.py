@@ -1,6 +1,6 @@
 """Kozłowski & Dutkiewicz 1996: integral models, friction curves, exciting motions and loads of an IRp-6."""
 
-from steelyard.papers.inputs import drawn_arm
+from steelyard.papers.inputs import arm_drawing
 from steelyard.papers.irp6._lab import Lab
 from steelyard.papers.irp6.exciting import figure_6, figure_15, figures_7_to_9
 from steelyard.papers.irp6.friction import figure_2, figure_5, figures_3_and_4
@@ -12,12 +12,12 @@ PAPER = Paper(
     name="irp6",
     title="Experimental identification of dynamic parameters for a class of geared robots",
     source="K. Kozłowski and P. Dutkiewicz, Robotica, vol. 14, 1996",
-    about="The paper identifies a geared arm with a parallelogram motor by motor, by balances of energy over short "
-    "windows, measures its friction over velocity, weighs a load by a sensor at the wrist, and looks for motions that "
-    "excite. Of the arm it prints four numbers; they are the truth of the simulated one, and all else is chosen.",
+    about="The paper identifies a geared arm with a parallelogram motor by motor, by energy balances over short "
+    "windows. It measures friction over velocity, identifies a payload by a wrist sensor, and optimises exciting "
+    "motions. It prints four parameters of the arm, which the simulated arm has; all other values are our choice.",
     lab=Lab,
     items=(
-        drawn_arm("Figure 1: the kinematic structure", "irp6", (0.0, 0.2, 0.3), (0.67, 0.0, 0.0)),
+        arm_drawing("Figure 1: the kinematic structure", "irp6", (0.0, 0.2, 0.3), (0.67, 0.0, 0.0)),
         motor_2,
         long_windows,
         movements,

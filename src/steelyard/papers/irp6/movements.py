@@ -19,30 +19,30 @@ from steelyard.papers.irp6._lab import (
     Lab,
     Motor,
     X,
-    settled,
+    settling_time,
     splines,
 )
-from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.paper import Item, PaperFigure, asserted, paper_table, shown
+from steelyard.papers.paper import Item, PaperFigure, assertion, claim_result, paper_table
+from steelyard.papers.paper_parameters import PaperParameters
 from steelyard.report import Line, Panel, TableColumn
 
 MOVES = splines((0, 30, -30, 25, -20, 35, -35, 10, 0))
 NAMES = ("I2zz + n2²Ia2 + m3 l2²", "F2v", "F2c", "X7")
 UNITS = ("kg m²", "N m s", "N m", "kg m")
-Trouble = Callable[[sy.Log, np.random.Generator], sy.Log]
+Disturbance = Callable[[sy.Log, np.random.Generator], sy.Log]
 
 
-def _found(motor: Motor, log: sy.Log, scheme: str) -> Array:
-    """What a motor's motion shows, from a log, by least squares."""
-    moved = sy.Movement(motor.name, log, (motor.name,), sums(motor.own), neglects="rest")
+def _fit_motor(motor: Motor, log: sy.Log, scheme: str) -> Array:
+    """Estimate the parameters of a motor's motion from a log by least squares."""
+    movement = sy.Movement(motor.name, log, (motor.name,), sums(motor.own), neglects="rest")
     result = sy.identify_sequentially(
-        motor.lab.robot, [moved], base=motor.lab.base, scheme=scheme, preparation="as logged"
+        motor.lab.robot, [movement], base=motor.lab.base, scheme=scheme, preparation="as logged"
     )
     return np.array([result.value(name)[0] for name in motor.shows])
 
 
-def sums(own: OwnParameters) -> dict[str, dict[str, float]]:
-    """The paper's parameters `own` as sums of ours, by name."""
+def sums(own: PaperParameters) -> dict[str, dict[str, float]]:
+    """Return the paper's parameters `own` as sums of ours, by name."""
     names = [p.name for p in own.base.parameters]
     rows = zip(own.names, own.matrix, strict=True)
     return {n: {name: float(c) for name, c in zip(names, row, strict=True) if c} for n, row in rows}
@@ -52,31 +52,33 @@ def motor_2(lab: Lab) -> Item:
     """Section 5.1: four parameters of motor 2."""
     axis = lab.motors[1]
     log = axis.log(MOVES)
-    found = {name: _found(axis, log, scheme) for name, scheme in PAPER_SCHEMES.items()}
-    worst = {name: float(np.max(np.abs(values / axis.values - 1.0))) for name, values in found.items()}
+    estimates = {name: _fit_motor(axis, log, scheme) for name, scheme in PAPER_SCHEMES.items()}
+    worst = {name: float(np.max(np.abs(values / axis.values - 1.0))) for name, values in estimates.items()}
     t, history = axis.history(log)
-    time = settled(t, history, axis.values, 0.05)
-    rows = zip(NAMES, UNITS, axis.values, *found.values(), strict=True)
+    time = settling_time(t, history, axis.values, 0.05)
+    rows = zip(NAMES, UNITS, axis.values, *estimates.values(), strict=True)
     lines = [
         Panel(f"{name} [{unit}]", (Line.of("short integral", t[5:], x[5:]), Line.of("printed", t[[5, -1]], [true] * 2)))
         for name, unit, x, true in zip(NAMES, UNITS, history.T, axis.values, strict=True)
     ]
     return Item(
-        text="The IRp-6 of the library, all three joints of it. Motor 2 moves, motors 1 and 3 stand: q3 = −q2, so that "
-        "the forearm keeps its direction. The recursion has all of the arm's base parameters; what the motion does not "
-        "show of them stays at zero. The printed values are the truth of the simulation; eight moves of 0.5 s at "
-        "0.5 ms, no noise.",
+        text="The IRp-6 of the library with all three joints. Motor 2 moves, motors 1 and 3 are at rest: q3 = −q2, so "
+        "the forearm keeps its direction. The recursion has all of the arm's base parameters; parameters without "
+        "excitation stay at zero. The printed values are the truth of the simulation; eight moves of 0.5 s at 0.5 ms, "
+        "no noise.",
         tables=(
-            paper_table(("parameter", "unit", TableColumn("paper"), *(TableColumn(f"ours, {n}") for n in found)), rows),
+            paper_table(
+                ("parameter", "unit", TableColumn("paper"), *(TableColumn(f"ours, {n}") for n in estimates)), rows
+            ),
         ),
         figures=(PaperFigure("Recursive least squares, windows of 5 ms", tuple(lines)),),
         statements=(
-            asserted(
+            assertion(
                 "All three models return the printed values within 1 %.",
                 max(worst.values()) < 0.01,
                 ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in worst.items()) + " at worst.",
             ),
-            asserted(
+            assertion(
                 "The recursion over short windows settles within 1.5 s.",
                 time < 1.5,
                 f"Within 5 % after {time:.2f} s; 1–1.5 s in the paper, whose motion is not printed.",
@@ -90,66 +92,67 @@ def long_windows(lab: Lab) -> Item:
     """Section 5.1: whether long integrals are worse."""
     rows, axis = [], lab.motors[1]
     log = axis.log(MOVES)
-    for name, trouble in TROUBLES.items():
+    for name, disturb in DISTURBANCES.items():
         short, long = (
-            float(np.median([_error(axis, log, trouble, seed, scheme) for seed in range(lab.runs)]))
+            float(np.median([_error(axis, log, disturb, seed, scheme) for seed in range(lab.runs)]))
             for scheme in (SHORT, LONG)
         )
         rows.append((name, short, long, long / short))
     (_, *drift), (_, *noise) = rows[0], rows[1]
-    head = ("trouble", TableColumn("short", "%", 3), TableColumn("long", "%", 3), TableColumn("long/short", digits=2))
+    errors = TableColumn("short", "%", 3), TableColumn("long", "%", 3)
+    head = ("disturbance", *errors, TableColumn("long/short", digits=2))
     return Item(
-        text=f"The largest error of the four parameters of motor 2, median over {lab.runs} runs, when something is "
-        "wrong with the measurement.",
+        text=f"The largest error of the four parameters of motor 2, median over {lab.runs} runs, with one disturbance "
+        "of the measurement.",
         tables=(paper_table(head, rows),),
         statements=(
-            shown(
+            claim_result(
                 "Long integrals are significantly worse, when friction falls by a fifth during the run.",
                 drift[1] > 2.0 * drift[0],
                 f"Largest error {drift[0]:.0f} % (short) and {drift[1]:.0f} % (long).",
             ),
-            shown(
+            claim_result(
                 "Long integrals are significantly worse, when the velocity has white noise of 0.01 rad/s.",
                 noise[1] > 2.0 * noise[0],
                 f"Largest error {noise[0]:.0f} % (short) and {noise[1]:.1f} % (long).",
-                "Over 5 ms most of the change of ½q̇² is noise; over a long window it is not.",
+                "Over 5 ms the change of ½q̇² is mostly noise; over a long window the noise is small.",
             ),
         ),
-        differences=("The paper calls long integrals worse in general; which one is depends on what goes wrong.",),
+        differences=("The paper calls long integrals worse in general; here it depends on the disturbance.",),
     )  # fmt: skip
 
 
 def _warming(log: sy.Log, rng: np.random.Generator) -> sy.Log:
-    """Viscous friction of motor 2 falls by a fifth."""
+    """Reduce the viscous friction of motor 2 by a fifth."""
     fall = np.linspace(0.0, 0.2, len(log))
-    return _pushed(log, 26.0 * fall * np.asarray(log.dq)[:, 1])
+    return _add_torque(log, 26.0 * fall * np.asarray(log.dq)[:, 1])
 
 
-def _pushed(log: sy.Log, torque: Array | float) -> sy.Log:
-    """The log with a torque more on motor 2, which turns against q2."""
+def _add_torque(log: sy.Log, torque: Array | float) -> sy.Log:
+    """Add a torque on motor 2, which turns against q2."""
     return replace(log, tau=np.asarray(log.tau) - np.multiply.outer(torque * np.ones(len(log)), [0.0, 1.0, 0.0]))
 
 
 def _tachometer(log: sy.Log, error: Array) -> sy.Log:
-    """The log with an error of the tachometer on motor 2; those of the others rest."""
+    """Add an error of the tachometer on motor 2."""
     return replace(log, dq=np.asarray(log.dq) + np.multiply.outer(error, [0.0, -1.0, 1.0]))
 
 
-TROUBLES: dict[str, Trouble] = {
+DISTURBANCES: dict[str, Disturbance] = {
     "viscous friction falls by 20 %": _warming,
     "white velocity noise, 0.01 rad/s": lambda log, rng: _tachometer(log, 0.01 * rng.normal(size=len(log))),
-    "slow disturbance, 3 N m at 0.1 Hz": lambda log, rng: _pushed(
+    "slow disturbance, 3 N m at 0.1 Hz": lambda log, rng: _add_torque(
         log, 3.0 * np.sin(0.2 * np.pi * log.t + rng.uniform(0.0, 6.28))
     ),
-    "torque offset, 3 N m": lambda log, rng: _pushed(log, 3.0),
-    "tachometer reads 1 % too much": lambda log, rng: replace(log, dq=1.01 * np.asarray(log.dq)),
+    "torque offset, 3 N m": lambda log, rng: _add_torque(log, 3.0),
+    "tachometer reads 1 % too high": lambda log, rng: replace(log, dq=1.01 * np.asarray(log.dq)),
 }
 
 
-def _error(axis: Motor, clean: sy.Log, trouble: Trouble, seed: int, scheme: str) -> float:
+def _error(axis: Motor, clean: sy.Log, disturb: Disturbance, seed: int, scheme: str) -> float:
     rng = np.random.default_rng(seed)
-    log = trouble(_pushed(clean, rng.normal(size=len(clean))), rng)
-    return float(100.0 * np.max(np.abs(_found(axis, log, scheme) / axis.values - 1.0)))
+    log = disturb(_add_torque(clean, rng.normal(size=len(clean))), rng)
+    return float(100.0 * np.max(np.abs(_fit_motor(axis, log, scheme) / axis.values - 1.0)))
 
 
 PERIOD = 1e-3
@@ -159,7 +162,7 @@ KNOTS = {
     "motor2": (0, 30, -30, 25, -20, 35, -35, 10, 0),
     "motor3": (0, -25, 30, -30, 20, -15, 35, -20, 0),
 }
-# (i)–(iv) as listed (index slips mended), and the movement that the lists lack: none of them shows X2.
+# (i)–(iv) as listed (wrong indices corrected), and one more movement, since the listed ones do not identify X2.
 PLAN = (
     (("motor1",), ("X1", "X8", "X11")),
     (("motor2",), ("J2", "X7", "X9", "X12")),
@@ -171,14 +174,14 @@ PLAN = (
 
 @dataclass(frozen=True, eq=False)
 class _Campaign:
-    """The movements of the whole arm, with noise, and what is found from them."""
+    """Movements of the whole arm with noise, and the parameters estimated from them."""
 
     lab: Lab
-    seconds: float = 0.5  # that each of eight moves takes
+    seconds: float = 0.5  # duration of each of eight moves
 
     @cached_property
-    def own(self) -> OwnParameters:
-        return OwnParameters.of(X, self.lab.base)
+    def own(self) -> PaperParameters:
+        return PaperParameters.of(X, self.lab.base)
 
     @cached_property
     def true(self) -> dict[str, float]:
@@ -190,40 +193,40 @@ class _Campaign:
         q, dq, ddq = (sy.Movement.path(robot, {m: x[k][:, 0] for m, x in moves.items()}) for k in range(3))
         rng = np.random.default_rng([seed, len(motors), int(motors[-1][-1])])
         tau = self.lab.truth.torque(q, dq, ddq) + TORQUE_NOISE * rng.normal(size=q.shape)
-        # Tachometers sit on the motors, and what rests, rests.
+        # Tachometers are on the motors; motors at rest have no velocity noise.
         dq = dq + sy.Movement.path(robot, {m: VELOCITY_NOISE * rng.normal(size=len(q)) for m in motors})
         return sy.Log(robot.joint_names, np.asarray(PERIOD * np.arange(len(q))), q, dq=dq, ddq=ddq, tau=tau)
 
     def movement(self, motors: Sequence[str], finds: Sequence[str], seed: int) -> sy.Movement:
-        wanted = {name: each for name, each in sums(self.own).items() if name in finds}
-        return sy.Movement(" and ".join(motors), self.log(motors, seed), motors, wanted, neglects="rest")
+        targets = {name: formula for name, formula in sums(self.own).items() if name in finds}
+        return sy.Movement(" and ".join(motors), self.log(motors, seed), motors, targets, neglects="rest")
 
-    def found(self, plan: Sequence[tuple[Sequence[str], Sequence[str]]], scheme: str, seed: int) -> dict[str, float]:
-        """X1 … X13; X3 is the sum of what motors 2 and 3 show of it."""
+    def estimate(self, plan: Sequence[tuple[Sequence[str], Sequence[str]]], scheme: str, seed: int) -> dict[str, float]:
+        """Estimate X1 … X13; X3 is the sum of its parts from motors 2 and 3."""
         movements = [self.movement(motors, finds, seed) for motors, finds in plan]
         result = sy.identify_sequentially(
             self.lab.robot, movements, base=self.lab.base, scheme=scheme, preparation="as logged"
         )
-        values = {name: result.value(name)[0] for name in X if name in result.found.names}
+        values = {name: result.value(name)[0] for name in X if name in result.sums.names}
         values.setdefault("X3", values.get("J2", np.nan) + values["X4"])
         return {name: values[name] for name in THIRTEEN}
 
     def errors(self, plan: Sequence[tuple[Sequence[str], Sequence[str]]], scheme: str) -> Array:
-        """Root mean square errors in percent of the value."""
-        runs = [self.found(plan, scheme, seed) for seed in range(1 if self.lab.fast else 8)]
+        """Return root mean square errors in percent of the value."""
+        runs = [self.estimate(plan, scheme, seed) for seed in range(1 if self.lab.fast else 8)]
         off = np.array([[run[n] / self.true[n] - 1.0 for n in THIRTEEN] for run in runs])
         return np.asarray(100.0 * np.sqrt(np.mean(off**2, axis=0)))
 
     @cached_property
     def model(self) -> sy.Model:
-        """With the thirteen parameters of one round of movements, and zero for all that they leave out."""
-        found = self.found(PLAN, "dynamic", 0)
+        """Model with the thirteen parameters of one round of movements, and zero for all others."""
+        values = self.estimate(PLAN, "dynamic", 0)
         empty = sy.Model(self.lab.robot, self.lab.truth.terms, np.zeros_like(self.lab.truth.theta))
-        return self.own.model([*found.values(), found["X3"] - found["X4"]], empty)
+        return self.own.model([*values.values(), values["X3"] - values["X4"]], empty)
 
 
 def movements(lab: Lab) -> Item:
-    """Section 5.1: movement by movement, and all at once."""
+    """Section 5.1: sequentially by movements, and all at once."""
     campaign, slow = _Campaign(lab), _Campaign(lab, seconds=2.0)
     everything = ((tuple(KNOTS), THIRTEEN),)
     errors = {
@@ -238,32 +241,32 @@ def movements(lab: Lab) -> Item:
     good = {n: int(np.sum(e < 10.0)) for n, e in errors.items()}
     return Item(
         text="Eight moves of 0.5 s per movement with noise of 1 N m and 1 mrad/s. At once, all motors move together "
-        "and one fit has all thirteen parameters; it sees a fifth of the data. Slow moves take 2 s each.",
+        "and one fit has all thirteen parameters, from a fifth of the data. Slow moves take 2 s each.",
         tables=(paper_table(head, rows),),
         statements=(
-            asserted(
+            assertion(
                 "The thirteen parameters are structurally independent.",
                 np.linalg.matrix_rank(campaign.own.regrouping[:13]) == 13,
                 f"Rank {np.linalg.matrix_rank(campaign.own.regrouping[:13])}.",
             ),
-            asserted(
-                "Movement by movement the torques give all thirteen.",
+            assertion(
+                "Sequential identification from torques yields all thirteen.",
                 good["by movements, torques"] == 13,
                 f"Largest error {errors['by movements, torques'].max():.1f} %.",
             ),
-            shown(
+            claim_result(
                 "Thirteen parameters cannot be found at once; not more than ten can.",
                 max(good["at once, torques"], good["at once, short integral"]) <= 10,
                 f"Within 10 %: {good['at once, torques']} from three torques and {good['at once, short integral']} "
-                f"from one balance of energy, if the arm moves briskly; {good['at once, short integral, slow']} from "
-                "the balance of energy if it takes four times as long.",
-                "They are independent, and motions of half a second excite them all; slow ones do not, which may be "
-                "what the paper met.",
+                f"from one energy balance, if the arm moves fast; {good['at once, short integral, slow']} from the "
+                "energy balance if it takes four times as long.",
+                "They are independent, and motions of half a second excite them all; slow ones do not, which may "
+                "explain the paper's result.",
             ),
         ),
         differences=(
-            "The lists of movements as printed find no X2 (\"x27, very small\"), which is 2.4 kg m² here; joints 1 and "
-            "2 have to move together.",
+            "The printed lists of movements do not identify X2 (\"x27, very small\"), which is 2.4 kg m² here; joints "
+            "1 and 2 have to move together.",
         ),
     )  # fmt: skip
 
@@ -277,17 +280,17 @@ def figure_16(lab: Lab) -> Item:
     tau = np.asarray(log.tau)[:, 2]
     error = float(np.sqrt(np.mean((tau - predicted) ** 2)))
     moving = np.abs(np.asarray(log.dq)[:, 1:].sum(axis=1)) > 0.02  # motor 3
-    there = float(np.sqrt(np.mean((tau - predicted)[moving] ** 2)))
+    moving_error = float(np.sqrt(np.mean((tau - predicted)[moving] ** 2)))
     lines = (Line.of("measured", log.t, tau), Line.of("predicted", log.t, predicted, dashed=True))
     return Item(
-        text="The model of the movements above on a motion of all joints that it has not seen.",
+        text="The model of the movements above on a hold-out motion of all joints.",
         figures=(PaperFigure("Joint 3", (Panel("", lines, y="torque [N m]"),)),),
         statements=(
-            shown(
+            claim_result(
                 "The predicted torque of joint 3 matches the measured one closely.",
-                there < 1.1 * TORQUE_NOISE,
-                f"Root mean square error {there:.2f} N m while motor 3 moves and {error:.2f} N m with the moments of "
-                "rest, where the sign of friction is chance. The noise is "
+                moving_error < 1.1 * TORQUE_NOISE,
+                f"Root mean square error {moving_error:.2f} N m while motor 3 moves and {error:.2f} N m including "
+                "standstill, where the sign of friction is random. The noise is "
                 f"{TORQUE_NOISE:g} N m, the torque {np.std(tau):.0f} N m.",
             ),
         ),
@@ -298,33 +301,33 @@ def figure_16(lab: Lab) -> Item:
 def figure_17(lab: Lab) -> Item:
     """Figure 17: measured and simulated position of joint 1."""
     motor = lab.motors[0]
-    # Joints 2 and 3 are kept where they are, as their brakes do.
-    seen, log = (
+    # Joints 2 and 3 are locked, as by their brakes.
+    training, log = (
         _first_joint(motor.log(splines(KNOTS[name], period=PERIOD), seed, PERIOD))
         for seed, name in enumerate(("motor1", "motor2"))
     )
-    found = sy.fit_log(sy.base_parameters(motor.arm, motor.alone.terms), seen, scheme=SHORT).theta
-    model = sy.Model(motor.arm, motor.alone.terms, found)
-    made, right = (sy.replay(x, log, q0=np.zeros(1), dq0=np.zeros(1), method="rk4") for x in (model, motor.alone))
-    off = {n: np.rad2deg(float(np.sqrt(np.mean((x.q - log.q) ** 2)))) for n, x in (("ours", made), ("true", right))}
-    lines = [Line.of("measured", log.t, log.q[:, 0]), Line.of("simulated", log.t, made.q[:, 0], dashed=True)]
+    theta = sy.fit_log(sy.base_parameters(motor.arm, motor.alone.terms), training, scheme=SHORT).theta
+    model = sy.Model(motor.arm, motor.alone.terms, theta)
+    ours, true = (sy.replay(x, log, q0=np.zeros(1), dq0=np.zeros(1), method="rk4") for x in (model, motor.alone))
+    off = {n: np.rad2deg(float(np.sqrt(np.mean((x.q - log.q) ** 2)))) for n, x in (("ours", ours), ("true", true))}
+    lines = [Line.of("measured", log.t, log.q[:, 0]), Line.of("simulated", log.t, ours.q[:, 0], dashed=True)]
     return Item(
-        text="The IRp-6 with joints 2 and 3 locked: what joint 1 shows, found from one motion, in a simulation under "
-        "the torques of another, without any feedback.",
+        text="The IRp-6 with joints 2 and 3 locked: joint 1 is identified from one motion and simulated under the "
+        "torques of another, without feedback.",
         figures=(PaperFigure("Joint 1", (Panel("", tuple(lines), y="position [rad]"),)),),
         statements=(
-            shown(
+            claim_result(
                 "The simulated position of joint 1 follows the measured one.",
                 off["ours"] < 0.01 * np.ptp(np.rad2deg(log.q)),
                 f"Root mean square error {off['ours']:.2f}° on moves of {np.ptp(np.rad2deg(log.q)):.0f}°; with the "
                 f"true parameters it is {off['true']:.2f}°, from noise of the torque and the jump of friction.",
             ),
         ),
-        differences=("The figure has no numbers, and whether its simulation had feedback is not said.",),
+        differences=("The figure has no numbers, and the paper does not state whether its simulation had feedback.",),
     )
 
 
 def _first_joint(log: sy.Log) -> sy.Log:
-    """Of joint 1 alone."""
+    """Return the log of joint 1 alone."""
     q, dq, tau = (np.asarray(x)[:, :1] for x in (log.q, log.dq, log.tau))
     return sy.Log(log.joints[:1], log.t, q, dq=dq, tau=tau)

@@ -1,6 +1,6 @@
 """Pedrocchi et al. 2013: local models of an industrial arm from evolved trajectories, Tables I–II and Figures 1–8."""
 
-from steelyard.papers.inputs import given_table
+from steelyard.papers.inputs import input_table
 from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.ns16.claim import core_claim, figures_4_to_6, figures_7_and_8, parameters_lose_meaning, transfer
 from steelyard.papers.ns16.comparison import figure_1, what_evolution_buys
@@ -21,13 +21,13 @@ PAPER = Paper(
     "estimation",
     source="N. Pedrocchi, E. Villagrossi, F. Vicentini and L. Molinari Tosatti, IEEE/RSJ International Conference on "
     "Intelligent Robots and Systems, 2013",
-    about="The paper gives three parts of an arm's workspace a model each, from via-point trajectories bred by a "
-    "genetic algorithm, and asks of the models that they predict torque there, whatever becomes of the parameters. Its "
-    "measurements are not public: a simulated arm of the same kinematics and drives takes the robot's place, once "
-    "exactly as it is modelled and once with effects that no parameter of the model stands for.",
+    about="The paper identifies one model for each of three parts of an arm's workspace, from via-point trajectories "
+    "optimised by a genetic algorithm. The models shall predict torques there, whatever values the parameters have. "
+    "Its measurements are not public: a simulated arm of the same kinematics and drives replaces the robot, once "
+    "exactly as modelled and once with effects that the model lacks.",
     lab=Lab,
     items=(
-        given_table("Table I: gear ratios and nominal torques", "ns16", "table1"),
+        input_table("Table I: gear ratios and nominal torques", "ns16", "table1"),
         figure_1,
         table_2,
         table_2_values,

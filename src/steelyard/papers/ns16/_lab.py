@@ -1,4 +1,4 @@
-"""The arm, its three regions, what is played in them, and models of all kinds."""
+"""The laboratory of Pedrocchi et al. 2013: the arm, its three regions, their motions, and models of all kinds."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from steelyard.local import (
     MotionLike,
     Repeated,
     SimulatedArm,
-    beginning,
     default_sensors,
     design,
     evolved_plan,
+    first_seconds,
     home_posture,
     identify_globally,
     identify_locally,
@@ -34,8 +34,8 @@ from steelyard.local import (
     random_motion,
     validate_bank,
 )
-from steelyard.papers.paper import Statement, measured, shown
-from steelyard.papers.pieces import Pieces
+from steelyard.papers.paper import Statement, claim_result, measurement
+from steelyard.papers.result_cache import ResultCache
 from steelyard.parameters import Column, Custom, identification_terms
 
 _TERMS = ("rotor", "coulomb", "viscous", "quadratic")
@@ -47,20 +47,20 @@ RATE = 50.0
 TOTAL = "global, 3 × the data"
 TRUTH = "truth"
 PLANTS = ("as modelled", "with unmodelled effects")
-# What no parameter stands for, in shares of nominal torque: cables and dress packs that pull with the angle, and gears
-# whose dry friction varies over the turn.
+# Effects without a parameter, as shares of nominal torque: cables and dress packs that pull with the angle, and gears
+# with dry friction that varies over the turn.
 UNMODELLED = 0.03
 
-# Where a region's motion comes from. All are designed for (7) with the scaling (6) as printed; the search differs.
+# Searches for a region's motion. All of them use (7) with the scaling (6) as printed.
 EVOLVED, RANDOM, GRADIENT = "evolved", "random", "gradient"
 WAYS = (EVOLVED, RANDOM, GRADIENT, GLOBAL)
 _SCALING = "torque"
-# Twenty generations that bring less than 1 % of the determinant: it stands still.
+# Generations with a gain below 1 % of the determinant after which a search stops.
 PATIENCE = 20
 
 
 def regions(share: float = 1.0) -> tuple[CartesianRegion, ...]:
-    """Three boxes of the wrist's centre: before the arm, to its left, low to its right; `share` shrinks them."""
+    """Return three boxes of the wrist's centre: in front, to the left, low to the right; `share` scales them."""
     corners = {
         "A": ((0.8, -0.3, 0.9), (1.3, 0.3, 1.4)),
         "B": ((0.3, 0.6, 0.7), (0.8, 1.1, 1.2)),
@@ -74,7 +74,7 @@ def regions(share: float = 1.0) -> tuple[CartesianRegion, ...]:
 
 
 class Lab:
-    """Everything is worked out when it is first asked for; motions and errors of single draws are kept as `pieces`."""
+    """Shared objects, computed lazily; `cache` stores motions and errors of single draws."""
 
     def __init__(self, fast: bool) -> None:
         self.fast = fast
@@ -89,19 +89,19 @@ class Lab:
         self.robot = sy.load_robot("ns16")
         self.regions = regions()
         self.size = ""
-        self.pieces = Pieces()
+        self.cache = ResultCache()
         self.nominal = np.array([joint.effort for joint in self.robot.joints])
         self.terms = identification_terms(self.robot, _TERMS)
         self.truth = sy.Model(self.robot, self.terms, sy.Model.nominal(self.robot).theta)
 
     @property
-    def smaller(self) -> str:
-        """What a fast run says of its size."""
-        return " A fast run: far smaller than the paper's, no evidence of anything." if self.fast else ""
+    def fast_note(self) -> str:
+        """Note on the size of a fast run."""
+        return " A fast run: far fast_note than the paper's, no evidence of anything." if self.fast else ""
 
-    def tested(self, claim: str, holds: Any, found: str, why: str = "") -> Statement:
-        """What the models say of a claim; a fast run says only what came out."""
-        return measured(claim, found) if self.fast else shown(claim, holds, found, why)
+    def claim_result_of(self, claim: str, holds: Any, found: str, why: str = "") -> Statement:
+        """Return the result of a claim about the models; a fast run only reports the result."""
+        return measurement(claim, found) if self.fast else claim_result(claim, holds, found, why)
 
     @cached_property
     def base(self) -> sy.BaseParameters:
@@ -113,7 +113,7 @@ class Lab:
 
     @cached_property
     def plants(self) -> dict[str, sy.Model]:
-        """The arm as it is modelled, and one that pulls and rubs in ways that the model has no words for."""
+        """The arm as modelled, and one with effects that the model lacks."""
         pull = Custom(
             name="cable", parameters=(Column("Kc", "N m", "N"),), torque=lambda u, du: (sc.sin(2.0 * u + 0.7),)
         )
@@ -128,29 +128,27 @@ class Lab:
             zip(PLANTS, (self.truth, sy.Model(self.robot, both, np.append(self.truth.theta, extra))), strict=True)
         )
 
-    # ---------------------------------------------------------------- motions
-
     @cache  # noqa: B019 - a lab lives as long as its run
     def evolution(self, region: str, draw: int = 0) -> tuple[MotionLike, Array, float]:
-        """The motion bred for a region, the best log10 det(HᵀH) after every generation, and its worst violation."""
+        """Return the evolved motion of a region, the best log10 det(HᵀH) per generation, and the largest violation."""
         k, box = next((k, r) for k, r in enumerate(self.regions) if r.name == region)
 
-        def bred() -> dict[str, Any]:
+        def evolve() -> dict[str, Any]:
             plan = evolved_plan(
                 self.robot, box, self.terms, optimiser=Genetic(self.population, self.generations),
                 weights=_SCALING, model=self.truth, rate=RATE, seed=1000 * draw + k, patience=PATIENCE,
             )  # fmt: skip
             best = [-value / np.log(10.0) for _, value in plan.history]
-            played = Repeated(plan.trajectory, int(np.ceil(SECONDS / plan.trajectory.duration)))
-            return {"motion": motion_to_dict(played), "best": best, "violation": plan.violation}
+            motion = Repeated(plan.trajectory, int(np.ceil(SECONDS / plan.trajectory.duration)))
+            return {"motion": motion_to_dict(motion), "best": best, "violation": plan.violation}
 
-        found = self.pieces(f"evolution{self.size} {region} {draw}", bred).table(("motion", "best", "violation"))
-        played = motion_from_dict(found["motion"], self.robot)
-        return played, found["best"].array(None), found["violation"].number()
+        table = self.cache(f"evolution{self.size} {region} {draw}", evolve).table(("motion", "best", "violation"))
+        motion = motion_from_dict(table["motion"], self.robot)
+        return motion, table["best"].array(None), table["violation"].number()
 
     @cache  # noqa: B019
     def motion(self, way: str, region: str, draw: int = 0) -> MotionLike:
-        """What is played in a region, or (`GLOBAL`) everywhere."""
+        """Return the motion for a region, or (`GLOBAL`) for the whole workspace."""
         if way == EVOLVED:
             return self.evolution(region, draw)[0]
         k, box = next(((k, r) for k, r in enumerate(self.regions) if r.name == region), (9, None))
@@ -158,11 +156,11 @@ class Lab:
             "via-points" if way == RANDOM else "gradient", SECONDS, candidates=1, weights=_SCALING, search=self.search,
             harmonics=self.harmonics, seed=1000 * draw + 100 + k,
         )  # fmt: skip
-        made = self.pieces(
+        document = self.cache(
             f"motion{self.size} {way} {region} {draw}",
             lambda: motion_to_dict(design(self.robot, box, self.terms, how, self.truth, self.base)),
         )
-        return motion_from_dict(made, self.robot)
+        return motion_from_dict(document, self.robot)
 
     @cached_property
     def trials(self) -> dict[str, list[MotionLike]]:
@@ -178,13 +176,11 @@ class Lab:
 
     @cached_property
     def small(self) -> Lab:
-        """The same with regions of a third of the size."""
-        made = Lab(self.fast)
-        made.regions, made.size, made.pieces = regions(1.0 / 3.0), ", a third of the size", self.pieces
-        made.trajectories = min(self.trajectories, 10)
-        return made
-
-    # ---------------------------------------------------------------- logs and models
+        """The same laboratory with regions of a third of the size."""
+        lab = Lab(self.fast)
+        lab.regions, lab.size, lab.cache = regions(1.0 / 3.0), ", a third of the size", self.cache
+        lab.trajectories = min(self.trajectories, 10)
+        return lab
 
     def arm(self, plant: str, noise: float = NOISE_PERCENT) -> SimulatedArm:
         sensors = default_sensors(self.robot, noise) if noise else sy.Sensors()
@@ -200,22 +196,22 @@ class Lab:
 
     @cache  # noqa: B019
     def training_log(self, plant: str, way: str, region: str, draw: int = 0, again: int = 0) -> sy.Log:
-        """Ten seconds of a way's motion; played `again` it has other noise."""
+        """Return ten seconds of a search's motion; every repetition (`again`) has other noise."""
         run = 100 * draw + 10 * WAYS.index(way) + "ABC".find(region) + 1 + 5000 * again
-        return beginning(self.arm(plant)(self.motion(way, region, draw), run), SECONDS)
+        return first_seconds(self.arm(plant)(self.motion(way, region, draw), run), SECONDS)
 
     @cache  # noqa: B019
     def bank(self, plant: str, physical: bool = False, way: str = EVOLVED, draw: int = 0) -> Bank:
         logs = {r.name: self.training_log(plant, way, r.name, draw) for r in self.regions}
-        played = {r.name: self.motion(way, r.name, draw) for r in self.regions}
+        motions = {r.name: self.motion(way, r.name, draw) for r in self.regions}
         return identify_locally(
-            self.robot, logs, self.regions, terms=self.terms, motions=played, physical=physical, prior="none",
+            self.robot, logs, self.regions, terms=self.terms, motions=motions, physical=physical, prior="none",
             preparation=FILTER, check=False, base=self.base,
         )  # fmt: skip
 
     @cache  # noqa: B019
     def everywhere(self, plant: str, physical: bool = False, draw: int = 0, plays: int = 1) -> LocalModel:
-        """From the one global motion, played once or several times."""
+        """Return the model from the one global motion, played once or several times."""
         logs = {GLOBAL: [self.training_log(plant, GLOBAL, "", draw, again) for again in range(plays)]}
         return identify_globally(
             self.robot, logs, terms=self.terms, physical=physical, prior="none", preparation=FILTER, check=False,
@@ -224,12 +220,12 @@ class Lab:
 
     @cache  # noqa: B019
     def at_home(self, plant: str, noise: float = 0.0) -> BankValidation:
-        """The free models of the first draw in all regions, alone."""
+        """Validate the free models of the first draw in their own regions."""
         return validate_bank(self.bank(plant), self.trial_logs(plant, noise))
 
     @cache  # noqa: B019
     def validation(self, plant: str, physical: bool) -> BankValidation:
-        """Models of the first draw against all motions; without noise, so that nothing but the models errs."""
+        """Validate the models of the first draw on all motions, without noise, so that all errors are the models'."""
         one = self.everywhere(plant, physical)
         others = {
             GLOBAL: one,
@@ -240,18 +236,19 @@ class Lab:
 
     @cache  # noqa: B019
     def errors(self, plant: str, draw: int) -> dict[str, Array]:
-        """By way: mean errors in percent of nominal torque `(regions, trials)` of its models, each at home."""
+        """Return, by search, mean errors in percent of nominal torque (regions, trials) of each model at home."""
 
-        def found() -> dict[str, Any]:
+        def compute() -> dict[str, Any]:
             banks = {way: self.bank(plant, False, way, draw) for way in self.ways if way != GLOBAL}
             others = {f"{way} {x.name}": x for way, bank in banks.items() for x in bank.models}
             others[GLOBAL] = self.everywhere(plant, False, draw)
-            made = validate_bank(banks[EVOLVED], self.trial_logs(plant, 0.0), others=others)
+            validation = validate_bank(banks[EVOLVED], self.trial_logs(plant, 0.0), others=others)
 
             def of(way: str, region: str) -> list[float]:
-                return list(made.percent(way if way == GLOBAL else f"{way} {region}", region).mean(axis=1).tolist())
+                model = way if way == GLOBAL else f"{way} {region}"
+                return list(validation.percent(model, region).mean(axis=1).tolist())
 
             return {way: [of(way, r.name) for r in self.regions] for way in self.ways}
 
-        kept = self.pieces(f"errors {plant} {draw}", found).entries()
-        return {way: kept[way].array(len(self.regions), None) for way in self.ways}
+        errors = self.cache(f"errors {plant} {draw}", compute).entries()
+        return {way: errors[way].array(len(self.regions), None) for way in self.ways}

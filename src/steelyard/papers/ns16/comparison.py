@@ -1,4 +1,4 @@
-"""What evolution buys: models from evolved, random and optimised motions over many draws; where the regions lie."""
+"""Comparison of models from evolved, random and optimised motions over many draws, and the positions of the regions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import numpy as np
 from steelyard.ground import Array
 from steelyard.local import GLOBAL, CartesianRegion, MotionLike, home_posture
 from steelyard.papers.ns16._lab import EVOLVED, NOISE_PERCENT, RATE, SECONDS, Lab
-from steelyard.papers.paper import Item, PaperFigure, PaperTable, Statement, holm, listed, paper_table
+from steelyard.papers.paper import Item, PaperFigure, PaperTable, Statement, holm, number_list, paper_table
 from steelyard.report import Boxes, Line, Panel, TableColumn
 
-# Below it, a difference of two ways over the draws is not taken for chance.
+# Significance level of a difference between two searches over the draws.
 _LEVEL = 0.05
 _SAYS = {EVOLVED: "evolved motions", "random": "random programs", "gradient": "motions optimised by gradient",
          GLOBAL: "one optimised global motion"}  # fmt: skip
@@ -41,24 +41,24 @@ def figure_1(lab: Lab) -> Item:
     )
     sizes = [f"{r.name}: {' × '.join(f'{1000.0 * s:.0f}' for s in r.size)} mm" for r in lab.regions]
     return Item(
-        text="Boxes that the wrist's centre stays in, the way it takes in each region's evolved motion, and the arm in "
-        "the posture where that starts. " + "; ".join(sizes) + ".",
+        text="Boxes for the wrist's centre, its path in each region's evolved motion, and the arm in the start posture "
+        "of that motion. " + "; ".join(sizes) + ".",
         figures=(PaperFigure("Regions A, B and C", panels),),
         differences=("The paper draws its regions without their sizes; these are ours.",),
     )
 
 
 def _medians(lab: Lab, plant: str) -> dict[str, Array]:
-    """By way: the mean error over all trajectories, `(draws, regions)`."""
+    """Return, by search, the mean error over all trajectories, shape (draws, regions)."""
     draws = [lab.errors(plant, draw) for draw in range(lab.draws)]
     return {way: np.array([one[way].mean(axis=1) for one in draws]) for way in lab.ways}
 
 
-def chances(found: dict[str, dict[str, Array]]) -> dict[tuple[str, str, int], float]:
-    """By arm, way and region: that evolved motions differ so much from those of the way by luck.
+def chances(errors_by_arm: dict[str, dict[str, Array]]) -> dict[tuple[str, str, int], float]:
+    """Return, by arm, search and region, the p-value of the difference between evolved motions and those of the search.
 
-    Wilcoxon's signed ranks, two-sided, of the ratio of both errors in every draw, made safe by Holm's rule against
-    there being many comparisons; 1 for a single draw. `found` has the errors `(draws, regions)` by arm and way.
+    Wilcoxon's signed-rank test, two-sided, of the ratio of both errors in every draw, corrected by Holm; 1 for a single
+    draw. `errors_by_arm` has the errors (draws, regions) by arm and search.
     """
     from scipy.stats import wilcoxon
 
@@ -68,7 +68,7 @@ def chances(found: dict[str, dict[str, Array]]) -> dict[tuple[str, str, int], fl
     return holm(
         {
             (plant, way, k): chance(errors[EVOLVED][:, k], values[:, k])
-            for plant, errors in found.items()
+            for plant, errors in errors_by_arm.items()
             for way, values in errors.items()
             if way != EVOLVED
             for k in range(values.shape[1])
@@ -82,47 +82,48 @@ def what_evolution_buys(lab: Lab) -> Item:
     rows, statements, figures = [], [], []
     each = {plant: _medians(lab, plant) for plant in lab.compared}
     p = chances(each)
-    for plant, found in each.items():
+    for plant, errors in each.items():
         for k, region in enumerate(names):
             for way in lab.ways:
-                values = found[way][:, k]
+                values = errors[way][:, k]
                 quartiles = [float(np.quantile(values, x)) for x in (0.25, 0.5, 0.75)]
-                over = float(np.median(found[EVOLVED][:, k])) / quartiles[1]
+                over = float(np.median(errors[EVOLVED][:, k])) / quartiles[1]
                 rows.append((plant, region, way, *quartiles, over, p.get((plant, way, k))))
-        by_way = {way: {f"region {r}": found[way][:, k] for k, r in enumerate(names)} for way in lab.ways}
+        by_way = {way: {f"region {r}": errors[way][:, k] for k, r in enumerate(names)} for way in lab.ways}
         boxes = tuple(Boxes.of(way, values) for way, values in by_way.items())
         panel = Panel(f"arm {plant}", (), "", "error [% of nominal]", True, boxes=boxes)
         figures.append(PaperFigure(f"Mean torque error of each draw, arm {plant}", (panel,)))
         for way in lab.ways[1:]:
-            statements.append(_verdict(lab, plant, found, way, [p[plant, way, k] for k in range(len(names))]))
+            statements.append(_verdict(lab, plant, errors, way, [p[plant, way, k] for k in range(len(names))]))
     head = ("arm", "region", "motion", *(TableColumn(x, "%", 3) for x in ("1st quartile", "median", "3rd quartile")),
             TableColumn("evolved / this", digits=3), TableColumn("p", digits=2))  # fmt: skip
     title = f"Mean torque error in percent of nominal, over {lab.draws} draw(s)"
     return Item(
-        text=f"Each draw has motions of its own and noise of its own ({NOISE_PERCENT:g} % of nominal torque): "
+        text=f"Each draw has its own motions and its own noise ({NOISE_PERCENT:g} % of nominal torque): "
         f"{SECONDS:g} s of log per model, free fits. Every model is judged by the same {lab.trajectories} random "
         "trajectories of six via-points in its region, without noise. All motions but the random ones are designed for "
         "(7) with the scaling (6) as printed; the global one is a Fourier series optimised over the whole range of the "
         "joints, and its model is used in all three regions. p: chance of such a difference over the draws (Wilcoxon's "
-        f"signed ranks of the errors' ratio, draw by draw; after Holm for all {len(p)} comparisons).{lab.smaller}",
+        f"signed ranks of the errors' ratio, draw by draw; after Holm for all {len(p)} comparisons).{lab.fast_note}",
         tables=(paper_table(head, rows, title), _fitness_table(lab)),
         figures=tuple(figures),
         statements=tuple(statements),
     )
 
 
-def _verdict(lab: Lab, plant: str, found: dict[str, Array], way: str, p: list[float]) -> Statement:
-    """Whether evolved motions give better models than those of a way: in all regions, and not by luck."""
-    ours, other = found[EVOLVED], found[way]
+def _verdict(lab: Lab, plant: str, errors: dict[str, Array], way: str, p: list[float]) -> Statement:
+    """Test whether evolved motions give significantly better models than those of a search, in all regions."""
+    ours, other = errors[EVOLVED], errors[way]
     ratios = np.median(ours, axis=0) / np.median(other, axis=0)
     better = [r < 1.0 and x < _LEVEL for r, x in zip(ratios, p, strict=True)]
     worse = [r > 1.0 and x < _LEVEL for r, x in zip(ratios, p, strict=True)]
     counts = f"better in {sum(better)}, worse in {sum(worse)}, undecided in {3 - sum(better) - sum(worse)} of 3 regions"
-    return lab.tested(
+    return lab.claim_result_of(
         f"On the arm {plant}, evolved motions give better models than {_SAYS[way]}.",
         all(better),
-        f"Median errors, evolved over {way}: {listed(ratios, '.2f')} in A, B, C (p {listed(p, '.2g')}); {counts}.",
-        "A larger determinant is a smaller error of the parameters where noise is all that errs; validation asks for "
+        f"Median errors, evolved over {way}: {number_list(ratios, '.2f')} in A, B, C (p {number_list(p, '.2g')}); "
+        f"{counts}.",
+        "A larger determinant is a fast_note error of the parameters where noise is all that errs; validation asks for "
         "torque on other motions, and effects that the model lacks do not average out.",
     )
 
@@ -138,7 +139,7 @@ def _fitness_table(lab: Lab) -> PaperTable:
             low, middle, high = (float(np.quantile(values, x)) for x in (0.25, 0.5, 0.75))
             rows.append((name or "everywhere", way, low, middle, high))
     head = ("region", "motion", *(TableColumn(x, digits=4) for x in ("1st quartile", "median", "3rd quartile")))
-    return paper_table(head, rows, f"What was designed for: log10 det(HᵀH) of {SECONDS:g} s, H as printed")
+    return paper_table(head, rows, f"Objective of the designs: log10 det(HᵀH) of {SECONDS:g} s, H as printed")
 
 
 def _fitness(lab: Lab, motion: MotionLike) -> float:

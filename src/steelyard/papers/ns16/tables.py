@@ -1,4 +1,4 @@
-"""Table II, what its numbers can and cannot be; the fitness of (6) and (7), conditioning in small boxes, Figure 3."""
+"""Table II and the plausibility of its numbers; the fitness of (6) and (7), conditioning in small boxes, Figure 3."""
 
 from __future__ import annotations
 
@@ -10,59 +10,69 @@ import steelyard as sy
 from steelyard.ground import Array
 from steelyard.local import JointRegion, MotionLike, home_posture, random_motion
 from steelyard.papers.ns16._lab import PATIENCE, PLANTS, RATE, SECONDS, Lab
-from steelyard.papers.paper import Item, PaperFigure, asserted, beside, listed, measured, paper_table, printed, shown
+from steelyard.papers.paper import (
+    Item,
+    PaperFigure,
+    assertion,
+    claim_result,
+    measurement,
+    number_list,
+    paired_columns,
+    paper_table,
+    printed_table,
+)
 from steelyard.report import Line, Panel, TableColumn
 
 
 def _ours(text: str) -> str:
-    """mc2y → my2, I2xy → Ixy2, I3m → Ia3."""
+    """Convert a name: mc2y → my2, I2xy → Ixy2, I3m → Ia3."""
     text = re.sub(r"mc(\d)([xyz])", r"m\2\1", text)
     text = re.sub(r"I(\d)m", r"Ia\1", text)
     return re.sub(r"I(\d)([xyz]{2})", r"I\2\1", text)
 
 
 def _printed_coefficients(text: str) -> dict[str, float]:
-    """The coefficients of a printed row by parameter, in our names."""
+    """Return the coefficients of a printed row by parameter, in our names."""
     signed = re.findall(r"([+-]?)\s*(?:(\d\.\d+)\s+)?([A-Za-z]\w*)", text)
     return {_ours(name): (-1.0 if sign == "-" else 1.0) * float(size or 1.0) for sign, size, name in signed}
 
 
 def _leads() -> list[str]:
-    """The parameter that each of the 40 rows begins with, in our names."""
-    return [_ours(re.split(r"\s", text)[0]) for text in printed("ns16", "table2").words("expression")[:40]]
+    """Return the leading parameter of each of the 40 rows, in our names."""
+    return [_ours(re.split(r"\s", text)[0]) for text in printed_table("ns16", "table2").words("expression")[:40]]
 
 
 def table_2(lab: Lab) -> Item:
-    """Table II: the parameters and their combinations, found from the geometry."""
+    """Table II: the parameters and their combinations, from the geometry."""
     robot = lab.robot
-    found = sy.base_parameters(robot, sy.terms(robot, "rotor"))
-    ranks = [sy.base_parameters(robot).rank, found.rank, lab.base.rank]
-    texts = printed("ns16", "table2").words("expression")[:40]
-    names = [p.name for p in found.parameters]
-    same = sorted(_leads()) == sorted(found.names)
+    base = sy.base_parameters(robot, sy.terms(robot, "rotor"))
+    ranks = [sy.base_parameters(robot).rank, base.rank, lab.base.rank]
+    texts = printed_table("ns16", "table2").words("expression")[:40]
+    names = [p.name for p in base.parameters]
+    same = sorted(_leads()) == sorted(base.names)
     rows, worst = [], 0.0
     for row, (text, lead) in enumerate(zip(texts, _leads(), strict=True), start=1):
-        own = found.names.index(lead)
-        ours = dict(zip(names, found.matrix[own].tolist(), strict=True))
+        own = base.names.index(lead)
+        ours = dict(zip(names, base.matrix[own].tolist(), strict=True))
         print_ = _printed_coefficients(text)
         off = max((abs(v - ours[n]) for n, v in print_.items()), default=0.0)
         missing = {n for n, v in ours.items() if v} ^ set(print_)
         worst = max(worst, off if not missing else 1.0)
-        rows.append((row, text, found.formulas[own], off))
+        rows.append((row, text, base.formulas[own], off))
     lengths = ", ".join(f"{name} = {1000.0 * value:.0f} mm" for name, value in robot.lengths.items())
     return Item(
-        text="The right column is what base_parameters finds from the kinematics and writes with the robot's "
+        text="The right column is the result of base_parameters from the kinematics, with the robot's "
         f"lengths: {lengths}. Link frames have the orientation of frame i and their origin on axis i.",
-        tables=(paper_table(("row", "as printed", "found", TableColumn("largest difference", digits=2)), rows),),
+        tables=(paper_table(("row", "as printed", "ours", TableColumn("largest difference", digits=2)), rows),),
         statements=(
-            asserted("Ranks: 36 for the links, 40 with rotors, 58 with friction.", ranks == [36, 40, 58], f"{ranks}."),
-            asserted(
-                "The 40 rows are those that are found: the same leading parameters, combined in the same way.",
+            assertion("Ranks: 36 for the links, 40 with rotors, 58 with friction.", ranks == [36, 40, 58], f"{ranks}."),
+            assertion(
+                "The 40 rows agree with ours: the same leading parameters, combined in the same way.",
                 same and worst < 1.0,
                 f"{len(rows)} rows, no parameter more or less in any of them.",
             ),
-            asserted(
-                "Printed coefficients are ours with three decimals cut off, not rounded.",
+            assertion(
+                "Printed coefficients are ours, truncated to three decimals instead of rounded.",
                 5e-4 < worst < 1e-3,
                 f"Largest difference {worst:.1e}.",
             ),
@@ -76,7 +86,7 @@ def table_2(lab: Lab) -> Item:
 
 def table_2_values(lab: Lab) -> Item:
     """Table II: the values in A, B and C, printed and ours."""
-    rows = printed("ns16", "table2")
+    rows = printed_table("ns16", "table2")
     friction = [_friction_name(text) for text in rows.words("expression")[40:]]
     places = [lab.base.names.index(name) for name in [*_leads(), *friction]]
     plant = PLANTS[1]
@@ -86,32 +96,32 @@ def table_2_values(lab: Lab) -> Item:
         (k + 1, labels[k], *(v for x in "ABC" for v in (rows.numbers(x)[k], values[x][k])), lab.true_values[places[k]])
         for k in range(58)
     ]
-    head = ("row", "as printed", *(c for x in "ABC" for c in beside(x, digits=4)), TableColumn("true here"))
+    head = ("row", "as printed", *(c for x in "ABC" for c in paired_columns(x, digits=4)), TableColumn("true here"))
     off = [float(np.max(np.abs(values[x][:40] - lab.true_values[places[:40]]))) for x in "ABC"]
     paper = [float(np.max(np.abs(rows.numbers(x)[:40]))) for x in "ABC"]
     return Item(
-        text=f"Ours are from {SECONDS:g} s of the evolved motion of each region, arm {plant}, free fits; “true” is "
-        "what the simulated arm has without these effects. The real arm's values are not known.",
+        text=f"Ours are from {SECONDS:g} s of the evolved motion of each region, arm {plant}, free fits; “true” are "
+        "the values of the simulated arm without these effects. The real arm's values are not known.",
         tables=(paper_table(head, cells, "kg m², kg m; friction in N m and per rad/s, (rad/s)²"),),
         statements=(
-            measured(
-                "How far values lie from the truth here, and how large they are in print.",
-                f"Largest error of the 40 in A, B, C: {listed(off, '.1f')}; largest printed value: "
-                f"{listed(paper, '.0f')}.",
+            measurement(
+                "Errors of our values, and size of the printed values.",
+                f"Largest error of the 40 in A, B, C: {number_list(off, '.1f')}; largest printed value: "
+                f"{number_list(paper, '.0f')}.",
             ),
         ),
     )
 
 
 def _friction_name(label: str) -> str:
-    """f_{0,3} → Fc3 and so on."""
+    """Convert a label: f_{0,3} → Fc3 and so on."""
     kind, joint = re.findall(r"\d", label)
     return f"{('Fc', 'Fv', 'F2')[int(kind)]}{joint}"
 
 
 def printed_values(_: Lab) -> Item:
     """Table II: the printed values as bodies."""
-    rows = printed("ns16", "table2")
+    rows = printed_table("ns16", "table2")
     values = {x: rows.numbers(x)[:40] for x in "ABC"}
     which = {6: "I3m", 21: "I6zz", 23: "inertia about axis 1", 35: "I4yy + I5zz", 39: "I5yy + I6yy"}
     shown = [(row, name, *(values[x][row - 1] for x in "ABC")) for row, name in which.items()]
@@ -121,20 +131,20 @@ def printed_values(_: Lab) -> Item:
         text="Moments of inertia and of rotors are positive, and so are sums of them.",
         tables=(paper_table(("row", "what", "A", "B", "C"), shown),),
         statements=(
-            asserted(
+            assertion(
                 "None of the three printed sets is physically possible.",
                 all(negative.values()),
                 "; ".join(f"{x}: rows {', '.join(map(str, r))} are negative" for x, r in negative.items()) + ".",
             ),
-            measured("How far apart the sets are.", f"Largest values {', '.join(f'{s:.0f}' for s in largest)}."),
+            measurement("Differences between the sets.", f"Largest values {', '.join(f'{s:.0f}' for s in largest)}."),
         ),
-        differences=("They are no truth to simulate with; the simulated arm has its own, possible bodies.",),
+        differences=("They cannot be simulated; the simulated arm has its own, possible bodies.",),
     )
 
 
 def friction_labels(lab: Lab) -> Item:
-    """Table II, rows 41–58: whose friction it is."""
-    rows = printed("ns16", "table2")
+    """Table II, rows 41–58: assignment of friction to joints."""
+    rows = printed_table("ns16", "table2")
     shares = {x: rows.numbers(x)[40:52] for x in "ABC"}
     read = {
         "as labelled (rows 41–46)": np.array([shares[x][:6] for x in "ABC"]),
@@ -146,19 +156,19 @@ def friction_labels(lab: Lab) -> Item:
     wide, narrow = (float(p.max() / p.min()) for p in percent.values())
     low, high = float(interleaved.min()), float(interleaved.max())
     return Item(
-        text="Coulomb friction of geared joints is some percent of their nominal torque, on all joints alike.",
+        text="Coulomb friction of geared joints is some percent of their nominal torque, on all joints.",
         tables=(
             paper_table(
                 ("reading", *(f"f0 of joint {k} [% of nominal]" for k in range(1, 7))), cells, "Range over A, B, C"
             ),
         ),
         statements=(
-            asserted(
-                "Read as labelled, joint 5 rubs with most of its nominal torque and joint 2 hardly at all; read as "
-                f"interleaved, all joints lie between {low:.0f} and {high:.0f} %.",
+            assertion(
+                "Read as labelled, friction takes most of joint 5's nominal torque and hardly any of joint 2's; read "
+                f"as interleaved, all joints are between {low:.0f} and {high:.0f} %.",
                 labelled[:, 4].min() > 50.0 and labelled[:, 1].max() < 1.0 and low > 1.0 and high < 25.0,
-                f"{listed(labelled[:, 4])} % on joint 5 and {listed(labelled[:, 1])} % on joint 2 in A, B, C as "
-                f"labelled; largest over smallest {wide:.0f} as labelled, {narrow:.1f} interleaved.",
+                f"{number_list(labelled[:, 4])} % on joint 5 and {number_list(labelled[:, 1])} % on joint 2 in A, B, C "
+                f"as labelled; largest over smallest {wide:.0f} as labelled, {narrow:.1f} interleaved.",
             ),
         ),
         differences=("The labels are most probably interleaved; this is an inference from plausibility.",),
@@ -166,7 +176,7 @@ def friction_labels(lab: Lab) -> Item:
 
 
 def _rows(lab: Lab, motion: MotionLike) -> Array:
-    """Base columns of the torque rows, `(samples, joints, 58)`."""
+    """Return base columns of the torque rows, shape (samples, joints, 58)."""
     t = np.arange(0.0, motion.duration, 1.0 / RATE)
     return lab.base.regressor_columns(lab.base.structure.dynamics.torque_regressor(*motion.sample(t)))
 
@@ -187,8 +197,8 @@ def fitness(lab: Lab) -> Item:
     rank = float(spearmanr(as_printed, as_meant).statistic)
     step = _fitness(W[0], 10.0 * share) - _fitness(W[0], share)
     return Item(
-        text="(6) multiplies joint j's rows by τnom_j/τmax, which weighs the wrist down although the text wants the "
-        "actuators alike; dividing would do that, and is D-optimal for noise in proportion to the nominal torque.",
+        text="(6) multiplies joint j's rows by τnom_j/τmax, which reduces the weight of the wrist although the text "
+        "wants equal actuators; dividing achieves that, and is D-optimal for noise proportional to nominal torque.",
         tables=(
             paper_table(
                 ("scaling", TableColumn("lowest"), TableColumn("median"), TableColumn("highest")),
@@ -200,17 +210,17 @@ def fitness(lab: Lab) -> Item:
             ),
         ),
         statements=(
-            asserted(
+            assertion(
                 "Scaling H by c adds 2·58·log10 c.", abs(step - 116.0) < 1e-6, f"{step:.6f} for c = 10; 116 expected."
             ),
-            measured("Whether the two scalings rank motions alike.", f"Spearman's rank correlation {rank:.3f}."),
+            measurement("Whether the two scalings rank motions alike.", f"Spearman's rank correlation {rank:.3f}."),
         ),
         differences=("‖det|·|‖ in (7) is |det(·)|, and HᵀH has no negative determinant: the bars are redundant.",),
     )
 
 
 def conditioning(lab: Lab) -> Item:
-    """Conditioning in a part of the workspace and in all of it."""
+    """Conditioning in a part of the workspace and in the whole."""
     everywhere = JointRegion.of(lab.robot, "everywhere")
     rng, home = np.random.default_rng(3), home_posture(lab.robot, everywhere)
     wide = [
@@ -234,13 +244,13 @@ def conditioning(lab: Lab) -> Item:
         text="Random programs of six via-points. The paper does not say how large its regions are.",
         tables=(paper_table(head, rows, "log10 cond Φ (58 columns, unscaled)"),),
         statements=(
-            shown(
-                "A part of the workspace shows the parameters worse than all of it.",
+            claim_result(
+                "A part of the workspace gives a worse conditioning than the whole.",
                 min(*large, *small) > 0.0,
                 f"Against everywhere, medians differ by {', '.join(f'{g:+.2f}' for g in large)} in boxes of half a "
                 f"metre, by {', '.join(f'{g:+.2f}' for g in small)} in boxes of a third of that.",
-                "Half a metre leaves the joints nearly as much room as the whole workspace; only small boxes hide "
-                "parameters.",
+                "In half a metre the joints have nearly as much room as in the whole workspace; only small boxes make "
+                "parameters unidentifiable.",
             ),
         ),
     )
@@ -265,21 +275,21 @@ def figure_3(lab: Lab) -> Item:
     gains = [np.mean([row[4] - row[3] for row in rows if row[0] == r.name]) for r in lab.regions]
     return Item(
         text=f"Six via-points and a speed, {lab.population} individuals, two elites, until {PATIENCE} generations "
-        f"bring less than 1 % or there were {lab.generations}; {lab.draws} draw(s).{lab.smaller}",
+        f"gain less than 1 % or {lab.generations} generations are over; {lab.draws} draw(s).{lab.fast_note}",
         tables=(paper_table(head, rows, "Best log10 det(HᵀH), H as printed"),),
         figures=(PaperFigure("Fitness of the best individual", tuple(panels)),),
         statements=(
-            asserted("With elites the best never gets worse.", rising, "Histories rise in all regions."),
-            asserted(
-                "What is delivered keeps to joint, torque and region limits at all times.",
+            assertion("With elites the best never gets worse.", rising, "Histories rise in all regions."),
+            assertion(
+                "The results keep joint, torque and region limits at all times.",
                 all(row[-1] == 0.0 for row in rows),
                 "No violation.",
             ),
-            shown(
+            claim_result(
                 "Evolution finds motions with a larger determinant than the best of its first generation.",
                 all(row[4] > row[3] for row in rows),
-                f"log10 det grows by {listed(gains, '.1f')} in A, B, C on average; {still} of {len(rows)} runs stood "
-                "still before the last generation.",
+                f"log10 det grows by {number_list(gains, '.1f')} in A, B, C on average; {still} of {len(rows)} runs "
+                "stopped before the last generation.",
                 f"{lab.population} individuals and {lab.generations} generations are few: the first best may stay the "
                 "best.",
             ),

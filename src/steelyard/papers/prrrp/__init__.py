@@ -1,6 +1,6 @@
 """Urrea & Pascal 2017: four estimators on a redundant PRRRP arm, Tables 3–6 and Figures 3–8."""
 
-from steelyard.papers.inputs import drawn_arm, given_table
+from steelyard.papers.inputs import arm_drawing, input_table
 from steelyard.papers.paper import Paper
 from steelyard.papers.prrrp._lab import Lab
 from steelyard.papers.prrrp.histories import figure_4, figure_5, figure_6
@@ -13,12 +13,12 @@ PAPER = Paper(
     source="C. Urrea and J. Pascal, Journal of Applied Research and Technology, 2017",
     about="The paper identifies eight parameters of a simulated redundant arm by least squares, an Adaline, a Hopfield "
     "network and an extended Kalman filter, and validates them by tracking. It prints the robot, but neither its "
-    "motion nor any setting of a method or controller: these are chosen here, and said so.",
+    "motion nor any setting of a method or controller: these are our choice and marked.",
     lab=Lab,
     items=(
-        given_table("Table 1: Denavit–Hartenberg rows", "prrrp", "table1"),
-        given_table("Table 2: lengths, masses and inertias", "prrrp", "table2"),
-        drawn_arm("Figure 2: the arm and its axes", "prrrp", (0.1, 0.4, 0.6, 0.5, 0.05)),
+        input_table("Table 1: Denavit–Hartenberg rows", "prrrp", "table1"),
+        input_table("Table 2: lengths, masses and inertias", "prrrp", "table2"),
+        arm_drawing("Figure 2: the arm and its axes", "prrrp", (0.1, 0.4, 0.6, 0.5, 0.05)),
         figure_3,
         table_3,
         table_4,

@@ -11,18 +11,23 @@ import numpy as np
 import steelyard as sy
 from steelyard.estimation import Estimate, Experiment, ExtendedKalman, Prior, Tuning
 from steelyard.ground import Array
-from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.paper import printed
+from steelyard.papers.paper import printed_table
+from steelyard.papers.paper_parameters import PaperParameters
 from steelyard.regression import RegressionData, Unknowns
 
-# Annexes A and B: the inertia matrix from the eight λ, and torques as a regressor times them.
-
-
+# Annexes A and B: the inertia matrix from the eight λ, and torques as a regressor times λ.
 G = 9.81
 
 
 def regressor(q: Array, dq: Array, ddq: Array, *, as_printed: bool = False) -> Array:
-    """`(samples, 5, 8)`; `as_printed` has 2(θ̇4 + θ̇3θ̇4) in row 3 of (B.9), where 2(θ̇2θ̇4 + θ̇3θ̇4) belongs."""
+    """Compute the regressor of Annex B, shape (samples, 5, 8).
+
+    Args:
+        q: Positions [rad, m], shape (samples, 5).
+        dq: Velocities.
+        ddq: Accelerations.
+        as_printed: Use 2(θ̇4 + θ̇3θ̇4) in row 3 of (B.9) as printed, instead of 2(θ̇2θ̇4 + θ̇3θ̇4).
+    """
     _, _, q3, q4, _ = q.T
     _, v2, v3, v4, _ = dq.T
     d1, a2, a3, a4, d5 = ddq.T
@@ -43,7 +48,12 @@ def regressor(q: Array, dq: Array, ddq: Array, *, as_printed: bool = False) -> A
 
 
 def inertia(q: Array, values: Array) -> Array:
-    """M(q) of (A.1)–(A.10) for states and λ of the same number, `(n, 5, 5)`."""
+    """Compute M(q) of (A.1)–(A.10), shape (n, 5, 5).
+
+    Args:
+        q: Positions [rad, m], shape (n, 5).
+        values: λ, shape (n, 8).
+    """
     l1, l2, l3, l4, l5, l6, l7, l8 = values.T
     _, _, q3, q4, _ = q.T
     elbow, swing, wrist = l4 * np.cos(q3), l6 * np.cos(q3 + q4), l7 * np.cos(q4)
@@ -58,12 +68,12 @@ def inertia(q: Array, values: Array) -> Array:
     return M
 
 
-TABLE4 = printed("prrrp", "table4")
+TABLE4 = printed_table("prrrp", "table4")
 METHOD_NAMES = {"least_squares": "least squares", "adaline": "Adaline", "hopfield": "Hopfield", "kalman": "Kalman"}
 PERIOD = 0.02  # s
 LAMBDAS = tuple(f"λ{k}" for k in range(1, 9))
 UNKNOWNS = Unknowns(LAMBDAS)
-# Table 3 in our parameters, whose link frames stand at the far end of each link.
+# Table 3 in our parameters, whose link frames are at the far end of each link.
 FORMULAS = dict(
     zip(
         LAMBDAS,
@@ -117,25 +127,36 @@ def _sine(t: Array, amplitude: float, hertz: float) -> tuple[Array, Array, Array
     return amplitude * np.sin(w * t), amplitude * w * np.cos(w * t), -amplitude * w**2 * np.sin(w * t)
 
 
-def stacked(Y: Array, tau: Array) -> RegressionData:
-    """Rows over the eight λ, one group per joint."""
+def stack_rows(Y: Array, tau: Array) -> RegressionData:
+    """Return rows over the eight λ, one group per joint.
+
+    Args:
+        Y: Regressor, shape (samples, 5, 8).
+        tau: Torques [N m, N], shape (samples, 5).
+    """
     names = ("d1", "theta2", "theta3", "theta4", "d5")
     return RegressionData.from_arrays(names, range(8), list(Y.transpose(1, 0, 2)), list(tau.T), 8, PERIOD)
 
 
 class Lab:
-    """The robot and what is measured on it."""
+    """The robot and its measurements."""
 
     def __init__(self, fast: bool) -> None:
         self.fast = fast
         self.robot = sy.load_robot("prrrp")
         self.truth = sy.Model.nominal(self.robot)
         self.base = sy.base_parameters(self.robot)
-        self.own = OwnParameters.of(FORMULAS, self.base)
+        self.own = PaperParameters.of(FORMULAS, self.base)
         self.true = self.own.values(self.truth.theta)
 
     def log(self, segment: float = 1.0, noise: float = 0.0, seed: int = 0) -> sy.Log:
-        """The motion with its exact torques; positions with noise are differentiated twice, as a reader must."""
+        """Return the motion with exact torques; noisy positions are differentiated twice.
+
+        Args:
+            segment: Duration of a quintic [s].
+            noise: Standard deviation of the positions [rad, m].
+            seed: Seed of the noise.
+        """
         motion = MixedMotion(segment)
         t = motion.times
         q, dq, ddq = motion.sample(t)
@@ -147,7 +168,7 @@ class Lab:
         return sy.Log(self.robot.joint_names, t, q, dq=dq, ddq=ddq, tau=tau)
 
     def rows(self, log: sy.Log) -> RegressionData:
-        return stacked(regressor(log.q, np.asarray(log.dq), np.asarray(log.ddq)), np.asarray(log.tau))
+        return stack_rows(regressor(log.q, np.asarray(log.dq), np.asarray(log.ddq)), np.asarray(log.tau))
 
     @cached_property
     def clean(self) -> RegressionData:
@@ -158,37 +179,38 @@ class Lab:
         return self.rows(self.log(noise=NOISE))
 
     def experiment(self, log: sy.Log) -> Experiment:
-        """A log for estimators that simulate."""
+        """Return a `log` for estimators that simulate."""
         return Experiment.from_logs(self.robot, self.truth.terms, log, preparation=sy.Preparation(cutoff_hz=8.0))
 
     @property
     def prior(self) -> Prior:
-        """Where filters start: 1.3 times the truth, believed to 30 %."""
+        """Start of the filters: 1.3 times the truth, with an uncertainty of 30 %."""
         return Prior(1.3 * self.truth.theta)
 
     @cache  # noqa: B019  (a laboratory lives as long as its run)
-    def filtered(self, start: Literal["prior", "least-squares"] = "prior") -> Estimate:
-        """Our extended Kalman filter on the noisy log: from the prior, or from least squares of the same log."""
+    def run_filter(self, start: Literal["prior", "least-squares"] = "prior") -> Estimate:
+        """Run our extended Kalman filter on the noisy log, with this `start`."""
         experiment = self.experiment(self.log(noise=NOISE))
         return ExtendedKalman(tuning=Tuning(start=start)).fit(experiment, self.base, self.prior)
 
     def percent(self, values: Array) -> float:
-        """Mean relative error of the eight."""
+        """Return the mean relative error of the eight `values` [%]."""
         return float(np.mean(100.0 * np.abs(values - self.true) / self.true))
 
     @cache  # noqa: B019  (a laboratory lives as long as its run)
     def model(self, method: str) -> sy.Model:
-        """The model that Table 4 prints in a column."""
+        """Return the model of a column of Table 4, by its `method`."""
         return self.with_lambdas(TABLE4.numbers(method))
 
     def with_lambdas(self, values: Array) -> sy.Model:
-        """A model with any eight λ.
+        """Return a model with any eight λ, the `values`.
 
-        λ6 and λ7 are l2 and l3 times the same moment. Where they are not in that ratio no robot of the paper's lengths
-        has them, but one with another l2 does: lengths enter the torques through the λ only.
+        λ6 and λ7 are l2 and l3 times the same moment. If they are not in that ratio no robot with the paper's lengths
+        has them,
+        but one with another l2 does: lengths enter the torques only through the λ.
         """
         robot = _with_upper_arm(self.robot, self.robot.lengths["l3"] * float(values[5] / values[6]))
-        own = OwnParameters.of(FORMULAS, sy.base_parameters(robot))
+        own = PaperParameters.of(FORMULAS, sy.base_parameters(robot))
         return own.model(values, sy.Model(robot, sy.terms(robot), self.truth.theta))
 
 

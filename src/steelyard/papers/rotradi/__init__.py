@@ -1,6 +1,6 @@
 """Chávez-Olivares et al. 2012: five regression schemes on a direct-drive arm, Tables 1–4 and Figures 2–8."""
 
-from steelyard.papers.inputs import drawn_arm, given_table
+from steelyard.papers.inputs import arm_drawing, input_table
 from steelyard.papers.paper import Paper
 from steelyard.papers.rotradi.equations import equations_34_and_37, printed_sets
 from steelyard.papers.rotradi.lab import Lab
@@ -20,12 +20,12 @@ PAPER = Paper(
     title="Experimental evaluation of parameter identification schemes on an anthropomorphic direct drive robot",
     source="C. A. Chávez-Olivares, F. Reyes-Cortés, E. J. González-Galván, M. O. Mendoza-Gutiérrez and I. "
     "Bonilla-Gutiérrez, International Journal of Advanced Robotic Systems, 2012",
-    about="The paper identifies the 21 parameters of a direct-drive arm by five regression schemes under recursive "
+    about="The paper identifies the 21 parameters of a direct-drive arm by five regression schemes with recursive "
     "least squares. Its measurements are not public, so a simulated arm with the same encoders, clock and torques "
-    "takes its place; printed numbers stand beside ours wherever both exist.",
+    "replaces it; printed numbers are compared with ours wherever both exist.",
     lab=Lab,
     items=(
-        given_table("Table 1: motors and encoders", "rotradi", "table1"),
+        input_table("Table 1: motors and encoders", "rotradi", "table1"),
         table_2,
         printed_sets,
         table_3,
@@ -36,7 +36,7 @@ PAPER = Paper(
         figures_6_and_7,
         equations_34_and_37,
         ranking,
-        drawn_arm("Figure 8: the kinematics", "rotradi", (0.0, 0.5, 0.9), (0.45, 0.0, 0.0)),
+        arm_drawing("Figure 8: the kinematics", "rotradi", (0.0, 0.5, 0.9), (0.45, 0.0, 0.0)),
     ),
     prints="Tables 1–4, Figures 1–8",
     missing=(

@@ -10,15 +10,22 @@ from steelyard.papers.paper import (
     Item,
     PaperFigure,
     Statement,
-    asserted,
-    beside,
-    listed,
-    measured,
+    assertion,
+    claim_result,
+    measurement,
+    number_list,
+    paired_columns,
     paper_table,
-    printed,
-    shown,
+    printed_table,
 )
-from steelyard.papers.rotradi.lab import LIMITS, PAPER_SCHEMES, Lab, encoded, scheme_words, validation_torque
+from steelyard.papers.rotradi.lab import (
+    LIMITS,
+    PAPER_SCHEMES,
+    Lab,
+    encode,
+    scheme_words,
+    validation_torque,
+)
 from steelyard.report import Line, Panel, joint_panels
 
 
@@ -36,7 +43,7 @@ def figure_2(lab: Lab) -> Item:
         )
         for k in (0, 7, 14)
     )
-    settled = _settled(history.t, theta)
+    times = _settling_times(history.t, theta)
     return Item(
         figures=(
             PaperFigure(
@@ -46,10 +53,10 @@ def figure_2(lab: Lab) -> Item:
             ),
         ),
         statements=(
-            measured(
-                "How soon the parameters settle.",
-                f"Half of them stay within 5 % of their last value (or 0.0025) from {np.median(settled):.1f} s on, all "
-                f"from {np.max(settled):.1f} s on.",
+            measurement(
+                "Settling times of the parameters.",
+                f"Half of them stay within 5 % of their last value (or 0.0025) from {np.median(times):.1f} s on, all "
+                f"from {np.max(times):.1f} s on.",
             ),
         ),
         differences=("The paper does not say which scheme Figure 2 shows; we take the one it calls best.",),
@@ -65,9 +72,9 @@ def figure_3(lab: Lab) -> Item:
     return Item(
         figures=(PaperFigure("All 21", (Panel("", lines, y="eigenvalue", logarithmic=True),)),),
         statements=(
-            asserted(
+            assertion(
                 "(39): the largest eigenvalue of P(k) falls towards zero.",
-                np.all(np.diff(largest) <= 1e-9 * largest[:-1]) and largest[-1] < 1.0,  # never up, but for rounding
+                np.all(np.diff(largest) <= 1e-9 * largest[:-1]) and largest[-1] < 1.0,  # rounding
                 f"It never rises, and falls from 1e6 to {number(largest[-1], 2)} in {history.t[-1]:.0f} s.",
             ),
         ),
@@ -77,19 +84,19 @@ def figure_3(lab: Lab) -> Item:
 def figures_4_and_5(lab: Lab) -> Item:
     """Figures 4 and 5: positions and torques under (30)–(32)."""
     clipped = np.any(np.abs(np.asarray(lab.log.tau)) >= np.array(LIMITS), axis=1)
-    found = f"{100.0 * np.mean(clipped):.1f} % of the samples reach a limit of Table 1."
-    return _responses(lab, lab.log, measured("Whether (30)–(32) saturate the motors.", found))
+    result = f"{100.0 * np.mean(clipped):.1f} % of the samples reach a limit of Table 1."
+    return _responses(lab, lab.log, measurement("Saturation of the motors by (30)–(32).", result))
 
 
 def figures_6_and_7(lab: Lab) -> Item:
     """Figures 6 and 7: positions and torques under (40)–(42)."""
-    return _responses(lab, encoded(lab.played(validation_torque())))
+    return _responses(lab, encode(lab.play(validation_torque())))
 
 
 def _responses(lab: Lab, log: sy.Log, *more: Statement) -> Item:
-    """The model of the filtered-dynamic scheme beside the arm."""
+    """Compare the model of the filtered-dynamic scheme with the arm."""
     theta = lab.estimates["filtered_dynamic"]
-    run = lab.replayed(theta, log)
+    run = lab.replay(theta, log)
     applied = np.asarray(log.tau)
     computed = lab.model(theta).torque(log.q, np.asarray(log.dq), np.asarray(log.ddq))
     joints = ("base", "shoulder", "elbow")
@@ -102,53 +109,53 @@ def _responses(lab: Lab, log: sy.Log, *more: Statement) -> Item:
             PaperFigure(
                 "Positions", positions, "Open loop from rest, with the parameters of the filtered-dynamic scheme."
             ),
-            PaperFigure("Torques", torques, "Computed from encoder counts that were differentiated twice."),
+            PaperFigure("Torques", torques, "Computed from encoder counts, differentiated twice."),
         ),
         statements=(
-            measured(
-                "How near the simulated positions and the computed torques come.",
-                f"‖position error‖₂ {listed(error, '.2f')} rad; torque error {listed(rmse, '.2f')} N m (root mean "
-                "square).",
+            measurement(
+                "Errors of the simulated positions and the computed torques.",
+                f"‖position error‖₂ {number_list(error, '.2f')} rad; torque error {number_list(rmse, '.2f')} N m (root "
+                "mean square).",
             ),
             *more,
         ),
     )
 
 
-def _settled(t: Array, theta: Array) -> Array:
-    """The last time at which each column was more than 5 % of its final value (or of 0.05) away from it."""
+def _settling_times(t: Array, theta: Array) -> Array:
+    """Return the last time at which each column differed by more than 5 % from its final value (or from 0.05)."""
     away = np.abs(theta - theta[-1]) > 0.05 * np.maximum(np.abs(theta[-1]), 0.05)
     return np.array([t[np.flatnonzero(column)[-1]] if column.any() else 0.0 for column in away.T])
 
 
-TABLE2, TABLE3, TABLE4 = (printed("rotradi", f"table{k}") for k in (2, 3, 4))
+TABLE2, TABLE3, TABLE4 = (printed_table("rotradi", f"table{k}") for k in (2, 3, 4))
 PARAMETERS = tuple(name.replace("theta_", "θ") for name in TABLE3.words("parameter"))
 
 
 def table_2(lab: Lab) -> Item:
     """Table 2: error between measured and simulated positions."""
-    ours = {name: lab.replayed(theta, lab.judge).position_error for name, theta in lab.estimates.items()}
+    ours = {name: lab.replay(theta, lab.judge).position_error for name, theta in lab.estimates.items()}
     missing = np.full(3, np.nan)
     pairs = [x for name in PAPER_SCHEMES for x in (TABLE2.numbers(name), missing if ours[name] is None else ours[name])]
     rows = zip(("joint 1", "joint 2", "joint 3"), *pairs, strict=True)
-    columns = ("‖error‖₂", *(c for name in PAPER_SCHEMES for c in beside(scheme_words(name), "rad", 3)))
+    columns = ("‖error‖₂", *(c for name in PAPER_SCHEMES for c in paired_columns(scheme_words(name), "rad", 3)))
     return Item(
-        text="Each identified model is played the torques of (40)–(42) open loop, and its positions are held against "
-        "the arm's. A dash in the paper stands for a simulation that did not come through.",
+        text="Each identified model is simulated in open loop under the torques of (40)–(42), and its positions are "
+        "compared with the arm's. A dash in the paper marks a simulation that diverged.",
         tables=(paper_table(columns, rows),),
         statements=(
-            shown(
+            claim_result(
                 "In print, filtered-dynamic has the smallest error on every joint.",
                 np.all(TABLE2.numbers("filtered_dynamic") < TABLE2.numbers("filtered_power")),
                 f"Joint 1: {TABLE2.numbers('filtered_dynamic')[0]:.2f} against "
                 f"{TABLE2.numbers('filtered_power')[0]:.2f} rad of filtered-power.",
-                "The text overlooks joint 1; it holds for joints 2 and 3.",
+                "It holds for joints 2 and 3; the text ignores joint 1.",
             ),
         ),
         differences=(
-            "The norm adds up over the samples, so it grows with the duration, which is not printed (10 s here).",
-            "Our arm obeys its model to the letter, but for its encoders: no disturbance spoils the dynamic, energy "
-            "and power schemes so far that their models run away, as the paper's do.",
+            "The norm is a sum over the samples, so it grows with the duration, which is not printed (10 s here).",
+            "Our arm obeys its model exactly, except for its encoders: no disturbance is so large that the models of "
+            "the dynamic, energy and power schemes diverge, as the paper's do.",
         ),
     )
 
@@ -161,30 +168,30 @@ def table_3(lab: Lab) -> Item:
         "parameter",
         "unit",
         "true here",
-        *(c for name in PAPER_SCHEMES for c in beside(scheme_words(name), digits=3)),
+        *(c for name in PAPER_SCHEMES for c in paired_columns(scheme_words(name), digits=3)),
     )
     median = {name: float(np.median(lab.percent(theta))) for name, theta in lab.estimates.items()}
-    apart = max(float(np.max(np.abs(lab.fitted(lab.log, s) - lab.estimates[n]))) for n, s in PAPER_SCHEMES.items())
+    difference = max(float(np.max(np.abs(lab.fit(lab.log, s) - lab.estimates[n]))) for n, s in PAPER_SCHEMES.items())
     return Item(
         text="Recursive least squares by every scheme on one run of (30)–(32), with encoders of 1 024 000 counts and "
-        "backward differences. The simulated arm has the numbers of the paper's filtered-dynamic column, but for θ4 "
+        "backward differences. The simulated arm has the numbers of the paper's filtered-dynamic column, except θ4 "
         "and θ5, which no real link can have.",
         tables=(paper_table(columns, rows),),
         statements=(
-            measured(
-                "How far each scheme is from the truth, which only a simulation knows.",
+            measurement(
+                "Error of each scheme, which only a simulation can measure.",
                 "Median error of the 21: " + ", ".join(f"{scheme_words(n)} {x:.1f} %" for n, x in median.items()) + ".",
             ),
-            asserted(
-                "The recursion (6)–(8), its minus restored, ends at the least squares solution.",
+            assertion(
+                "The recursion (6)–(8), with its missing minus, ends at the least squares solution.",
                 # P0 = 1e6 pulls towards θ0 = 0 by about θ/(1e6·λ): 55 over the weakest direction's 40, times 1e-6.
-                apart < 1e-3,
-                f"Largest difference of any parameter by any scheme: {apart:.0e}.",
+                difference < 1e-3,
+                f"Largest difference of any parameter by any scheme: {difference:.0e}.",
             ),
         ),
         differences=(
-            "The paper's five columns contradict one another by hundreds of percent. On our arm they agree far better, "
-            "since it has no flexibility, no ripple and no other friction than the model's.",
+            "The paper's five columns differ by hundreds of percent. On our arm they agree far better, since it has "
+            "no flexibility, no ripple and only the model's friction.",
             "P0 and θ0 are not printed: 1e6·I and 0 here.",
         ),
     )
@@ -201,9 +208,9 @@ def table_4(lab: Lab) -> Item:
     off = np.array([np.abs(again[n] - theirs[n][:-1]) for n in others])
     ninth, rest = float(off[:, 8].max()), float(np.delete(off, 8, axis=1).max())
     return Item(
-        tables=(paper_table(("parameter", *(c for n in others for c in beside(scheme_words(n), "%"))), rows),),
+        tables=(paper_table(("parameter", *(c for n in others for c in paired_columns(scheme_words(n), "%"))), rows),),
         statements=(
-            asserted(
+            assertion(
                 "Table 4 follows from Table 3.",
                 # Two printed decimals; θ9 = 0.005589 has four digits, which a variation of 5500 % multiplies.
                 rest < 0.011 and ninth < 0.5,
@@ -214,7 +221,7 @@ def table_4(lab: Lab) -> Item:
             "In print the averages are dominated by θ3 and θ9, which are nearly zero; the medians are "
             + ", ".join(f"{scheme_words(n)} {np.median(np.abs(again[n])):.0f} %" for n in others)
             + ".",
-            "The text orders the schemes by these averages but leaves dynamic out (448.75 %).",
+            "The text ranks the schemes by these averages but omits dynamic (448.75 %).",
         ),
     )
 

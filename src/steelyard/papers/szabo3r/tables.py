@@ -1,4 +1,4 @@
-"""The arm, what is measured on it, what can be identified, noise of the joint angles, Figures 2 and 3, and Table 2."""
+"""Items of Szabó & Szádeczky-Kardoss 2021: identifiable parameters, noise of angles, Figures 2 and 3, and Table 2."""
 
 from __future__ import annotations
 
@@ -11,26 +11,36 @@ import numpy as np
 import steelyard as sy
 from steelyard.excitation import SearchSettings
 from steelyard.ground import Array, number
-from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.paper import Item, PaperFigure, asserted, beside, listed, measured, paper_table, printed, shown
+from steelyard.papers.paper import (
+    Item,
+    PaperFigure,
+    assertion,
+    claim_result,
+    measurement,
+    number_list,
+    paired_columns,
+    paper_table,
+    printed_table,
+)
+from steelyard.papers.paper_parameters import PaperParameters
 from steelyard.report import TableColumn, joint_panels
 
-TABLE2 = printed("szabo3r", "table2")
+TABLE2 = printed_table("szabo3r", "table2")
 NOISE = np.array([0.5, 0.3, 0.7])  # N m
-# The order in which the paper lists a link's parameters decides which one leads a combination.
+# The paper's order of a link's parameters determines the leading parameter of a combination.
 ORDER = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz", "m", "mx", "my", "mz")
 # Not printed: five harmonics of 0.1 Hz, 10 s at 100 Hz, and these limits.
 RATE = 100.0
 LIMITS = {"q": (2.5, 1.2, 2.5), "dq": (3.0,) * 3, "ddq": (12.0,) * 3}
 JOINTS = ("joint 1", "joint 2", "joint 3")
-# Best of what a simplex search reached under the same limits, when the paper was first worked through.
+# Best result of a simplex search under the same limits.
 SIMPLEX = 2.4e4
 QUICK = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 4.0), repeats=1, iterations=30)
 FULL = SearchSettings(starts=16, survivors=(4, 1), sharpness=(4.0, 4.0, 4.0), repeats=3)
 
 
 def formula(expression: str) -> str:
-    """An `expression` of Table 2 in our names: "m^(2) + 2 m^(2)s_x^(2)" is m2 + 2*mx2."""
+    """Convert an `expression` of Table 2 to our names: "m^(2) + 2 m^(2)s_x^(2)" is m2 + 2*mx2."""
     text = re.sub(r"m\^\((\d)\)s_(\w)\^\(\1\)", r"m\2\1", expression)
     text = re.sub(r"I_(\w\w)\^\((\d)\)|m\^\((\d)\)", lambda m: f"I{m[1]}{m[2]}" if m[1] else f"m{m[3]}", text)
     for theirs, ours in (("tau_sc", "Fsc"), ("tau_s", "Fs"), ("tau_v", "Fsv")):
@@ -39,7 +49,7 @@ def formula(expression: str) -> str:
 
 
 class Lab:
-    """The arm, a motion for it, and repeated measurements of that motion: fewer of them if it is to be `fast`."""
+    """The arm, its designed motion, and repeated measurements of that motion; `fast` reduces their number."""
 
     def __init__(self, fast: bool) -> None:
         self.fast, self.runs = fast, 30 if fast else 300
@@ -49,11 +59,11 @@ class Lab:
         formulas = {
             key: formula(text) for key, text in zip(TABLE2.words("key"), TABLE2.words("expression"), strict=True)
         }
-        self.own = OwnParameters.of(formulas, self.base)
+        self.own = PaperParameters.of(formulas, self.base)
 
     @cached_property
     def plan(self) -> sy.Plan:
-        """The motion with the least Cond_F(LᵀL), the paper's criterion."""
+        """The motion with the smallest Cond_F(LᵀL), the paper's criterion."""
         settings = QUICK if self.fast else FULL
         terms = self.truth.terms
         return sy.excite(
@@ -69,19 +79,19 @@ class Lab:
         return sy.Log(self.robot.joint_names, t, q, dq=dq, ddq=ddq, tau=self.truth.torque(q, dq, ddq))
 
     def noisy(self, seed: int) -> sy.Log:
-        """The motion with noise on its torques, drawn by `seed`."""
+        """Return the motion with torque noise drawn by `seed`."""
         noise = np.random.default_rng(seed).normal(size=self.clean.q.shape) * NOISE
         return replace(self.clean, tau=np.asarray(self.clean.tau) + noise)
 
     @cached_property
     def L(self) -> Array:
-        """The regressor's columns of the base parameters along the motion, `(samples, joints, 24)`."""
+        """Regressor columns of the base parameters along the motion, shape (samples, joints, 24)."""
         signals = (self.clean.q, np.asarray(self.clean.dq), np.asarray(self.clean.ddq))
         return self.base.regressor_columns(self.truth.dynamics.torque_regressor(*signals))
 
     @cached_property
     def estimates(self) -> dict[str, Array]:
-        """The paper's parameters by estimator, `(runs, 24)`."""
+        """The paper's parameters by estimator, shape (runs, 24)."""
         logs = [self.noisy(seed) for seed in range(self.runs)]
         return {
             name: self.own.from_base([sy.fit_log(self.base, log, estimator=name).beta for log in logs])
@@ -90,16 +100,18 @@ class Lab:
 
     @cached_property
     def covariances(self) -> dict[str, Array]:
-        """Exact covariances of the paper's parameters by estimator, from the motion and the noise alone."""
+        """Exact covariances of the paper's parameters by estimator, from the motion and the noise."""
         L, G = self.L, self.own.regrouping
         inverse = np.linalg.inv(np.einsum("tja,tjb->ab", L, L))
         ols = inverse @ np.einsum("tja,tjb,j->ab", L, L, NOISE**2) @ inverse
         wls = np.linalg.inv(np.einsum("tja,tjb,j->ab", L, L, NOISE**-2.0))
         return {"ols": G @ ols @ G.T, "wls": G @ wls @ G.T}
 
-    def apart(self, weights: Array) -> float:
-        """How far weighted estimates are from those with such `weights` of the joints (1/(N m)²), in standard errors:
-        root mean square over parameters and ten runs."""
+    def weight_distance(self, weights: Array) -> float:
+        """Compute the difference between weighted estimates and those with other `weights` of the joints [1/(N m)²].
+
+        It is the root mean square over parameters and ten runs, in standard errors.
+        """
         rows = np.sqrt(weights)[:, None] * self.L
         solve = self.own.regrouping @ np.linalg.pinv(rows.reshape(-1, rows.shape[2]))
         off = [
@@ -122,25 +134,25 @@ def base_combinations(lab: Lab) -> Item:
     alone = [n for n, kind in kinds.items() if kind == "alone" and not n.startswith("Fs")]
     of_link_1 = [n for n in names[:10] if kinds[n] != "none"]
     return Item(
-        text="Row reduction of the regressor over random states, columns in the paper's order. Lengths of 0.5 m make "
-        "the paper's halves and twos.",
+        text="Row reduction of the regressor over random states, columns in the paper's order. Lengths of 0.5 m are "
+        "the reason for the factors 0.5 and 2 in the paper.",
         tables=(paper_table(("row", "in print", "ours", "the same"), rows),),
         statements=(
-            asserted(
+            assertion(
                 "24 parameters can be identified: 15 combinations of inertial ones and 9 of friction.",
                 lab.base.rank == 24 and sum(not n.startswith("Fs") for n in lab.base.names) == 15,
                 f"Rank {lab.base.rank}.",
             ),
-            asserted("The combinations are those of Table 2.", same == 24, f"{same} of 24, every coefficient."),
-            asserted(
+            assertion("The combinations are those of Table 2.", same == 24, f"{same} of 24, every coefficient."),
+            assertion(
                 "Six inertial parameters and all of friction can be identified on their own.",
                 set(alone) == {"Ixy2", "Ixy3", "Iyz2", "Iyz3", "my2", "my3"},
-                f"{', '.join(alone)}; of link 1 only {', '.join(of_link_1)} shows, in a combination.",
+                f"{', '.join(alone)}; of link 1 only {', '.join(of_link_1)} is identifiable, in a combination.",
             ),
         ),
         differences=(
             "The text calls the inertia of link 1 unidentifiable, but Iyy1 leads row 5 of its Table 2.",
-            "Negative exact values are no errors: moments are counted from the far end of each link.",
+            "Negative exact values are correct: moments refer to the far end of each link.",
         ),
     )  # fmt: skip
 
@@ -149,39 +161,44 @@ LEVELS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # rad
 
 
 def angle_noise(lab: Lab) -> Item:
-    """Noise of the joint angles, which the paper calls negligible."""
+    """Noise of the joint angles (negligible in the paper)."""
     rows = tuple((level, bias(lab, level)) for level in LEVELS)
     return Item(
-        text="Angles get noise and are differentiated twice by backward differences, as a controller without filters "
-        "would do it. Without noise what is left is the delay of half a sample that differences have.",
+        text="Noisy angles are differentiated twice by backward differences, as in a controller without filters. "
+        "Without noise the remaining error is the delay of differences, half a sample.",
         tables=(
             paper_table(
                 (TableColumn("noise of angles", "rad"), TableColumn("median bias", "standard errors", 3)), rows
             ),
         ),
         statements=(
-            shown(
+            claim_result(
                 "Noise of the joint angles is negligible.",
                 max(far for _, far in rows) < 1.0,
                 "Bias in standard errors of the torque noise, median over the 24: "
                 + ", ".join(f"{far:.1f} at {level:g} rad" for level, far in rows)
                 + ".",
-                "Differences over a sample of 10 ms magnify it ten thousandfold on the way to accelerations, and noise "
-                "of the regressor is bias; it is negligible with fine encoders or filters only.",
+                "Double differences over 10 ms amplify it by ten thousand in the accelerations, and noise of the "
+                "regressor causes bias; it is negligible only with fine encoders or filters.",
             ),
         ),
     )
 
 
 def bias(lab: Lab, level: float) -> float:
-    """How far the mean of weighted fits in `lab` is off, in standard errors of one; angles with noise `level`."""
-    found = []
+    """Return the median bias of weighted fits in standard errors.
+
+    Args:
+        lab: The laboratory.
+        level: Noise of the angles [rad].
+    """
+    estimates = []
     for seed in range(4 if lab.fast else 20):
         log = lab.noisy(seed)
         q = log.q + level * np.random.default_rng([seed, 1]).normal(size=log.q.shape)
         differenced = replace(log, q=q, dq=None, ddq=None)
-        found.append(lab.own.from_base(sy.fit_log(lab.base, differenced, estimator="wls").beta))
-    away = np.abs(np.mean(found, axis=0) - lab.own.values(lab.truth.theta))
+        estimates.append(lab.own.from_base(sy.fit_log(lab.base, differenced, estimator="wls").beta))
+    away = np.abs(np.mean(estimates, axis=0) - lab.own.values(lab.truth.theta))
     return float(np.median(away / np.sqrt(np.diag(lab.covariances["wls"]))))
 
 
@@ -193,11 +210,11 @@ def figure_2(lab: Lab) -> Item:
     motion = joint_panels(JOINTS, log.t, {"q [rad]": log.q, "dq [rad/s]": np.asarray(log.dq)}, "rad, rad/s")
     torque = joint_panels(JOINTS, log.t, {"measured": np.asarray(log.tau)}, "N m")
     return Item(
-        text="A Fourier series of five harmonics within the limits, found by minimising the Frobenius condition "
+        text="A Fourier series of five harmonics within the limits, optimised for the Frobenius condition "
         "number of LᵀL.",
         figures=(PaperFigure("Motion", motion), PaperFigure("Torques with noise of 0.5, 0.3 and 0.7 N m", torque)),
         statements=(
-            asserted(
+            assertion(
                 "Optimisation lowers Cond_F(LᵀL).",
                 plan.value < 0.5 * plan.start_value and here < SIMPLEX and plan.violation == 0.0,
                 f"From {plan.start_value:.0f} (random start) to {plan.value:.0f} in our columns; {here:.0f} in the "
@@ -219,32 +236,33 @@ def figure_3(lab: Lab) -> Item:
     theta = sy.fit_log(lab.base, log, estimator="wls").theta
     model = sy.Model(lab.robot, lab.truth.terms, theta)
     true = np.asarray(lab.clean.tau)
-    found = model.torque(log.q, np.asarray(log.dq), np.asarray(log.ddq))
-    wrong = np.abs(true - found)
-    rms = np.sqrt(np.mean(wrong**2, axis=0))
+    estimated = model.torque(log.q, np.asarray(log.dq), np.asarray(log.ddq))
+    errors = np.abs(true - estimated)
+    rms = np.sqrt(np.mean(errors**2, axis=0))
     elsewhere = _other_motion_error(lab, model)
-    signals = {"τm, measured": np.asarray(log.tau), "τ0, without noise": true, "estimated (WLS)": found}
+    signals = {"τm, measured": np.asarray(log.tau), "τ0, without noise": true, "estimated (WLS)": estimated}
     return Item(
         figures=(
             PaperFigure("Torques", joint_panels(JOINTS, log.t, signals, "N m", ("estimated (WLS)",))),
-            PaperFigure("|τ0 − estimated|", joint_panels(JOINTS, log.t, {"error": wrong}, "N m")),
+            PaperFigure("|τ0 − estimated|", joint_panels(JOINTS, log.t, {"error": errors}, "N m")),
         ),
         statements=(
-            asserted(
-                "The estimated torque is far nearer to the true one than the measured torque is.",
+            assertion(
+                "The estimated torque is far closer to the true torque than the measured torque.",
                 np.all(rms < 0.2 * NOISE),
-                f"Root mean square error {listed(rms)} N m; noise {listed(NOISE)} N m.",
+                f"Root mean square error {number_list(rms)} N m; noise {number_list(NOISE)} N m.",
             ),
-            measured(
+            measurement(
                 "The same on motions that were not optimised (the text says so of Figure 3, its caption does not).",
-                f"Root mean square error {listed(elsewhere)} N m, median over 20 random motions within the limits.",
+                f"Root mean square error {number_list(elsewhere)} N m, median over 20 random motions within the "
+                "limits.",
             ),
         ),
     )
 
 
 def _other_motion_error(lab: Lab, model: sy.Model) -> Array:
-    """Error of the torque on random motions of the same family, each scaled into the limits."""
+    """Compute the error of the torque on random motions of the same family, each scaled into the limits."""
     rng = np.random.default_rng(0)
     trajectory, errors = lab.plan.trajectory, []
     for _ in range(20):
@@ -262,46 +280,49 @@ def table_2(lab: Lab) -> Item:
     exact, names = lab.own.values(lab.truth.theta), lab.own.names
     mean = {n: x.mean(axis=0) for n, x in lab.estimates.items()}
     variance = {n: x.var(axis=0, ddof=1) for n, x in lab.estimates.items()}
-    columns, values = ["parameter", *beside("exact", places=3)], [TABLE2.numbers("exact"), exact]
+    columns, values = ["parameter", *paired_columns("exact", places=3)], [TABLE2.numbers("exact"), exact]
     for ours, theirs in (("ols", "ls"), ("wls", "wls")):
-        columns += [*beside(f"{theirs.upper()} mean", places=3), *beside(f"{theirs.upper()} variance", digits=3)]
+        columns += [
+            *paired_columns(f"{theirs.upper()} mean", places=3),
+            *paired_columns(f"{theirs.upper()} variance", digits=3),
+        ]
         values += [TABLE2.numbers(f"{theirs}_mean"), mean[ours], TABLE2.numbers(f"{theirs}_var"), variance[ours]]
     ratio = np.diag(lab.covariances["wls"]) / np.diag(lab.covariances["ols"])
     bias = max(float(np.max(np.abs(mean[n] - exact) / np.sqrt(variance[n] / lab.runs))) for n in mean)
     strange = _distances("ls")
-    right, *wrong = (lab.apart(NOISE**-power) for power in (2.0, 0.0, 1.0, 4.0))
+    right, *wrong = (lab.weight_distance(NOISE**-power) for power in (2.0, 0.0, 1.0, 4.0))
     size = float(np.median(variance["ols"] / TABLE2.numbers("ls_var")))
     off = float(np.max(np.abs(exact - TABLE2.numbers("exact"))))
     return Item(
         text=f"{lab.runs} measurements of the motion, each with its own noise. Weights come from the residuals of each "
-        "joint; nobody tells the estimator the noise.",
+        "joint; the estimator does not know the noise.",
         tables=(paper_table(columns, zip(names, *values, strict=True)),),
         statements=(
-            asserted(
+            assertion(
                 "The exact values are those of uniform cylinders of 3 cm radius and 1000 kg/m³.",
                 off < 6e-4,  # three printed decimals
                 f"Largest difference {off:.4f}.",
             ),
-            asserted(
+            assertion(
                 "Least squares with and without weights have no bias.",
                 bias < 4.0,  # the largest of 48 normal deviates exceeds this once in 300 times
-                f"Means lie within {bias:.1f} of their own standard errors.",
+                f"The largest deviation of a mean is {bias:.1f} standard errors.",
             ),
-            asserted(
-                "Weights make every variance smaller.",
+            assertion(
+                "Weights reduce every variance.",
                 np.all(ratio < 1.0),
                 f"Exact ratio WLS to LS {ratio.min():.2f} to {ratio.max():.2f}; in the runs, median "
                 f"{np.median(variance['wls'] / variance['ols']):.2f}; in print, median "
                 f"{np.median(TABLE2.numbers('wls_var') / TABLE2.numbers('ls_var')):.2f}, all below 1.",
             ),
-            asserted(
+            assertion(
                 "Weights from residuals are as good as those of the noise, 1/σ².",
-                # Variances of 1000 residuals are known to 4 %, which moves estimates by a small part of their errors.
+                # Variances of 1000 residuals are known to 4 %, which changes estimates by a small part of their errors.
                 right < 0.05 and min(wrong) > 0.15,
                 f"Estimates differ from those with the true weights by {number(right, 2)} standard errors; from those "
-                f"with weights 1, 1/σ and 1/σ⁴ by {listed(wrong)}.",
+                f"with weights 1, 1/σ and 1/σ⁴ by {number_list(wrong)}.",
             ),
-            asserted(
+            assertion(
                 "Two printed rows cannot belong to the printed exact values: τ_v and τ_sc of joint 2.",
                 min(strange["tau_v2"], strange["tau_sc2"]) > 3.0 * max(_others(strange)),
                 f"Their means are {strange['tau_v2']:.2f} and {strange['tau_sc2']:.2f} standard deviations off, all "
@@ -317,7 +338,7 @@ def table_2(lab: Lab) -> Item:
 
 
 def _distances(estimator: str) -> dict[str, float]:
-    """|mean − exact|/σ of every row of Table 2."""
+    """Return |mean − exact|/σ of every row of Table 2."""
     off = np.abs(TABLE2.numbers(f"{estimator}_mean") - TABLE2.numbers("exact"))
     values = off / np.sqrt(TABLE2.numbers(f"{estimator}_var"))
     return dict(zip(TABLE2.words("key"), values.tolist(), strict=True))

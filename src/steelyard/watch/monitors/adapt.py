@@ -173,7 +173,7 @@ class AdaptMonitor(Monitor):
         self._slot, self._written, self._now, _ = state["adapt"].tolist()
         self._fresh = bool(state["adapt"][3])
         if self._run is not None and "samples" in state:
-            self._run.go_on_from({name: x for name, x in state.items() if name not in ("adapt", "memory")})
+            self._run.restore_arrays({name: x for name, x in state.items() if name not in ("adapt", "memory")})
         if "memory" in state:
             self._hysteresis.state[:] = state["memory"]
 

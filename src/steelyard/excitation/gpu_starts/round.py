@@ -1,4 +1,4 @@
-"""`first_round`: all random starts of a search, improved at once."""
+"""`ManyStarts`: the first round of a search, with all random starts in parallel."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from steelyard.dynamics.cuda.device import Device, gpu
 from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate
 from steelyard.excitation.constraints import Constraint
+from steelyard.excitation.gpu_starts.descent import ManyIterates, many_steps
+from steelyard.excitation.gpu_starts.limits import ManyJointLimits, many_limits
+from steelyard.excitation.gpu_starts.rows import ManyGoal
 from steelyard.excitation.problem import SearchProblem
-from steelyard.excitation.together.descent import ManyIterates, many_steps
-from steelyard.excitation.together.limits import ManyJointLimits, many_limits
-from steelyard.excitation.together.rows import ManyGoal
 from steelyard.ground.arrays import Array
 
 
 class ManyStarts:
-    """A search's problem, compiled for many motions at once.
+    """A search problem, compiled for many motions in parallel.
 
     Args:
-        problem: the goal, the centre, and what motions must keep to.
-        active: of the constraints, those that the search looks at from its beginning.
-        device: where; None: the first GPU.
+        problem: The problem.
+        active: Constraints that the search uses from its beginning.
+        device: The GPU; None: the first one.
     """
 
     def __init__(self, problem: SearchProblem, active: Sequence[Constraint], device: Device | None = None) -> None:
@@ -34,21 +34,26 @@ class ManyStarts:
         self._calm = self.device.place(problem.centre.coefficients)
 
     def starts(self, count: int, seed: int) -> Array:
-        """`count` random motions up to 80 % of the joint limits, drawn by `seed` as `SearchProblem` draws each."""
+        """Draw random motions up to 80 % of the joint limits, as `SearchProblem` draws each.
+
+        Args:
+            count: Number of motions.
+            seed: Seed of the motions.
+        """
         size = len(self.problem.centre.coefficients)
         normal = np.array([np.random.default_rng([seed, k]).normal(size=size) for k in range(count)])
         wild = self._calm + 1e3 * self.device.place(normal)
-        edge: Array = self._calm + 0.8 * (self._joints.drawn_back(wild, self._calm) - self._calm)
+        edge: Array = self._calm + 0.8 * (self._joints.draw_back(wild, self._calm) - self._calm)
         return edge
 
     def ranks(self, x: Array) -> Array:
-        """The objective without smoothing of each motion `x`, drawn back into the joint limits first."""
-        inside = self._joints.drawn_back(x, self._calm)
-        seen = self.goal.seen(self.goal.grams(inside))
-        values = np.linalg.eigvalsh(self.device.fetch(seen))
-        return np.array([self.problem.goal.criterion.ranked(one) for one in values])
+        """Draw each motion `x` back into the joint limits and return its objective without smoothing."""
+        inside = self._joints.draw_back(x, self._calm)
+        matrices = self.goal.criterion_matrix(self.goal.grams(inside))
+        values = np.linalg.eigvalsh(self.device.fetch(matrices))
+        return np.array([self.problem.goal.criterion.rank(one) for one in values])
 
-    def improved(
+    def improve(
         self,
         count: int,
         seed: int,
@@ -58,20 +63,20 @@ class ManyStarts:
         keep: int,
         stop: Callable[[], bool] = lambda: False,
     ) -> tuple[list[tuple[float, Iterate]], int]:
-        """The best `keep` of `count` starts after their first round, by rank, and how many evaluations it took.
+        """Run the first round; return its best motions by rank, and the number of evaluations.
 
         Args:
-            count: how many starts.
-            seed: that draws them.
-            sharpness: of the p-norm, a whole number.
-            repeats: outer iterations.
-            iterations: inner ones of each.
-            keep: how many are wanted.
-            stop: asked before every evaluation; the best so far is then taken.
+            count: Number of starts.
+            seed: Seed of the starts.
+            sharpness: Exponent of the p-norm, a whole number.
+            repeats: Outer iterations.
+            iterations: Inner iterations of each.
+            keep: Number of motions to return.
+            stop: Called before every evaluation; True ends the round.
         """
         if sharpness != int(sharpness):
-            raise ExcitationError(f"The sharpness is {sharpness:g}; on a GPU it is a whole number.")
-        state = ManyIterates.begun(self.starts(count, seed), self.limits)
+            raise ExcitationError(f"The sharpness is {sharpness:g}; on a GPU it must be a whole number.")
+        state = ManyIterates.first(self.starts(count, seed), self.limits)
         evaluations = 0
         for _ in range(repeats):
             state, more = many_steps(
@@ -83,7 +88,7 @@ class ManyStarts:
         return [(float(ranks[k]), self._iterate(state, int(k), evaluations)) for k in best], evaluations * count
 
     def _iterate(self, state: ManyIterates, k: int, evaluations: int) -> Iterate:
-        """Motion `k`, as the search goes on with it."""
+        """Return motion `k` as a state of the single-motion search."""
         fetch = self.device.fetch
         own = [
             limit.multipliers_of(fetch(np.take(mu, k, axis=limit.motions_axis)))

@@ -1,4 +1,4 @@
-"""Motions, their torque rows and the criterion, for a whole stack of coefficients `(motions, size)` at once."""
+"""Motions, their torque rows and the criterion for a stack of coefficients, shape (motions, size)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from steelyard.excitation.criteria import Linear, Norms, UnitColumns
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.sampled import Sampled
 
-# Bytes of rows that are held at once; they are written and read twice by a gradient.
+# Largest size of rows in memory [bytes]; a gradient writes and reads them twice.
 _MOST_BYTES = 6 << 30
 
 
 class ManySampled:
-    """What `Sampled` is for one motion: signals `(orders, motions, joints, samples)` of coefficients, and back.
+    """`Sampled` for many motions: signals, shape (orders, motions, joints, samples), and the transposed map.
 
     Args:
-        sampled: the families, times and orders.
-        device: where.
+        sampled: Families, times and orders.
+        device: The GPU.
     """
 
     def __init__(self, sampled: Sampled, device: Device) -> None:
@@ -40,7 +40,7 @@ class ManySampled:
             self._groups.append((device.place(np.array(members)), device.place(where), bases))
 
     def signals(self, x: Any) -> Any:
-        """The signals of motions with coefficients `x`."""
+        """Return the signals of motions with coefficients `x`."""
         out = np.empty_like(x, shape=(self.orders, len(x), self.joints, self.samples))
         for members, where, bases in self._groups:
             own = x[:, where].reshape(-1, where.shape[1])
@@ -49,7 +49,7 @@ class ManySampled:
         return out
 
     def pull(self, bars: Any) -> Any:
-        """The transposed map: cotangents of the signals, `bars`, → of the coefficients."""
+        """Apply the transposed map: cotangents of the signals, `bars`, to cotangents of the coefficients."""
         out = np.empty_like(bars, shape=(bars.shape[1], self.size))
         for members, where, bases in self._groups:
             total: Any = 0.0
@@ -60,21 +60,24 @@ class ManySampled:
 
 
 class ManyGoal:
-    """What `Goal` is for one motion, where a GPU can do it: torque rows, criteria of norms, columns scaled.
+    """`Goal` for many motions, with the parts that a GPU supports: torque rows, norm criteria, column scaling.
 
     Args:
-        goal: of one motion.
-        device: where.
+        goal: Objective of one motion.
+        device: The GPU.
+        x: Coefficients, shape (motions, size), for the methods.
     """
 
     def __init__(self, goal: Goal, device: Device) -> None:
         rows = goal.observation
         if not isinstance(rows, TorqueRows):
-            raise ExcitationError("On a GPU motions are designed for torque rows; leave the scheme or the GPU out.")
+            raise ExcitationError("The GPU search supports only torque rows; leave the scheme or the GPU out.")
         if not isinstance(goal.criterion.objective, Norms):
-            raise ExcitationError(f"The criterion '{goal.criterion.name}' is not known to a GPU; leave the GPU out.")
+            raise ExcitationError(
+                f"The GPU search does not support criterion '{goal.criterion.name}'; leave the GPU out."
+            )
         if not all(isinstance(view, Linear | UnitColumns) for view in goal.views):
-            raise ExcitationError("On a GPU all parameters count; leave those wanted, or the GPU, out.")
+            raise ExcitationError("The GPU search does not support wanted parameters; leave them or the GPU out.")
         self.goal, self.norms, self.device = goal, goal.criterion.objective, device
         self.sampled = ManySampled(rows.sampled, device)
         self.widths = [len(p) for p in rows.places]
@@ -90,14 +93,14 @@ class ManyGoal:
         return [slice(k, min(k + most, count)) for k in range(0, count, most)]
 
     def grams(self, x: Any) -> Any:
-        """The information of each motion of coefficients `x`, `(motions, columns, columns)`, without prior."""
+        """Return the information of each motion without prior, shape (motions, columns, columns)."""
         return np.concatenate([self._grams(x[part])[0] for part in self._parts(len(x))])
 
-    def seen(self, grams: Any) -> Any:
-        """The matrices that the criterion looks at, of `grams`."""
-        return self._seen(grams)[-1]
+    def criterion_matrix(self, grams: Any) -> Any:
+        """Return the matrices that the criterion evaluates, from `grams`."""
+        return self._view_steps(grams)[-1]
 
-    def _seen(self, grams: Any) -> list[Any]:
+    def _view_steps(self, grams: Any) -> list[Any]:
         steps = [grams if self._prior is None else grams + self._prior]
         for view in self.goal.views:
             steps.append(view.forward(steps[-1]))
@@ -105,7 +108,7 @@ class ManyGoal:
 
     def _grams(self, x: Any) -> tuple[Any, Any, list[Any]]:
         signals = self.sampled.signals(x)
-        buffer = self._forward(len(x), self.sampled.samples, **_named(signals))
+        buffer = self._forward(len(x), self.sampled.samples, **_by_name(signals))
         rows = self._groups.views(buffer, len(x), self.sampled.samples)
         size = len(self.goal.columns)
         total = np.zeros_like(x, shape=(len(x), size, size))
@@ -114,13 +117,18 @@ class ManyGoal:
         return total, signals, rows
 
     def objective(self, x: Any, sharpness: int) -> tuple[Any, Any]:
-        """What is minimised at coefficients `x` and a `sharpness`, a number a motion, and its gradients."""
+        """Compute the minimised values and their gradients.
+
+        Args:
+            x: Coefficients.
+            sharpness: Exponent of the p-norm, as in `Criterion`.
+        """
         parts = [self._objective(x[part], sharpness) for part in self._parts(len(x))]
         return np.concatenate([v for v, _ in parts]), np.concatenate([g for _, g in parts])
 
     def _objective(self, x: Any, sharpness: int) -> tuple[Any, Any]:
         gram, signals, rows = self._grams(x)
-        steps = self._seen(gram)
+        steps = self._view_steps(gram)
         value, slope = self.norms.of_matrices(steps[-1], sharpness)
         for view, before in zip(reversed(self.goal.views), reversed(steps[:-1]), strict=True):
             slope = view.backward(before, slope)
@@ -131,9 +139,9 @@ class ManyGoal:
         for bar, lanes, place, square in doubled:
             weights = 2.0 * float(square) * slope[:, place[:, None], place]
             np.matmul(weights, lanes, out=bar)
-        found = self._backward(len(x), self.sampled.samples, **_named(signals), cotangent=bars)
-        return value, self.sampled.pull(found.reshape(signals.shape))
+        gradient = self._backward(len(x), self.sampled.samples, **_by_name(signals), cotangent=bars)
+        return value, self.sampled.pull(gradient.reshape(signals.shape))
 
 
-def _named(signals: Any) -> dict[str, Any]:
+def _by_name(signals: Any) -> dict[str, Any]:
     return dict(zip(("q", "dq", "ddq"), signals, strict=True))

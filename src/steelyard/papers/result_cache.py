@@ -1,4 +1,4 @@
-"""`Pieces`: what a paper's laboratory finds in hours, kept one by one, so that a run that was broken off goes on."""
+"""`ResultCache`: stores results that take hours, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -15,15 +15,24 @@ from steelyard.ground import Field, plain, read_json, write_whole
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """Plain data by name, in a `folder` (None: nowhere, all is made when it is asked for). `key` tells what it depends
-    on: with another one it is made anew."""
+class ResultCache:
+    """Plain data by name.
+
+    Attributes:
+        folder: Folder of the files; None: nothing is stored.
+        key: Everything that the data depends on; another key computes it again.
+    """
 
     folder: Path | None = None
     key: str = ""
 
     def __call__(self, name: str, make: Callable[[], Any]) -> Field:
-        """What is called `name`: read, or found by `make` and kept."""
+        """Return the data of a name, from its file or computed.
+
+        Args:
+            name: Name of the data.
+            make: Computes the data.
+        """
         if self.folder is None:
             return Field(plain(make()), name, error=SteelyardError, exact=True)
         words = re.sub(r"\W+", "-", name)
@@ -31,4 +40,4 @@ class Pieces:
         file = self.folder / f"piece-{words}-{digest}.json"
         if not file.exists():
             write_whole(file, json.dumps(plain(make()), ensure_ascii=False))
-        return read_json(file, SteelyardError, "delete it to have it made again", exact=True)
+        return read_json(file, SteelyardError, "delete it to compute it again", exact=True)

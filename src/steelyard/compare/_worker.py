@@ -1,4 +1,4 @@
-"""What a worker does: the runs of one cell after the other, the same in every process and in every order."""
+"""Worker processes of a comparison: they run cells, with results that do not depend on process or order."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from steelyard.ground.processes import one_thread
 from steelyard.simulation import Ending, simulate
 from steelyard.simulation.play import refine_steps
 
-_RATE = 100.0  # Hz of the motions on which torques are compared
-_STEP = 1e-3  # s of the replays
+_RATE = 100.0  # sampling rate of the torques that are compared [Hz]
+_STEP = 1e-3  # step of the replays [s]
 _REPLAYS = 12
-# Mass matrices are looked at in so many postures: a quarter of what a single model gets.
+# Number of postures for the check of the mass matrix: a quarter of what a single model gets.
 _POSTURES = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class _Replays:
-    """Stretches of the judging motions.
+    """Pieces of the evaluation motions.
 
     Attributes:
-        q0, dq0: where they start.
-        torques: of the true robot.
-        times: of the samples, s.
-        positions: where the torques lead.
+        q0, dq0: Initial states.
+        torques: Torques of the true robot.
+        times: Times of the samples [s].
+        positions: Positions of the true robot under these torques.
     """
 
     q0: Array
@@ -50,26 +50,27 @@ class _Replays:
     positions: Array
 
 
-class _Judge:
-    """Made once for a robot; `figures` are about one estimate."""
+class _Evaluator:
+    """Computes the errors of estimates of one robot."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         t = np.arange(0.0, bench.protocol.duration, 1.0 / _RATE)
-        self._states = [np.concatenate(x) for x in zip(*(m.sample(t) for m in bench.judges), strict=True)]
+        self._states = [np.concatenate(x) for x in zip(*(m.sample(t) for m in bench.evaluation_motions), strict=True)]
         q, dq, ddq = self._states
         self._torque = bench.truth.torque(q, dq, ddq)
         self._torque_std = np.maximum(np.std(self._torque, axis=0), 1e-12)
-        self._replays = self._stretches()
+        self._replays = self._pieces()
         reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in bench.truth.robot.joints])
         self._postures = np.random.default_rng(0).uniform(-reach, reach, (_POSTURES, len(reach)))
 
-    def figures(self, found: Estimate) -> dict[str, Any]:
-        """Errors in percent of the truth, positions in rad (m); None and a reason where a model cannot move."""
-        model = Model(self.bench.truth.robot, self.bench.truth.terms, found.theta)
-        error = found.beta - self.bench.beta
+    def errors(self, estimate: Estimate) -> dict[str, Any]:
+        """Compute errors in percent of the truth and of positions [rad, m]; None with a reason if the model cannot
+        move."""
+        model = Model(self.bench.truth.robot, self.bench.truth.terms, estimate.theta)
+        error = estimate.beta - self.bench.beta
         size = np.abs(self.bench.beta)
-        seen = possibility(model, self._postures)
+        check = possibility(model, self._postures)
         q, dq, ddq = self._states
         torque = model.torque(q, dq, ddq) - self._torque
         position, reason = self._position_error(model)
@@ -79,12 +80,12 @@ class _Judge:
             "torque_error_percent": 100.0 * float(np.mean(np.sqrt(np.mean(torque**2, axis=0)) / self._torque_std)),
             "position_error": position,
             "position_reason": reason,
-            "simulable": seen.simulable,
-            "possible": seen.possible,
+            "simulable": check.simulable,
+            "possible": check.possible,
         }
 
     def _position_error(self, model: Model) -> tuple[float | None, str]:
-        """Root mean square over joints, times and stretches of the way from the true robot."""
+        """Root mean square of the deviation from the true robot, over joints, times and pieces."""
         try:
             q, ok = self._replayed(model)
         except SimulationError as error:
@@ -95,33 +96,35 @@ class _Judge:
 
     def _replayed(self, model: Model) -> tuple[Array, NDArray[np.bool_]]:
         r = self._replays
-        made = refine_steps(
+        result = refine_steps(
             lambda parts: simulate(
                 model, r.torques, times=r.times, step=_STEP / parts, q0=r.q0, dq0=r.dq0, bound=100.0, throw=False,
                 threads=1,
             )
         )  # fmt: skip
-        return made.q, made.outcome == Ending.COMPLETED
+        return result.q, result.outcome == Ending.COMPLETED
 
-    def _stretches(self) -> _Replays:
+    def _pieces(self) -> _Replays:
         bench, horizon = self.bench, min(self.bench.protocol.horizon, self.bench.protocol.duration)
         times = np.asarray(np.arange(max(2, round(horizon / _STEP))) * _STEP, dtype=np.float64)
-        starts = np.linspace(0.0, bench.protocol.duration - horizon, -(-_REPLAYS // len(bench.judges)))
-        states = [motion.sample(start + times) for motion in bench.judges for start in starts]
-        made = _Replays(
+        starts = np.linspace(0.0, bench.protocol.duration - horizon, -(-_REPLAYS // len(bench.evaluation_motions)))
+        states = [motion.sample(start + times) for motion in bench.evaluation_motions for start in starts]
+        replays = _Replays(
             np.array([q[0] for q, _, _ in states]),
             np.array([dq[0] for _, dq, _ in states]),
             np.array([bench.truth.torque(*state) for state in states]),
             times,
             np.zeros(0),
         )
-        self._replays = made
+        self._replays = replays
         positions, ok = self._replayed(bench.truth)
-        return replace(made, q0=made.q0[ok], dq0=made.dq0[ok], torques=made.torques[ok], positions=positions[ok])
+        return replace(
+            replays, q0=replays.q0[ok], dq0=replays.dq0[ok], torques=replays.torques[ok], positions=positions[ok]
+        )
 
 
 class Worker:
-    """Experiments, estimates and judgements of one protocol."""
+    """Runs the experiments, estimates and evaluations of one protocol."""
 
     def __init__(self, truth: Truth, protocol: Protocol) -> None:
         self._truth, self.protocol = truth, protocol
@@ -131,14 +134,14 @@ class Worker:
         return Bench(self._truth, self.protocol)
 
     @cached_property
-    def judge(self) -> _Judge:
-        return _Judge(self.bench)
+    def evaluator(self) -> _Evaluator:
+        return _Evaluator(self.bench)
 
     def runs(
         self, cell: Cell, names: Sequence[str], begin: Callable[[str], None] = lambda name: None
     ) -> Iterator[MethodRun]:
-        """One after the other; `begin` is told the estimator that comes next."""
-        # One thread, and machine code at once: what comes out does not depend on what the process did before.
+        """Run estimators one after the other; `begin` receives the name of each before it starts."""
+        # One thread and machine code from the start make the results independent of what the process did before.
         with one_thread(), compiled_at_once(), one_blas_thread():
             try:
                 experiment: Experiment | SteelyardError = self.bench.experiment(cell)
@@ -152,17 +155,17 @@ class Worker:
         if isinstance(experiment, SteelyardError):
             return MethodRun(cell.key, method.name, "no-data", str(experiment))
         base, prior = self.bench.base, self.bench.initial(cell)
-        run, found = try_fit(cell.key, method, lambda: method.fit(experiment, base, prior), self.protocol.limit)
-        if found is None:
+        run, estimate = try_fit(cell.key, method, lambda: method.fit(experiment, base, prior), self.protocol.limit)
+        if estimate is None:
             return run
         try:
-            return replace(run, **plain(self.judge.figures(found)))
-        except Exception as error:  # numbers so wild that even judging them fails
-            return replace(run, result="broken", reason=f"It cannot be judged: {type(error).__name__}: {error}")
+            return replace(run, **plain(self.evaluator.errors(estimate)))
+        except Exception as error:  # extreme numbers can make even the evaluation fail
+            return replace(run, result="broken", reason=f"Evaluation failed: {type(error).__name__}: {error}")
 
 
 def serve(pipe: Any, truth: Truth, protocol: Protocol) -> None:
-    """The life of a worker process: cells come in, runs go out, until the other end hangs up."""
+    """Run jobs from a pipe and send results until the other end closes it."""
     warnings_as_notes()
     worker = Worker(truth, protocol)
     try:

@@ -1,8 +1,8 @@
-"""The augmented Lagrangian of `_lagrangian.py` for many motions at once.
+"""The augmented Lagrangian of `_lagrangian.py` for many motions in parallel.
 
-Every motion has its own L-BFGS, step length and memory, but all are evaluated together: one whose step was too long
-halves it while another goes on, so that nobody waits. Steps need only bring enough (Armijo); pairs without positive
-curvature are not remembered.
+Every motion has its own L-BFGS, step length and memory, but all are evaluated together: one motion may halve its step
+while another takes its next one. Steps need a sufficient decrease (Armijo); pairs without positive curvature are
+dropped.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Any
 import numpy as np
 
 from steelyard.excitation._lagrangian import FIRST_PENALTY, GROWTH, LARGEST_PENALTY
-from steelyard.excitation.together.limits import ManyLimit
+from steelyard.excitation.gpu_starts.limits import ManyLimit
 
 _Many = Callable[[Any], tuple[Any, Any]]
 
-# Pairs that are remembered: fewer than one motion alone keeps, for each is a few launches of a kernel.
+# Stored pairs: fewer than for a single motion, since each costs a few kernel launches.
 _MEMORY = 12
-# As for one motion: relative decrease, and largest entry of the gradient, at which there is nothing left to gain.
+# As for one motion: relative decrease, and largest entry of the gradient, at which a motion has converged.
 _DECREASE, _GRADIENT = 1e-9, 1e-5
 _ENOUGH = 1e-4
-# Evaluations for a step, on average, beyond which a motion is left as it is.
+# Largest mean number of evaluations per step.
 _TRIES = 1.3
 
 
 def minimise(
     function: _Many, x: Any, iterations: int, stop: Callable[[], bool] = lambda: False, scale: float = 1.0
 ) -> tuple[Any, int]:
-    """Where each motion gets to in so many steps, and how often all were evaluated.
+    """Minimise a function for each motion; return the motions and the number of common evaluations.
 
     Args:
-        function: values `(motions,)` and gradients `(motions, size)` of coefficients `(motions, size)`.
-        x: the starts.
-        iterations: steps of each.
-        stop: asked before every evaluation.
-        scale: length of the first step.
+        function: Values `(motions,)` and gradients `(motions, size)` of coefficients `(motions, size)`.
+        x: Starts.
+        iterations: Largest number of steps of each motion.
+        stop: Called before every evaluation; True ends the minimisation.
+        scale: Length of the first step.
     """
     value, gradient = function(x)
     pairs = np.zeros_like(x, shape=(2, _MEMORY, *x.shape))
-    curvature = np.zeros_like(x, shape=(_MEMORY, len(x)))  # 1 / sᵀy; 0 where there is no pair
+    curvature = np.zeros_like(x, shape=(_MEMORY, len(x)))  # 1 / sᵀy; 0 without a pair
     direction = -gradient
     step = scale / np.maximum(_norm(gradient), 1e-300)
     taken, going = np.zeros_like(x, shape=(len(x),)), np.isfinite(value)
@@ -49,20 +49,21 @@ def minimise(
     while evaluations <= _TRIES * iterations and not stop() and bool(np.any(going)):
         evaluations += 1
         trial = x + (step * going)[:, None] * direction
-        found, slope = function(trial)
+        trial_value, slope = function(trial)
         expected = _dot(gradient, direction) * step
-        good = going & (found <= value + _ENOUGH * expected)
+        good = going & (trial_value <= value + _ENOUGH * expected)
         moved, turned = trial - x, slope - gradient
         product = _dot(moved, turned)
-        kept = good & (product > 1e-12 * _norm(moved) * _norm(turned))
-        pairs, curvature = _remembered(pairs, curvature, np.stack([moved, turned]), product, kept)
-        little = value - found <= _DECREASE * np.maximum(np.maximum(np.abs(value), np.abs(found)), 1.0)
-        # The parabola through what is known says where along the direction to try next.
+        convex = good & (product > 1e-12 * _norm(moved) * _norm(turned))
+        pairs, curvature = _append_pair(pairs, curvature, np.stack([moved, turned]), product, convex)
+        size = np.maximum(np.abs(value), np.abs(trial_value))
+        little = value - trial_value <= _DECREASE * np.maximum(size, 1.0)
+        # The minimum of the parabola through both values and the slope is the next step.
         with np.errstate(invalid="ignore", divide="ignore"):
-            best = -0.5 * expected / (found - value - expected)
+            best = -0.5 * expected / (trial_value - value - expected)
         shorter = np.where(np.isfinite(best), np.clip(best, 0.1, 0.5), 0.1)
         x, gradient = (np.where(good[:, None], new, old) for new, old in ((trial, x), (slope, gradient)))
-        value, taken = np.where(good, found, value), taken + good
+        value, taken = np.where(good, trial_value, value), taken + good
         ahead = _direction(gradient, pairs, curvature)
         downhill = _dot(ahead, gradient) < 0.0
         ahead = np.where(downhill[:, None], ahead, -gradient)
@@ -82,16 +83,16 @@ def _norm(a: Any) -> Any:
     return np.sqrt(_dot(a, a))
 
 
-def _remembered(pairs: Any, curvature: Any, new: Any, product: Any, kept: Any) -> tuple[Any, Any]:
-    """The pairs, newest last, with the `new` one where it is `kept`."""
+def _append_pair(pairs: Any, curvature: Any, new: Any, product: Any, where: Any) -> tuple[Any, Any]:
+    """Append the `new` pair for the motions `where`; the oldest one is dropped."""
     later = np.concatenate([pairs[:, 1:], new[:, None]], axis=1)
-    safe = np.where(kept, product, 1.0)
+    safe = np.where(where, product, 1.0)
     curved = np.concatenate([curvature[1:], (1.0 / safe)[None]])
-    return np.where(kept[:, None], later, pairs), np.where(kept, curved, curvature)
+    return np.where(where[:, None], later, pairs), np.where(where, curved, curvature)
 
 
 def _direction(gradient: Any, pairs: Any, curvature: Any) -> Any:
-    """−H g by the two loops of L-BFGS (Nocedal & Wright 2006, algorithm 7.4)."""
+    """Return −H g by the two loops of L-BFGS (Nocedal & Wright 2006, algorithm 7.4)."""
     (moved, turned), q, shares = pairs, gradient, []
     for k in reversed(range(_MEMORY)):
         share = curvature[k] * _dot(moved[k], q)
@@ -106,7 +107,7 @@ def _direction(gradient: Any, pairs: Any, curvature: Any) -> Any:
 
 @dataclass
 class ManyIterates:
-    """Where many minimisations stand: coefficients, multipliers of every limit, penalties and violations."""
+    """State of many minimisations: coefficients, multipliers of every limit, penalties and violations."""
 
     x: Any
     multipliers: list[Any]
@@ -114,8 +115,13 @@ class ManyIterates:
     violation: Any
 
     @staticmethod
-    def begun(x: Any, limits: Sequence[ManyLimit]) -> ManyIterates:
-        """At the starts `x`, with nothing known of the `limits`."""
+    def first(x: Any, limits: Sequence[ManyLimit]) -> ManyIterates:
+        """Return the initial state.
+
+        Args:
+            x: Starts.
+            limits: The limits.
+        """
         ones = np.ones_like(x, shape=(len(x),))
         return ManyIterates(x, [np.zeros_like(c.evaluate(x)) for c in limits], FIRST_PENALTY * ones, np.inf * ones)
 
@@ -127,18 +133,18 @@ def many_steps(
     iterations: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[ManyIterates, int]:
-    """One outer iteration of every motion, as `_lagrangian.step` does for one, and how often all were evaluated.
+    """Perform one outer iteration of every motion, as `_lagrangian.step`; return it and the number of evaluations.
 
     Args:
-        objective: values and gradients of many motions.
-        limits: what they must keep to.
-        start: where they stand.
-        iterations: inner steps of each.
-        stop: asked before every evaluation.
+        objective: Values and gradients of many motions.
+        limits: The limits.
+        start: State to continue from.
+        iterations: Inner steps of each motion.
+        stop: Called before every evaluation; True ends the iteration.
     """
 
     def along(values: Any, limit: ManyLimit) -> Any:
-        """One number a motion, beside the values of a limit."""
+        """Reshape one number per motion for broadcasting with the values of a limit."""
         shape = [1, 1, 1, 1, 1][: start.multipliers[limits.index(limit)].ndim]
         shape[limit.motions_axis] = -1
         return values.reshape(shape)

@@ -1,4 +1,4 @@
-"""`DesignColumns`: what a motion shall show: columns, equations and the scheme they are observed by."""
+"""`DesignColumns`: the columns, equations and scheme that a motion is designed for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
-from steelyard.excitation.criteria import Criterion, Linear, UnitColumns, View, Wanted, criterion_named
+from steelyard.excitation.criteria import Criterion, Linear, MarginalInformation, UnitColumns, View, criterion_named
 from steelyard.excitation.goal import Goal, Observation
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
@@ -20,29 +20,26 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
 
-# Which columns a design is about: those that the moving joints and the chosen equations can show at all.
-
-
-# What is left of a unit column when the earlier ones are taken away, squared. Base columns of random motions leave
-# 1e-7 or more; dependent ones leave rounding, 1e-13 or less.
+# Squared remainder of a unit column after projection on the earlier ones: 1e-7 or more for independent base columns of
+# random motions, 1e-13 or less (rounding) for dependent ones.
 _INDEPENDENT = 1e-10
 
 
 def independent_of(gram: Array) -> list[int]:
-    """The columns, in order, that are no combination of earlier ones: Cholesky's pivots of the scaled `gram`."""
+    """Return the indices of columns that are no combination of earlier ones (Cholesky pivots of the scaled `gram`)."""
     scale = np.sqrt(np.diag(gram))
-    seen = scale > 1e-12 * scale.max(initial=0.0)
-    left = gram / np.outer(np.where(seen, scale, 1.0), np.where(seen, scale, 1.0))
-    kept: list[int] = []
+    excited = scale > 1e-12 * scale.max(initial=0.0)
+    left = gram / np.outer(np.where(excited, scale, 1.0), np.where(excited, scale, 1.0))
+    identifiable: list[int] = []
     for k in range(len(gram)):
-        if seen[k] and left[k, k] > _INDEPENDENT:
-            kept.append(k)
+        if excited[k] and left[k, k] > _INDEPENDENT:
+            identifiable.append(k)
             left = left - np.outer(left[:, k], left[k]) / left[k, k]
-    return kept
+    return identifiable
 
 
 def _named_columns(base: BaseParameters, names: Sequence[str] | None) -> list[int]:
-    """Positions among the base parameters of those with these names (default: all)."""
+    """Return the positions of these names among the base parameters (default: all)."""
     if names is None:
         return list(range(base.rank))
     for name in names:
@@ -50,20 +47,22 @@ def _named_columns(base: BaseParameters, names: Sequence[str] | None) -> list[in
             raise UnknownNameError("base parameter", name, base.names)
     chosen = sorted({base.names.index(name) for name in names})
     if not chosen:
-        raise ExcitationError("No parameter is asked for; leave `parameters` out to design for all of them.")
+        raise ExcitationError("`parameters` is empty; leave it out to design for all of them.")
     return chosen
 
 
 SCALINGS = ("natural", "unit", "orthonormal")
-# Random motions that together show all that can be shown.
+# Number of random motions that together excite all identifiable parameters.
 _MOTIONS = 4
 
 
 class DesignColumns:
-    """The columns that the moving joints can show in the chosen equations, and their observation along motions.
+    """The parameters that the moving joints can excite in the chosen equations, and their observation along motions.
 
-    The arguments are those of `excite`: `robot`, `terms`, `rate` (Hz), `equations`, `parameters`, `scheme`, `window`
-    (s), `long_windows`, `seed`; `families` and `limits` are those it makes of its own.
+    Args:
+        robot, terms, rate, equations, parameters, scheme, window, long_windows, seed: As in `excite`.
+        families: Family of each joint.
+        limits: Limits of the joints.
     """
 
     def __init__(
@@ -100,11 +99,11 @@ class DesignColumns:
 
         chosen = _named_columns(self.base, parameters)
         first = observe(chosen)
-        kept = independent_of(self._random_gram(first, len(chosen), seed))
-        if not kept:
-            raise ExcitationError("No parameter can be seen: the moving joints show none in the chosen equations.")
-        self.chosen = [chosen[k] for k in kept]
-        self.observation = first if len(kept) == len(chosen) else observe(self.chosen)
+        identifiable = independent_of(self._random_gram(first, len(chosen), seed))
+        if not identifiable:
+            raise ExcitationError("No parameter is identifiable: the moving joints excite none in these equations.")
+        self.chosen = [chosen[k] for k in identifiable]
+        self.observation = first if len(identifiable) == len(chosen) else observe(self.chosen)
         if len(times) * len(self.observation.names) < len(self.chosen):
             raise ExcitationError(
                 f"{len(times)} samples are too few for {len(self.chosen)} parameters; give a longer motion."
@@ -119,7 +118,7 @@ class DesignColumns:
         return tuple(self.base.units[k] for k in self.chosen)
 
     def _random_gram(self, observation: Observation, size: int, seed: int) -> Array:
-        """What random motions of the moving joints show, about several postures."""
+        """Compute WᵀW of random motions of the moving joints."""
         rng = np.random.default_rng([seed, 1])
         total = np.zeros((size, size))
         for _ in range(_MOTIONS):
@@ -129,8 +128,6 @@ class DesignColumns:
                 total[np.ix_(place, place)] += gram
         return total
 
-    # ---------------------------------------------------------------- the goal
-
     def goal(
         self,
         criterion: str | Criterion,
@@ -139,7 +136,11 @@ class DesignColumns:
         prior: Array | Factor | None,
         wanted: Sequence[str] | None,
     ) -> Goal:
-        """What the motion is chosen by: `criterion`, `scaling`, `weights`, `prior` and `wanted` as in `excite`."""
+        """Return the objective of the search.
+
+        Args:
+            criterion, scaling, weights, prior, wanted: As in `excite`.
+        """
         numbers, weighting = self._weights(weights)
         return Goal(
             self.observation,
@@ -168,7 +169,7 @@ class DesignColumns:
             for name in wanted:
                 if name not in self.columns:
                     raise UnknownNameError("column", name, self.columns)
-            views.append(Wanted([self.columns.index(n) for n in wanted], self.columns))
+            views.append(MarginalInformation([self.columns.index(n) for n in wanted], self.columns))
         if scaling == "unit":
             views.append(UnitColumns())
         return tuple(views)

@@ -1,4 +1,4 @@
-"""What motions must keep to, for many at once: how far each goes beyond its bounds, and the pull back."""
+"""Limits of many motions in parallel: the excess over the bounds and its gradient."""
 
 from __future__ import annotations
 
@@ -12,41 +12,44 @@ from steelyard.dynamics.native.gram import blocks_of
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.constraints.traced_limit import TracedLimit
-from steelyard.excitation.together.rows import ManySampled
+from steelyard.excitation.gpu_starts.rows import ManySampled
 from steelyard.ground.arrays import Array
 
 
 class ManyJointLimits:
-    """`JointLimits` of many motions: shares (signal − centre)·scale that must stay within ±1.
+    """`JointLimits` of many motions: shares (signal − centre)·scale must be within ±1.
 
     Args:
-        limits: of one motion.
-        device: where.
+        limits: Limits of one motion.
+        device: The GPU.
+        x: Coefficients, shape (motions, size), for the methods.
+        multipliers: Multipliers of the values, for the methods.
+        calm: Coefficients of a calm motion, for `draw_back`.
     """
 
     motions_axis = 2
 
     def __init__(self, limits: JointLimits, device: Device) -> None:
         self.sampled = ManySampled(limits.sampled, device)
-        # One row for each order of each joint, the same all along.
+        # One row for each order and joint, constant over time.
         centre, scale = (x.reshape(self.sampled.orders, 1, -1, 1) for x in limits.centre_and_scale)
         self._centre, self._scale = device.place(centre), device.place(scale)
 
     def shares(self, x: Any) -> Any:
-        """`(orders, motions, joints, times)` of coefficients `x`."""
+        """Return the shares of `x`, shape (orders, motions, joints, times)."""
         return (self.sampled.signals(x) - self._centre) * self._scale
 
     def evaluate(self, x: Any) -> Any:
-        """Beyond the upper and the lower bounds, `(2, orders, motions, joints, times)`, of coefficients `x`."""
+        """Return the excess over the upper and lower bounds, shape (2, orders, motions, joints, times)."""
         share = self.shares(x)
         return np.stack([share - 1.0, -share - 1.0])
 
     def pull(self, x: Any, multipliers: Any) -> Any:
-        """Σ `multipliers` · ∂value/∂x of every motion, whose coefficients are `x`."""
+        """Return Σ multipliers · ∂value/∂x of every motion."""
         return self.sampled.pull((multipliers[0] - multipliers[1]) * self._scale)
 
-    def drawn_back(self, x: Any, calm: Any) -> Any:
-        """`x` with every joint's deviation from the `calm` motion scaled down until it fits, as for one motion."""
+    def draw_back(self, x: Any, calm: Any) -> Any:
+        """Scale down every joint's deviation from the calm motion until it keeps the limits, as for one motion."""
         reached, still = self.shares(x), self.shares(calm[None])
         over = np.abs(reached) > 1.0
         away = np.where(over, np.abs(reached - still), 1.0)
@@ -58,17 +61,19 @@ class ManyJointLimits:
         return calm + scale * (x - calm)
 
     def multipliers_of(self, multipliers: Array) -> Array:
-        """The `multipliers` of one motion, `(2, orders, joints, times)`, in the constraint's own order."""
+        """Convert the `multipliers` of one motion, shape (2, orders, joints, times), to the constraint's own order."""
         flat = [blocks_of(side.reshape(-1, side.shape[-1]).T).ravel() for side in multipliers]
         return np.concatenate(flat)
 
 
 class ManyTracedLimit:
-    """`TracedLimit` of many motions: places, torques, anything that can be written over scalars.
+    """`TracedLimit` of many motions.
 
     Args:
-        limit: of one motion.
-        device: where.
+        limit: Limit of one motion.
+        device: The GPU.
+        x: Coefficients, shape (motions, size), for the methods.
+        multipliers: Multipliers of the values, for the methods.
     """
 
     motions_axis = 1
@@ -80,29 +85,29 @@ class ManyTracedLimit:
         self._backward = device.lanes(limit.function.adjoint(), outputs=widths)
         upper, lower = (np.where(np.isfinite(x), x, 0.0)[:, None] for x in (limit.upper, limit.lower))
         bounds = np.stack([upper, -lower])[:, None], np.isfinite(np.stack([limit.upper, limit.lower]))[:, None, :, None]
-        self._bounds, self._there = (device.place(x) for x in bounds)
+        self._bounds, self._finite = (device.place(x) for x in bounds)
         self._scale, self._sides = device.place(limit.scale[:, None]), device.place(np.array([1.0, -1.0]))
 
     def evaluate(self, x: Any) -> Any:
-        """Beyond the upper and the lower bounds, `(2, motions, outputs, times)`, of coefficients `x`."""
+        """Return the excess over the upper and lower bounds, shape (2, motions, outputs, times)."""
         motions, times = len(x), self.sampled.samples
-        found = self._forward(motions, times, **dict(zip(self._names, self.sampled.signals(x), strict=True)))
-        result = found.reshape(motions, -1, times)
+        signals = dict(zip(self._names, self.sampled.signals(x), strict=True))
+        result = self._forward(motions, times, **signals).reshape(motions, -1, times)
         shares = (self._sides[:, None, None, None] * result - self._bounds) / self._scale
-        return np.where(self._there, shares, -1.0)
+        return np.where(self._finite, shares, -1.0)
 
     def pull(self, x: Any, multipliers: Any) -> Any:
-        """Σ `multipliers` · ∂value/∂x of every motion, whose coefficients are `x`."""
+        """Return Σ multipliers · ∂value/∂x of every motion."""
         signals = self.sampled.signals(x)
-        pushed = np.where(self._there, multipliers, 0.0)
-        cotangent = (pushed[0] - pushed[1]) / self._scale
+        active = np.where(self._finite, multipliers, 0.0)
+        cotangent = (active[0] - active[1]) / self._scale
         named = dict(zip(self._names, signals, strict=True))
         return self.sampled.pull(
             self._backward(len(x), self.sampled.samples, **named, cotangent=cotangent).reshape(signals.shape)
         )
 
     def multipliers_of(self, multipliers: Array) -> Array:
-        """The `multipliers` of one motion, `(2, outputs, times)`, in the order of the constraint's own values."""
+        """Convert the `multipliers` of one motion, shape (2, outputs, times), to the constraint's own order."""
         return np.swapaxes(multipliers, 1, 2).ravel()
 
 
@@ -110,7 +115,12 @@ ManyLimit = ManyJointLimits | ManyTracedLimit
 
 
 def many_limits(constraints: Sequence[Constraint], device: Device) -> list[ManyLimit]:
-    """The `constraints` of a search, for many motions on a `device`; others than ours are refused."""
+    """Return a search's constraints for many motions; only built-in constraints are supported.
+
+    Args:
+        constraints: Constraints of one motion.
+        device: The GPU.
+    """
     out: list[ManyLimit] = []
     for one in constraints:
         if isinstance(one, JointLimits):
@@ -118,5 +128,5 @@ def many_limits(constraints: Sequence[Constraint], device: Device) -> list[ManyL
         elif isinstance(one, TracedLimit):
             out.append(ManyTracedLimit(one, device))
         else:
-            raise ExcitationError(f"A GPU does not know the constraint '{one.name}'; leave the GPU out.")
+            raise ExcitationError(f"The GPU search does not support the constraint '{one.name}'; leave the GPU out.")
     return out

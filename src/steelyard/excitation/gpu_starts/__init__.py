@@ -1,0 +1,1 @@
+"""The first round of a search with hundreds of motions in parallel on a GPU."""
