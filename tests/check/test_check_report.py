@@ -12,7 +12,7 @@ from report_pages import figures
 from typer.testing import CliRunner
 
 from steelyard.check import check_log
-from steelyard.check.harm import MOST_ADVICES
+from steelyard.check.severity import MOST_ADVICES
 from steelyard.cli import app
 
 

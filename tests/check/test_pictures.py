@@ -12,11 +12,11 @@ from report_pages import figures
 from typer.testing import CliRunner
 
 from steelyard.check import Check, check_log
-from steelyard.check.fix import mended
-from steelyard.check.harm import by_harm
-from steelyard.check.kept import EVIDENCE, read_checks
-from steelyard.check.many import Checks
 from steelyard.check.pictures import PictureLine
+from steelyard.check.repair_mapping import repair_mapping
+from steelyard.check.saved_checks import EVIDENCE, read_checks
+from steelyard.check.several_checks import Checks
+from steelyard.check.severity import by_severity
 from steelyard.cli import app
 from steelyard.errors import UnknownNameError
 from steelyard.ground.documents import read_document
@@ -115,7 +115,7 @@ def test_a_run_folder_keeps_checks_with_their_pictures(tmp_path: Path) -> None:
 
 def test_the_gravest_comes_first() -> None:
     found = check_log(robot_of("rotradi"), _two_wrong())
-    ranked = by_harm(found.entries)
+    ranked = by_severity(found.entries)
     assert [e.rank for e in ranked] == sorted((e.rank for e in found.entries), reverse=True)
     assert ranked[0].kind == "velocity_degrees"
 
@@ -124,11 +124,11 @@ def test_one_finding_is_mended_and_the_others_stay(tmp_path: Path) -> None:
     robot, bad = robot_of("rotradi"), _two_wrong()
     found = check_log(robot, bad)
     assert {e.key for e in found.complaints if e.fix} == {"sign:q2", "velocity_degrees:q1"}
-    assert mended(found, robot, bad, {}, ["sign:q2"])[0] == {"sign": {"torque": [1, -1, 1]}}
-    assert set(mended(found, robot, bad, {}, ["velocity_degrees"])[0]) == {"units"}
-    assert set(mended(found, robot, bad, {})[0]) == {"units", "sign"}
+    assert repair_mapping(found, robot, bad, {}, ["sign:q2"])[0] == {"sign": {"torque": [1, -1, 1]}}
+    assert set(repair_mapping(found, robot, bad, {}, ["velocity_degrees"])[0]) == {"units"}
+    assert set(repair_mapping(found, robot, bad, {})[0]) == {"units", "sign"}
     with pytest.raises(UnknownNameError, match="velocity_degrees:q1"):
-        mended(found, robot, bad, {}, ["velocity_degrees:q2"])
+        repair_mapping(found, robot, bad, {}, ["velocity_degrees:q2"])
     bad.save(tmp_path / "bad.csv")
     words = ["check", "rotradi", str(tmp_path / "bad.csv"), "--only", "sign:q2"]
     assert "--fix" in CliRunner().invoke(app, words).output

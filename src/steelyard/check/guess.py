@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.check.check import check_log
 from steelyard.check.columns import ROWS_LOOKED_AT, Guess, GuessedMapping, Lacking, guess_columns
-from steelyard.check.fix import mended
+from steelyard.check.repair_mapping import repair_mapping
 from steelyard.errors import SteelyardError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.signals.given import LogLike
@@ -49,7 +49,9 @@ def guess_mapping(
         return replace(
             guessed, missing=(*guessed.missing, Lacking(f"with this mapping the log cannot be read: {error}"))
         )
-    keys, _ = mended(found, robot, read, guessed.keys)  # what a mapping cannot mend is for `steelyard check` to say
+    keys, _ = repair_mapping(
+        found, robot, read, guessed.keys
+    )  # what a mapping cannot mend is for `steelyard check` to say
     before = dict(guessed.keys)
     changed = {key: before.get(key) for key in keys if keys[key] != before.get(key)}
     if not changed or not _holds(keys):

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from steelyard.assumptions.page import assumptions_section, lines
 from steelyard.check import Check, Checks, Excitation
-from steelyard.check.harm import MOST_ADVICES, by_harm
 from steelyard.check.pictures import FindingPicture
+from steelyard.check.severity import MOST_ADVICES, by_severity
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
 from steelyard.ground.repeat import repeat_command
@@ -50,7 +50,7 @@ def print_check(found: Check, out: Console) -> None:
     say(out, bold(found.robot), f"{where}\n")
     if found.excitation is not None:
         _print_motion(found.excitation, out)
-    ranked = by_harm(found.entries)
+    ranked = by_severity(found.entries)
     rows: list[list[str | Text]] = [[Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
     out.print(table("Findings", ["", "what was found"], rows))
     for line in lines(found.assumptions, [e.message for e in ranked]):
@@ -66,7 +66,7 @@ def print_checks(found: Checks, out: Console) -> None:
     wrong: list[list[str | Text]] = []
     for name, check in zip(found.names, found.checks, strict=True):
         counts = [sum(e.severity == s for e in check.entries) for s in ("problem", "warning", "note")]
-        ranked = by_harm(check.complaints)
+        ranked = by_severity(check.complaints)
         worst = ranked[0].kind.replace("_", " ") if ranked else "–"
         seen = check.excitation
         shown = "–" if seen is None else f"{seen.rank} of {seen.count}"
@@ -208,7 +208,7 @@ def _log(name: str, found: Check) -> list[Html]:
 
 def findings_html(found: Check, more: Callable[[Finding], str] = lambda _: "") -> list[Html]:
     """What was `found`, the gravest first, each with its picture; `more` gives HTML that stands with a finding."""
-    said = [e for e in by_harm(found.entries) if e.severity != "ok"]
+    said = [e for e in by_severity(found.entries) if e.severity != "ok"]
     return [_finding(e, found.pictures.get(e.key), more(e)) for e in said]
 
 

@@ -38,7 +38,7 @@ class Checks(Outcome):
         return {"verdict": self.verdict, "exit_code": self.exit_code, "logs": logs}
 
     def files(self) -> Mapping[str, Content]:
-        from steelyard.check.kept import evidence_file
+        from steelyard.check.saved_checks import evidence_file
 
         return evidence_file(self.checks)
 
@@ -53,6 +53,6 @@ class Checks(Outcome):
         print_checks(self, out)
 
 
-def checked_alike(names: Sequence[str], checks: Sequence[Check]) -> Check | Checks:
+def join_checks(names: Sequence[str], checks: Sequence[Check]) -> Check | Checks:
     """The one check there is, or all of `checks` side by side; `names` are those of the logs."""
     return checks[0] if len(checks) == 1 else Checks(tuple(names), tuple(checks))

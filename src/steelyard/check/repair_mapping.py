@@ -20,7 +20,7 @@ _SI = {
 }
 
 
-def mended(
+def repair_mapping(
     found: Check, robot: Robot, log: Log, mapping: Mapping[str, Any], only: Collection[str] = ()
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The `mapping` with every fix that was `found` in `log` of `robot`; and what a mapping cannot mend, in words.

@@ -19,7 +19,7 @@ from steelyard.study import Study
 _Identify = TypeVar("_Identify", bound=Callable[..., Any])
 
 
-def names_the_cause(identify: _Identify) -> _Identify:
+def adds_error_hint(identify: _Identify) -> _Identify:
     """Decorate `identify`: an estimator that finds no robot, or a score that finds no rows, gives what `check` finds.
 
     Torques whose sign is turned leave no room for a robot that can exist, and a clock that is wrong no rows to score;

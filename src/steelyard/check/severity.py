@@ -20,7 +20,7 @@ _ORDER = (
 )  # fmt: skip
 
 
-def by_harm(entries: Iterable[Finding]) -> list[Finding]:
+def by_severity(entries: Iterable[Finding]) -> list[Finding]:
     """The `entries`, the gravest first."""
     places = {kind: k for k, kind in enumerate(_ORDER)}
     return sorted(entries, key=lambda e: (-e.rank, places.get(e.kind, len(places))))
@@ -30,7 +30,7 @@ def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
     """What to do about `entries`: at most five advices, the gravest first, joints with the same trouble together."""
     graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
     lights = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
-    ranked = by_harm(graves) + lights
+    ranked = by_severity(graves) + lights
     out: list[str] = []
     told: set[tuple[str, str]] = set()
     for entry in ranked:
