@@ -71,7 +71,7 @@ def test_that_positions_may_be_those_of_motors_is_said() -> None:
     data, by_hand = repair_mapping(found, base.robot, base.fit[0], {})
     # Motor 6 rubs at the speed of joint 6, which is what it shows less that of joint 5.
     assert data["coupling"][5] == [0, 0, 0, 0, -1, 1]
-    assert any("if they are the motors'" in text for text in by_hand)
+    assert any("For motor positions" in text for text in by_hand)
 
 
 def test_a_channel_that_says_nothing_is_left_out(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ class Check(Outcome, Displayed):
         from steelyard.check.excitation import joint_columns, parameter_columns
 
         heads = ("severity", "kind", "joint", "message", "advice")
-        graves = by_severity(self.entries)
-        rows = [[getattr(e, head) for head in heads] for e in graves]
+        ranked = by_severity(self.entries)
+        rows = [[getattr(e, head) for head in heads] for e in ranked]
         out: dict[str, Callable[[], NamedColumns]] = {"findings": lambda: by_columns(heads, rows)}
         seen = self.excitation
         if seen is not None:
@@ -187,13 +187,13 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
     for number, piece in enumerate(pieces_of(log)):
         tell_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
         if number in looked:
-            made = check_log(robot, piece, terms, preparation)
+            check = check_log(robot, piece, terms, preparation)
             # A robot that stands in one piece may move in others: the first usable piece is the base.
-            if base is None or (base[1].grade == "unusable" and made.grade != "unusable"):
-                base = piece, made
+            if base is None or (base[1].grade == "unusable" and check.grade != "unusable"):
+                base = piece, check
                 continue
-            others += _with_rows(piece, made.entries)
-            pictures = {**made.pictures, **pictures}
+            others += _with_rows(piece, check.entries)
+            pictures = {**check.pictures, **pictures}
         else:
             mounted = apply_log_setup(robot, [piece])
             others += (later := found_later(mounted, piece))
@@ -201,7 +201,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
         del piece
     assert base is not None  # a file without rows is refused before
     pictures = {**pictures, **base[1].pictures}
-    return _told(apply_log_setup(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
+    return _build(apply_log_setup(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
 
 
 def found_later(robot: Robot, piece: Log) -> list[Finding]:
@@ -240,7 +240,7 @@ def _check(study: Study, number: int, assumptions: bool = False) -> Check:
     entries = _of_channels(study.robot, log)
     seen, rows, ledger = None, None, None
     if not _spoilt(entries):
-        more, seen, rows = _look(study, number)
+        more, seen, rows = _check_rows(study, number)
         # A fit to mixed-up channels gives no evidence about smaller mistakes.
         mixed_up = any(e.severity == "problem" or e.kind == "coupled" for e in more)
         if assumptions and rows is not None and not mixed_up:
@@ -248,8 +248,8 @@ def _check(study: Study, number: int, assumptions: bool = False) -> Check:
             more = [*more, *findings_of(ledger, LeftOutFits(rows[0]))]
         entries = _without_echoes([*entries, *more])
     pictures = pictures_of(entries, study.robot, log, *(rows or ()))
-    made = _told(study.robot, log, entries, seen, study.later(number), pictures)
-    return replace(made, assumptions=ledger)
+    check = _build(study.robot, log, entries, seen, study.later(number), pictures)
+    return replace(check, assumptions=ledger)
 
 
 def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
@@ -257,7 +257,7 @@ def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
     entries = _of_channels(robot, log)
     if not _spoilt(entries):
         entries.append(Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move."))
-    return _told(robot, log, entries, None, (), pictures_of(entries, robot, log))
+    return _build(robot, log, entries, None, (), pictures_of(entries, robot, log))
 
 
 def _of_channels(robot: Robot, log: Log) -> list[Finding]:
@@ -274,26 +274,26 @@ def _spoilt(entries: Sequence[Finding]) -> bool:
     return any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries)
 
 
-def _told(
+def _build(
     robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None, later: Sequence[Finding],
     pictures: Mapping[str, FindingPicture],
 ) -> Check:  # fmt: skip
     """Build the result from the findings; `later` ones are added once each if the beginning does not have them."""
-    said = {(e.kind, e.joint) for e in entries if e.rank > 1}
-    more = {(e.kind, e.joint): e for e in reversed(later) if (e.kind, e.joint) not in said}
+    reported = {(e.kind, e.joint) for e in entries if e.rank > 1}
+    more = {(e.kind, e.joint): e for e in reversed(later) if (e.kind, e.joint) not in reported}
     entries = [*entries, *reversed(more.values())]
     (grade, sentence), source = verdict(entries), str(log.meta.get("source", ""))
-    known = {e.key: pictures[e.key] for e in by_severity(entries) if e.key in pictures}
-    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen, known)
+    shown = {e.key: pictures[e.key] for e in by_severity(entries) if e.key in pictures}
+    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen, shown)
 
 
 def _without_echoes(entries: list[Finding]) -> list[Finding]:
     """Remove entries that another entry of the same joint repeats or explains better."""
     first = {(e.kind, e.joint): e for e in reversed(entries) if e.kind in ("saturated", "sign")}
     entries = [e for e in entries if first.get((e.kind, e.joint), e).message == e.message or e.severity == "ok"]
-    said = {(e.kind, e.joint) for e in entries}
+    reported = {(e.kind, e.joint) for e in entries}
     better = {"unexplained": ("dead_torque", "quantised"), "velocity_limit": ("velocity_degrees",)}
-    return [e for e in entries if not any((kind, e.joint) in said for kind in better.get(e.kind, ()))]
+    return [e for e in entries if not any((kind, e.joint) in reported for kind in better.get(e.kind, ()))]
 
 
 def _needed(robot: Robot, log: Log) -> list[Finding]:
@@ -315,7 +315,7 @@ def _needed(robot: Robot, log: Log) -> list[Finding]:
 _Rows = tuple[Evidence, Mapping[int, Fit]]
 
 
-def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None, _Rows | None]:
+def _check_rows(study: Study, number: int) -> tuple[list[Finding], Excitation | None, _Rows | None]:
     """Run the checks that need prepared rows; also return the rows."""
     robot, log = study.robot, study.beginnings[number]
     try:
@@ -343,8 +343,8 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None, 
     steps = check_rounding(log, seen)
     warming = check_warming(seen, fits)
     beyond = check_overshoot(seen, fits)
-    explained_not = check_explained(seen, fits)
-    every = [*velocity, *mixed_up, *check_collinear(seen), *explained_not, *beyond, *late, *steps, *warming, *motion]
+    unexplained = check_explained(seen, fits)
+    every = [*velocity, *mixed_up, *check_collinear(seen), *unexplained, *beyond, *late, *steps, *warming, *motion]
     return every, excitation, (seen, fits)
 
 
