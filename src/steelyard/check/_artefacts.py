@@ -16,7 +16,7 @@ from steelyard.signals.log import Finding, Log, Severity
 
 # Size of the jump at both ends of a drop-out, in ordinary steps and as a part of the standard deviation.
 _JUMP, _FAR = 8.0, 0.15
-_FEW, _MANY = 3, 0.002  # least number of drop-outs, and the share of the log from which they spoil a result
+_FEW, _MANY = 3, 0.002  # least number of drop-outs, and their share of the log that spoils a result
 
 
 def check_drop_outs(robot: Robot, log: Log) -> Iterator[Finding]:

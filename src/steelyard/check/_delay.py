@@ -276,7 +276,7 @@ def _factors(found: list[tuple[float, list[Finding]]]) -> Iterator[Finding]:
 def _joint(
     joint: Joint, made: Array, logged: Array, period: float, lags: dict[str, tuple[float, float]]
 ) -> tuple[float, list[Finding]]:
-    """The factor, and what is wrong; the delay (s), and how much it makes the two differ, go into `lags`."""
+    """Return the factor and the findings; add the delay [s] and the relative difference it causes to `lags`."""
     shift, common = best_shift(made, logged, int(LONGEST_VELOCITY_DELAY / period))
     a, b = _aligned(made, logged, round(shift))
     slope = float(a @ b / (a @ a))

@@ -39,7 +39,7 @@ def drive_columns(dq: Array, ddq: Array, slow: float) -> Array:
 
 
 _ROWS = 400
-# The description counts for a joint if it explains this share of what the columns of the drive leave,
+# The description counts for a joint if it explains this share of the residual of the drive's columns,
 _TELLING = 0.6
 # and if no more than this share of the torque's variance is then left.
 _WELL = 0.3

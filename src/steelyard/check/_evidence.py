@@ -106,7 +106,7 @@ def basis(A: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fit: coefficients, standard errors, share of the variance that is left, and residuals."""
+    """A fit: coefficients, standard errors, remaining share of the variance, and residuals."""
 
     values: Array
     errors: Array

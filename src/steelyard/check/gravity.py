@@ -1,4 +1,4 @@
-"""`gravity_regressor`: what gravity contributes to the torque regressor, by its direction."""
+"""Contribution of gravity to the torque regressor, by its direction."""
 
 from __future__ import annotations
 

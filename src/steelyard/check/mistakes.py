@@ -29,9 +29,9 @@ _FALSE_ALARMS = 0.02
 _HARM = 0.1
 # Mistakes that are corrected one after the other, at most.
 _MOST = 3
-# Standard errors by which one mistake must explain more than another, so that it is the one.
+# Standard errors by which one mistake must explain more than another to be chosen.
 _SURELY = 3.0
-# Standard errors from which on a mistake is likely enough that another one is not certain.
+# Standard errors from which on a mistake is a rival of another one.
 _LIKELY = 2.0
 # Part of another one's gain that a rival explains.
 _AS_MUCH = 0.8
