@@ -26,7 +26,6 @@ PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
 PENDING: set[str] = {
     "assessment",
     "assumptions",
-    "check",
     "identification",
 }
 

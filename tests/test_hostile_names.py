@@ -24,7 +24,7 @@ from refusals import refused
 from typer.testing import CliRunner
 
 import steelyard as sy
-from steelyard.check.fix import as_toml
+from steelyard.check.repair_mapping import as_toml
 from steelyard.cli import app
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, printable

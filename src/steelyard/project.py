@@ -170,11 +170,11 @@ class Project:
     def check(self) -> Check | Checks:
         """Check the logs of all roles as `steelyard check` does."""
         from steelyard.check import check_log
-        from steelyard.check.many import checked_alike
+        from steelyard.check.several_checks import join_checks
 
         robot, paths = self.load_robot(), self.log_paths()
         logs = self.read_logs("", robot)
-        return checked_alike(paths, [check_log(robot, log, listed_names(self.terms) or None) for log in logs])
+        return join_checks(paths, [check_log(robot, log, listed_names(self.terms) or None) for log in logs])
 
     def identify(self, **options: Any) -> Identification:
         """Fit the logs of role `identify`, validate on those of `validate`; `options` as of `steelyard.identify`."""

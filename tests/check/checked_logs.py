@@ -21,7 +21,7 @@ FRICTION = {"revolute": (0.2, 0.1), "prismatic": (5.0, 1.5)}  # viscous, dry
 
 @dataclass(frozen=True)
 class Series:
-    """Harmonics about a middle posture, that start and end at rest there."""
+    """Harmonics about a middle posture, with rest at start and end."""
 
     middle: np.ndarray
     amplitudes: np.ndarray
@@ -41,7 +41,7 @@ def robot_of(name: str) -> Robot:
 
 @cache
 def truth(name: str, gravity: tuple[float, float, float] | None = None) -> Model:
-    """The description's model; where it knows no friction, some is added."""
+    """The model of the description, with friction added if it has none."""
     robot = robot_of(name) if gravity is None else robot_of(name).with_gravity(gravity)
     if robot.nominal_terms:
         return Model.nominal(robot)
@@ -56,7 +56,7 @@ def series_of(robot: Robot, seed: int) -> Series:
     share = np.array([[0.45], [0.25], [0.1], [0.08], [0.05]])
     sizes = rng.uniform(0.6, 1.0, (5, robot.dof)) * rng.choice([-1.0, 1.0], (5, robot.dof))
     amplitudes = sizes * share * room
-    # The series must begin at rest: the last harmonic takes up the speed of the others.
+    # The series must begin at rest: the last harmonic cancels the speed of the others.
     rates = np.array(Series(np.zeros(robot.dof), amplitudes).harmonics)
     amplitudes[-1] = -(rates[:-1] @ amplitudes[:-1]) / rates[-1]
     return Series(np.zeros(robot.dof), amplitudes * room / np.abs(amplitudes).sum(axis=0).clip(min=room))
@@ -64,7 +64,7 @@ def series_of(robot: Robot, seed: int) -> Series:
 
 @cache
 def clean(name: str, seed: int = 0, gravity: tuple[float, float, float] | None = None, still: int | None = None) -> Log:
-    """A sound log: fine encoders, a little noise on the torque. Joint `still` is held where it stands."""
+    """A sound log: fine encoders, a little noise on the torque. Joint `still` does not move."""
     model = truth(name, gravity)
     n = model.robot.dof
     noise = tuple(0.01 if j.kind == "revolute" else 0.05 for j in model.robot.joints)
@@ -106,5 +106,5 @@ def exchanged(x: np.ndarray, a: int, b: int) -> np.ndarray:
 
 
 def later(x: np.ndarray, samples: int) -> np.ndarray:
-    """x, so many samples late."""
+    """x delayed by some samples."""
     return np.concatenate([np.repeat(x[:1], samples, axis=0), x[:-samples]])

@@ -1,4 +1,4 @@
-"""The check tells short delays, and torque that is held or averaged, on robots that Pinocchio moves."""
+"""The check finds short delays, and held or averaged torques, in motions simulated by Pinocchio."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.check import Check, check_log
 
 
 def stated_delay(found: Check) -> float:
-    """The delay of the option that the check prints [s]; 0 where it prints none."""
+    """The delay that the check advises [s]; 0 if none."""
     entries = [e for e in found.of("delay") if "--delay" in e.advice]
     return float(entries[0].advice.split("--delay ")[1].split(",")[0]) if entries else 0.0
 
@@ -58,5 +58,5 @@ def test_error_bars_of_delays_hold() -> None:
         found = delay_of(study.base, tuple(study.motions()))
         assert found is not None
         off.append((found.delay_s - 0.7e-3) / found.error_s)
-    # Within a factor of two in standard deviation: thirty stretches and three joints tell no more.
+    # Within a factor of two in standard deviation: thirty stretches and three joints give no closer bound.
     assert 0.5 < float(np.sqrt(np.mean(np.square(off)))) < 2.0

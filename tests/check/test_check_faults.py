@@ -1,4 +1,4 @@
-"""Faults planted into sound logs of simulated robots are found, and the joint is named."""
+"""The check finds faults planted into sound simulated logs, and names the joint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _check(name: str, log: Log) -> Check:
 
 @pytest.mark.parametrize("name", ["rotradi", "prrrp"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_sound_log_is_left_in_peace(name: str, seed: int) -> None:
+def test_a_sound_log_has_no_problem(name: str, seed: int) -> None:
     found = _check(name, clean(name, seed))
     assert [e for e in found.complaints if e.kind not in ("hidden", "condition")] == []
     assert found.grade in ("good", "usable")
@@ -54,7 +54,7 @@ def test_two_exchanged_joints(name: str, a: int, b: int, torque_only: bool) -> N
 
 @pytest.mark.parametrize(("name", "joint"), [("rotradi", 0), ("rotradi", 2), ("prrrp", 1), ("arm7", 1), ("arm7", 6)])
 def test_a_wrong_sign_of_the_torque(name: str, joint: int) -> None:
-    """Joint 7 of the arm carries hardly any weight: friction that gives energy tells."""
+    """Joint 7 of the arm carries hardly any weight: negative friction reveals the sign."""
     log = clean(name)
     found = _check(name, spoiled(log, tau=column(log.tau, joint, np.negative)))
     assert _joints(found, "sign") == [robot_of(name).joint_names[joint]]
@@ -62,7 +62,7 @@ def test_a_wrong_sign_of_the_torque(name: str, joint: int) -> None:
     assert not found.of("gravity")
 
 
-def test_all_signs_wrong_is_not_a_robot_on_the_ceiling() -> None:
+def test_all_signs_wrong_is_not_reported_as_gravity() -> None:
     log = clean("rotradi")
     found = _check("rotradi", spoiled(log, tau=-log.tau))
     assert sorted(_joints(found, "sign")) == ["q1", "q2", "q3"]
@@ -109,7 +109,7 @@ def test_velocity_that_is_not_the_derivative() -> None:
     assert _joints(_check("rotradi", spoiled(log, dq=column(log.dq, 2, np.zeros_like))), "dead_velocity") == ["q3"]
 
 
-def test_torque_channels_that_say_nothing() -> None:
+def test_useless_torque_channels() -> None:
     log = clean("rotradi")
     dead = _check("rotradi", spoiled(log, tau=column(log.tau, 1, np.zeros_like)))
     assert _joints(dead, "dead_torque") == ["q2"]
@@ -172,7 +172,7 @@ def test_beyond_the_limits() -> None:
     assert _joints(strong, "torque_limit")
 
 
-def test_what_cannot_be_used_at_all() -> None:
+def test_unusable_logs() -> None:
     log = clean("rotradi")
     assert _check("rotradi", spoiled(log, tau=None)).grade == "unusable"
     assert _check("rotradi", spoiled(log, q=np.full_like(log.q, 0.3), dq=None)).grade == "unusable"
@@ -181,14 +181,14 @@ def test_what_cannot_be_used_at_all() -> None:
     assert _check("rotradi", short).grade == "unusable"
 
 
-def test_what_the_reader_found_comes_with_advice() -> None:
+def test_findings_of_the_reader_have_advice() -> None:
     gap = Finding("gap", "warning", "1 gap of more than 0.02 s.", count=1, row=7)
     found = _check("rotradi", spoiled(clean("rotradi"), findings=(gap,)))
     assert found.of("gap")[0].advice
     assert found.grade == "usable"
 
 
-def test_a_description_of_few_digits_is_told_to_snap_and_not_to_move_longer() -> None:
+def test_a_description_of_few_digits_gets_the_advice_to_snap() -> None:
     """A double pendulum whose second axis is off by 3 µrad, as angles written with few digits are."""
     z, joints = np.array([0.0, 0.0, 1.0]), (Joint("a", "revolute"), Joint("b", "revolute"))
     links = (

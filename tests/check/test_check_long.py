@@ -1,4 +1,4 @@
-"""A log that does not fit into memory is checked piece by piece, and what is wrong late in it is found by its rows."""
+"""A log that does not fit into memory is checked in pieces, and late faults are reported with their rows."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def test_a_sound_log_is_sound_in_pieces(log: Log, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("by", ["check", "identify"])
-def test_what_is_lost_late_is_found_with_its_rows(
+def test_late_drop_outs_are_reported_with_their_rows(
     log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    """Drop-outs in the last quarter only: the first piece is sound, and the log is not."""
+    """Drop-outs in the last quarter only: the first piece is sound, the log is not."""
     assert log.tau is not None
     tau, last = log.tau.copy(), 3 * len(log) // 4
     for start in range(last + 50, len(log) - 50, 80):
@@ -59,7 +59,7 @@ def test_what_is_lost_late_is_found_with_its_rows(
     long = streamed(replace(log, tau=tau), tmp_path / "long.csv", monkeypatch)
     if by == "check":
         found = check_log(ROBOT, long)
-    else:  # it needs no pass of its own
+    else:
         passes: list[int] = []
         chunks = source.log_chunks
         monkeypatch.setattr(source, "log_chunks", lambda *a, **b: (passes.append(1), chunks(*a, **b))[1])
@@ -74,7 +74,7 @@ def test_what_is_lost_late_is_found_with_its_rows(
     assert found.grade != "good"
 
 
-def test_what_is_lost_late_in_a_judging_log_is_found(
+def test_late_drop_outs_in_a_validation_log_are_reported(
     log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     assert log.tau is not None

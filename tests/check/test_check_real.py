@@ -1,4 +1,4 @@
-"""Logs of real robots: what is known to be wrong is found, and nothing else is called a problem."""
+"""In logs of real robots the check reports the known faults and no other problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIAGO = ["torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8))]
 UR10E = {"torque_constants": [11.976, 11.976, 9.839, 10.763, 10.763, 10.763]}
 
 
-# Motor 6 turns with joints 5 and 6, as its owner's papers say; positions and torques are the joints'.
+# Motor 6 turns with joints 5 and 6, as papers of its owner say; positions and torques are at the joints.
 COUPLING = [[float(a == b or (a, b) == (5, 4)) for b in range(6)] for a in range(6)]
 
 
@@ -29,7 +29,7 @@ def _checked(folder: str, file: str, mapping: dict[str, Any], joints: list[str] 
 
 
 def test_tiago_has_three_useless_channels() -> None:
-    """Their owner calls them so; that the velocity lags by 190 ms, a plain cross-correlation shows as well."""
+    """The owner of the robot says so; a plain cross-correlation confirms the lag of 190 ms."""
     constants = [1, 13.6, 13.6, -8.7, -8.7, -20.5968, -20.5968, -20.5968]
     mapping = {"joints": TIAGO, "torque_constants": constants, "window": [921, 6791]}
     found = _checked("tiago", "trajectory", mapping, TIAGO)

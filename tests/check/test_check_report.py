@@ -12,7 +12,7 @@ from report_pages import figures
 from typer.testing import CliRunner
 
 from steelyard.check import check_log
-from steelyard.check.harm import MOST_ADVICES
+from steelyard.check.severity import MOST_ADVICES
 from steelyard.cli import app
 
 
@@ -25,7 +25,7 @@ def test_json_is_plain() -> None:
     assert data["excitation"]["count"] == 25
 
 
-def test_advice_is_short_and_begins_with_the_gravest() -> None:
+def test_advice_is_short_and_begins_with_the_most_severe() -> None:
     log = clean("rotradi")
     bad = spoiled(log, dq=-log.dq, tau=column(log.tau, 2, np.zeros_like))
     found = check_log(robot_of("rotradi"), bad)

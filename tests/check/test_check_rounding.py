@@ -1,4 +1,4 @@
-"""Encoders that are too coarse to be differentiated twice are named."""
+"""The check names encoders that are too coarse for accelerations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_coarse_encoders_are_named(bits: int, seen: bool) -> None:
         assert entry.advice in found.advice
 
 
-def test_identify_says_how_far_rounding_moved_things() -> None:
+def test_identify_reports_the_bias_by_rounding() -> None:
     robot = builtin("rotradi")
     coarse, fine = (sy.identify(robot, log_of(bits), terms=("viscous", "coulomb")) for bits in (11, 19))
     assert "rounding_shift" not in fine.estimate.details

@@ -1,4 +1,4 @@
-"""What is guessed of a log is what was done to it: names, units, clocks, sides and signs that the test put there."""
+"""The guess finds the names, units, clocks, sides and signs that a test planted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _same(log, torque, tolerance=1e-4):
 
 
 def test_odd_names_units_and_clock(tmp_path, torque):
-    """Milliseconds, degrees, rpm and newton millimetres under names of nobody's standard."""
+    """Milliseconds, degrees, rpm and newton millimetres under uncommon names."""
     table = {
         "Zeit [ms]": 1e3 * T,
         **_each("Achse{1}_IstPos [deg]", DEGREES * Q),
@@ -58,7 +58,7 @@ def test_odd_names_units_and_clock(tmp_path, torque):
 
 
 def test_units_that_no_name_states(tmp_path, torque):
-    """Degrees by the joints' limits (or by how far they go), the speed by the way, microseconds by the clock."""
+    """Degrees follow from the limits (or the range), speeds from positions, microseconds from the clock."""
     table = {"stamp": 1e6 * T, **_each("pos_{0}", DEGREES * Q), **_each("vel_{0}", DQ), **_each("effort_{0}", torque)}
     guessed = sy.guess_mapping(_written(tmp_path / "run.csv", table), ARM)
     assert guessed.keys["units"]["time"] == "us"
@@ -67,8 +67,8 @@ def test_units_that_no_name_states(tmp_path, torque):
     _same(sy.read_log(tmp_path / "run.csv", ARM, guessed.keys), torque)
 
 
-def test_a_sign_that_only_the_robot_can_tell(tmp_path, torque):
-    """The torque of the second joint is turned round: the model sees it, and the guess asks."""
+def test_a_sign_that_needs_the_robot(tmp_path, torque):
+    """The torque of the second joint has the wrong sign: the model shows it, and the guess asks."""
     turned = torque * [1.0, -1.0, 1.0]
     table = {"t": T, **_each("q{1}", Q), **_each("dq{1}", DQ), **_each("tau{1}", turned)}
     path = _written(tmp_path / "run.csv", table)
@@ -77,7 +77,7 @@ def test_a_sign_that_only_the_robot_can_tell(tmp_path, torque):
     (question,) = guessed.questions
     assert "sign" in question.question
     _same(sy.read_log(path, ARM, guessed.keys), torque)
-    left = guessed.answered(question, "leave it as it was")
+    left = guessed.answered(question, "keep the value of the log")
     assert "sign" not in left.keys
     assert not left.questions
 
@@ -100,7 +100,7 @@ def test_a_speed_of_the_motors_is_asked_about_and_left_out(tmp_path, torque):
     assert (kept.exit_code, kept.keys["velocity"]) == (0, ["dq1", "dq2", "dq3"])
 
 
-def test_two_families_of_equal_right_are_asked_about(tmp_path, torque):
+def test_two_equal_families_raise_a_question(tmp_path, torque):
     table = {"t": T, **_each("left.q{1}", Q), **_each("right.q{1}", Q + 1.0), **_each("tau{1}", torque)}
     guessed = guess_columns(_written(tmp_path / "run.csv", table), ARM)
     question = guessed.questions[0]
@@ -150,7 +150,7 @@ def test_words_and_units_in_names():
 
 
 def test_frames_and_robots_of_any_kind(torque):
-    """As every function takes them: a dict of arrays, and a robot by its name."""
+    """A dict of arrays, and a robot by its name."""
     table = {"t": T, "q": DEGREES * Q, "dq": DQ, "tau": torque}
     guessed = sy.guess_mapping(table, "rotradi")
     assert guessed.keys["units"]["position"] == "deg"

@@ -1,4 +1,4 @@
-"""What a finding can be seen in: the picture shows the mistake that was made, and comes back from the run folder."""
+"""Pictures of findings show the planted mistake and are restored from the run folder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from report_pages import figures
 from typer.testing import CliRunner
 
 from steelyard.check import Check, check_log
-from steelyard.check.fix import mended
-from steelyard.check.harm import by_harm
-from steelyard.check.kept import EVIDENCE, read_checks
-from steelyard.check.many import Checks
 from steelyard.check.pictures import PictureLine
+from steelyard.check.repair_mapping import repair_mapping
+from steelyard.check.saved_checks import EVIDENCE, read_checks
+from steelyard.check.several_checks import Checks
+from steelyard.check.severity import by_severity
 from steelyard.cli import app
 from steelyard.errors import UnknownNameError
 from steelyard.ground.documents import read_document
@@ -55,7 +55,7 @@ def test_a_sound_log_needs_no_picture() -> None:
     assert EVIDENCE not in found.files()
 
 
-def test_a_wrong_sign_is_a_mirror_image_of_what_the_description_asks_for() -> None:
+def test_a_wrong_sign_is_a_mirror_image_of_the_described_torque() -> None:
     log = clean("rotradi")
     found = check_log(robot_of("rotradi"), spoiled(log, tau=column(log.tau, 1, np.negative)))
     measured, expected = (_line(found, "sign:q2", role) for role in ("measured", "expected"))
@@ -77,7 +77,7 @@ def test_exchanged_torques_show_that_the_partner_fits() -> None:
     found = check_log(robot_of("rotradi"), spoiled(log, tau=exchanged(log.tau, 1, 2)))
     key = found.of("order")[0].key
     expected, measured, other = (_line(found, key, role) for role in ("expected", "measured", "other"))
-    # The description knows nothing of friction, which is a good part of the torque of a wrist.
+    # The description has no friction, which is a large part of the torque of a wrist.
     assert _distance(other, expected) < 0.2 * _distance(measured, expected)
 
 
@@ -90,7 +90,7 @@ def test_a_velocity_in_degrees_is_larger_than_the_change_of_the_positions() -> N
     assert ratio == pytest.approx(180.0 / np.pi, rel=0.3)
 
 
-def test_a_gap_stands_out_of_the_steps_of_the_clock(tmp_path: Path) -> None:
+def test_a_gap_shows_in_the_steps_of_the_clock(tmp_path: Path) -> None:
     log = clean("rotradi")
     log.save(tmp_path / "run.csv")
     rows = (tmp_path / "run.csv").read_text().splitlines()
@@ -113,22 +113,22 @@ def test_a_run_folder_keeps_checks_with_their_pictures(tmp_path: Path) -> None:
     assert len(drawn) == len(one.pictures) + (one.excitation is not None)
 
 
-def test_the_gravest_comes_first() -> None:
+def test_the_most_severe_comes_first() -> None:
     found = check_log(robot_of("rotradi"), _two_wrong())
-    ranked = by_harm(found.entries)
+    ranked = by_severity(found.entries)
     assert [e.rank for e in ranked] == sorted((e.rank for e in found.entries), reverse=True)
     assert ranked[0].kind == "velocity_degrees"
 
 
-def test_one_finding_is_mended_and_the_others_stay(tmp_path: Path) -> None:
+def test_one_finding_is_fixed_and_the_others_stay(tmp_path: Path) -> None:
     robot, bad = robot_of("rotradi"), _two_wrong()
     found = check_log(robot, bad)
     assert {e.key for e in found.complaints if e.fix} == {"sign:q2", "velocity_degrees:q1"}
-    assert mended(found, robot, bad, {}, ["sign:q2"])[0] == {"sign": {"torque": [1, -1, 1]}}
-    assert set(mended(found, robot, bad, {}, ["velocity_degrees"])[0]) == {"units"}
-    assert set(mended(found, robot, bad, {})[0]) == {"units", "sign"}
+    assert repair_mapping(found, robot, bad, {}, ["sign:q2"])[0] == {"sign": {"torque": [1, -1, 1]}}
+    assert set(repair_mapping(found, robot, bad, {}, ["velocity_degrees"])[0]) == {"units"}
+    assert set(repair_mapping(found, robot, bad, {})[0]) == {"units", "sign"}
     with pytest.raises(UnknownNameError, match="velocity_degrees:q1"):
-        mended(found, robot, bad, {}, ["velocity_degrees:q2"])
+        repair_mapping(found, robot, bad, {}, ["velocity_degrees:q2"])
     bad.save(tmp_path / "bad.csv")
     words = ["check", "rotradi", str(tmp_path / "bad.csv"), "--only", "sign:q2"]
     assert "--fix" in CliRunner().invoke(app, words).output

@@ -12,7 +12,7 @@ from sound_logs import simulated_base
 from typer.testing import CliRunner
 
 from steelyard.check import check_log
-from steelyard.check.fix import as_toml, mended
+from steelyard.check.repair_mapping import as_toml, repair_mapping
 from steelyard.cli import app
 from steelyard.signals.read import read_log
 
@@ -41,7 +41,7 @@ def test_a_fault_is_undone_by_the_mapping_that_is_written(name: str, tmp_path: P
     faulty = read_log(tmp_path / "run.csv", robot)
     found = check_log(robot, faulty)
     assert found.complaints
-    data, _ = mended(found, robot, faulty, {})
+    data, _ = repair_mapping(found, robot, faulty, {})
     again = read_log(tmp_path / "run.csv", robot, tomllib.loads(as_toml(data)))
     assert np.allclose(again.t - again.t[0], sound.t - sound.t[0], rtol=1e-3)
     for x, y in ((again.q, sound.q), (again.tau, sound.tau)):
@@ -68,14 +68,14 @@ def test_the_command_says_by_its_exit_whether_a_log_can_be_used(tmp_path: Path) 
 def test_that_positions_may_be_those_of_motors_is_said() -> None:
     base = simulated_base().case
     found = check_log(base.robot, coupled(True)(base.fit[0]))
-    data, by_hand = mended(found, base.robot, base.fit[0], {})
+    data, by_hand = repair_mapping(found, base.robot, base.fit[0], {})
     # Motor 6 rubs at the speed of joint 6, which is what it shows less that of joint 5.
     assert data["coupling"][5] == [0, 0, 0, 0, -1, 1]
-    assert any("if they are the motors'" in text for text in by_hand)
+    assert any("For motor positions" in text for text in by_hand)
 
 
 def test_a_channel_that_says_nothing_is_left_out(tmp_path: Path) -> None:
     base = simulated_base().case
     log = of_torque(lambda x: 0.0 * x, 3)(base.fit[0])
-    data, _ = mended(check_log(base.robot, log), base.robot, log, {})
+    data, _ = repair_mapping(check_log(base.robot, log), base.robot, log, {})
     assert data["torque_used"] == ["q1", "q2", "q3", "q5", "q6"]

@@ -1,4 +1,4 @@
-"""Looking at a log before identifying from it: is it sound, what can its motion show, and what to do."""
+"""Check a log before identification: whether it is sound, what its motion shows, and what to fix."""
 
 import lazy_loader
 

@@ -1,10 +1,10 @@
-"""Looking at a log before identifying from it: is it sound, what can its motion show, and what to do."""
+"""Check a log before identification: whether it is sound, what its motion shows, and what to fix."""
 
 import steelyard.signals.log
 
 from .check import Check, check_log
 from .excitation import BaseParameter, Excitation, JointMotion
-from .many import Checks
+from .several_checks import Checks
 
 Finding = steelyard.signals.log.Finding
 

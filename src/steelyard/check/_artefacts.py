@@ -1,4 +1,4 @@
-"""What is written in place of a measurement: zeros, a limit, an echo of the motion, a number that was computed."""
+"""Find values that are not measurements: zeros, limits, echoes of the motion, and computed torques."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ from steelyard.ground.numbers import percent
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding, Log, Severity
 
-# A drop-out begins and ends with a jump of so many ordinary steps, and of this part of the standard deviation.
+# Size of the jump at both ends of a drop-out, in ordinary steps and as a part of the standard deviation.
 _JUMP, _FAR = 8.0, 0.15
-_FEW, _MANY = 3, 0.002  # drop-outs: how often at least, and the share of the log from which they spoil a result
+_FEW, _MANY = 3, 0.002  # least number of drop-outs, and their share of the log that spoils a result
 
 
 def check_drop_outs(robot: Robot, log: Log) -> Iterator[Finding]:
-    """Samples at exactly zero that their neighbours do not lead to, signal by signal."""
+    """Report samples that are exactly zero although their neighbours are not near zero.
+
+    Args:
+        robot: Robot of the log.
+        log: Log to check.
+    """
     for what, signal in (("torque", log.tau), ("position", log.q)):
         if signal is None:
             continue
@@ -48,15 +53,20 @@ def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
     yield Finding("drop_out", severity, message, advice, joint.name)
 
 
-# A limit that noise hides: so much more time just at the extreme than just below it, again and again.
+# A limit hidden by noise: ratio of samples just at the extreme to samples just below it, least visits and share.
 _CROWDED, _VISITS, _SHARE = 5.0, 3, 0.02
-_TOP = 0.999  # of the samples are below the extreme: the others may be anything
-# Samples from which noise is known well enough, to one percent.
-_TELLING = 20_000
+_TOP = 0.999  # quantile taken as the extreme, so that outliers do not count
+# Samples that give the noise to one percent.
+_NOISE_SAMPLES = 20_000
 
 
 def check_hidden_limit(robot: Robot, log: Log) -> Iterator[Finding]:
-    """Torques that come back to one and the same extreme and stay there, as far as noise lets them."""
+    """Report torques that return to the same extreme and stay near it, within the noise.
+
+    Args:
+        robot: Robot of the log.
+        log: Log to check.
+    """
     if log.tau is None:
         return
     for k, joint in enumerate(robot.joints):
@@ -64,12 +74,12 @@ def check_hidden_limit(robot: Robot, log: Log) -> Iterator[Finding]:
         if not robot.torque_used[k] or len(x) < 500 or np.ptp(log.q[:, k]) < STILL[joint.kind]:
             continue
         if len(np.unique(x[:1024])) < 256:
-            continue  # few levels: runs of one value are looked for elsewhere
-        some = np.diff(x, 2)[:: max(1, len(x) // _TELLING)]
+            continue  # few levels: `check_channels` finds runs of one value
+        some = np.diff(x, 2)[:: max(1, len(x) // _NOISE_SAMPLES)]
         noise = float(np.median(np.abs(some))) / 0.6745 / np.sqrt(6.0)
         words = [word for word, y in (("above", x), ("below", -x)) if _crowded(y, noise)]
         if words:
-            message = f"The torque of '{joint.name}' crowds at its extreme {' and '.join(words)}: its drive saturates."
+            message = f"The torque of '{joint.name}' stays near its extreme {' and '.join(words)}: its drive saturates."
             advice = f"Move '{joint.name}' more gently so that its drive does not saturate, or cut these parts out."
             yield Finding("saturated", "warning", message, advice, joint.name)
 
@@ -84,7 +94,7 @@ def _crowded(x: Array, noise: float) -> bool:
     count, wider = (int(np.count_nonzero(flags)) for flags in (at, x > top - 2.0 * band))
     if count < _SHARE * len(x) or count < _CROWDED * max(wider - count, 1):
         return False
-    # Visits: from well below up to the limit.
+    # A visit starts well below the limit and reaches it.
     state, visits = False, 0
     for up, low in zip(at, x < top - 3.0 * band, strict=True):
         if up and not state:
@@ -95,20 +105,25 @@ def _crowded(x: Array, noise: float) -> bool:
 
 
 def _near_the_top(x: Array) -> float:
-    """np.quantile(x, 0.999), in a tenth of the time: only the highest are put in order."""
+    """Compute np.quantile(x, 0.999) in a tenth of the time: only the highest values are sorted."""
     tail = x[x >= np.quantile(x[:: max(1, len(x) // 1000)], 0.98)]
     place = _TOP * (len(x) - 1) - (len(x) - len(tail))
     return float(np.interp(place, np.arange(len(tail)), np.sort(tail))) if place >= 0.0 else float(np.quantile(x, _TOP))
 
 
-# By a fit to its motion a torque would go beyond its own extreme, by a standard deviation of what is left, for this
-# share of the rows, and where it should be highest it is this much (of the same) too low. In sound logs of four real
-# arms the share is 0.7 % at most; cut off at 60 or 70 % of its range a torque has 1 to 4 %.
+# Share of rows in which a fit predicts a torque beyond its own extreme by a standard deviation of the residual, and
+# mean residual (in these deviations) where the prediction is highest. The share is at most 0.7 % in sound logs of four
+# real arms, and 1 to 4 % for a torque cut off at 60 or 70 % of its range.
 _BEYOND, _TOO_LOW = 0.008, -1.0
 
 
 def check_overshoot(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
-    """Torques that do not go where the motion asks for more than they ever show: a limit, noise or not."""
+    """Report torques that stay below the values that the motion needs: a limit, with or without noise.
+
+    Args:
+        seen: Prepared rows of the log.
+        fits: Fit of every joint's torque alone, by joint number.
+    """
     for joint, y in zip(seen.joints, seen.y, strict=True):
         rest = fits[joint].residual
         y = y[:: max(1, -(-len(y) // len(rest)))][: len(rest)]
@@ -124,19 +139,19 @@ def check_overshoot(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding
                 words.append(word)
         if words:
             name = seen.robot.joints[joint].name
-            message = f"The torque of '{name}' stays {' and '.join(words)} short of what its motion needs: cut off?"
+            message = f"The torque of '{name}' looks cut off {' and '.join(words)}: its motion needs more."
             advice = f"Move '{name}' more gently so that its drive does not saturate, or cut these parts out."
             yield Finding("saturated", "warning", message, advice, name)
 
 
-# What is left of a torque beside a multiple of one signal, if it is an echo; friction and weight leave far more.
+# Share of variance that a multiple of one signal leaves of an echo; of a real torque it leaves far more.
 _ECHO = 2e-3
-# A torque that the description explains to this part of its variance without any friction was never measured.
+# Share of variance that the description without friction leaves of a computed torque.
 _COMPUTED = 2e-3
 
 
 def check_echo(seen: Evidence) -> Iterator[Finding]:
-    """Torques that are multiples of the position or the velocity."""
+    """Report torques that are multiples of the position or the velocity."""
     rows = seen.thinned(2000)
     for j in seen.joints:
         joint, y = seen.robot.joints[j], seen.tau[rows, j]
@@ -146,13 +161,13 @@ def check_echo(seen: Evidence) -> Iterator[Finding]:
             left = fit(np.column_stack([signal[rows, j], np.ones_like(y)]), y).left
             if left < _ECHO:
                 message = f"The torque of '{joint.name}' is a multiple of its {what}, but for {percent(100 * left)}."
-                advice = f"Log what the drive of '{joint.name}' measures, not what it is told."
+                advice = f"Log the measured torque of '{joint.name}' instead of a command."
                 yield Finding("echo", "problem", message, advice, joint.name)
                 break
 
 
 def check_computed(seen: Evidence) -> Iterator[Finding]:
-    """Torques that are those of the description, exactly and without friction."""
+    """Report torques that equal those of the description without friction."""
     states = States.of(seen, 400)
     nominal = nominal_torque(states.robot, states.q, states.dq, states.ddq)
     used = [j for j in seen.joints if np.ptp(states.tau[:, j]) > 0.0 and np.ptp(nominal[:, j]) > 0.0]

@@ -1,4 +1,4 @@
-"""Channels that say nothing or not all: constant, coarse, or cut off at a limit."""
+"""Check channels: constant, coarse or cut-off signals, limits, rounding of positions, and the clock."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding, Log, Severity
 
-# A step of a rounded torque against its standard deviation: at 1/5 rounding alone is 6 % of the signal, and the drives
-# seen with such steps showed little but rounding; at 1 nothing is left.
+# Standard deviation of a rounded torque over its step: at 5, rounding alone is 6 % of the signal; at 1 the torque is
+# useless.
 COARSE, HOPELESS = 5.0, 1.0
-# A quantised signal comes back to the same few values; where nearly every sample is new there are no levels.
+# A quantised signal repeats a few values: with more levels than this it is not quantised.
 MOST_LEVELS = 256
-# A cut-off torque stays on its extreme value for this many samples in a row, and this many times longer than on any
-# ordinary value; and does so for this share of the log.
+# A cut-off torque stays on its extreme value for this many consecutive samples, this many times longer than on any
+# ordinary value, and for this share of the log.
 PLATEAU, LONGER, SHARE = 5, 5.0, 0.002
-# A joint that turns by less than this (rad, m) is not moved but held.
+# A joint that moves by less than this [rad, m] is at rest.
 STILL = {"revolute": 0.02, "prismatic": 0.002}
 
 
 def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
-    """Dead, coarse and cut-off channels, joint by joint; torques that are not used do not matter."""
+    """Report dead, coarse and cut-off channels, joint by joint, without unused torques.
+
+    Args:
+        robot: Robot of the log.
+        log: Log to check.
+    """
     for k, joint in enumerate(robot.joints):
         yield from _velocity(joint, log.q[:, k], None if log.dq is None else log.dq[:, k])
         if log.tau is None or not robot.torque_used[k]:
@@ -41,7 +46,7 @@ def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
 def _velocity(joint: Joint, q: Array, dq: Array | None) -> Iterator[Finding]:
     if dq is not None and np.ptp(dq) == 0.0 and np.ptp(q) > STILL[joint.kind]:
         message = f"The velocity of '{joint.name}' is {dq[0]:g} in every sample, while its position changes."
-        advice = "Leave the velocity out of the mapping (velocity = []); it is then made from the positions."
+        advice = "Leave the velocity out of the mapping (velocity = []); it is then computed from the positions."
         yield Finding("dead_velocity", "warning", message, advice, joint.name, fix={"velocity": False})
 
 
@@ -57,7 +62,7 @@ def _dead(joint: Joint, tau: Array) -> Iterator[Finding]:
 def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
     most = min(MOST_LEVELS, len(tau) // 4)
     if len(np.unique(tau[: 4 * MOST_LEVELS])) > most:
-        return  # the beginning alone has too many
+        return  # the beginning already has too many levels
     levels = np.unique(tau)
     if len(levels) > most:
         return
@@ -69,16 +74,16 @@ def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
         f"The torque of '{joint.name}' has {len(levels)} distinct values; a step of {step:.3g} {joint.effort_unit} "
         f"against a standard deviation of {std:.3g}."
     )
-    advice = f"Useless for its own equation: leave '{joint.name}' out of torque_used (its motion still counts)."
+    advice = f"Leave '{joint.name}' out of torque_used: its torque is too coarse to fit, but its motion is still used."
     yield Finding("quantised", severity, message, advice, joint.name, fix={"torque_used": [joint.name]})
 
 
 def _cut_off(joint: Joint, tau: Array, when_moving: Callable[[], Array]) -> Iterator[Finding]:
-    """Runs of one and the same extreme value while the robot moves."""
+    """Report runs of the same extreme value while the robot moves."""
     starts = np.flatnonzero(np.append(True, tau[1:] != tau[:-1]))
     lengths = np.diff(np.append(starts, len(tau)))
     if lengths.max() < PLATEAU:
-        return  # as in any torque with noise
+        return  # noise prevents runs
     values, moving = tau[starts], when_moving()
     for extreme, word in ((float(tau.max()), "above"), (float(tau.min()), "below")):
         at = values == extreme
@@ -86,7 +91,7 @@ def _cut_off(joint: Joint, tau: Array, when_moving: Callable[[], Array]) -> Iter
         long = at & (lengths >= max(PLATEAU, LONGER * ordinary))
         count = sum(
             int(np.sum(moving[s : s + n])) for s, n in zip(starts[long], lengths[long], strict=True)
-        )  # at rest a torque may well stay what it is
+        )  # at rest a torque may be constant
         if count < max(PLATEAU, SHARE * len(tau)):
             continue
         limit = f" (its limit is {joint.effort:g})" if np.isfinite(joint.effort) else ""
@@ -107,17 +112,19 @@ def _moving(log: Log) -> Array:
     return np.asarray(active, dtype=float)
 
 
-# Positions, velocities and torques against the limits of the description; degrees that pass for radians.
-
-
 # A joint may be driven a little beyond the limits that its description states.
 ALLOWANCE = 0.02
-# Without limits: three turns either way are rare in a motion for identification, a hundred degrees are not.
+# For joints without limits: a motion for identification rarely exceeds three turns either way.
 TURNS = 6.0 * np.pi
 
 
 def check_limits(robot: Robot, log: Log) -> Iterator[Finding]:
-    """Degrees where most joints look so, else what exceeds its limit."""
+    """Report positions in degrees, and signals that exceed the limits of the description.
+
+    Args:
+        robot: Robot of the log.
+        log: Log to check.
+    """
     turning = [k for k, j in enumerate(robot.joints) if j.kind == "revolute"]
     suspect = [k for k in turning if _like_degrees(robot.joints[k], log.q[:, k])]
     for k, joint in enumerate(robot.joints):
@@ -136,7 +143,7 @@ def _like_degrees(joint: Joint, q: np.ndarray) -> bool:
     room = max(abs(joint.lower), abs(joint.upper))
     if not np.isfinite(room) or room > TURNS:
         return top > TURNS
-    # Beyond its limits by far, but within them if they are read as degrees.
+    # Far beyond the limits in radians, within them in degrees.
     return top > max(1.5 * room, 2.0 * np.pi) and bool(
         np.all(np.deg2rad(q) >= joint.lower - 0.1) and np.all(np.deg2rad(q) <= joint.upper + 0.1)
     )
@@ -170,23 +177,25 @@ def _magnitude(joint: Joint, what: str, x: Array, limit: float) -> Iterator[Find
         return
     unit = f"{joint.unit}/s" if what == "velocity" else joint.effort_unit
     message = f"The {what} of '{joint.name}' reaches {top:.4g} {unit}; its limit is {limit:.4g}."
-    advice = f"Check the unit of the {what} of '{joint.name}'; limits of a description are often merely rated values."
-    # Drives exceed their rated values for a while; twice the limit is hardly a robot that works.
+    advice = f"Check the unit of the {what} of '{joint.name}'; limits of a description are often only rated values."
+    # Drives may exceed their rated values for a short time, but hardly twice.
     yield Finding(f"{what}_limit", "warning" if top > 2.0 * limit else "note", message, advice, joint.name)
 
 
-# Are the positions fine enough to be differentiated twice?
-
-
-# Rounding noise in the prepared accelerations against their standard deviation. At 2 % a base parameter was moved by
-# about one standard error (rotradi), at 5 % by 1.6 to 3.6 (all built-in robots; docs/theory/error-bars.md).
+# Rounding noise of the prepared accelerations over their standard deviation. 2 % shifted a base parameter by about
+# one standard error (rotradi), 5 % by 1.6 to 3.6 (all built-in robots; docs/theory/error-bars.md).
 NOTED, COARSE_NOISE = 0.01, 0.02
 
 
 def check_rounding(log: Log, seen: Evidence) -> Iterator[Finding]:
-    """One entry for all joints whose encoder steps show in the accelerations."""
+    """Report the joints whose encoder steps disturb the accelerations, in one entry.
+
+    Args:
+        log: Log to check.
+        seen: Its prepared rows.
+    """
     if all(m.velocity == "measured" for m in seen.motions):
-        return  # accelerations are then made from velocities, which nothing here knows the steps of
+        return  # accelerations come from velocities, whose steps are unknown
     steps, noise = rounding_noise([log], min(m.filter.cutoff_hz for m in seen.motions))
     rough = np.flatnonzero(noise > NOTED)
     if not len(rough):
@@ -196,38 +205,37 @@ def check_rounding(log: Log, seen: Evidence) -> Iterator[Finding]:
     severity: Severity = "warning" if noise[worst] > COARSE_NOISE else "note"
     names = ", ".join(seen.robot.joints[k].name for k in rough)
     message = (
-        f"The steps of the positions ({steps[worst]:.2g} {joint.unit} on '{joint.name}') make "
-        f"{100 * noise[worst]:.1f} % of its acceleration; seen on {names}. Inertias lean towards zero by it."
+        f"The steps of the positions ({steps[worst]:.2g} {joint.unit} on '{joint.name}') cause "
+        f"{100 * noise[worst]:.1f} % of its acceleration; joints concerned: {names}. This biases inertias towards zero."
     )
     advice = "Log finer positions or the drive's own velocity, lower --cutoff, or play a faster motion."
     yield Finding("position_steps", severity, message, advice, joint.name if len(rough) == 1 else None)
 
 
-# What reading the log told of its clock and its columns, and how long it is.
-
-
-# What to do about the findings of the reader, by their kind.
+# Advice for the findings of the reader, by their kind.
 _ADVICE = {
-    "gap": "Nothing is bridged; if samples are lost regularly, log at a lower rate or on a faster disk.",
-    "jitter": "The time stamps are used; if they are those of arrival, log the controller's own.",
+    "gap": "Gaps are not interpolated. If samples are lost often, log at a lower rate or on a faster disk.",
+    "jitter": "The time stamps are used. If they are times of arrival, log the controller's time stamps.",
     "duplicate": "Log every sample once; check that two loggers do not write into one file.",
     "reset": "Split the file where the clock starts again.",
-    "nan_rows": "They are left out, as nan_rows says; mend the recorder if they are many.",
-    "motors_disagree": "Look at the coupling and the zeros of the motors (coupling, offset of their columns).",
-    "out_of_order": "Sort the log by time, or log the controller's own stamps.",
+    "nan_rows": "These rows are left out (nan_rows). If there are many, repair the recorder.",
+    "motors_disagree": "Check the coupling and the zeros of the motors (coupling, offset of their columns).",
+    "out_of_order": "Sort the log by time, or log the controller's time stamps.",
     "isolated": "Cut the log there (window = [first, last] in the mapping).",
-    "repeated": "They are left out; log every sample once, at the rate at which the drives answer.",
+    "repeated": "Repeated rows are left out. Log every sample once, at the rate of the drives.",
     "remark": "",
 }
-# The reader's remark about zero torques is repeated joint by joint by the check of dead channels.
+# `check_channels` reports zero torques joint by joint.
 _SAID_ELSEWHERE = ("zero_torque",)
 
 
 def check_times(log: Log) -> Iterator[Finding]:
-    """The reader's findings, each with an advice, and the log's length and rate."""
+    """Report the findings of the reader, each with an advice, and the length and rate of the log."""
     for finding in log.findings:
         if finding.kind not in _SAID_ELSEWHERE:
-            advice = _ADVICE.get(finding.kind, "Look at the file there; state in the mapping what the columns mean.")
+            advice = _ADVICE.get(
+                finding.kind, "Check the file at this place, and the meaning of its columns in the mapping."
+            )
             yield replace(finding, advice=advice)
     if len(log) < 2:
         yield Finding("short", "problem", f"The log has {len(log)} sample.", "Log a motion of at least ten seconds.")

@@ -21,7 +21,7 @@ _MATTERS = 0.05
 _ROWS = 600
 # The torque of one motor in that of another: so near to once, and leaving so small a part of the remaining squares.
 _ONCE, _LEAVES = 0.15, 0.3
-# Joints of which one's motion is nine tenths of the other's do not show which of them a friction belongs to.
+# Squared correlation of two speeds above which friction cannot be assigned to one of the joints.
 _TOGETHER = 0.9
 
 

@@ -1,4 +1,4 @@
-"""The delay between torque and motion: the shift at which the motion explains the torque best."""
+"""Check the delay between torque and motion, and whether a velocity is the derivative of its position."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from steelyard.signals.filters import derivative
 from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.prepare import Motion
 
-# By how many samples one signal lags another.
-
 
 def best_shift(a: Array, b: Array, most: int) -> tuple[float, float]:
-    """The lag of `b` behind `a`, in samples, where they have most in common, and the share r² they then have.
+    """Find the lag of one signal behind another at which they correlate best; return lag [samples] and r².
 
-    Signs do not matter. The lag is refined between samples by a parabola through r².
+    Signs do not matter. A parabola through r² refines the lag between samples.
+
+    Args:
+        a: Signal.
+        b: Signal that lags.
+        most: Longest lag [samples].
     """
     most = min(most, len(a) // 4)
     x, y = a - a.mean(), b - b.mean()
@@ -39,7 +42,12 @@ def best_shift(a: Array, b: Array, most: int) -> tuple[float, float]:
 
 
 def vertex(values: Array, place: int) -> float:
-    """Where, relative to `place`, the parabola through it and its neighbours has its extreme; 0 at the ends."""
+    """Find the extreme of the parabola through a value and its neighbours, relative to it; 0 at the ends.
+
+    Args:
+        values: Values.
+        place: Index of the middle value.
+    """
     if not 0 < place < len(values) - 1:
         return 0.0
     left, middle, right = values[place - 1 : place + 2]
@@ -48,7 +56,7 @@ def vertex(values: Array, place: int) -> float:
 
 
 def _energy(before: Array, after: Array, shift: int) -> float:
-    """Σa² Σb² over the samples that overlap when b is taken `shift` later."""
+    """Compute Σa² Σb² over the overlapping samples if b is shifted by `shift`."""
     n = len(before)
     if shift >= 0:
         return float(before[n - shift - 1] * (after[-1] - (after[shift - 1] if shift else 0.0)))
@@ -56,25 +64,28 @@ def _energy(before: Array, after: Array, shift: int) -> float:
 
 
 LONGEST_DELAY = 0.1  # s
-STEPS = 40  # shifts that are tried either way
+STEPS = 40  # shifts to try either way
 MOST_ROWS = 2000
-# A shift counts if it leaves less than this part of what was left without it, for one joint on its own if it leaves
-# CLEARLY less, and if it is longer than half a period and a millisecond.
+# A shift counts if it reduces the residual squares to less than BETTER (for a single joint: to less than CLEARLY), and
+# if it is longer than half a period and a millisecond.
 BETTER, CLEARLY, SHORTEST = 0.75, 0.3, 1e-3
-LONG = 0.045  # s; gears and lubricant of one joint alone lagged by up to 37 ms in sound logs
-# Beyond this the torque explains nothing, and a shift of it neither.
+LONG = 0.045  # s; in sound logs gears and lubricant of single joints lagged by up to 37 ms
+# Above this share of residual squares the fit explains too little for a delay.
 LEFT = 0.3
-# Friction follows a reversal late by itself (gears wind up, lubricant builds up); a torque that is friction for more
-# than this part of its standard deviation is late only if that is CLEARLY so, by a LONG time, and explains it BETTER
-# than whatever friction the fit found, which may remember.
+# Friction itself lags a reversal (gears wind up, lubricant builds up). A torque with more than this part of friction is
+# delayed only if a LONG delay CLEARLY reduces the residual, and explains it BETTER than the friction of the fit.
 MOSTLY_FRICTION = 0.5
 
 
 def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int, Fit]) -> Iterator[Finding]:
-    """One entry for the log if the joints agree, else one for each joint that is out of step.
+    """Report a delay of the torques: one entry if the joints agree, else one for each delayed joint.
 
-    `friction` is, by joint, its share of the torque in `fits`. The terms of the fits may follow a torque that is late,
-    or remember; a delay is looked for beside friction without memory.
+    Terms with memory could imitate a delay, so the delay is estimated with friction without memory.
+
+    Args:
+        seen: Prepared rows of the log.
+        friction: Share of friction in the torque, by joint number.
+        fits: Fit of every joint's torque alone, by joint number.
     """
     motion = max(seen.motions, key=lambda m: len(m.t))
     period = motion.filter.period
@@ -93,7 +104,7 @@ def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int
         return
     middle = float(np.median(list(late.values())))
     tolerance = max(2.0 * period, 0.3 * abs(middle))
-    # Joints with much friction accuse nobody, but they may bear witness that all are late together.
+    # Joints with much friction do not prove a delay alone, but they can confirm a common one.
     alike = sum(abs(lag - middle) < tolerance for lag in out.values())
     if len(found) > 1 and 2 * alike > len(found):
         estimate = delay_of(seen.base, seen.motions, middle)
@@ -104,18 +115,18 @@ def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int
         return
     for j, lag in late.items():
         name = seen.robot.joints[j].name
-        # A joint on its own may also have friction, or a spring, of another kind than the terms can describe; a torque
-        # that seems to come before its motion is sooner that.
+        # A single joint may have friction or a spring that the terms do not describe, which is more likely if its
+        # torque seems to precede its motion.
         severity: Severity = "warning" if found[j][1] < CLEARLY or lag > LONG else "note"
         yield _entry(f"The torque of '{name}' is", lag, severity, name)
 
 
-# A short delay counts beyond so many standard errors, and beyond so many seconds.
+# Least size of a short delay, in standard errors and in seconds.
 CERTAIN, LEAST_DELAY = 4.0, 1e-4
 
 
 def _short_delay(seen: Evidence, period: float) -> Iterator[Finding]:
-    """Delays too short to be seen in a comparison of shifts, which a fit still tells; and torque between samples."""
+    """Report delays that are too short for shifts but visible to a fit, and the torque between samples."""
     estimate = delay_of(seen.base, seen.motions)
     if estimate is None:
         return
@@ -124,33 +135,32 @@ def _short_delay(seen: Evidence, period: float) -> Iterator[Finding]:
         choice = choose_between(estimate, period)
         rest -= lag_s(choice.name, period)
         if choice.name in ("held", "averaged"):
-            advice = f"Nothing, or state it: --torque-between {choice.name}."
+            advice = f"Nothing to do. To state it: --torque-between {choice.name}."
             yield Finding("torque_between", "note", choice.text, advice)
-            # Half a sample is exact to first order in the sampling interval alone.
+            # Half a sample is exact only to first order in the sampling interval.
             least = max(least, 0.1 * period)
     if abs(rest) > max(CERTAIN * estimate.error_s, least):
         yield _measured(rest, estimate.error_s, "note")
 
 
 def _measured(delay: float, error: float, severity: Severity) -> Finding:
-    """The entry of a delay that all joints share, with its standard error [s]."""
+    """Report a delay that all joints share, with its standard error [s]."""
     word = "behind" if delay > 0.0 else "ahead of"
     message = f"The torques are {1e3 * abs(delay):.2f} ms {word} the motion (± {1e3 * error:.2f} ms)."
-    advice = f"Use --delay {delay:.5f}, or log torque and position with the stamps of one clock."
+    advice = f"Use --delay {delay:.5f}, or log torque and position with the same clock."
     return Finding("delay", severity, message, advice)
 
 
 def _entry(what: str, delay: float, severity: Severity, joint: str | None) -> Finding:
     word = "behind" if delay > 0.0 else "ahead of"
-    advice = "Log torque and position with the stamps of one clock, at the same place of the control loop."
+    advice = "Log torque and position with the same clock, at the same place in the control loop."
     return Finding("delay", severity, f"{what} {1e3 * abs(delay):.1f} ms {word} the motion.", advice, joint)
 
 
 def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array]) -> tuple[float, float, float] | None:
-    """The torque's lag, s, what it leaves of what was left without it, and of the torque's variance.
+    """Estimate a joint's torque delay: lag [s], residual squares relative to those without it, and to the variance.
 
-    None where no shift explains the torque. `torques` are those of every motion through its filter, at the samples of
-    `_some`.
+    None if no shift explains the torque. `torques` are the filtered torques of every motion, at the samples of `_some`.
     """
     e = seen.joints.index(joint)
     plain = _without_memory(seen, e)
@@ -188,7 +198,7 @@ def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array])
 
 
 def _without_memory(seen: Evidence, equation: int) -> list[bool]:
-    """For each column of an equation, whether it goes by the state alone."""
+    """For each column of an equation, whether it depends on the state alone."""
     links = seen.robot.inertial_count
     of_state = seen.base.terms.per_parameter(lambda term, _: not term.history)
     places = (seen.base.independent[int(c)] - links for c in seen.columns[equation])
@@ -196,28 +206,31 @@ def _without_memory(seen: Evidence, equation: int) -> list[bool]:
 
 
 def _at(signal: Array, places: Array) -> Array:
-    """A signal between its samples, linearly; on a uniform clock nothing need be searched for."""
+    """Interpolate a uniformly sampled signal linearly."""
     before = np.clip(places.astype(np.int64), 0, len(signal) - 2)
     share = places - before
     return np.asarray((1.0 - share) * signal[before] + share * signal[before + 1])
 
 
-# Is the measured velocity the derivative of the measured position?
-
-
 DEGREES = 180.0 / np.pi
-# A slope further from 1 than this is another unit, another gear or another sign, not noise.
+# A slope farther from 1 than this means another unit, gear ratio or sign.
 FACTOR = 0.1
-# Less of the derivative's variance than this in common: the two are not the same joint's.
+# Below this r² the velocity and the derivative of the position belong to different joints.
 ALIKE = 0.8
-LONGEST_VELOCITY_DELAY = 0.5  # s, of a delay that is looked for
-# A delay that makes the velocity differ by less than this part of it does no harm; `prepare` allows as much.
+LONGEST_VELOCITY_DELAY = 0.5  # s
+# Relative error of the velocity up to which a delay does no harm; `prepare` allows as much.
 HARMLESS = 0.1
-ALL_ALIKE = 0.03  # of a factor that all joints share
+ALL_ALIKE = 0.03  # relative range of a factor that all joints share
 
 
 def check_velocity(robot: Robot, motions: Sequence[Motion], log: Log) -> Iterator[Finding]:
-    """Sign, factor, delay and likeness, joint by joint, on the longest of the `motions` of a `log`."""
+    """Check sign, factor, delay and likeness of every joint's velocity in the longest motion.
+
+    Args:
+        robot: Robot of the log.
+        motions: Prepared motions of the log.
+        log: Log to check.
+    """
     if log.dq is None or not motions:
         yield Finding("velocity", "ok", "There is no measured velocity; it is made from the positions.")
         return
@@ -263,15 +276,15 @@ def _factors(found: list[tuple[float, list[Finding]]]) -> Iterator[Finding]:
 def _joint(
     joint: Joint, made: Array, logged: Array, period: float, lags: dict[str, tuple[float, float]]
 ) -> tuple[float, list[Finding]]:
-    """The factor, and what is wrong; the delay (s), and how much it makes the two differ, go into `lags`."""
+    """Return the factor and the findings; add the delay [s] and the relative difference it causes to `lags`."""
     shift, common = best_shift(made, logged, int(LONGEST_VELOCITY_DELAY / period))
     a, b = _aligned(made, logged, round(shift))
     slope = float(a @ b / (a @ a))
-    # A speed that hardly varies has only its mean to be recognised by.
+    # A nearly constant speed is recognised by its mean.
     common = max(common, slope * float(a @ b / (b @ b)))
     name = joint.name
     if common < ALIKE:
-        message = f"The velocity of '{name}' is not the derivative of its position: {100 * common:.0f} % in common."
+        message = f"The velocity of '{name}' is not the derivative of its position: r² is {common:.2f}."
         advice = f"Check which column is the velocity of '{name}', or leave the velocity out (velocity = [])."
         return slope, [Finding("velocity_unlike", "warning", message, advice, name, fix={"velocity": False})]
     if abs(shift) > 1.5 and abs(shift) * period > 2e-3:
@@ -280,7 +293,7 @@ def _joint(
 
 
 def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Finding]:
-    """One entry for those that do harm, one for those that do not."""
+    """Report harmful delays in one entry, harmless ones in another."""
     groups: tuple[tuple[Severity, list[str]], ...] = (
         ("warning", [name for name, (_, harm) in lags.items() if harm > HARMLESS]),
         ("note", [name for name, (_, harm) in lags.items() if harm <= HARMLESS]),
@@ -294,7 +307,7 @@ def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Finding]:
         if len(names) > 1:
             span += f" to {max(map(abs, times)):.1f}"
         message = f"The velocity is {span} ms {word} the position of {', '.join(names)}."
-        advice = "Leave the velocity out (velocity = []): made from the positions it has no delay."
+        advice = "Leave the velocity out (velocity = []): computed from the positions it has no delay."
         whose = names[0] if len(names) == 1 else None
         yield Finding("velocity_delay", severity, message, advice, whose, fix={"velocity": False})
 
@@ -318,7 +331,7 @@ def _wrong_factor(name: str, slope: float) -> Finding:
 
 
 def _aligned(a: Array, b: Array, shift: int) -> tuple[Array, Array]:
-    """a and b, b taken `shift` samples later."""
+    """Return the overlap of a and b, with b shifted by `shift` samples."""
     if shift >= 0:
         return a[: len(a) - shift], b[shift:]
     return a[-shift:], b[: len(b) + shift]

@@ -1,4 +1,4 @@
-"""The torques against those that the inertias of the description need: are all of them in another unit?"""
+"""Compare the torques with those that the described inertias need, to detect a wrong unit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def drive_columns(dq: Array, ddq: Array, slow: float) -> Array:
 
 
 _ROWS = 400
-# The description counts for a joint if it explains this share of what the columns of the drive leave,
+# The description counts for a joint if it explains this share of the residual of the drive's columns,
 _TELLING = 0.6
 # and if no more than this share of the torque's variance is then left.
 _WELL = 0.3
@@ -70,10 +70,10 @@ class States:
 
 
 def check_scale(seen: Evidence) -> Iterator[Finding]:
-    """Report torques of which all are the same multiple of those that the description needs.
+    """Report that all torques are the same multiple of those that the description needs.
 
-    A common factor cannot be told from heavier links: only the description shows it. The scale of one torque against
-    the others is a matter of the ledger of assumptions.
+    Heavier links have the same effect as a common factor, so only the description shows it. The ledger of assumptions
+    tests the scale of single torques.
 
     Args:
         seen: Prepared rows of a log.
@@ -98,7 +98,7 @@ def _slopes(states: States) -> Iterator[float | None]:
     for j in range(robot.dof):
         y, x, kind = states.tau[:, j], nominal[:, j], robot.joints[j].kind
         total = float(np.sum((y - y.mean()) ** 2))
-        # A joint at rest carries what its dry friction lets it carry.
+        # The torque of a joint at rest is undetermined within its dry friction.
         moved = np.ptp(states.q[:, j]) >= STILL[kind]
         if not (robot.torque_used[j] and moved and total > 0.0 and np.ptp(x) > 0.0):
             yield None

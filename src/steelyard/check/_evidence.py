@@ -1,4 +1,4 @@
-"""`Evidence`: the prepared rows of a log that several checks look at."""
+"""Prepared rows of a log, shared by several checks, and plain fits to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Evidence:
     """States and torques at the rows that remain after filtering, and y = A β of every joint whose torque is used.
 
     `A[e]` has the columns `columns[e]` of the base parameters (places in β). `joints[e]` is the joint of equation e.
-    `moving` marks the rows in which a joint does not stand. `usual` are base parameters with terms without memory.
+    `moving` marks the rows in which a joint moves. `usual` are base parameters with terms without memory.
     """
 
     robot: Robot
@@ -45,17 +45,22 @@ class Evidence:
         return len(self.q)
 
     def thinned(self, most: int) -> slice:
-        """At most so many rows, evenly."""
+        """Select at most `most` rows at equal distances."""
         return slice(None, None, max(1, -(-self.rows // most)))
 
 
 def gather(study: Study, number: int) -> Evidence:
-    """What a study has made of a log's beginning: its motions, and the rows of its torques, whatever the fit leaves."""
+    """Collect the prepared rows of the beginning of a log, including rows that the fit leaves out.
+
+    Args:
+        study: Study of the log.
+        number: Number of the log in the study.
+    """
     robot, base = study.robot, study.base
     motions = tuple(m for m in study.first_motions(number) if m.long_enough)
     whole = study.scores_in_the_pass and not any(m.leaves_out for m in motions)
     data = study.parts.get(number) if whole else None
-    blocks = () if data is None else data.first_blocks()  # the same rows, kept where they are few
+    blocks = () if data is None else data.first_blocks()  # short logs keep these rows
     if data is None or not blocks:
         data = observe(study.dynamics, base, lambda: [replace(m, fit_standing=True) for m in motions])
     parts: list[list[tuple[Array, Array]]] = [[] for _ in data.equations]
@@ -93,7 +98,7 @@ def _rows(pieces: Sequence[Any]) -> Any:
 
 
 def basis(A: Array) -> Array:
-    """Orthonormal columns that span those of `A`."""
+    """Compute orthonormal columns that span those of `A`."""
     lengths = np.linalg.norm(A, axis=0)
     U, s, _ = np.linalg.svd(A / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
     return np.asarray(U[:, s > 1e-8 * s[0]])
@@ -101,7 +106,7 @@ def basis(A: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Coefficients, their standard errors, and the share of the variance that is left."""
+    """A fit: coefficients, standard errors, remaining share of the variance, and residuals."""
 
     values: Array
     errors: Array
@@ -114,17 +119,21 @@ _ROUNDING = 1e-12
 
 
 def fit(columns: Array, y: Array) -> Fit:
-    """Columns are scaled first; what they do not show gets the value zero and an infinite error.
+    """Fit by least squares; coefficients that the columns do not show become zero with an infinite error.
 
-    Residuals of filtered signals follow one another; errors are as of the number of independent ones.
+    Residuals of filtered signals are correlated; the errors use the number of independent residuals.
+
+    Args:
+        columns: Columns, shape (samples, coefficients).
+        y: Signal to fit.
     """
     lengths = np.linalg.norm(columns, axis=0)
-    # What cancels by an identity of trigonometry is left as rounding, and is no column.
+    # A column that vanishes by a trigonometric identity consists of rounding errors.
     columns = np.where(lengths > _ROUNDING * lengths.max(initial=0.0), columns, 0.0)
     lengths = np.linalg.norm(columns, axis=0)
     scale = np.where(lengths > 0.0, lengths, 1.0)
     count = columns.shape[1]
-    R: Array = np.asarray(np.linalg.qr(np.column_stack([columns / scale, y]), mode="r"))[:count]  # all in few rows
+    R: Array = np.asarray(np.linalg.qr(np.column_stack([columns / scale, y]), mode="r"))[:count]
     U, s, V = np.linalg.svd(R[:, :count], full_matrices=False)
     seen = s > 1e-8 * s[0] if len(s) else s > 0.0
     inverse = np.where(seen, 1.0 / np.where(seen, s, 1.0), 0.0)
@@ -141,7 +150,7 @@ def fit(columns: Array, y: Array) -> Fit:
 
 
 def memory(residual: Array) -> float:
-    """How many residuals in a row count as one: 1 + 2 Σρ up to the first negative correlation."""
+    """Compute the number of residuals that count as one: 1 + 2 Σρ up to the first negative correlation."""
     x = residual - residual.mean()
     power = float(x @ x)
     if len(x) < 8 or power == 0.0:

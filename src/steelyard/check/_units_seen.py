@@ -1,4 +1,4 @@
-"""Units by what columns hold: steps of a clock, limits of joints, and how a velocity follows from positions."""
+"""Guess units from numbers: steps of a clock, limits of joints, derivatives of positions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.signals.units import unit_size
 
-# A robot is logged a few times a second, or every twenty-thousandth of one.
+# Slowest and fastest sampling [s].
 _SLOWEST, _FASTEST = 0.5, 4e-5
 _TURN = 2.0 * math.pi
-# Units of velocity that are tried against the derivative of the positions.
+# Units of velocity to compare with the derivative of the positions.
 _SPEEDS = ("rad/s", "deg/s", "rpm", "m/s", "mm/s")
-_ALIKE = 0.08  # how far a slope may be from what a unit makes it
-_HOLE = 5.0  # periods, beyond which nobody knows what happened between two rows
-_STRAIGHT = 0.8  # the correlation above which a velocity is that of these positions
+_ALIKE = 0.08  # relative tolerance of a slope
+_HOLE = 5.0  # periods; a longer step is a gap
+_STRAIGHT = 0.8  # correlation above which a velocity belongs to these positions
 
 
 def time_unit(column: Array, stated: str) -> tuple[str, float, str, tuple[str, ...]]:
-    """The unit of a clock, its size in s, what speaks for it, and what else it may be."""
+    """Guess the unit of a clock; return it, its size [s], the evidence, and other possible units."""
     steps = np.diff(column[np.isfinite(column)])
     step = float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 1.0
     fitting = [unit for unit in ("s", "ms", "us", "ns") if _FASTEST <= step * unit_size("time", unit) <= _SLOWEST]
@@ -34,11 +34,11 @@ def time_unit(column: Array, stated: str) -> tuple[str, float, str, tuple[str, .
 
 
 def unit_of(signal: str, x: Array, stated: str, joints: Sequence[Any]) -> tuple[str, str, str, Mapping[str, Any]]:
-    """The unit of a signal, what speaks for it, and a question with its choices where it is not certain."""
+    """Guess the unit of a signal; return it, the evidence, and a question with choices if it is uncertain."""
     most = np.nanmax(np.abs(x), axis=0) if np.isfinite(x).any() else np.zeros(x.shape[1])
     top = f"at most {float(np.max(most)):.3g}"
     if stated:
-        return stated, f"the name says so; {top}", "", {}
+        return stated, f"stated in the name; {top}", "", {}
     if signal == "position":
         return _position(most, top, joints)
     if signal == "torque":
@@ -48,7 +48,7 @@ def unit_of(signal: str, x: Array, stated: str, joints: Sequence[Any]) -> tuple[
             return "N m", f"{top}, within the joints' limits", "", {}
         if known and np.any(most > 20.0 * np.array(limits)):
             return "mN m", f"{top}, far beyond the joints' limits in N m", *_ask("torque", "mN m", "N m")
-        return "N m", f"{top}; nothing speaks against it", "", {}
+        return "N m", f"{top}; no sign of another unit", "", {}
     if signal == "current":
         unit = "mA" if float(np.max(most)) > 200.0 else "A"
         return (
@@ -63,18 +63,18 @@ def _position(most: Array, top: str, joints: Sequence[Any]) -> tuple[str, str, s
     if joints and all(joint.kind == "prismatic" for joint in joints):
         reach = np.array([max(abs(joint.lower), abs(joint.upper)) for joint in joints])
         unit = "mm" if np.any(most > 10.0 * np.where(np.isfinite(reach), reach, 1.0)) else "m"
-        return unit, f"{top}; the joints slide", "", {}
+        return unit, f"{top}; prismatic joints", "", {}
     if joints and any(joint.kind == "prismatic" for joint in joints):
         return (
             "",
-            f"{top}; joints that slide and joints that turn: m and rad are taken",
+            f"{top}; mixed joints, assumed in m and rad",
             *_ask("position", "rad", "deg"),
         )
     reach = np.array([max(abs(joint.lower), abs(joint.upper)) for joint in joints]) if joints else np.array([np.inf])
     if np.all(np.isfinite(reach)) and np.any(most > 1.3 * reach):
         if np.all(np.radians(most) <= 1.1 * reach):
             return "deg", f"{top}: beyond the joints' limits in rad, within them in degrees", "", {}
-        evidence = f"{top}: beyond the joints' limits even in degrees, as motors are"
+        evidence = f"{top}: beyond the joints' limits even in degrees: probably motor angles"
         return "rad", evidence, "Are these the angles of the motors, before their gears?", {
             "at the motors, in rad": {"side": "motor"}, "at the joints, in deg": {"units.position": "deg"},
         }  # fmt: skip
@@ -91,30 +91,30 @@ def _position(most: Array, top: str, joints: Sequence[Any]) -> tuple[str, str, s
 def velocity_of(
     q: Array, dq: Array, t: Array, unit: str, stated: str
 ) -> tuple[str, str, dict[str, Any], str, Mapping[str, Any]]:
-    """The unit of a velocity by the derivative of the positions, in `unit`: what speaks for it, signs, a question."""
+    """Guess the unit of a velocity from positions in `unit`; return it with evidence, signs and a question."""
     size = unit_size("position", unit or "rad")
     slopes, straight = _slopes(q * size, dq, t)
     if not np.any(straight):
-        return stated, "too still to compare it with the positions", {}, "", {}
+        return stated, "too little motion to compare it with the positions", {}, "", {}
     slope = float(np.median(np.abs(slopes[straight])))
     more: dict[str, Any] = {}
     backwards = straight & (slopes < 0.0)
     if backwards.any():
         more["sign"] = [-1 if odd else 1 for odd in backwards]
-    turned = f"; of {int(backwards.sum())} joints with the sign turned round" if backwards.any() else ""
+    turned = f"; with reversed sign for {int(backwards.sum())} joints" if backwards.any() else ""
     slides = unit in ("m", "mm", "cm", "um")
     for each in (stated, *(("m/s", "mm/s") if slides else _SPEEDS[:3])):
         if each and abs(slope * unit_size("velocity", each) - 1.0) < _ALIKE:
             return each, f"it is the derivative of the positions in {each}{turned}", more, "", {}
     evidence = f"it is {slope:.4g} times the derivative of the positions{turned}"
-    question = "Is it the speed of the motors (then state gear_ratio and side), or shall it be left out?"
+    question = "Is it the speed of the motors (then state gear_ratio and side), or should it be left out?"
     return stated, evidence, more, question, {"leave the velocity out": {"velocity": False}, "keep it": {}}
 
 
 def _slopes(q: Array, dq: Array, t: Array) -> tuple[Array, Any]:
-    """By joint: what times the derivative of the positions a velocity is, and whether it is that at all.
+    """Compute each velocity's slope over the derivative of the positions, and whether they correlate.
 
-    Compared are ways and integrals over some rows at a time: noise of the positions would drown in their derivative.
+    Changes of position are compared with integrals of velocity, since derivatives would amplify noise.
     """
     none = np.zeros(q.shape[1]), np.zeros(q.shape[1], dtype=bool)
     keep = np.flatnonzero(np.isfinite(q).all(axis=1) & np.isfinite(dq).all(axis=1) & np.isfinite(t))

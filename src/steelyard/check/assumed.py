@@ -1,4 +1,4 @@
-"""The ledger of assumptions for a log alone: what a plain fit to it takes for granted, and findings about that."""
+"""The ledger of assumptions for a log alone: test the assumptions of a plain fit, and report refuted ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ELSEWHERE = ("delay", "smoothing", "friction drift")
 
 
 def ledger_of_log(study: Study, seen: Evidence) -> Ledger | None:
-    """Test what weighted least squares with the usual terms takes for granted; None if the log is too short.
+    """Test the assumptions of weighted least squares with the usual terms; None if the log is too short.
 
     Args:
         study: Study of one log.
@@ -50,7 +50,7 @@ def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
 
     Args:
         ledger: Ledger of the log.
-        fits: Fits of the log by which discrete mistakes are judged.
+        fits: Fits of the log that judge discrete mistakes.
     """
     robot = fits.robot
     for entry in () if ledger is None else ledger.refuted:
@@ -60,7 +60,7 @@ def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
         # Terms that a plain fit lacks change its numbers by some per cent: a smaller mistake is for `identify`, which
         # searches for them, and has logs that judge.
         clear = entry.harmful and entry.least_harm_percent > _MOST_OF_THE_ERROR
-        # Of two joints, none is the witness of which of them has the wrong scale.
+        # With two joints, it is not identifiable which of them has the wrong scale.
         clear = clear and not (entry.suspect.kind == "torque scale" and sum(robot.torque_used) < 3)
         message, fix = entry.evidence, finding.fix if clear else None
         if clear and (rivals := name_rivals(fits, 0.01 * entry.gain_percent)):

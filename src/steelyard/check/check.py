@@ -1,4 +1,4 @@
-"""`check_log`: is this log fit for identification, what is wrong with it, and what to do about it?"""
+"""Check whether a log is fit for identification, and say what is wrong with it and how to fix it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from steelyard.check.explained import (
     free_fits,
     friction_share,
 )
-from steelyard.check.harm import FATAL, Grade, advices, by_harm, verdict
 from steelyard.check.left_out import LeftOutFits
 from steelyard.check.mistakes import find_mistakes
 from steelyard.check.pictures import FindingPicture, pictures_of
+from steelyard.check.severity import FATAL, Grade, advices, by_severity, verdict
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
@@ -56,10 +56,10 @@ from steelyard.study import Study
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Positions in degrees, or zeros among them, make nonsense of every row; what a check would say of them would be wrong.
+# Positions in degrees, or zeros among them, falsify every row: further checks would give wrong results.
 _SPOILS_ROWS = ("degrees", "drop_out")
-# Of a long log, so many pieces are looked at with rows of their own; and what a single piece cannot be blamed for.
-_LOOKED = 5
+# Pieces of a long log that are checked fully, and findings that concern the whole motion and not a single piece.
+_FULLY_CHECKED = 5
 _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 
 
@@ -76,7 +76,7 @@ class Check(Outcome, Displayed):
         entries: All findings.
         excitation: Base parameters that the motion shows; None if the log is too broken.
         pictures: Evidence of findings for pages, by their keys.
-        assumptions: Test of what a fit to this log takes for granted; None if the log is too short or too broken.
+        assumptions: Test of the assumptions of a fit to this log; None if the log is too short or too broken.
     """
 
     why_null: ClassVar = {
@@ -96,12 +96,12 @@ class Check(Outcome, Displayed):
     assumptions: Ledger | None = field(default=None, compare=False)
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """The entries of one `kind`."""
+        """Select the entries of one `kind`."""
         return tuple(e for e in self.entries if e.kind == kind)
 
     @property
     def exit_code(self) -> int:
-        """Of the command: 0 if the log can be identified from, 1 if it must be mended first, 2 if it is of no use."""
+        """Exit code of the command: 0 if the log is usable, 1 if it must be fixed first, 2 if it is useless."""
         return {"good": 0, "usable": 0, "mend": 1, "unusable": 2}[self.grade]
 
     @property
@@ -114,12 +114,12 @@ class Check(Outcome, Displayed):
         return Glance(kinds.get(self.grade, "bad"), f"{self.robot}: {self.verdict}", self.advice)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """What was found, the gravest first ("findings"); and what the motion shows ("parameters", "joints")."""
+        """Tables of the findings, most severe first ("findings"), and of the excitation ("parameters", "joints")."""
         from steelyard.check.excitation import joint_columns, parameter_columns
 
         heads = ("severity", "kind", "joint", "message", "advice")
-        graves = by_harm(self.entries)
-        rows = [[getattr(e, head) for head in heads] for e in graves]
+        ranked = by_severity(self.entries)
+        rows = [[getattr(e, head) for head in heads] for e in ranked]
         out: dict[str, Callable[[], NamedColumns]] = {"findings": lambda: by_columns(heads, rows)}
         seen = self.excitation
         if seen is not None:
@@ -132,7 +132,7 @@ class Check(Outcome, Displayed):
         return explained(parts, self.why_null)
 
     def files(self) -> Mapping[str, Content]:
-        from steelyard.check.kept import evidence_file
+        from steelyard.check.saved_checks import evidence_file
 
         return evidence_file([self])
 
@@ -154,16 +154,16 @@ def check_log(
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
 ) -> Check:
-    """Look at a log before identifying from it.
+    """Check a log before identification.
 
     Args:
-        robot: whose log it is, as `load_robot` takes it. Where the description gives inertias, torques are compared
-            with what they need.
-        log: a path, a `Log`, a frame (pandas, polars, xarray) or a dict of arrays; of a long one, every piece's
-            channels are looked at, and five pieces as a log of their own.
-        terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
-        preparation: filter, derivatives, masks; default: those of `identify`.
-        mapping: what the columns of files and frames mean, as in `read_log`.
+        robot: Robot of the log, as `load_robot` takes it. If its description has inertias, torques are compared
+            with those that they need.
+        log: Path, `Log`, frame (pandas, polars, xarray) or dict of arrays. In a long log, the channels of every
+            piece are checked, and five pieces are checked fully.
+        terms: Joint terms to be identified, by name or as objects (default: those of `identify`).
+        preparation: Filter, derivatives and masks (default: those of `identify`).
+        mapping: Meaning of the columns of files and frames, as in `read_log`.
     """
     robot = as_robot(robot)
     log = as_source(log, robot, mapping)
@@ -178,22 +178,22 @@ def check_log(
 
 
 def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation: Preparation | None) -> Check:
-    """The check of a log in pieces: one piece's own, and what others say beside that, with their rows."""
+    """Check a log in pieces: the result of one piece, and findings of the others with their rows."""
     last = max(0, round((len(log) if isinstance(log, Log) else log.row_count()) / PIECE_ROWS) - 1)
-    looked = {round(k * last / (_LOOKED - 1)) for k in range(_LOOKED)}
+    looked = {round(k * last / (_FULLY_CHECKED - 1)) for k in range(_FULLY_CHECKED)}
     base: tuple[Log, Check] | None = None
     others: list[Finding] = []
     pictures: dict[str, FindingPicture] = {}
     for number, piece in enumerate(pieces_of(log)):
         tell_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
         if number in looked:
-            made = check_log(robot, piece, terms, preparation)
-            # A robot that stands in a piece may move in others; the first that can be judged is what the rest adds to.
-            if base is None or (base[1].grade == "unusable" and made.grade != "unusable"):
-                base = piece, made
+            check = check_log(robot, piece, terms, preparation)
+            # A robot that stands in one piece may move in others: the first usable piece is the base.
+            if base is None or (base[1].grade == "unusable" and check.grade != "unusable"):
+                base = piece, check
                 continue
-            others += _with_rows(piece, made.entries)
-            pictures = {**made.pictures, **pictures}
+            others += _with_rows(piece, check.entries)
+            pictures = {**check.pictures, **pictures}
         else:
             mounted = apply_log_setup(robot, [piece])
             others += (later := found_later(mounted, piece))
@@ -201,28 +201,34 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
         del piece
     assert base is not None  # a file without rows is refused before
     pictures = {**pictures, **base[1].pictures}
-    return _told(apply_log_setup(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
+    return _build(apply_log_setup(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
 
 
 def found_later(robot: Robot, piece: Log) -> list[Finding]:
-    """What is wrong with the channels of a later `piece` of a long log of `robot`, with its rows."""
+    """Check the channels of a later piece of a long log; messages name its rows.
+
+    Args:
+        robot: Robot of the log.
+        piece: Later piece of the log.
+    """
     return _with_rows(piece, _of_channels(robot, piece))
 
 
 def _with_rows(piece: Log, entries: Sequence[Finding]) -> list[Finding]:
-    """The complaints among `entries` that a single piece can be blamed for, each with the rows that it is about."""
+    """Select the complaints that concern a single piece, and add its rows to their messages."""
     rows = "Rows {:,} to {:,}: ".format(*piece.meta["rows"]) if "rows" in piece.meta else ""
     blamed = (e for e in entries if e.rank > 1 and e.kind not in (*FATAL, *_OF_THE_MOTION))
     return [replace(e, message=f"{rows}{e.message}") for e in blamed]
 
 
 def check_study(study: Study) -> tuple[Check, ...]:
-    """The check of every log of a study, with what the study has prepared already.
+    """Check every log of a study with the data that the study has prepared.
 
-    Of a long log its beginning is looked at, and the channels of the rest where a pass over it did (`Study.look`).
+    In a long log, the beginning is checked fully. The channels of the rest are checked if a pass over the log did so
+    (`Study.look`).
 
     Args:
-        study: of one robot; its terms and preparation are those of the identification.
+        study: Study of one robot, with the terms and the preparation of the identification.
     """
     with one_blas_thread():
         numbers = steps(range(len(study.logs)), "Checking the logs", lambda _: "", 0.85)
@@ -234,24 +240,24 @@ def _check(study: Study, number: int, assumptions: bool = False) -> Check:
     entries = _of_channels(study.robot, log)
     seen, rows, ledger = None, None, None
     if not _spoilt(entries):
-        more, seen, rows = _look(study, number)
-        # A fit to channels that are mixed up says nothing of smaller mistakes.
+        more, seen, rows = _check_rows(study, number)
+        # A fit to mixed-up channels gives no evidence about smaller mistakes.
         mixed_up = any(e.severity == "problem" or e.kind == "coupled" for e in more)
         if assumptions and rows is not None and not mixed_up:
             ledger = ledger_of_log(study, rows[0])
             more = [*more, *findings_of(ledger, LeftOutFits(rows[0]))]
         entries = _without_echoes([*entries, *more])
     pictures = pictures_of(entries, study.robot, log, *(rows or ()))
-    made = _told(study.robot, log, entries, seen, study.later(number), pictures)
-    return replace(made, assumptions=ledger)
+    check = _build(study.robot, log, entries, seen, study.later(number), pictures)
+    return replace(check, assumptions=ledger)
 
 
 def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
-    """Of a log that no cut-off can be chosen for: what its channels tell, and the reason."""
+    """Check the channels of a log for which no cut-off can be chosen, and add the reason."""
     entries = _of_channels(robot, log)
     if not _spoilt(entries):
         entries.append(Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move."))
-    return _told(robot, log, entries, None, (), pictures_of(entries, robot, log))
+    return _build(robot, log, entries, None, (), pictures_of(entries, robot, log))
 
 
 def _of_channels(robot: Robot, log: Log) -> list[Finding]:
@@ -268,40 +274,40 @@ def _spoilt(entries: Sequence[Finding]) -> bool:
     return any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries)
 
 
-def _told(
+def _build(
     robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None, later: Sequence[Finding],
     pictures: Mapping[str, FindingPicture],
 ) -> Check:  # fmt: skip
-    """The check of what was found, and of what is wrong `later` in the log and was not at its beginning, once each."""
-    said = {(e.kind, e.joint) for e in entries if e.rank > 1}
-    more = {(e.kind, e.joint): e for e in reversed(later) if (e.kind, e.joint) not in said}
+    """Build the result from the findings; `later` ones are added once each if the beginning does not have them."""
+    reported = {(e.kind, e.joint) for e in entries if e.rank > 1}
+    more = {(e.kind, e.joint): e for e in reversed(later) if (e.kind, e.joint) not in reported}
     entries = [*entries, *reversed(more.values())]
     (grade, sentence), source = verdict(entries), str(log.meta.get("source", ""))
-    known = {e.key: pictures[e.key] for e in by_harm(entries) if e.key in pictures}
-    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen, known)
+    shown = {e.key: pictures[e.key] for e in by_severity(entries) if e.key in pictures}
+    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen, shown)
 
 
 def _without_echoes(entries: list[Finding]) -> list[Finding]:
-    """Leave out what only repeats what another entry of the same joint says, or says better."""
+    """Remove entries that another entry of the same joint repeats or explains better."""
     first = {(e.kind, e.joint): e for e in reversed(entries) if e.kind in ("saturated", "sign")}
     entries = [e for e in entries if first.get((e.kind, e.joint), e).message == e.message or e.severity == "ok"]
-    said = {(e.kind, e.joint) for e in entries}
+    reported = {(e.kind, e.joint) for e in entries}
     better = {"unexplained": ("dead_torque", "quantised"), "velocity_limit": ("velocity_degrees",)}
-    return [e for e in entries if not any((kind, e.joint) in said for kind in better.get(e.kind, ()))]
+    return [e for e in entries if not any((kind, e.joint) in reported for kind in better.get(e.kind, ()))]
 
 
 def _needed(robot: Robot, log: Log) -> list[Finding]:
-    """Whether there is a torque and a motion at all."""
+    """Check that the log has a torque and a motion."""
     if log.tau is None or log.meta.get("torque_kind") == "none":
         return [Finding("no_torque", "problem", "The log has no torque.", "Log torques, or motor currents.")]
     if log.meta.get("torque_kind") == "current":
-        message = "The log holds motor currents in A, and nothing says how many N m an ampere makes."
+        message = "The log has motor currents [A], but no torque constants [N m/A]."
         return [Finding("current", "problem", message, "Give torque_constants (N m per A, joint side) in the mapping.")]
     if all(np.ptp(x) < STILL[j.kind] for j, x in zip(robot.joints, log.q.T, strict=True)):
         return [Finding("nothing_moves", "problem", "No joint moves.", "Log the robot while its joints move.")]
     if not np.any(np.ptp(log.tau[:, list(robot.torque_used)], axis=0) > 0.0):
         advice = "Log the torques while the robot moves."
-        return [Finding("all_dead", "problem", "No torque that is to be used ever changes.", advice)]
+        return [Finding("all_dead", "problem", "All torques to be used are constant.", advice)]
     return []
 
 
@@ -309,8 +315,8 @@ def _needed(robot: Robot, log: Log) -> list[Finding]:
 _Rows = tuple[Evidence, Mapping[int, Fit]]
 
 
-def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None, _Rows | None]:
-    """The checks that need prepared rows; and those."""
+def _check_rows(study: Study, number: int) -> tuple[list[Finding], Excitation | None, _Rows | None]:
+    """Run the checks that need prepared rows; also return the rows."""
     robot, log = study.robot, study.beginnings[number]
     try:
         seen = gather(study, number)
@@ -330,27 +336,27 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None, 
     mixed_up = _against_physics(seen, left_out)
     motion = list(check_motion(robot, excitation))
     if any(e.severity == "problem" for e in (*velocity, *mixed_up)):
-        # What a motion shows is judged by a fit, and a fit to torques that are not the robot's shows nothing.
+        # Excitation is judged by a fit, and a fit to wrong torques gives no evidence about it.
         motion = [replace(e, severity="note") if e.kind in ("hidden", "condition") else e for e in motion]
         return [*velocity, *mixed_up, *motion], excitation, (seen, fits)
     late = check_delay(seen, friction_share(seen, fits), fits)
     steps = check_rounding(log, seen)
     warming = check_warming(seen, fits)
     beyond = check_overshoot(seen, fits)
-    explained_not = check_explained(seen, fits)
-    every = [*velocity, *mixed_up, *check_collinear(seen), *explained_not, *beyond, *late, *steps, *warming, *motion]
+    unexplained = check_explained(seen, fits)
+    every = [*velocity, *mixed_up, *check_collinear(seen), *unexplained, *beyond, *late, *steps, *warming, *motion]
     return every, excitation, (seen, fits)
 
 
 def _unfit(error: StructureError) -> Finding:
-    """Why there are no rows: a description that is not exact, or a log that is too short."""
+    """Report why there are no rows: the description is not exact, or the log is too short."""
     if "snap" in str(error):
         return Finding("aligned", "problem", str(error), "Make nearly right angles exact: --snap 1e-4 (snap=1e-4).")
     return Finding("short", "problem", str(error), "Log a longer motion.")
 
 
 def _against_physics(seen: Evidence, fits: LeftOutFits) -> list[Finding]:
-    """Gravity, order, signs and scale: a mistake that is found keeps its consequences silent."""
+    """Check gravity, order, signs and scale. If one mistake is found, its consequences are not reported."""
     echoes = list(check_echo(seen))
     if not echoes and seen.robot.has_inertia:
         echoes = list(check_computed(seen))

@@ -1,4 +1,4 @@
-"""`guess_columns`: what the columns of a log most likely mean, and why."""
+"""Guess the meaning of the columns of a log from names and numbers."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ SIGNALS_GUESSED = ("position", "velocity", "acceleration", "torque", "current", 
 
 @dataclass(frozen=True)
 class Guess:
-    """What one key of the mapping is, and why.
+    """Guessed columns of one key of the mapping.
 
     Attributes:
-        key: of the mapping: "time", "position", …
-        columns: of the file.
-        unit: of them.
-        why: what speaks for it.
-        question: to ask its owner, where it is not certain; "" where it is.
-        choices: what may be answered, by what it does to the mapping; the first is what was assumed.
+        key: Key of the mapping: "time", "position", …
+        columns: Columns of the file.
+        unit: Unit of the columns.
+        why: Evidence.
+        question: Question to the owner of the log; "" if the guess is certain.
+        choices: Possible answers, each with its changes of the mapping; the first one is assumed.
     """
 
     key: str
@@ -51,11 +51,11 @@ class Guess:
 
 @dataclass(frozen=True)
 class Lacking:
-    """What the log does not hold, and only its owner can say.
+    """Missing information that only the owner of the log can give.
 
     Attributes:
-        text: what it is, and why it is needed; for people.
-        key: of the mapping, where it is numbers: "time.rate", "torque_constants", …; "" where it is none.
+        text: Description of the information and of its use.
+        key: Key of the mapping for numbers: "time.rate", "torque_constants", …; "" for other information.
     """
 
     text: str
@@ -64,15 +64,15 @@ class Lacking:
 
 @dataclass(frozen=True)
 class GuessedMapping(Outcome):
-    """A mapping that was guessed: its keys as they are written to a file, and for each what speaks for it.
+    """A guessed mapping with its evidence.
 
     Attributes:
-        source: the log.
-        keys: of the mapping, whole.
-        guesses: for each of them what it rests on.
-        unused: columns that are not part of it.
-        missing: what the log, or the guess, lacks.
-        notes: what else its owner should know; for people.
+        source: Log.
+        keys: Keys of the mapping, as in a file.
+        guesses: Guesses with their evidence.
+        unused: Columns that the mapping does not use.
+        missing: Missing information.
+        notes: Further notes for the owner of the log.
     """
 
     source: str
@@ -84,32 +84,42 @@ class GuessedMapping(Outcome):
 
     @property
     def mapping(self) -> LogMapping:
-        """As `read_log` takes it."""
+        """Mapping for `read_log`."""
         return LogMapping.from_table(self.keys)
 
     @property
     def questions(self) -> tuple[Guess, ...]:
-        """What is not certain."""
+        """Guesses that are not certain."""
         return tuple(guess for guess in self.guesses if guess.question)
 
     @property
     def exit_code(self) -> int:
-        """Of the command: 0 if all is certain, 1 if something was assumed or is missing."""
+        """Exit code of the command: 0 if all is certain, 1 if something is assumed or missing."""
         return 1 if self.questions or self.missing else 0
 
     def answered(self, guess: Guess, answer: str) -> GuessedMapping:
-        """With the owner's `answer`, one of the choices, to the question of a `guess`."""
+        """Apply the answer to a question.
+
+        Args:
+            guess: Guess with the question.
+            answer: One of its choices.
+        """
         keys: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in self.keys.items()}
         _apply(keys, guess.choices[answer])
-        said = replace(guess, question="", choices={}, why=f"{guess.why}; you said: {answer}")
+        said = replace(guess, question="", choices={}, why=f"{guess.why}; your answer: {answer}")
         return replace(self, keys=keys, guesses=tuple(said if g is guess else g for g in self.guesses))
 
     def filled(self, gap: Lacking, numbers: Sequence[float]) -> GuessedMapping:
-        """With the `numbers`, one or one per joint, of what was a `gap`."""
+        """Fill in missing numbers.
+
+        Args:
+            gap: Missing information.
+            numbers: One number, or one per joint.
+        """
         keys: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in self.keys.items()}
         value: Any = numbers[0] if len(numbers) == 1 else list(numbers)
         _apply(keys, {gap.key: value})
-        LogMapping.from_table(keys)  # or it is an error
+        LogMapping.from_table(keys)  # raises if the numbers do not fit
         return replace(self, keys=keys, missing=tuple(other for other in self.missing if other is not gap))
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +138,7 @@ class GuessedMapping(Outcome):
             return [_shown(g.columns), g.key, g.unit or "–", g.why + (" (assumed)" if g.question else "")]
 
         rows = [cells(guess) for guess in self.guesses]
-        out.print(table(f"What the columns of {self.source} mean", ["columns", "meaning", "unit", "why"], rows))
+        out.print(table(f"Meaning of the columns of {self.source}", ["columns", "meaning", "unit", "why"], rows))
         if self.unused:
             say(out, f"Not used: {_shown(self.unused, 12)}.")
         for guess in self.questions:
@@ -140,7 +150,7 @@ class GuessedMapping(Outcome):
 
 
 def _apply(keys: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """What an answer does to the keys of a mapping: "units.position" is a key in a table; None takes one away."""
+    """Apply changes to the keys of a mapping: "units.position" is a key in a table, None removes a key."""
     for key, value in changes.items():
         outer, _, inner = key.partition(".")
         if inner and value is not None:
@@ -153,7 +163,7 @@ def _apply(keys: dict[str, Any], changes: Mapping[str, Any]) -> None:
             keys[outer] = value
 
 
-def _found(keys: Mapping[str, Any], key: str) -> Any:
+def _value_of(keys: Mapping[str, Any], key: str) -> Any:
     outer, _, inner = key.partition(".")
     return keys.get(outer, {}).get(inner) if inner else keys.get(outer)
 
@@ -167,16 +177,16 @@ def _shown(names: Sequence[str], most: int = 3) -> str:
 def guess_columns(
     log: str | os.PathLike[str] | LogReader, robot: Robot | None = None, preset: str | None = None
 ) -> GuessedMapping:
-    """What the columns of a log most likely mean, by their names and by what they hold.
+    """Guess the meaning of the columns of a log from their names and numbers.
 
     Args:
-        log: a file of any format, or its reader.
-        robot: whose log it is; its joints' names, limits and kinds tell much.
-        preset: of `PRESETS`, the recorder that wrote it; default: the one it looks like, if any.
+        log: File of any format, or its reader.
+        robot: Robot of the log; names, limits and kinds of its joints are evidence.
+        preset: Key of `PRESETS`, the recorder of the log (default: the first that fits, if any).
     """
     reader = log if isinstance(log, LogReader) else open_reader(log)
     table = reader.table(reader.names, first_rows(reader.blocks(reader.names), ROWS_LOOKED_AT), 0)
-    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are none of a robot's
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers may be absurd
         return _Guesser(reader, table, robot, preset).guessed()
 
 
@@ -190,7 +200,7 @@ class _Guesser:
         self.joints = robot.joint_names if robot is not None else tuple(reader.joints)
         self.preset = preset or self._looks_like()
         if self.preset is not None:
-            PRESETS[self.preset]  # or it is an error
+            PRESETS[self.preset]  # raises if it is unknown
 
     def _lack(self, text: str, key: str = "") -> None:
         self.missing.append(Lacking(text, key))
@@ -201,7 +211,7 @@ class _Guesser:
         return fitting[0] if fitting else None
 
     def _counted(self) -> tuple[str, ...]:
-        """Where nobody names the joints, there are as many as columns in the largest family of positions."""
+        """Name unnamed joints: as many as the largest family of positions has columns."""
         found = [f for f in families(self.numeric, ()) if f.signal == "position"]
         width = max((len(f.columns) for f in found if f.rank == min(g.rank for g in found)), default=0)
         return tuple(f"joint{k + 1}" for k in range(width))
@@ -210,13 +220,13 @@ class _Guesser:
         chosen = self._families()
         if "position" not in chosen:
             raise LogError(f"{self.reader.path}: {self._no_positions()}")
-        if self.reader.sparse:  # rows of other topics say nothing of this clock
+        if self.reader.sparse:  # rows of other topics have other clocks
             others = np.asarray(np.isnan(self._numbers(chosen["position"].columns)).any(axis=1))
             self.table = self.table.without(others, Finding("remark", "note", "other rows"))
         t = self._time()
         if not self.joints:
             self.joints = tuple(f"joint{k + 1}" for k in range(len(chosen["position"].columns)))
-            self._lack("the robot: with it joints get their names, and units are checked against its limits.")
+            self._lack("the robot: it gives names to the joints, and limits to check units against.")
         self.keys["joints"] = list(self.joints)
         numbers = {signal: self._numbers(family.columns) for signal, family in chosen.items()}
         for signal, family in chosen.items():
@@ -247,21 +257,21 @@ class _Guesser:
         return out
 
     def _time(self) -> Array | None:
-        """The clock in seconds, if there is one."""
+        """Guess the clock [s]; None if there is none."""
         stated = PRESETS[self.preset].find(self.numeric, self.joints or self._counted()) if self.preset else {}
         name = str(stated["time"]) if "time" in stated else recognise_time(self.numeric)
         if name is None:
             name = next((n for n in self.numeric if _increases(self.table.column(n))), None)
             why = "increases from row to row, and nothing else does" if name else ""
         else:
-            why = f"as {PRESETS[self.preset].recorder} calls it" if "time" in stated and self.preset else "by its name"
+            why = f"name used by {PRESETS[self.preset].recorder}" if "time" in stated and self.preset else "by its name"
         if name is None:
             self._lack("a clock: give the samples per second, time = {rate = …}.", "time.rate")
             return None
         self.keys["time"] = name
         column = self.table.column(name)
         if column.dtype.kind == "M":
-            self.guesses.append(Guess("time", (name,), "", f"{why}; stamps that know their unit"))
+            self.guesses.append(Guess("time", (name,), "", f"{why}; time stamps with a unit"))
             return np.asarray((column - column[0]).astype("m8[ns]").astype(float) * 1e-9)
         said = PRESETS[self.preset].units.get("time", "") if "time" in stated and self.preset else stated_unit(name)
         unit, size, evidence, others = time_unit(np.asarray(column, dtype=float), said)
@@ -273,7 +283,7 @@ class _Guesser:
         return np.asarray((values - values[0]) * size)
 
     def _families(self) -> dict[str, ColumnFamily]:
-        """For each signal the columns that are most likely it."""
+        """Choose the most likely columns of each signal."""
         if self.preset is not None:
             preset = PRESETS[self.preset]
             found = preset.find(self.numeric, self.joints or self._counted())
@@ -299,10 +309,10 @@ class _Guesser:
         if rivals and signal != "temperature":
             choices = {f.pattern: {signal: list(f.columns)} for f in (fitting[0], *rivals[:4])}
             what = f"Which of them is the {signal}: {', '.join(choices)}?"
-            self.guesses.append(Guess(signal, fitting[0].columns, "", "several may be it", what, choices))
+            self.guesses.append(Guess(signal, fitting[0].columns, "", "several columns fit", what, choices))
 
     def _signal(self, signal: str, family: ColumnFamily, numbers: dict[str, Array], t: Array | None) -> None:
-        why = f"as {PRESETS[self.preset].recorder} calls them" if self.preset else f"by the word '{family.word}'"
+        why = f"names used by {PRESETS[self.preset].recorder}" if self.preset else f"by the word '{family.word}'"
         self.keys[signal] = list(family.columns)
         if signal == "temperature":
             self.guesses.append(Guess(signal, family.columns, "°C", why))
@@ -320,16 +330,16 @@ class _Guesser:
             question = f"Is the {signal} that of the motors, before their gears?"
             choices = {"at the joints": {}, "at the motors": {"side": "motor"}}
         if choices:
-            # The first is what is assumed; another takes back what that does.
+            # The first choice is assumed; another one must undo its changes.
             first = next(iter(choices.values()))
-            back = {key: _found(self.keys, key) for key in first}
+            back = {key: _value_of(self.keys, key) for key in first}
             choices = {text: {**back, **does} for text, does in choices.items()}
             _apply(self.keys, first)
         self.guesses.append(Guess(signal, family.columns, unit, f"{why}; {evidence}", question, choices))
         if self.keys.get("side") == "motor" and signal == "position":
             self._lack("gear_ratio (turns of a motor per turn of its joint): the log does not hold it.", "gear_ratio")
         if signal == "current":
-            text = "torque_constants (N m per A at the joint): without them nothing is found in kg."
+            text = "torque_constants (N m per A at the joint): without them, masses have no unit of kg."
             self._lack(text, "torque_constants")
 
     def _joints_of_robot(self) -> Sequence[Any]:

@@ -88,7 +88,7 @@ def wrong_clock(factor: float) -> Finding:
     """Report that the time has the wrong scale.
 
     Args:
-        factor: Speeds are so many times higher than the stamps say.
+        factor: True speeds over those by the time stamps.
     """
     times = f"{factor:.3g} times as long as it was" if factor > 1.0 else f"{1.0 / factor:.3g} times too short"
     message = f"The clock looks wrong: weight and inertia agree if the motion is logged {times}."
@@ -133,7 +133,7 @@ def turning_motor(name: str, other: str, factor: float) -> Finding:
     """Report that the friction of a motor acts on two joints.
 
     Args:
-        name: Joint with which the motor also turns.
+        name: Other joint that also turns the motor.
         other: Joint of the motor.
         factor: By how much it turns with it (1, −1).
     """

@@ -1,4 +1,4 @@
-"""`Excitation`: what the motion of a log can show, joint by joint and parameter by parameter."""
+"""Excitation of a log: how well its motion shows each joint and each base parameter."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from steelyard.ground.displayed import NamedColumns, by_columns
 Shown = Literal["shown", "small", "not shown"]
 # A parameter is shown if its standard error is below this part of it …
 RELATIVE = 0.3
-# … and small if all it may be, two standard errors beyond its value, moves no torque by more than this part of its
-# standard deviation: then nothing is lost.
+# … and small if its value plus two standard errors changes no torque by more than this part of its deviation.
 EFFECT = 0.05
 # Singular values below this part of the largest (columns of unit length) are rounding.
 DEPENDENT = 1e-8
-# Slower than this part of its top speed a joint nearly stands.
+# Below this part of its top speed a joint counts as standing.
 STANDING = 0.02
 
 
 @dataclass(frozen=True)
 class JointMotion:
-    """What a joint does in the log: rad or m, per second, per second squared; `standing` is a share of the time.
+    """Motion of a joint in SI units (rad or m); `standing` is a share of the time.
 
     `range_share` is the covered part of the range between its limits, None without limits. `shown`, `small` and
     `hidden` count the base parameters of its link and drive.
@@ -47,7 +46,7 @@ class JointMotion:
 
 @dataclass(frozen=True)
 class BaseParameter:
-    """A base parameter as this motion shows it. The relative error is None where nothing of it shows."""
+    """A base parameter as the motion shows it; the relative error is None if it is not shown."""
 
     why_null: ClassVar = {
         "standard_error": "The motion does not show it.",
@@ -63,10 +62,10 @@ class BaseParameter:
 
 @dataclass(frozen=True)
 class Excitation:
-    """`rank` of `count` base columns; cond₂ of those columns, rows weighted by 1/σ of their joint.
+    """Rank `rank` and size `count` of the base columns, and their cond₂, with rows weighted by 1/σ of their joint.
 
-    `condition_number` is with columns of unit length, `unscaled_condition_number` as they stand; None: infinite.
-    `floors` are, by joint, the torque errors of fits to this log on the blocks that they left out (rms, N m or N).
+    `condition_number` is that of columns of unit length, `unscaled_condition_number` of unscaled ones; None: infinite.
+    `floors` are, by joint, the torque errors of fits to this log on left-out blocks (rms) [N m, N].
     """
 
     why_null: ClassVar = {
@@ -83,9 +82,11 @@ class Excitation:
 
 
 def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
-    """Weighted least squares over all joints `seen`, as far as the motion allows, and what its errors are.
+    """Fit all joints by weighted least squares and judge each base parameter by its standard error.
 
-    `fits` are of each joint by itself, by its number; their residuals give the weights.
+    Args:
+        seen: Prepared rows of the log.
+        fits: Fit of every joint's torque alone, by joint number; the residuals give the weights.
     """
     weights, blocks = [], []
     for e, joint in enumerate(seen.joints):
@@ -121,7 +122,7 @@ def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
 
 
 def _effects(seen: Evidence) -> Array:
-    """For each base column the largest part of a joint's torque (standard deviations) that one unit of it makes."""
+    """For each base column, the largest effect of one unit on a joint torque, in its standard deviations."""
     out = np.zeros(seen.base.rank)
     for e in range(len(seen.joints)):
         size = max(float(np.std(seen.y[e])), 1e-12)
@@ -146,7 +147,7 @@ def _parameters(seen: Evidence, beta: Array, errors: Array, effects: Array) -> t
 
 
 def _owners(seen: Evidence) -> list[str]:
-    """The joint that each base parameter is listed under: that of its link, or the one its term acts on."""
+    """Assign each base parameter to the joint of its link, or to the joint on which its term acts."""
     robot, links = seen.robot, seen.robot.inertial_count
     of_terms = seen.base.terms.per_parameter(lambda _, c: robot.joints[int(np.flatnonzero(c.weights)[-1])].name)
     return [
@@ -176,12 +177,12 @@ def _motion(seen: Evidence, k: int, parameters: tuple[BaseParameter, ...]) -> Jo
 
 
 def joint_columns(seen: Excitation) -> NamedColumns:
-    """What each joint did, of what was `seen`."""
+    """List the motion of each joint as columns, of an excitation `seen`."""
     heads = ("joint", "lowest", "highest", "range_share", "speed", "acceleration", "standing", "shown", "small")
     return by_columns(heads, [[getattr(j, head) for head in heads] for j in seen.joints])
 
 
 def parameter_columns(seen: Excitation) -> NamedColumns:
-    """How well each base parameter shows, of what was `seen`."""
+    """List the base parameters as columns, of an excitation `seen`."""
     heads = ("name", "joint", "value", "standard_error", "relative_error", "shown")
     return by_columns(heads, [[getattr(p, head) for head in heads] for p in seen.parameters])

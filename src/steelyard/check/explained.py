@@ -1,4 +1,4 @@
-"""Whether the motion explains the torques, joint by joint and together, and what the motion can show."""
+"""Check whether the motion explains the torques, and judge the excitation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding
 
 _MOST_ROWS = 4000
-# More than half of a torque's variance unexplained by any rigid body with any friction: it is not this joint's torque.
+# Unexplained share of variance above which a torque does not belong to its joint.
 UNEXPLAINED = 0.5
 # Error on left-out blocks of one fit to all joints, over that of a fit to one of them. It is mostly below 1 on sound
 # logs, since shared parameters are better known; at 2, three quarters of the squares come from the contradiction.
@@ -25,26 +25,31 @@ HIGH_CONDITION = 100.0
 
 
 def free_fits(seen: Evidence) -> dict[int, Fit]:
-    """For every joint `seen` whose torque is used, the fit of its own equation by itself, by the joint's number."""
+    """Fit the equation of every joint `seen` with a used torque alone; return the fits by joint number."""
     rows = seen.thinned(_MOST_ROWS)
     return {joint: fit(A[rows], y[rows]) for joint, A, y in zip(seen.joints, seen.A, seen.y, strict=True)}
 
 
 def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
-    """Torques in what was `seen` that by the joints' `fits` the motion does not explain."""
+    """Report torques that the motion does not explain.
+
+    Args:
+        seen: Prepared rows of the log.
+        fits: Fit of every joint's torque alone, by joint number.
+    """
     for joint, found in fits.items():
         name, kind = seen.robot.joints[joint].name, seen.robot.joints[joint].kind
         if found.left > UNEXPLAINED and np.ptp(seen.q[:, joint]) > STILL[kind]:
             share = f"{100 * found.left:.0f} %"
             message = f"{share} of the torque of '{name}' is explained neither by its motion nor by friction."
-            advice = f"Check the torque channel of '{name}'; if it is what it is, leave it out of torque_used."
+            advice = f"Check the torque channel of '{name}'; if it is right, leave it out of torque_used."
             yield Finding("unexplained", "warning", message, advice, name)
 
 
 def friction_columns(seen: Evidence) -> list[list[int]]:
-    """For every equation `seen`, where in its columns the joint's own friction stands."""
+    """For every equation `seen`, list the columns of the joint's own friction."""
     links = seen.robot.inertial_count
-    # The joint that each parameter of a term rubs on, -1 for none.
+    # Joint on which the friction parameter acts, -1 for other parameters.
     rubs = seen.base.terms.per_parameter(lambda term, c: c.index if c.side == "joint" and term.dissipative else -1)
     out: list[list[int]] = []
     for joint, columns in zip(seen.joints, seen.columns, strict=True):
@@ -54,7 +59,12 @@ def friction_columns(seen: Evidence) -> list[list[int]]:
 
 
 def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
-    """Standard deviation of each joint's friction by `fits` against that of the torque `seen`."""
+    """Compute the standard deviation of each joint's friction relative to that of its torque.
+
+    Args:
+        seen: Prepared rows of the log.
+        fits: Fit of every joint's torque alone, by joint number.
+    """
     out: dict[int, float] = {}
     for e, (joint, columns) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
         part = seen.A[e][:, columns] @ fits[joint].values[columns]
@@ -87,20 +97,22 @@ def check_contradiction(robot: Robot, fits: LeftOutFits) -> Iterator[Finding]:
         yield Finding("inconsistent", "warning", message, advice, name)
 
 
-# What the excitation means: joints that hardly move, parameters that do not show, and which joint should move.
-
-
-# A joint that stands still for more of the log than this teaches little about its friction and inertia.
+# Share of time at rest above which a log shows little of a joint's friction and inertia.
 MOSTLY_STANDING = 0.6
-# Up to this share of base parameters may stay in the dark before the motion as a whole is called poor.
+# Share of hidden base parameters above which the whole motion is poor.
 POOR = 0.25
-# A motion that covers less of a joint's range (rad, m where it has no limits) could well be larger.
+# A motion is small below this share of a joint's range, or without limits below this range [rad, m].
 SMALL_SHARE = 0.3
 ROOM = {"revolute": 1.0, "prismatic": 0.1}
 
 
 def check_motion(robot: Robot, seen: Excitation) -> Iterator[Finding]:
-    """Remarks on the excitation `seen` of `robot`."""
+    """Report joints that hardly move and parameters that the motion does not show.
+
+    Args:
+        robot: Robot of the log.
+        seen: Excitation of the log.
+    """
     still = []
     for joint, motion in zip(robot.joints, seen.joints, strict=True):
         if motion.highest - motion.lowest < STILL[joint.kind]:
@@ -123,7 +135,7 @@ def check_motion(robot: Robot, seen: Excitation) -> Iterator[Finding]:
     elif seen.condition_number is not None and seen.condition_number > HIGH_CONDITION:
         yield Finding(
             "condition",
-            "warning" if hidden > POOR * seen.count else "note",  # what is shown anyway needs no better motion
+            "warning" if hidden > POOR * seen.count else "note",  # a few hidden parameters need no better motion
             f"cond₂ of the weighted base columns of unit length is {seen.condition_number:.0f}: the motion shows some "
             "combinations a hundred times less than others.",
             "Plan a motion with `steelyard excite`, or vary postures and directions more.",
@@ -158,16 +170,18 @@ def _hidden(joint: Joint, motion: JointMotion, total: int, poor: bool) -> Findin
     return Finding("hidden", "warning" if poor else "note", message, advice, joint.name)
 
 
-# Does friction change while the log is taken, as it does when a robot warms up?
-
-
-# A change counts beyond so many standard errors (of twelve blocks of time), and this part of the dry friction.
+# Least change, in standard errors (of twelve blocks of time) and as a part of the dry friction.
 _CERTAIN, _MUCH = 4.0, 0.1
-_DIRECTION_KNOWN = 0.02  # rad/s, m/s; slower than this the direction fades in
+_DIRECTION_KNOWN = 0.02  # speed [rad/s, m/s] below which the direction of friction is smoothed
 
 
 def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
-    """A note for each joint whose friction, by `fits` to what was `seen`, rises or falls over the log."""
+    """Report joints whose friction changes during the log, as when a robot warms up.
+
+    Args:
+        seen: Prepared rows of the log.
+        fits: Fit of every joint's torque alone, by joint number.
+    """
     time = np.concatenate([m.t[m.keep] for m in seen.motions])
     for e, (joint, places) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
         if not places:

@@ -1,4 +1,4 @@
-"""`gravity_regressor`: what gravity contributes to the torque regressor, by its direction."""
+"""Contribution of gravity to the torque regressor, by its direction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.robot.robot import Robot
 def gravity_regressor(robot: Robot, q: Array) -> Array:
     """Compute the columns of the links per unit of gravity along each axis of the base.
 
-    τ_j = ∂U/∂q_j with U = −g·Σ m p, hence −∂(m p)/∂q_j over the links that joint j carries.
+    τ_j = ∂U/∂q_j with U = −g·Σ m p, so the columns are −∂(m p)/∂q_j over the links that joint j carries.
 
     Args:
         robot: Robot; its own gravity does not matter.

@@ -1,4 +1,4 @@
-"""`guess_mapping`: what the columns of a log mean, by names, by numbers, and by what the robot's model says of them."""
+"""Guess the mapping of a log from names, numbers and the model of the robot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.check.check import check_log
 from steelyard.check.columns import ROWS_LOOKED_AT, Guess, GuessedMapping, Lacking, guess_columns
-from steelyard.check.fix import mended
+from steelyard.check.repair_mapping import repair_mapping
 from steelyard.errors import SteelyardError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.signals.given import LogLike
@@ -21,16 +21,16 @@ from steelyard.signals.table import LogReader, open_reader
 def guess_mapping(
     log: LogLike | LogReader, robot: RobotLike | None = None, preset: str | None = None
 ) -> GuessedMapping:
-    """The mapping of a log: which column is what, in which unit, on which side, and why.
+    """Guess the mapping of a log: meaning, unit and side of every column, with the evidence.
 
-    Names and numbers say most of it. Where the robot is known, the log is then looked at as `check_log` does, and what
-    that finds and a mapping can mend (signs, zeros, exchanged columns, the unit of the clock) is part of the guess.
+    Names and numbers give most of it. With a robot, the log is also checked (`check_log`), and the guess includes the
+    fixes of signs, zeros, exchanged columns and the unit of the clock.
 
     Args:
-        log: a file of any format, its reader, a frame, or a dict of arrays.
-        robot: whose log it is, as `load_robot` takes it; None: joints are called joint1, joint2, …, and only
-            names and numbers speak.
-        preset: of `steelyard.signals.presets`, the recorder that wrote it; default: the one it looks like, if any.
+        log: File of any format, its reader, a frame, or a dict of arrays.
+        robot: Robot of the log, as `load_robot` takes it; None: joints are called joint1, joint2, …, and only names
+            and numbers are used.
+        preset: Key of `steelyard.signals.presets`, the recorder of the log (default: the first that fits, if any).
     """
     robot = None if robot is None else as_robot(robot)
     if isinstance(log, str | os.PathLike):
@@ -49,15 +49,18 @@ def guess_mapping(
         return replace(
             guessed, missing=(*guessed.missing, Lacking(f"with this mapping the log cannot be read: {error}"))
         )
-    keys, _ = mended(found, robot, read, guessed.keys)  # what a mapping cannot mend is for `steelyard check` to say
+    keys, _ = repair_mapping(found, robot, read, guessed.keys)  # `steelyard check` reports the rest
     before = dict(guessed.keys)
     changed = {key: before.get(key) for key in keys if keys[key] != before.get(key)}
     if not changed or not _holds(keys):
         return guessed
     why = " ".join(dict.fromkeys(entry.message for entry in found.complaints if entry.fix))
-    choices: dict[str, dict[str, Any]] = {"take it as the robot's model has it": {}, "leave it as it was": changed}
+    choices: dict[str, dict[str, Any]] = {
+        "use the value of the robot's model": {},
+        "keep the value of the log": changed,
+    }
     asked = Guess(
-        ", ".join(changed), (), "", why, f"The model suggests another {', '.join(changed)}. Take it?", choices
+        ", ".join(changed), (), "", why, f"The robot's model suggests another {', '.join(changed)}. Use it?", choices
     )
     return replace(guessed, keys=keys, guesses=(*guessed.guesses, asked))
 

@@ -29,9 +29,9 @@ _FALSE_ALARMS = 0.02
 _HARM = 0.1
 # Mistakes that are corrected one after the other, at most.
 _MOST = 3
-# Standard errors by which one mistake must explain more than another, so that it is the one.
+# Standard errors by which one mistake must explain more than another to be chosen.
 _SURELY = 3.0
-# Standard errors from which on a mistake is likely enough that another one is not certain.
+# Standard errors from which on a mistake is a rival of another one.
 _LIKELY = 2.0
 # Part of another one's gain that a rival explains.
 _AS_MUCH = 0.8
@@ -51,7 +51,7 @@ class Mistake:
 
     Attributes:
         findings: Message, advice and fix; one for each joint concerned.
-        fits: Fits by which the corrected log is judged.
+        fits: Fits that judge the corrected log.
         undo: Corrects the signals.
         order: Joint whose torque channel every joint has after the correction.
     """
@@ -121,7 +121,7 @@ def _most_telling(fits: LeftOutFits) -> Mistake | None:
 
 
 def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: float) -> dict[Mistake, Array]:
-    """Compute the gains of corrections on left-out parts, for those that gain by so many standard errors."""
+    """Compute the gains of corrections on left-out parts, for those that gain by at least `errors` standard errors."""
     as_it_is, out = fits.in_sample(fits.whole, fits.weights), {}
     for mistake in trials:
         # A correction that gains nothing on the rows it is fitted to gains nothing on others.
@@ -168,7 +168,7 @@ def _unexplained(fits: LeftOutFits, mistake: Mistake, after: Array) -> float:
 
 
 def _is_beyond(gain: Array, errors: float) -> bool:
-    """Whether the mean of the parts' gains is above zero by more than so many standard errors."""
+    """Whether the mean gain of the parts is above zero by more than `errors` standard errors."""
     return bool(gain.mean() > errors * gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
@@ -185,7 +185,7 @@ def _mistakes(fits: LeftOutFits) -> Iterator[Mistake]:
     def turn(k: int, *names: str) -> Callable[[Channels], Channels]:
         return partial(_times, names, np.where(np.arange(dof) == k, -1.0, 1.0))
 
-    reason = "turned, it predicts parts of the log that were left out much better"
+    reason = "with the opposite sign, left-out parts of the log are predicted much better"
     signs = tuple(corrections.wrong_sign(names[k], reason) for k in used)
     for k, sign in zip(used, signs, strict=True):
         yield one(sign, turn(k, "tau"))
@@ -230,9 +230,9 @@ def _exchanges(fits: LeftOutFits, a: int, b: int) -> Iterator[Mistake]:
 
 
 def _gravities(fits: LeftOutFits) -> Iterator[Array]:
-    """Estimate the direction of gravity beside all parameters, from the stated one on and from those of the axes.
+    """Estimate the direction of gravity together with all parameters, from the stated start and from the axes.
 
-    Its size cannot be told from that of the masses, and stays.
+    Its size stays, since it is not identifiable together with the masses.
     """
     columns = np.moveaxis(gravity_regressor(fits.robot, fits.channels.q), 2, -1)
     size = float(np.linalg.norm(fits.channels.gravity)) or _EARTH
@@ -249,7 +249,7 @@ def _gravities(fits: LeftOutFits) -> Iterator[Array]:
 
 
 def _step_of_gravity(fits: LeftOutFits, columns: Array, gravity: Array) -> Array:
-    """Take a Gauss-Newton step across gravity, beside all parameters."""
+    """Compute a Gauss-Newton step of the direction of gravity, together with all parameters."""
     inertial, rank = fits.robot.inertial_count, len(fits.columns)
     tables = fits.rows(fits.channels.with_signals(gravity=gravity))
     x = fits.parameters(fits.add_up(tables, 1), fits.weights)

@@ -1,4 +1,4 @@
-"""The check of a log, for the terminal and as a section of a report: is it sound, what does it show, what to do."""
+"""Print checks of logs to the terminal and render them as pages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.text import Text
 
 from steelyard.assumptions.page import assumptions_section, lines
 from steelyard.check import Check, Checks, Excitation
-from steelyard.check.harm import MOST_ADVICES, by_harm
 from steelyard.check.pictures import FindingPicture
+from steelyard.check.severity import MOST_ADVICES, by_severity
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
 from steelyard.ground.repeat import repeat_command
@@ -45,14 +45,19 @@ _GRADES: dict[str, CalloutKind] = {"good": "good", "usable": "warning", "mend": 
 
 
 def print_check(found: Check, out: Console) -> None:
-    """Write all that was `found` to `out`, the verdict and the advice last, where the eye is."""
+    """Print a check; the verdict and the advice come last.
+
+    Args:
+        found: Check of the log.
+        out: Console.
+    """
     where = f", {found.source}" if found.source else ""
     say(out, bold(found.robot), f"{where}\n")
     if found.excitation is not None:
         _print_motion(found.excitation, out)
-    ranked = by_harm(found.entries)
+    ranked = by_severity(found.entries)
     rows: list[list[str | Text]] = [[Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
-    out.print(table("Findings", ["", "what was found"], rows))
+    out.print(table("Findings", ["", "finding"], rows))
     for line in lines(found.assumptions, [e.message for e in ranked]):
         say(out, line)
     say(out, bold(found.verdict))
@@ -61,12 +66,17 @@ def print_check(found: Check, out: Console) -> None:
 
 
 def print_checks(found: Checks, out: Console) -> None:
-    """Write what was `found` in several logs to `out`: one row for each, then what is wrong, then the verdict."""
+    """Print checks of several logs: one row for each log, then the complaints, then the verdict.
+
+    Args:
+        found: Checks of the logs.
+        out: Console.
+    """
     rows: list[list[str | Text]] = []
     wrong: list[list[str | Text]] = []
     for name, check in zip(found.names, found.checks, strict=True):
         counts = [sum(e.severity == s for e in check.entries) for s in ("problem", "warning", "note")]
-        ranked = by_harm(check.complaints)
+        ranked = by_severity(check.complaints)
         worst = ranked[0].kind.replace("_", " ") if ranked else "–"
         seen = check.excitation
         shown = "–" if seen is None else f"{seen.rank} of {seen.count}"
@@ -76,7 +86,7 @@ def print_checks(found: Checks, out: Console) -> None:
     columns = ["log", "verdict", "problems", "warnings", "notes", "worst", "base columns seen"]
     out.print(table(f"{found.checks[0].robot}: {len(rows)} logs", columns, rows, right=columns[2:5]))
     if wrong:
-        out.print(table("Findings", ["log", "", "what was found"], wrong))
+        out.print(table("Findings", ["log", "", "finding"], wrong))
     say(out, bold(found.verdict))
     advice = dict.fromkeys(text for check in found.checks for text in check.advice)
     for k, words in enumerate(list(advice)[:MOST_ADVICES]):
@@ -102,13 +112,18 @@ def _print_motion(seen: Excitation, out: Console) -> None:
     say(
         out,
         f"{seen.rank} of {seen.count} base columns independent (identifiable parameters); cond₂ {condition} (rows "
-        f"weighted by 1/σ, columns of unit length), {number(seen.unscaled_condition_number, 3)} (columns as they "
-        "stand)\n",
+        f"weighted by 1/σ, columns of unit length), {number(seen.unscaled_condition_number, 3)} (unscaled "
+        "columns)\n",
     )
 
 
 def checked(checks: Sequence[tuple[str, Check]], values: Array) -> Section:
-    """Findings of `checks`, (name, check) by log, the gravest first; then singular `values` of the base columns."""
+    """Render the section on data and excitation: findings by log, most severe first, and singular values.
+
+    Args:
+        checks: Name and check of each log.
+        values: Singular values of the base columns of all logs.
+    """
     logs = [(name, join(*_log(name, found))) for name, found in checks]
     pieces = [tabs(*logs)] if logs else []
     figure = figure_html(
@@ -121,7 +136,12 @@ def checked(checks: Sequence[tuple[str, Check]], values: Array) -> Section:
 
 
 def check_report(checks: Sequence[tuple[str, Check]], robot: str) -> str:
-    """The page of `checks`, (name, check) by log, of a `robot` by its name; the gravest decides the verdict."""
+    """Render the page of checks; the worst log decides the verdict.
+
+    Args:
+        checks: Name and check of each log.
+        robot: Name of the robot.
+    """
     logs = [(Path(name).name, join(*_log(Path(name).name, check))) for name, check in checks]
     seen = [(Path(name).name, check.excitation) for name, check in checks if check.excitation is not None]
     sections = [Section("Findings", tabs(*logs))]
@@ -133,7 +153,7 @@ def check_report(checks: Sequence[tuple[str, Check]], robot: str) -> str:
 
 
 def check_verdict(checks: Sequence[tuple[str, Check]]) -> Verdict:
-    """The verdict on all `checks`, (name, check) by log: that of the gravest."""
+    """Give the verdict on all `checks`, (name, check) by log: that of the worst log."""
     worst = _worst(checks)
     headline = worst.verdict if len(checks) == 1 else _summary([check for _, check in checks])
     return Verdict(_GRADES[worst.grade], headline, tuple(worst.advice))
@@ -149,14 +169,14 @@ def _summary(checks: Sequence[Check]) -> str:
 
 
 def _shown_by(seen: Excitation) -> Html:
-    """Counts by joint as bars, and every base parameter by how well this motion would tell it."""
+    """Draw the counts by joint, and list every base parameter with its relative error."""
     parts = {
         "shown": [j.shown for j in seen.joints],
         "small": [j.small for j in seen.joints],
         "hidden": [len(j.hidden) for j in seen.joints],
     }
     figure = counts([j.joint for j in seen.joints], parts, "base parameters [1]")
-    about = "Shown: known to better than 30 %; small: whatever they are, below 5 % of every torque; hidden: neither."
+    about = "Shown: known to better than 30 %; small: surely below 5 % of every torque; hidden: neither."
     ranked = sorted(seen.parameters, key=lambda p: -(p.relative_error or np.inf))
     rows: list[Sequence[TableCell]] = [
         (
@@ -171,19 +191,19 @@ def _shown_by(seen: Excitation) -> Html:
     ]
     columns: list[TableColumn | str] = ["base parameter", "joint", TableColumn("value"), TableColumn("standard error")]
     columns += [TableColumn("of its value", "%", digits=3), ""]
-    title = "Identifiable (base) parameters by this log alone, the least known first"
+    title = "Identifiable (base) parameters by this log alone, the largest relative error first"
     dash = "The motion does not show it, or it is zero."
     listed = table_html(columns, rows, title, dash=dash, tall=len(rows) > 16)
     return join(figure_html(figure, "Base parameters that the motion shows", about), listed)
 
 
 def _level(relative: float | None) -> float:
-    """From 0, at 1 %, to 1, at 100 % and where nothing is known."""
+    """Scale a relative error: 0 at 1 %, 1 at 100 % or if it is unknown."""
     return 1.0 if relative is None else float(np.clip(1.0 + 0.5 * np.log10(max(relative, 1e-9)), 0.0, 1.0))
 
 
 def _next(logs: Sequence[str], worst: Check) -> Html:
-    """From the words that were typed, where it was the program that was called."""
+    """Suggest the next commands, with the robot and the mapping of the present command."""
     words = shlex.split(repeat_command())
     words = words[2:] if words[1:2] == ["--project"] else words
     robot = shlex.quote(words[2]) if len(words) > 2 else "ROBOT"
@@ -191,11 +211,13 @@ def _next(logs: Sequence[str], worst: Check) -> Html:
     mapped = f" --map {shlex.quote(words[words.index('--map') + 1])}" if "--map" in words[:-1] else ""
     pairs = []
     if worst.exit_code:
-        pairs.append(("Mend what can be mended:", f"steelyard check {robot} {named}{mapped} --fix mended.toml"))
+        pairs.append(
+            ("Fix the faults that a mapping can fix:", f"steelyard check {robot} {named}{mapped} --fix mended.toml")
+        )
     else:
         pairs.append(("Identify from it:", f"steelyard identify {robot} {named}{mapped} --holdout 0.3 -o run"))
     given = " ".join(f"--given {shlex.quote(log)}" for log in logs)
-    pairs.append(("A motion for what is hidden here:", f"steelyard excite {robot} {given}{mapped} -o motion"))
+    pairs.append(("Plan a motion for the hidden parameters:", f"steelyard excite {robot} {given}{mapped} -o motion"))
     return commands(*pairs)
 
 
@@ -207,8 +229,13 @@ def _log(name: str, found: Check) -> list[Html]:
 
 
 def findings_html(found: Check, more: Callable[[Finding], str] = lambda _: "") -> list[Html]:
-    """What was `found`, the gravest first, each with its picture; `more` gives HTML that stands with a finding."""
-    said = [e for e in by_harm(found.entries) if e.severity != "ok"]
+    """Render the findings with their pictures, most severe first.
+
+    Args:
+        found: Check of the log.
+        more: Gives further HTML for a finding.
+    """
+    said = [e for e in by_severity(found.entries) if e.severity != "ok"]
     return [_finding(e, found.pictures.get(e.key), more(e)) for e in said]
 
 
@@ -219,16 +246,16 @@ def _finding(entry: Finding, picture: FindingPicture | None, more: str) -> Html:
 
 
 def in_order(found: Check) -> Html:
-    """What was looked at and `found` to be as it should."""
+    """Render the checks that `found` no fault."""
     fine = [e.message for e in found.entries if e.severity == "ok"]
-    return paragraph("Found in order: " + " ".join(fine)) if fine else Html("")
+    return paragraph("No fault: " + " ".join(fine)) if fine else Html("")
 
 
 _LOOKS = {"measured": (MEASURED, 1.0), "expected": (PREDICTED, 2.2), "other": (SKY, 1.4)}
 
 
 def finding_figure(picture: FindingPicture) -> Figure:
-    """A finding's `picture`, drawn."""
+    """Draw the `picture` of a finding."""
     figure = Figure(260)
     for line in picture.lines:
         if line.role == "points":
@@ -245,7 +272,12 @@ def finding_figure(picture: FindingPicture) -> Figure:
 
 
 def motion_html(name: str, found: Check) -> list[Html]:
-    """What a check `found` of the motion of the log `name`; nothing where the log is too broken."""
+    """Render the motion of a log; nothing if the log is too broken.
+
+    Args:
+        name: Name of the log.
+        found: Check of the log.
+    """
     if found.excitation is None:
         return []
     seen = found.excitation
@@ -270,7 +302,7 @@ def motion_html(name: str, found: Check) -> list[Html]:
     ]
     hidden = [p for p in seen.parameters if p.shown == "not shown"]
     below = (
-        "Shown, small and hidden count base parameters: known to better than 30 %; whatever they are, below 5 % of "
+        "Shown, small and hidden count base parameters: known to better than 30 %; surely below 5 % of "
         "every torque; neither."
     )
     title = f"The motion of {name} (rad or m), and what it shows"

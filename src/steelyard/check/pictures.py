@@ -1,4 +1,4 @@
-"""`FindingPicture`: the few numbers that a finding can be seen in, for pages."""
+"""Pictures of findings: short signals that show the fault, for pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
 
 LineRole = Literal["measured", "expected", "other", "points"]
-# What a finding is seen in, by its kind; a kind that is not named is told by words alone.
+# Kinds of findings by the signal that shows them; other kinds have no picture.
 _RAW_TORQUE = ("dead_torque", "quantised", "saturated", "echo", "drop_out", "all_dead", "torque_limit")
 _POSITION = ("degrees", "position_limit", "position_steps", "motionless", "nothing_moves", "hidden", "standing")
 _VELOCITY = (
@@ -28,14 +28,14 @@ _PHYSICS = (
     "delay", "warming",
 )  # fmt: skip
 _STAMPS = ("gap", "reset", "duplicate", "isolated", "jitter", "frozen", "repeated", "held", "nan_rows")
-# A torque is compared over so many seconds, in which it changes most; a delay is seen in a few.
+# Length [s] of the excerpt with the largest changes; a delay needs a shorter one.
 _SECONDS, _SECONDS_OF_DELAY = 20.0, 3.0
 _MOST = 600
 
 
 @dataclass(frozen=True)
 class PictureLine:
-    """A line: its `name`, what it is (`role`), and its points."""
+    """A line with its name, its role and its points."""
 
     name: str
     role: LineRole
@@ -48,12 +48,12 @@ class FindingPicture:
     """A picture of a finding.
 
     Args:
-        title: what is drawn.
-        across: what the horizontal axis is, with its unit.
-        up: likewise the vertical one.
-        about: what to look for.
-        lines: that are drawn, the last on top.
-        bounds: limits, as heights.
+        title: Title.
+        across: Label of the horizontal axis with its unit.
+        up: Label of the vertical axis with its unit.
+        about: Explanation.
+        lines: Lines, the last one on top.
+        bounds: Limits on the vertical axis.
     """
 
     title: str
@@ -68,14 +68,14 @@ def pictures_of(
     entries: Sequence[Finding], robot: Robot, log: Log, seen: Evidence | None = None,
     fits: Mapping[int, Fit] | None = None,
 ) -> dict[str, FindingPicture]:  # fmt: skip
-    """A picture of every complaint among `entries` that one can be made of, by the finding's key.
+    """Draw the complaints for which a picture is possible; return the pictures by the keys of the findings.
 
     Args:
-        entries: what was found.
-        robot: whose log it is.
-        log: as it was read, its beginning if it is long.
-        seen: its prepared rows; None where it is too broken for them.
-        fits: of every joint's torque by itself, by the joint's number.
+        entries: Findings.
+        robot: Robot of the log.
+        log: Log, or its beginning if it is long.
+        seen: Its prepared rows; None if it is too broken.
+        fits: Fit of every joint's torque alone, by joint number.
     """
     wanted = {e.key: e for e in entries if e.rank > 1}
     made = {key: _picture(e, robot, log, seen, fits or {}) for key, e in wanted.items()}
@@ -94,7 +94,7 @@ def _picture(
     if entry.kind in _STAMPS and len(log) > 2:
         steps = 1e3 * np.diff(log.t)
         lines = (_line("step", "measured", log.t[1:], steps, whole),)
-        about = "From each sample to the next; an even line is an even clock."
+        about = "Step from each sample to the next; a regular clock gives a level line."
         return FindingPicture("Time between samples", "time [s]", "step [ms]", about, lines)
     if entry.kind in _VELOCITY and log.dq is not None:
         k = joints[0] if joints else int(np.argmax(np.std(log.dq, axis=0)))
@@ -103,7 +103,7 @@ def _picture(
         k = joints[0] if joints else int(np.argmax(np.std(log.tau, axis=0)))
         unit, limit = robot.joints[k].effort_unit, robot.joints[k].effort
         lines = (_line("logged", "measured", log.t, log.tau[:, k], whole),)
-        about = "Every sample as it was logged; a dashed line is the limit that the description states."
+        about = "Every logged sample; a dashed line is the limit of the description."
         return FindingPicture(
             f"Torque of '{names[k]}'", "time [s]", f"torque [{unit}]", about, lines,
             _near(log.tau[:, k], (-limit, limit)),
@@ -111,7 +111,7 @@ def _picture(
     if entry.kind in (*_POSITION, "drop_out"):
         k = joints[0] if joints else int(np.argmax(np.std(log.q, axis=0)))
         joint = robot.joints[k]
-        about = "Every sample as it was read; a dashed line is a limit that the description states."
+        about = "Every sample; a dashed line is a limit of the description."
         lines = (_line("logged", "measured", log.t, log.q[:, k], whole),)
         return FindingPicture(
             f"Position of '{joint.name}'", "time [s]", f"position [{joint.unit}]", about, lines,
@@ -121,7 +121,7 @@ def _picture(
 
 
 def _against_model(entry: Finding, seen: Evidence, fits: Mapping[int, Fit], joints: Sequence[int]) -> FindingPicture:
-    """The torque that was measured, beside the one that the motion asks for."""
+    """Draw the measured torque and the torque that the motion needs."""
     robot, time = seen.robot, np.concatenate([m.t[m.keep] for m in seen.motions])
     described = nominal_torque(robot, seen.q, seen.dq, seen.ddq) if robot.has_inertia else None
     joint = joints[0] if len(joints) == 1 or described is None else _farthest(seen, described, joints)
@@ -134,12 +134,12 @@ def _against_model(entry: Finding, seen: Evidence, fits: Mapping[int, Fit], join
     expected = fitted if own and fitted is not None else None if described is None else described[:, joint]
     rows = _excerpt(time, measured, _SECONDS_OF_DELAY if entry.kind == "delay" else _SECONDS)
     lines = [_line("measured", "measured", time, measured, rows)]
-    about = "Both low-passed alike, where the torque changes most."
+    about = "Both with the same low-pass filter, where the torque changes most."
     if expected is not None:
-        name = "best that any inertia and friction give" if expected is fitted else "asked for by the description"
+        name = "best fit of inertia and friction" if expected is fitted else "needed by the description"
         lines = [_line(name, "expected", time, expected, rows), *lines]
         if expected is not fitted:
-            about += " The description knows nothing of friction, which stands beside it."
+            about += " The description does not include friction, so the curves differ by it."
     partner = [j for j in joints if j != joint]
     if entry.kind in ("order", "coupled") and entry.joint and partner:
         other = robot.joints[partner[0]].name
@@ -148,8 +148,8 @@ def _against_model(entry: Finding, seen: Evidence, fits: Mapping[int, Fit], join
 
 
 def _friction(seen: Evidence, joint: int, found: Fit, title: str) -> FindingPicture:
-    """Where nothing is known of inertias: what goes with the speed, which friction lets rise and never fall."""
-    from steelyard.report.plots.series import decimate_over, in_steps  # who calculates loads no report
+    """Draw the friction part of a torque over speed, without inertias of the description."""
+    from steelyard.report.plots.series import decimate_over, in_steps  # keeps `report` out of calculations
 
     dq, e = seen.dq[:, joint], seen.joints.index(joint)
     others = np.delete(np.arange(seen.A[e].shape[1]), friction_columns(seen)[e])
@@ -157,7 +157,7 @@ def _friction(seen: Evidence, joint: int, found: Fit, title: str) -> FindingPict
     keep = decimate_over(dq, rest, _MOST)
     named = seen.robot.joints[joint]
     line = PictureLine("measured", "points", tuple(in_steps(dq[keep])), tuple(in_steps(rest[keep])))
-    about = "What the best fit leaves for friction, which makes it rise from left to right."
+    about = "Torque minus inertia and gravity of the best fit; friction makes it rise from left to right."
     return FindingPicture(
         title + " over its speed", f"speed [{named.unit}/s]", f"torque [{named.effort_unit}]", about, (line,)
     )
@@ -171,18 +171,18 @@ def _velocity(robot: Robot, log: Log, joint: int) -> FindingPicture:
     lines = (
         _line("from the positions", "expected", log.t, made, rows), _line("logged", "measured", log.t, dq, rows),
     )  # fmt: skip
-    about = "The velocity as it was logged, beside the change of the positions; the two should be one line."
+    about = "Logged velocity and derivative of the positions; both lines should coincide."
     return FindingPicture(f"Velocity of '{named.name}'", "time [s]", f"velocity [{named.unit}/s]", about, lines)
 
 
 def _farthest(seen: Evidence, described: Array, joints: Sequence[int]) -> int:
-    """The joint whose torque is farthest from the description's, against its own size."""
+    """Find the joint with the largest relative difference between measured and described torque."""
     apart = [np.std(seen.tau[:, j] - described[:, j]) / max(float(np.std(described[:, j])), 1e-9) for j in joints]
     return joints[int(np.argmax(apart))]
 
 
 def _excerpt(t: Array, y: Array, seconds: float) -> slice:
-    """So many `seconds` of a log, where `y` varies most."""
+    """Select the part of a log of this length [s] in which `y` varies most."""
     if t[-1] - t[0] <= seconds:
         return slice(None)
     starts = np.searchsorted(t, np.arange(t[0], t[-1] - seconds, seconds / 2.0))
@@ -199,6 +199,6 @@ def _line(name: str, role: LineRole, x: Array, y: Array, rows: slice) -> Picture
 
 
 def _near(y: Array, limits: Sequence[float]) -> tuple[float, ...]:
-    """Those `limits` that do not press the line flat."""
+    """Select the `limits` that are close enough to the signal to be drawn."""
     reach = max(4.0 * float(np.ptp(y)), 2.0 * float(np.max(np.abs(y), initial=0.0)))
     return tuple(float(x) for x in limits if np.isfinite(x) and abs(x) <= reach)

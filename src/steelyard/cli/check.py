@@ -68,7 +68,7 @@ def check(o: CheckOptions) -> None:
 
 def _check(o: CheckOptions, robot: Robot) -> Check | Checks:
     from steelyard.check import check_log
-    from steelyard.check.many import checked_alike
+    from steelyard.check.several_checks import join_checks
     from steelyard.signals.prepare import Preparation, as_velocity
     from steelyard.signals.source import open_log
 
@@ -76,19 +76,19 @@ def _check(o: CheckOptions, robot: Robot) -> Check | Checks:
     terms = opt.words(o.term_names) or None
     sources = [open_log(Path(log), robot, o.mapping or None) for log in o.logs]
     pairs = steps(zip(o.logs, sources, strict=True), "Checking", lambda pair: pair[0])
-    return checked_alike(o.logs, [check_log(robot, log, terms, settings) for _, log in pairs])
+    return join_checks(o.logs, [check_log(robot, log, terms, settings) for _, log in pairs])
 
 
 def _fix(o: CheckOptions, robot: Robot, result: Check | Checks) -> None:
     """Write the mapping that fixes the repairable problems, and print the others."""
     from steelyard.check import Check
-    from steelyard.check.fix import as_toml, mended
+    from steelyard.check.repair_mapping import as_toml, repair_mapping
     from steelyard.signals.mapping import mapping_table
     from steelyard.signals.source import open_log, pieces_of
 
     assert isinstance(result, Check)  # for one log
     piece = next(pieces_of(open_log(Path(o.logs[0]), robot, o.mapping or None)))
-    data, by_hand = mended(result, robot, piece, mapping_table(o.mapping), o.only or ())
+    data, by_hand = repair_mapping(result, robot, piece, mapping_table(o.mapping), o.only or ())
     write_whole(o.fix, as_toml(data), new=True)
     for text in by_hand if not o.as_json else ():
         typer.echo(shortened(f"Not fixed in {o.fix}: {text}"))

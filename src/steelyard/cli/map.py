@@ -48,8 +48,8 @@ def map(o: MapOptions) -> None:
 
     Exits with 0 if nothing was assumed, 1 if something was assumed or is missing.
     """
-    from steelyard.check.fix import as_toml
     from steelyard.check.guess import guess_mapping
+    from steelyard.check.repair_mapping import as_toml
 
     if o.output:
         check_file(o.output)

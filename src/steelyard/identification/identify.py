@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.check.cause import names_the_cause
 from steelyard.check.check import check_study, found_later
+from steelyard.check.error_hint import adds_error_hint
 from steelyard.cutoff import choose_cutoff, judge_stated_cutoff
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
@@ -53,7 +53,7 @@ _MOST_REFITS = 3
 
 
 @renamed(score_cutoff="score_cutoff_hz")
-@names_the_cause
+@adds_error_hint
 @reports_progress
 def identify(
     robot: RobotLike,

@@ -26,8 +26,8 @@ def check_html(run: str, logs: Sequence[str], with_buttons: bool) -> dict[str, A
         logs: Logs of the project.
         with_buttons: Whether to show a button for each fix.
     """
-    from steelyard.check.kept import read_checks
     from steelyard.check.page import check_verdict, findings_html, in_order, motion_html
+    from steelyard.check.saved_checks import read_checks
     from steelyard.report.html import verdict_html
 
     checks = [(name or (logs[0] if logs else "the log"), check) for name, check in read_checks(Path(run))]
@@ -106,8 +106,8 @@ def repaired_mapping(run: str, logs: Sequence[str], key: str, log: int) -> dict[
         key: Key of the finding; "" for all findings.
         log: Index of the log of the finding.
     """
-    from steelyard.check.fix import as_toml, mended
-    from steelyard.check.kept import read_checks
+    from steelyard.check.repair_mapping import as_toml, repair_mapping
+    from steelyard.check.saved_checks import read_checks
     from steelyard.signals.mapping import mapping_table
     from steelyard.signals.source import open_log, pieces_of
 
@@ -123,7 +123,7 @@ def repaired_mapping(run: str, logs: Sequence[str], key: str, log: int) -> dict[
     for k in sorted(set(selected.values())):
         check, keys = checks[k][1], [key for key, of in selected.items() if of == k]
         piece = next(pieces_of(open_log(Path(logs[k]), robot, mapping or None)))
-        data, left = mended(check, robot, piece, data, keys)
+        data, left = repair_mapping(check, robot, piece, data, keys)
         what += [f"{e.message} ({_fix_text(e)})" for e in check.complaints if e.key in keys and e.fix]
         by_hand += left
     return {"toml": as_toml(data), "what": what, "by_hand": by_hand}

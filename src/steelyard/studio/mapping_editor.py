@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.check.columns import ROWS_LOOKED_AT, GuessedMapping
-from steelyard.check.fix import as_toml
 from steelyard.check.guess import guess_mapping
+from steelyard.check.repair_mapping import as_toml
 from steelyard.errors import LogError, SteelyardError
 from steelyard.robot.robot import Robot
 from steelyard.signals.mapping import LogMapping, mapping_table

@@ -1,4 +1,4 @@
-"""`Checks`: what was found in several logs of one robot, side by side."""
+"""Checks of several logs of one robot."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checks(Outcome):
-    """Checks of several logs, by the names the logs go by; what is worst counts."""
+    """Checks of several logs, with the names of the logs; the worst one decides."""
 
     names: tuple[str, ...]
     checks: tuple[Check, ...]
 
     @property
     def exit_code(self) -> int:
-        """Of the command: that of the worst log."""
+        """Exit code of the command: that of the worst log."""
         return max(check.exit_code for check in self.checks)
 
     @property
@@ -38,7 +38,7 @@ class Checks(Outcome):
         return {"verdict": self.verdict, "exit_code": self.exit_code, "logs": logs}
 
     def files(self) -> Mapping[str, Content]:
-        from steelyard.check.kept import evidence_file
+        from steelyard.check.saved_checks import evidence_file
 
         return evidence_file(self.checks)
 
@@ -53,6 +53,11 @@ class Checks(Outcome):
         print_checks(self, out)
 
 
-def checked_alike(names: Sequence[str], checks: Sequence[Check]) -> Check | Checks:
-    """The one check there is, or all of `checks` side by side; `names` are those of the logs."""
+def join_checks(names: Sequence[str], checks: Sequence[Check]) -> Check | Checks:
+    """Join the checks of several logs; a single check stays as it is.
+
+    Args:
+        names: Names of the logs.
+        checks: Check of each log.
+    """
     return checks[0] if len(checks) == 1 else Checks(tuple(names), tuple(checks))

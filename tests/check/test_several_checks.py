@@ -1,4 +1,4 @@
-"""Several logs are checked at once, side by side, and each as it is alone."""
+"""Several logs are checked together with the same results as alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["check", "rotradi", *arguments], env={"COLUMNS": "200"})
 
 
-def test_many_logs_are_told_as_each_alone(logs: list[str]) -> None:
+def test_several_logs_have_the_results_of_each_alone(logs: list[str]) -> None:
     both = check(*logs, "--json")
     alone = [json.loads(check(log, "--json").stdout) for log in logs]
     found = json.loads(both.stdout)
@@ -49,7 +49,7 @@ def test_one_table_has_a_row_for_every_log_and_then_what_is_wrong(logs: list[str
     assert "1 of 2 logs can be identified from; not" in " ".join(rows)
 
 
-def test_one_mapping_mends_one_log(logs: list[str], tmp_path: Path) -> None:
+def test_one_mapping_repairs_one_log(logs: list[str], tmp_path: Path) -> None:
     done = check(*logs, "--fix", str(tmp_path / "mended.toml"))
     assert done.exit_code == 2
     assert "--fix works on one log at a time; give one log." in done.stderr

@@ -1,4 +1,4 @@
-"""A mapping that mends what `check` found: units, signs, zeros, scales, order, couplings, clock, gravity."""
+"""Repair a mapping by the fixes of a check: units, signs, zeros, scales, order, couplings, clock, gravity."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _SI = {
 }
 
 
-def mended(
+def repair_mapping(
     found: Check, robot: Robot, log: Log, mapping: Mapping[str, Any], only: Collection[str] = ()
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The `mapping` with every fix that was `found` in `log` of `robot`; and what a mapping cannot mend, in words.
+    """Apply the fixes of a check to a mapping; return it with advice for faults that a mapping cannot fix.
 
     Args:
-        found: the check of the log.
-        robot: whose log it is.
-        log: its beginning, read with that mapping.
-        mapping: as its file says it.
-        only: the keys of the findings to mend, or their kinds; empty: all.
+        found: Check of the log.
+        robot: Robot of the log.
+        log: Beginning of the log, read with the mapping.
+        mapping: Mapping, as in its file.
+        only: Keys or kinds of the findings to fix; empty: all.
     """
     chosen = [e for e in found.complaints if not only or e.key in only or e.kind in only]
     for name in only:
         if not any(name in (e.key, e.kind) and e.fix is not None for e in chosen):
-            raise UnknownNameError("finding that a mapping mends", name, [e.key for e in found.complaints if e.fix])
+            raise UnknownNameError("finding that a mapping can fix", name, [e.key for e in found.complaints if e.fix])
     data: dict[str, Any] = {key: dict(x) if isinstance(x, Mapping) else x for key, x in mapping.items()}
     stated = LogMapping.from_table(data)
     names = list(stated.joints or robot.joint_names)
@@ -81,7 +81,7 @@ def _apply(
         if key == "units.position" and log.dq is not None and joint in log.joints:
             k = log.joints.index(joint)
             made = np.gradient(log.q[:, k], log.t)
-            if 0.5 < float(log.dq[:, k] @ made) / max(float(made @ made), 1e-300) < 2.0:  # in degrees like the position
+            if 0.5 < float(log.dq[:, k] @ made) / max(float(made @ made), 1e-300) < 2.0:  # same unit as the position
                 _apply(data, names, stated, robot, log, "units.velocity", f"{value}/s", joint, by_hand)
     elif key == "exchange":
         a, b = (names.index(name) for name in value)
@@ -103,27 +103,27 @@ def _apply(
 
 
 def _couple(data: dict[str, Any], names: list[str], value: Mapping[str, Any], by_hand: list[str]) -> None:
-    """Motor positions u = C q: a motor's row says by how much each joint turns it."""
+    """Set the coupling matrix C of motor positions u = C q."""
     if "coupling" in data or not {value["motor"], value["joint"]} <= set(names):
         by_hand.append(
-            f"The motor of '{value['motor']}' also moves '{value['joint']}': mend the coupling that is stated."
+            f"The motor of '{value['motor']}' also moves '{value['joint']}': correct the coupling in the mapping."
         )
         return
     matrix = np.eye(len(names), dtype=int).tolist()
     matrix[names.index(value["motor"])][names.index(value["joint"])] = int(value["factor"])
     data["coupling"] = matrix
     data["side"] = {"torque": value["torque"], "position": "joint", "velocity": "joint"}
-    by_hand.append("Positions are taken for the joints'; if they are the motors', say so (side) and look at the signs.")
+    by_hand.append("Positions are assumed at the joints. For motor positions, state side and check the signs.")
 
 
 def _exchange_columns(
     data: dict[str, Any], names: list[str], log: Log, value: list[str], by_hand: list[str]
 ) -> None:  # fmt: skip
-    """The torques' (or currents') columns by name, in their true order."""
+    """Name the columns of torques (or currents) in the right order."""
     key = str(log.meta.get("torque_from", ""))
     known = dict(zip(log.joints, log.meta.get("columns", {}).get(key, ()), strict=False))
     if set(known) != set(names):
-        by_hand.append(f"Name the torques' columns of {' and '.join(value)} in their true order (torque).")
+        by_hand.append(f"Name the torque columns of {' and '.join(value)} in the right order (torque).")
         return
     a, b = value
     known[a], known[b] = known[b], known[a]
@@ -141,7 +141,7 @@ _TOML = {'"': '\\"', "\\": "\\\\"}
 
 
 def as_toml(data: Mapping[str, Any]) -> str:
-    """A mapping's `data` as TOML: plain keys, then tables."""
+    """Write the `data` of a mapping as TOML: plain keys, then tables."""
     plain = [f"{key} = {_value(x)}" for key, x in data.items() if not isinstance(x, Mapping)]
     tables = [f"[{key}]\n" + "\n".join(f"{_key(k)} = {_value(v)}" for k, v in x.items())
               for key, x in data.items() if isinstance(x, Mapping)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A check as its run folder keeps it: result.json, and beside it what the findings can be seen in."""
+"""Checks in run folders: result.json, and evidence.json with the pictures of findings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _REMEDY = "check the logs again"
 
 
 def evidence_file(checks: Sequence[Check]) -> dict[str, Content]:
-    """The file that keeps the pictures of `checks`, log by log; none where there are none."""
+    """Write the pictures of `checks`, log by log, as a file; none if there are no pictures."""
     if not any(check.pictures for check in checks):
         return {}
     return {EVIDENCE: json_text([{key: asdict(made) for key, made in check.pictures.items()} for check in checks])}
 
 
 def read_checks(folder: Path) -> list[tuple[str, Check]]:
-    """The checks that a run `folder` keeps, with the names of their logs; "" where there is one alone."""
+    """Read the checks of a run `folder` with the names of their logs; "" for a single log."""
     found = read_json(folder / RESULT, SteelyardError, _REMEDY)
     several = isinstance(found.value, Mapping) and "logs" in found.value
     logs = found.entries()["logs"].items("log") if several else [found]
@@ -38,13 +38,13 @@ def read_checks(folder: Path) -> list[tuple[str, Check]]:
     out = []
     for k, one in enumerate(logs):
         if not isinstance(one.value, Mapping):
-            raise SteelyardError(f"{folder / RESULT}: holds no check of log {k + 1}; {_REMEDY}.")
-        # What the ledger refutes stands among the findings; its table is for programs.
+            raise SteelyardError(f"{folder / RESULT}: has no check of log {k + 1}; {_REMEDY}.")
+        # Refuted assumptions are among the findings; the table of the ledger is for programs.
         known = {key: x for key, x in one.value.items() if key not in (WHY_NULL, "command", "log", "assumptions")}
         check = build(Check, Field(known, str(folder / RESULT), error=SteelyardError), others=True)
         if k < len(pictures):
             check = replace(check, pictures={key: build(FindingPicture, x) for key, x in pictures[k].items()})
         out.append((str(one.value.get("log", "")), check))
     if not out:
-        raise SteelyardError(f"{folder / RESULT}: holds the check of no log; {_REMEDY}.")
+        raise SteelyardError(f"{folder / RESULT}: has no checks; {_REMEDY}.")
     return out

@@ -1,4 +1,4 @@
-"""What findings amount to: the order of their harm, what to do about them, and the verdict on the log."""
+"""Rank findings by severity, select the advice, and give the verdict on the log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from steelyard.signals.log import Finding
 
 Grade = Literal["good", "usable", "mend", "unusable"]
 MOST_ADVICES = 5
-# What makes a log useless as it stands, whatever else it holds.
+# Kinds of findings that make a log useless.
 FATAL = ("no_torque", "current", "held_poses", "short", "aligned", "nothing_moves", "all_dead")
-# First what spoils everything, then what spoils a joint, then what would make a good log better.
+# First faults of the whole log, then faults of a joint, then improvements.
 _ORDER = (
     *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "order", "gravity", "sign", "position_sign",
     "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor", "unexplained", "inconsistent",
@@ -20,24 +20,24 @@ _ORDER = (
 )  # fmt: skip
 
 
-def by_harm(entries: Iterable[Finding]) -> list[Finding]:
-    """The `entries`, the gravest first."""
+def by_severity(entries: Iterable[Finding]) -> list[Finding]:
+    """Sort the `entries`, most severe first."""
     places = {kind: k for k, kind in enumerate(_ORDER)}
     return sorted(entries, key=lambda e: (-e.rank, places.get(e.kind, len(places))))
 
 
 def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
-    """What to do about `entries`: at most five advices, the gravest first, joints with the same trouble together."""
-    graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
-    lights = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
-    ranked = by_harm(graves) + lights
+    """Select at most five remedies for `entries`, most severe first; joints with the same fault share one."""
+    serious = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
+    notes = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
+    ranked = by_severity(serious) + notes
     out: list[str] = []
-    told: set[tuple[str, str]] = set()
+    done: set[tuple[str, str]] = set()
     for entry in ranked:
-        if entry.advice in out or (entry.kind, entry.severity) in told:
+        if entry.advice in out or (entry.kind, entry.severity) in done:
             continue
         alike = [e.joint for e in ranked if e.kind == entry.kind and e.severity == entry.severity and e.joint]
-        told.add((entry.kind, entry.severity))
+        done.add((entry.kind, entry.severity))
         others = [name for name in dict.fromkeys(alike) if name != entry.joint]
         same = f" The same for {', '.join(others)}." if others and entry.joint else ""
         out.append(entry.advice + same)
@@ -45,7 +45,7 @@ def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
-    """How far a log with these `entries` can be trusted."""
+    """Grade a log by its `entries`."""
     problems = [e for e in entries if e.severity == "problem"]
     warnings = [e for e in entries if e.severity == "warning"]
     fatal = [e for e in problems if e.kind in FATAL]
@@ -53,7 +53,7 @@ def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
         why = fatal[0].message
         return "unusable", f"This log cannot be identified from: {why[:1].lower()}{why[1:]}"
     if problems:
-        return "mend", f"Mend {_count(problems, 'problem')} before identifying from this log."
+        return "mend", f"Fix {_count(problems, 'problem')} before identifying from this log."
     if warnings:
         return "usable", f"This log can be identified from, with {_count(warnings, 'reservation')}."
     return "good", "This log is fit for identification."

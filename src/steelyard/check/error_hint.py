@@ -1,4 +1,4 @@
-"""Where a fit or a score fails, what is wrong with the logs is the reason to give."""
+"""Explain a failed identification by the problems of its logs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from steelyard.study import Study
 _Identify = TypeVar("_Identify", bound=Callable[..., Any])
 
 
-def names_the_cause(identify: _Identify) -> _Identify:
-    """Decorate `identify`: an estimator that finds no robot, or a score that finds no rows, gives what `check` finds.
+def adds_error_hint(identify: _Identify) -> _Identify:
+    """Decorate `identify`: if an estimate or a score fails, raise the first problem that a check of the logs finds.
 
-    Torques whose sign is turned leave no room for a robot that can exist, and a clock that is wrong no rows to score;
-    to say so of bounds or of filters would send people elsewhere.
+    With torques of the wrong sign no physical robot fits, and with a wrong clock no rows remain: a message about bounds
+    or filters would mislead.
     """
 
     @wraps(identify)
     def named(robot: RobotLike, log: Any, validate: Any = (), **options: Any) -> Any:
-        # Read once, whatever they come as; a wrong name or type is said before anything else.
+        # Logs are read once; wrong names and types raise first.
         robot, mapping = as_robot(robot), options.get("mapping")
         log = log if isinstance(log, Study) else as_sources(log, robot, mapping)
         validate = as_sources(validate, robot, mapping)
@@ -47,7 +47,7 @@ def names_the_cause(identify: _Identify) -> _Identify:
 def _problems(
     robot: Robot, log: Any, validate: Sequence[Source], options: dict[str, Any]
 ) -> Iterator[tuple[str, Finding]]:
-    """Problems of each log, the fitted ones first, then what a mapping could mend; of a log that can be looked at."""
+    """Yield the problems of each log, fitted logs first, then the findings that a mapping can fix."""
     for given, kind in ((log, "log"), (tuple(validate), "validation")):
         if not given:
             continue
@@ -58,6 +58,6 @@ def _problems(
             continue
         names = options.get("names" if kind == "log" else "validate_names") or ()
         for k, found in enumerate(checks):
-            named = names[k] if k < len(names) else f"{kind} {k + 1}"
+            name = names[k] if k < len(names) else f"{kind} {k + 1}"
             grave = [e for e in found.complaints if e.severity == "problem"]
-            yield from ((named, e) for e in (*grave, *(e for e in found.complaints if e.fix)))
+            yield from ((name, e) for e in (*grave, *(e for e in found.complaints if e.fix)))
