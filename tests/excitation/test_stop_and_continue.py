@@ -55,7 +55,7 @@ def test_a_stopped_and_killed_search_resumes_to_the_same_result(optimiser: str, 
     stopped.send_signal(signal.SIGINT)
     _, output = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
-    assert output == "steelyard: stopping; the best motion so far is delivered (Ctrl-C again ends without it).\n"
+    assert output == "steelyard: stopping; the best motion so far is returned (Ctrl-C again: end without it).\n"
     early = result(tmp_path / "stopped")
     assert early["criterion"]["stopped"] is True
     assert early["violation"] <= 0.0

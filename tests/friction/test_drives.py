@@ -138,7 +138,7 @@ def test_known_friction_of_a_stream_equals_that_of_a_log() -> None:
         last.append(run.information.theta())
     np.testing.assert_allclose(last[0], last[2], rtol=1e-9)
     np.testing.assert_allclose(last[1], last[2], rtol=1e-9)
-    with pytest.raises(SteelyardError, match="give it dq and tau"):
+    with pytest.raises(SteelyardError, match="needs dq and tau"):
         sy.recursive(ROBOT, sy.Log(log.joints, log.t, log.q, tau=log.tau), base=base, known_friction=known)
 
 

@@ -50,7 +50,7 @@ def test_on_a_gpu() -> None:
 def test_what_a_gpu_cannot_simulate_is_said() -> None:
     robot = load_robot("szabo3r")
     remembering = true_model(robot, identification_terms(robot, ["viscous", "stop"]))
-    with pytest.raises(SimulationError, match="leave the GPU out"):
+    with pytest.raises(SimulationError, match="run without --gpu"):
         FollowOnGpu(remembering, motion(3), 200.0, remembering, 30.0, HERE)
     plain = true_model(robot, identification_terms(robot))
     hollow = Model(robot, plain.terms, np.where(np.arange(len(plain.theta)) == 29, -1e-6, plain.theta))

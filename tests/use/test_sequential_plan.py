@@ -118,4 +118,4 @@ def test_a_movement_names_the_parameters_that_it_does_not_list(plan: Path) -> No
     plan.write_text(PLAN.replace("    neglects: rest\n", "", 1))
     process = run("sequential", "irp6", plan)
     assert process.exit_code == 2
-    assert "Movement 'motor 2' also shows" in process.output
+    assert "Movement 'motor 2' also depends on" in process.output

@@ -141,7 +141,7 @@ def test_contradictory_options_are_refused(typed: list[str], message: str) -> No
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("joint: q3", "joint: q9", "waves: entry 2: there is no joint 'q9'; known: q1, q2, q3."),
+        ("joint: q3", "joint: q9", "waves: entry 2: unknown joint 'q9'; use one of: q1, q2, q3."),
         ("phase:", "phse:", "waves: entry 2: unknown key 'phse'; did you mean 'phase'?"),
         ("decay: 0.3", "decay: -1", "waves: entry 1: decay must be zero or more"),
         ("amplitude: 2", "amplitude: high", "waves: entry 2: amplitude"),

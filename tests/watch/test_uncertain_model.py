@@ -37,7 +37,7 @@ def test_model_without_covariance_has_zero_variance(identified_arm) -> None:
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "a\nx\n", "a,b\n1,2\n3\n"])
 def test_invalid_covariance_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "covariance.csv").write_text(text)
-    with pytest.raises(ExportError, match="identify anew"):
+    with pytest.raises(ExportError, match="run identify again"):
         read_covariance(tmp_path / "covariance.csv")
 
 

@@ -7,7 +7,7 @@ the blocks of time that a fit leaves out decide. The inertias of the description
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -85,9 +85,13 @@ def find_mistakes(fits: LeftOutFits) -> list[Finding]:
     """
     out: list[Finding] = []
     for _ in range(_MOST):
-        best = _most_telling(fits)
+        best, others = _most_telling(fits)
         if best is None:
             break
+        if others:
+            # The same mistake of another joint explains as much: of two joints, either may have the wrong sign.
+            first = best.findings[0]
+            return [*out, replace(first, message=f"{first.message} Or that of {', '.join(others)}.", fix=None)]
         out += best.findings
         fits = LeftOutFits(fits.seen, best.undo(fits.channels), best.fits.every_link)
     return out
@@ -106,18 +110,21 @@ def name_rivals(fits: LeftOutFits, gain: float) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _most_telling(fits: LeftOutFits) -> Mistake | None:
+def _most_telling(fits: LeftOutFits) -> tuple[Mistake | None, list[str]]:
     """Find the mistake that explains most, if left-out blocks gain enough and beyond doubt."""
     trials = list(_mistakes(fits))
     gains = _gains(fits, trials, quantile(1.0 - _FALSE_ALARMS / len(trials), PARTS - 1), _HARM)
     if not gains:
-        return None
+        return None, []
     best = max(gains.values(), key=np.sum)
     alike = [mistake for mistake, gain in gains.items() if not _is_beyond(best - gain, _SURELY)]
     # Several can explain the same, such as the sign of a torque and that of its position: the most common one counts.
     # Two values of the same number cannot: then the log does not show the number.
     first = alike[0].findings[0]
-    return None if any(m.findings[0].key == first.key and _differ(m.findings[0], first) for m in alike) else alike[0]
+    if any(m.findings[0].key == first.key and _differ(m.findings[0], first) for m in alike):
+        return None, []
+    same = [m.findings[0].joint for m in alike[1:] if len(m.findings) == 1 and m.findings[0].kind == first.kind]
+    return alike[0], [f"'{name}'" for name in same if name and name != first.joint]
 
 
 def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: float) -> dict[Mistake, Array]:

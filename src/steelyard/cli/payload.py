@@ -67,7 +67,7 @@ class PayloadOptions:
     delay: opt.OpenDelay = None
     torque_between: opt.BetweenSamples = "auto"
     targets: Annotated[
-        str, typer.Option("--for", metavar="C,…", help="Controllers to write the payload for: {load_targets:,}.")
+        str, typer.Option("--for", metavar="C,…", help="Controllers to write the payload for: {payload_targets:,}.")
     ] = ""
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
