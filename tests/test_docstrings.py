@@ -25,12 +25,10 @@ PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
 # Rooms whose docstrings still name arguments in backticks inside sentences. The list must become empty.
 PENDING: set[str] = {
     "assessment",
-    "assumptions",
     "check",
     "compare",
     "estimation",
     "excitation",
-    "identification",
     "local",
     "papers",
 }

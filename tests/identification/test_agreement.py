@@ -85,14 +85,14 @@ def test_a_shift_is_that_of_least_squares_with_columns_of_the_logs_own(seed: int
     assert shift.columns == width
 
 
-def test_own_answers_are_fits_to_one_log_each_and_say_where_a_log_shows_nothing() -> None:
+def test_separate_estimates_are_fits_to_single_logs_and_nan_where_not_identifiable() -> None:
     rng, p = np.random.default_rng(3), base().rank
     logs = [rows(rng, np.arange(1.0, p + 1), 250) for _ in range(3)]
     for a, y in zip(*logs[1], strict=True):
         y -= 3.0 * a[:, 2]
         a[:, 2] = 0.0  # this log does not show the third parameter
     sums = sums_of(logs)
-    values, errors = sums.own_answers()
+    values, errors = sums.separate_estimates()
     for i, (A, y) in enumerate(logs):
         W = np.vstack([w * a for w, a in zip(sums.weights, A, strict=True)])
         own = np.linalg.lstsq(W, np.concatenate([w * b for w, b in zip(sums.weights, y, strict=True)]), rcond=None)[0]

@@ -107,7 +107,7 @@ def test_what_was_measured_is_told(found: Identification, run: Path) -> None:
     page = (run / "report.html").read_text()
     assert "arm7.xml, read by" in page
     assert "The files" in page
-    named = [reason for reason in found.verdict.reasons if reason.startswith("arm7.urdf cannot hold")]
+    named = [reason for reason in found.verdict.reasons if reason.startswith("arm7.urdf cannot store")]
     assert len(named) == 1
     assert "→" in named[0]
 

@@ -1,9 +1,9 @@
-"""Which parts of a log that judges are copies of a log that was fitted to? The noise on the torques tells.
+"""Detects parts of validation logs that are copies of fitted logs, by the noise of their torques.
 
-Two logs of one motion, played twice, have the same path and torques but for noise. A copy has the same noise too,
-whatever its clock shows: shifted, slower, backwards, mirrored, thinned, spliced with something else, or under
-some noise of its own. The path alone, not time, lays each window of the judging log on the fitted one. Then
-the phases of the torques' finest frequencies are compared.
+Two recordings of one motion have the same path and torques except for noise. A copy has the same noise. The copy can be
+shifted, slower, reversed, mirrored, subsampled, spliced or have additional noise. Each window of the validation log is
+therefore aligned with the fitted log by its path alone, and then the phases of the highest torque frequencies are
+compared.
 """
 
 from __future__ import annotations
@@ -19,37 +19,36 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.excerpt import joined_ranges
 from steelyard.signals.log import Log
 
-# Samples of a window, and of the four to seven pieces of it whose spectra are compared.
+# Samples of a window, and of its four to seven pieces whose spectra are compared.
 _WINDOW, _PIECE = 256, 64
-# Of the window's variance of positions, what may be left between a copy and its source: interpolation and rounding.
+# Allowed residual between a copy and its source, relative to the variance of the window: interpolation and rounding.
 _SAME_PATH = 1e-2
-# The same where the path is known at some points only: ten samples of a window beside the right ones make 0.02.
+# The same for a coarse path: an offset of ten samples gives 0.02.
 _NEAR = 0.25
-# Mean cosine between the phases of two torques at one frequency: 1 of copies; of independent noise 0 ± 0.25 in a piece
-# (16 frequencies), and the median over pieces and joints is nearer to 0. Half-way lies the limit.
+# Threshold for the mean cosine between the phases of two torques: 1 for copies, 0 ± 0.25 for independent noise in a
+# piece (16 frequencies). The median over pieces and joints is closer to 0.
 _SAME_NOISE = 0.5
-# Windows from which a search starts; what lies between a copied one and the next is tried with its neighbour's line.
+# Number of windows from which a search starts; it continues to their neighbours.
 _STARTS = 40
-# Points of the fitted path that are looked at, and points of a window by which it is laid on it.
+# Points of the fitted path, points of a window for the alignment, and nearest path points tried for each.
 _POINTS, _ANCHORS, _NEAREST = 5_000, 6, 5
-
-# Windows of the same path and another noise after which a copy has ended.
+# Windows of the same path with other noise after which a copy has ended.
 _MOST_MISSED = 2
 
-# From a window's time to the source's: time of the window's first sample [s], and speed.
+# Maps the time of a window to that of the source: time of the first sample [s], and speed.
 Line = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Copy:
-    """What of a judging log repeats a fitted one.
+    """The part of a validation log that repeats a fitted log.
 
     Attributes:
-        log: Name of the log that judges.
+        log: Name of the validation log.
         source: Name of the fitted log.
-        share: Part of the judging log's samples, 0 to 1.
-        speed: Speed of the copy over that of its source; negative: backwards.
-        cut: Whether the rest of the log still judges.
+        share: Share of the validation log's samples, 0 to 1.
+        speed: Speed relative to the source; negative: reversed.
+        cut: Whether only the copied part is excluded from validation.
     """
 
     log: str
@@ -60,14 +59,14 @@ class Copy:
 
     @property
     def sentence(self) -> str:
-        """What was seen, what came of it, and what to do."""
+        """Finding, consequence and remedy."""
         much = "" if self.share > 0.995 else f"{100 * self.share:.0f} % of "
-        how = " backwards" if self.speed < 0.0 else ""
-        how += "" if 0.99 < abs(self.speed) < 1.01 else f" at {abs(self.speed):.2g} times its speed"
-        result = "that part judges nothing" if self.cut else "it judges nothing"
+        speed = "" if 0.99 < abs(self.speed) < 1.01 else f" at {abs(self.speed):.2g} times its speed"
+        if self.speed < 0.0:
+            speed = f" in reverse{speed}"
         return (
-            f"{much}'{self.log}' repeats the log '{self.source}' that was fitted to{how}, noise and all: {result}. "
-            "Give --validate a log of another run."
+            f"{much}'{self.log}' is a copy of the fitted log '{self.source}'{speed}, including its noise. "
+            f"{'This part' if self.cut else 'It'} is excluded from validation. Give --validate a log of another run."
         )
 
     def to_json(self) -> dict[str, object]:
@@ -76,12 +75,12 @@ class Copy:
 
 
 def find_copy(name: str, judged: Log, fitted: Sequence[tuple[str, Log]]) -> tuple[Copy, list[tuple[int, int]]] | None:
-    """Find out what of a log that judges repeats fitted ones, and which ranges of samples do not.
+    """Find the part of a validation log that repeats fitted logs; also return the ranges of other samples.
 
     Args:
-        name: Name of the log that judges.
-        judged: The log.
-        fitted: Logs that were fitted to, each with its name.
+        name: Name of the validation log.
+        judged: Validation log.
+        fitted: Fitted logs with their names.
     """
     same, most, source, speed = np.zeros(len(judged), dtype=bool), 0, "", 1.0
     for other, log in fitted:
@@ -98,14 +97,14 @@ def find_copy(name: str, judged: Log, fitted: Sequence[tuple[str, Log]]) -> tupl
 
 
 def copied_ranges(judged: Log, fitted: Log) -> tuple[list[tuple[int, int]], float]:
-    """Find the samples of a log that repeat another one, noise and all.
+    """Find the samples of a log that repeat another log including its noise.
 
     Args:
-        judged: Log that is to judge.
-        fitted: Log that was fitted to.
+        judged: Validation log.
+        fitted: Fitted log.
 
     Returns:
-        Half-open ranges of samples of `judged`, and the speed of the copy over that of its source (0: no copy).
+        Half-open ranges of samples of `judged`, and the speed relative to the source (0: no copy).
     """
     if judged is fitted:
         return [(0, len(judged))], 1.0
@@ -127,7 +126,7 @@ def copied_ranges(judged: Log, fitted: Log) -> tuple[list[tuple[int, int]], floa
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """Samples of a judging log on a clock no finer than the fitted log's."""
+    """Samples of a validation log, subsampled to the rate of the fitted log if that is lower."""
 
     rows: tuple[int, int]
     t: Array
@@ -149,7 +148,7 @@ def _windows(a: Log, b: Log) -> Iterator[_Window]:
 
 
 class _Source:
-    """A fitted log as a path with torques along it.
+    """A fitted log as a path with torques.
 
     Args:
         log: The log.
@@ -159,44 +158,44 @@ class _Source:
         assert log.tau is not None
         self.t, self.q, self.tau = log.t, log.q, log.tau
         self.rate = np.gradient(log.q, log.t, axis=0)
-        # A mirrored joint has the same size; which joints are mirrored is seen once the window lies on the path.
+        # Absolute positions also match mirrored joints; `_Source.refine` finds their signs.
         self.scale = np.maximum(np.std(log.q, axis=0), 1e-9)
         self.points = np.linspace(0, len(log) - 1, min(len(log), _POINTS)).astype(int)
         self.path = np.abs(log.q[self.points]) / self.scale
 
     def lines(self, window: _Window) -> Iterator[Line]:
-        """Find lines along which a window has the source's path and noise, the likeliest first."""
+        """Yield lines along which a window has the path and noise of the source, the best first."""
         size = float(np.sum(np.var(window.q / self.scale, axis=0)))
         if size < 1e-8:
-            return  # it stands, and lies on the path wherever that stands
+            return  # At standstill the alignment is undefined.
         for guess in self._guesses(window, size):
-            line = self.settled(window, guess)
+            line = self.refine(window, guess)
             if line is not None and _same_noise(self.cosines(window, line)):
                 yield line
 
     def _guesses(self, window: _Window, size: float) -> Iterator[Line]:
-        """Lines on which some points of the window lie next to the path, the nearest first.
+        """Yield lines on which some points of the window are close to the path, the closest first.
 
         Args:
             window: The window.
-            size: Variance of its positions, in the path's scale.
+            size: Variance of its scaled positions.
         """
         anchors = np.linspace(0, len(window.t) - 1, _ANCHORS).astype(int)
         x = np.abs(window.q[anchors]) / self.scale
-        apart = np.sum((self.path[None] - x[:, None]) ** 2, axis=2)
+        distances = np.sum((self.path[None] - x[:, None]) ** 2, axis=2)
         clock, times = self.t[self.points], window.t[anchors]
-        ends = [_least(apart[k]) for k in (0, -1)]
+        ends = [_minima(distances[k]) for k in (0, -1)]
         lines = [(clock[i], (clock[j] - clock[i]) / (times[-1] - times[0])) for i in ends[0] for j in ends[1] if i != j]
         scores = []
         for start, speed in lines:
             places = np.clip(np.searchsorted(clock, start + speed * (times - times[0])), 0, len(clock) - 1)
-            scores.append(float(np.sum(apart[np.arange(_ANCHORS), places])))
+            scores.append(float(np.sum(distances[np.arange(_ANCHORS), places])))
         for k in np.argsort(scores)[:3]:
             if scores[k] < _NEAR * _ANCHORS * size:
                 yield lines[k]
 
-    def settled(self, window: _Window, guess: Line) -> Line | None:
-        """Settle a line by Gauss and Newton's steps on the positions; None where the path is not the same."""
+    def refine(self, window: _Window, guess: Line) -> Line | None:
+        """Refine a line by Gauss-Newton steps on the positions; None if the path differs."""
         start, speed = guess
         since = window.t - window.t[0]
         size = float(np.sum(np.var(window.q / self.scale, axis=0)))
@@ -216,14 +215,14 @@ class _Source:
         return start, speed
 
     def cosines(self, window: _Window, line: Line) -> list[float]:
-        """Compare the phases of a window's torques with those of the source along a line, piece by piece."""
-        theirs = _at(line[0] + line[1] * (window.t - window.t[0]), self.t, self.tau)
+        """Compute the phase cosines between a window's torques and those of the source, piece by piece."""
+        source_torques = _at(line[0] + line[1] * (window.t - window.t[0]), self.t, self.tau)
         pairs = (
             (mine[k : k + _PIECE], its[k : k + _PIECE])
-            for mine, its in zip(window.tau.T, theirs.T, strict=True)
+            for mine, its in zip(window.tau.T, source_torques.T, strict=True)
             for k in range(0, len(mine) - _PIECE + 1, _PIECE // 2)
         )
-        return [found for x, y in pairs if (found := _phases_alike(x, y)) is not None]
+        return [cosine for x, y in pairs if (cosine := _phase_cosine(x, y)) is not None]
 
 
 def _same_noise(cosines: Sequence[float]) -> bool:
@@ -231,35 +230,35 @@ def _same_noise(cosines: Sequence[float]) -> bool:
 
 
 def _chain(source: _Source, windows: Sequence[_Window], k: int, line: Line) -> dict[int, Line] | None:
-    """Follow the line of a window over its neighbours; None where they show another run of the same motion.
+    """Extend the line of a window to its neighbours; None if they are another run of the same motion.
 
-    Where all joints reverse, friction's jumps alone can make two runs alike in a window. Its neighbours tell.
+    If all joints reverse in a window, the friction jumps alone can make two runs look equal. The neighbours decide.
     """
-    chain, seen = {k: line}, source.cosines(windows[k], line)
+    chain, cosines_so_far = {k: line}, source.cosines(windows[k], line)
     for step in (-1, 1):
         at, (start, speed), missed = k, line, 0
         while 0 <= at + step < len(windows) and missed < _MOST_MISSED:
             guess = start + speed * (windows[at + step].t[0] - windows[at].t[0]), speed
             at += step
-            settled = source.settled(windows[at], guess)
-            # A window that stands has no path of its own to settle by.
-            start, speed = settled or guess
+            refined = source.refine(windows[at], guess)
+            # At standstill there is no path to refine the line.
+            start, speed = refined or guess
             cosines = source.cosines(windows[at], (start, speed))
             if _same_noise(cosines):
                 chain[at], missed = (start, speed), 0
-            elif settled is None:
+            elif refined is None:
                 break
             else:
                 missed += 1
-            seen += cosines
-            if not _same_noise(seen):
+            cosines_so_far += cosines
+            if not _same_noise(cosines_so_far):
                 return None
     return chain
 
 
-def _phases_alike(x: Array, y: Array) -> float | None:
-    """Mean cosine between the phases of two signals in the upper half of their frequencies; None: nothing is there."""
-    # Differences take away what is smooth, which would leak into the frequencies above.
+def _phase_cosine(x: Array, y: Array) -> float | None:
+    """Compute the mean phase cosine of two signals in the upper half of their frequencies; None: no signal."""
+    # Differences remove the smooth part, which would leak into high frequencies.
     u, v = (np.fft.rfft(np.diff(z, 3) * np.hanning(len(z) - 3)) for z in (x, y))
     product = (u * np.conj(v))[len(u) // 2 :]
     size = np.abs(product)
@@ -272,8 +271,8 @@ def _at(times: Array, clock: Array, x: Array) -> Array:
     return np.column_stack([np.interp(times, clock, column) for column in x.T])
 
 
-def _least(x: Array) -> NDArray[np.intp]:
-    """Places of the least local minima."""
+def _minima(x: Array) -> NDArray[np.intp]:
+    """Return the indices of the smallest local minima."""
     padded = np.concatenate([[np.inf], x, [np.inf]])
     places = np.flatnonzero((padded[1:-1] <= padded[:-2]) & (padded[1:-1] <= padded[2:]))
     return np.asarray(places[np.argsort(x[places])[:_NEAREST]], dtype=np.intp)
