@@ -24,7 +24,6 @@ PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
 
 # Rooms whose docstrings still name arguments in backticks inside sentences. The list must become empty.
 PENDING: set[str] = {
-    "assessment",
     "check",
     "compare",
     "estimation",

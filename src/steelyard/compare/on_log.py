@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.assessment.holdout import keep_last
-from steelyard.assessment.replay import possibility, replayed
+from steelyard.assessment.holdout import split_last
+from steelyard.assessment.replay import possibility, replay_rmse
 from steelyard.assessment.score import score_models
 from steelyard.compare.methods import UNSETTLED, Method, MethodRun, chosen_methods, try_fit
 from steelyard.compare.schemes import named_values
@@ -172,7 +172,7 @@ def compare_on_log(
     robot = as_robot(robot)
     used, judged = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
     if not judged:
-        used, last = keep_last(used, holdout)
+        used, last = split_last(used, holdout)
         judged = [last]
     if used.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
@@ -207,7 +207,7 @@ def _judged(
         run = replace(r.run, simulable=seen.simulable, possible=seen.possible)
         error = float(np.mean([s[k].mean_nrmse_percent for s in scores]))
         how = study.preparation
-        moved = replayed(model, logs, horizon, how.torque_between, how.delay or 0.0) if seen.simulable else None
+        moved = replay_rmse(model, logs, horizon, how.torque_between, how.delay or 0.0) if seen.simulable else None
         out[r.method.name] = replace(
             r, run=run, nrmse_percent=error if np.isfinite(error) else None, position_rmse=moved
         )

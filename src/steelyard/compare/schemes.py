@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.assessment.holdout import keep_last
-from steelyard.assessment.replay import HORIZON, replayed
+from steelyard.assessment.holdout import split_last
+from steelyard.assessment.replay import HORIZON, replay_rmse
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
@@ -147,7 +147,7 @@ def compare_schemes(
     robot = as_robot(robot)
     used, judged = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
     if not judged:
-        used, last = keep_last(used, holdout)
+        used, last = split_last(used, holdout)
         judged = [last]
     # Filtered once for all schemes.
     study = Study.of(robot, used, (), options.pop("preparation", None))
@@ -162,6 +162,6 @@ def compare_schemes(
             continue
         taken = time.perf_counter() - begun
         how = found.settings.preparation
-        moved = replayed(found.model, judged, horizon, how.torque_between, how.delay or 0.0)
+        moved = replay_rmse(found.model, judged, horizon, how.torque_between, how.delay or 0.0)
         results.append(SchemeResult(scheme, taken, found, moved))
     return SchemeComparison(robot, tuple(results), horizon)

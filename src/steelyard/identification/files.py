@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from steelyard.assessment.holdout import keep_blocks, keep_last
+from steelyard.assessment.holdout import split_blocks, split_last
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.identification.identification import Identification
@@ -108,11 +108,11 @@ def _averaged(log: Source, period: float) -> Log:
 def _split(file: LogFile, share: float | None, blocks: str, streamed: bool) -> tuple[Source, Source]:
     if share is not None:
         # Split before reading, so that repairs of one part cannot affect the other.
-        first, last = keep_last(file, share)
+        first, last = split_last(file, share)
         return (first, last) if streamed else (first.in_memory(), last.in_memory())
     log = file if streamed else file.in_memory()
     seconds, _, every = blocks.partition(":")
     try:
-        return keep_blocks(log, float(seconds), int(every))
+        return split_blocks(log, float(seconds), int(every))
     except ValueError:
         raise SteelyardError(f"--holdout-blocks is '{blocks}'. Give seconds:every, for example 0.5:3.") from None

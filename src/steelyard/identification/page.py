@@ -177,7 +177,7 @@ def _error_table(title: str, scores: Sequence[JointScore]) -> Table:
     stands = any(j.standing for j in scores)
     columns = ["joint", "RMSE", *(["moving, % of std", "all samples %"] if stands else ["NRMSE, % of std"])]
     columns += ["R²", "relative %", *(["standing %", "of the time %"] if stands else [])]
-    rows = [_error_row(j.told, stands) for j in scores]
+    rows = [_error_row(j.for_display, stands) for j in scores]
     means = [np.mean([getattr(j, f) for j in scores]) for f in ("moving_nrmse_percent", "nrmse_percent")]
     shown = [number(float(m), 3) for m in (means if stands else means[1:])]
     rows.append(["mean of joints", "", *shown, *[""] * (len(columns) - 2 - len(shown))])

@@ -292,7 +292,7 @@ def _meaning(result: Identification) -> str:
 def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
     rows: list[Sequence[TableCell]] = [
         (a.joint, a.rmse, b.rmse, a.nrmse_percent, b.nrmse_percent)
-        for a, b in ((x.told, y.told) for x, y in zip(whole.joints, fewer.joints, strict=True))
+        for a, b in ((x.for_display, y.for_display) for x, y in zip(whole.joints, fewer.joints, strict=True))
     ]
     sets = ("all", "significant")
     errors = [TableColumn(f"RMSE, {x}", unit) for x in sets]

@@ -116,7 +116,7 @@ def _heat(
 ) -> Html:
     """Build a table of joints by logs with the means over joints in the last row."""
     scores = [s for _, some in groups for s in some]
-    by_log = [[j.told for j in s.joints] for s in scores]
+    by_log = [[j.for_display for j in s.joints] for s in scores]
     heads = [TableColumn(s.log, places=4 if name == "R²" else None, digits=3) for s in scores]
     rows: list[Sequence[TableCell]] = [
         (joint.joint, *(Heat(of(column[k]), error_level(column[k].nrmse_percent)) for column in by_log))
