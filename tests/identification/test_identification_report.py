@@ -1,4 +1,4 @@
-"""The report and the JSON of an identification: the check, what the data support, intervals, wide things in boxes."""
+"""Report and JSON of an identification: check, significance, intervals and scrolling tables."""
 
 from __future__ import annotations
 
