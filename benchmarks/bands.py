@@ -18,7 +18,7 @@ from scoreboard_sets import CASES
 
 from steelyard.errors import SteelyardError
 from steelyard.identification.identification import Identification
-from steelyard.identification.parts import prediction_band
+from steelyard.identification.torque_parts import prediction_band
 
 
 def inside(found: Identification) -> np.ndarray:

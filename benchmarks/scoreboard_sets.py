@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scoreboard_baseline import Recipe
 
-from steelyard.assessment.holdout import keep_blocks, keep_last
+from steelyard.assessment.holdout import split_blocks, split_last
 from steelyard.signals.log import Log
 
 Array = np.ndarray
@@ -55,7 +55,7 @@ CASES = {
         Recipe(cutoff_hz=10.0, rate=1000.0, trim=0.2, step=5, rotor=False),
         ("trajectory_1",),
         split=last(0.3),
-        holdout=lambda log: keep_last(log, 0.3),
+        holdout=lambda log: split_last(log, 0.3),
         published=((0.147, 0.212, 0.134, 0.171, 0.068, 0.031, 0.050),),
     ),
     "TX40, last 30 %": Case(
@@ -63,7 +63,7 @@ CASES = {
         TX40,
         ("trajectory",),
         split=last(0.3),
-        holdout=lambda log: keep_last(log, 0.3),
+        holdout=lambda log: split_last(log, 0.3),
         mapping="tx40.toml",
         published=((1.800, 4.305, 1.115, 0.578, 0.956, 1.139),),
     ),
@@ -72,7 +72,7 @@ CASES = {
         TX40,
         ("trajectory",),
         split=every_third(0.5),
-        holdout=lambda log: keep_blocks(log, 0.5, 3),
+        holdout=lambda log: split_blocks(log, 0.5, 3),
         mapping="tx40.toml",
         published=((1.474, 4.228, 1.482, 0.783, 1.175, 0.839),),
     ),
@@ -81,7 +81,7 @@ CASES = {
         Recipe(cutoff_hz=3.0, rate=100.0, window_after=True),
         ("trajectory",),
         split=last(0.3),
-        holdout=lambda log: keep_last(log, 0.3),
+        holdout=lambda log: split_last(log, 0.3),
         mapping="tiago.toml",
         joints=TIAGO,
         published=((0.231, 0.545, 1.720, 0.701, 0.925),),
@@ -120,7 +120,7 @@ CASES = {
         Recipe(cutoff_hz=3.0, rate=30.0, trim=0.5, rotor=False, ramp=0.02),
         ("exciting",),
         split=last(0.3),
-        holdout=lambda log: keep_last(log, 0.3),
+        holdout=lambda log: split_last(log, 0.3),
         published=((0.313, 0.171, 0.218, 0.168, 0.112, 0.064, 0.057),),
     ),
     "Double pendulum": Case(
@@ -135,7 +135,7 @@ CASES = {
         Recipe(cutoff_hz=5.0, rate=200.0, trim=0.2, ramp=0.05),
         ("chirp",),
         split=last(0.3),
-        holdout=lambda log: keep_last(log, 0.3),
+        holdout=lambda log: split_last(log, 0.3),
         published=((1.8173, 1.3995, 1.3197, 1.2675, 1.3418, 1.4501),),
     ),
     "Aliengo": Case(
@@ -143,7 +143,7 @@ CASES = {
         Recipe(cutoff_hz=10.0, rate=200.0, trim=0.2, ramp=0.05),
         ("chirp",),
         split=last(0.3),
-        holdout=lambda log: keep_last(log, 0.3),
+        holdout=lambda log: split_last(log, 0.3),
         published=((0.1828, 0.1987, 0.3846, 0.2068, 0.2150, 0.2770, 0.1857, 0.1856, 0.3266, 0.2822, 0.1831, 0.3531),),
     ),
     "Blue": Case(
@@ -151,7 +151,7 @@ CASES = {
         Recipe(cutoff_hz=3.0, rate=125.0, trim=0.5, step=3, measured=False, ramp=0.05),
         ("freq",),
         split=lambda t: np.floor(t / 5.0 + 1e-9).astype(int) % 3 == 2,
-        holdout=lambda log: keep_blocks(log, 5.0, 3),
+        holdout=lambda log: split_blocks(log, 5.0, 3),
         mapping="blue.toml",
         published=((0.7400, 0.3897, 0.2328, 0.5628, 0.2921, 0.2239, 0.2496),),
     ),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard.assessment.holdout import keep_last
+from steelyard.assessment.holdout import split_last
 from steelyard.check import check_log
 from steelyard.demo import simulated_log
 from steelyard.identification.files import identify_files
@@ -109,7 +109,7 @@ def test_from_python_and_from_a_file(folder: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(source, "PIECE_ROWS", 5_000)
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 7_500)
     log = sy.read_log(folder / "log.csv", robot)
-    used, judged = keep_last(log, 0.3)
+    used, judged = split_last(log, 0.3)
     names = {"names": ["log"], "validate_names": ["log, held back"]}
     at_once = identify(robot, used, [judged], **names)
     streamed = identify_files(robot, [folder / "log.csv"], holdout=0.3)

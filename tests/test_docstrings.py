@@ -22,13 +22,6 @@ from sources import parsed
 
 PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
 
-# Rooms whose docstrings still name arguments in backticks inside sentences. The list must become empty.
-PENDING: set[str] = {
-    "assessment",
-    "assumptions",
-    "identification",
-}
-
 # Of the methods that Python itself names, those that people call with arguments of our choosing.
 OURS = {"__init__", "__call__"}
 
@@ -133,7 +126,7 @@ def promised(function: Function) -> set[str]:
 def missing(function: Function) -> list[str]:
     known, stated = list(texts(function)), promised(function)
     names = [name for name in arguments(function.definition) if name not in stated]
-    in_backticks = len(names) < 2 or function.room in PENDING
+    in_backticks = len(names) < 2
     return [name for name in names if not any(documented(name, text, in_backticks) for text in known)]
 
 

@@ -70,7 +70,7 @@ def test_robots_that_cannot_be_are_marked_and_others_kept() -> None:
 
 
 def test_a_sweep_of_nothing_is_refused() -> None:
-    with pytest.raises(SteelyardError, match="two steps"):
+    with pytest.raises(SteelyardError, match="at least 2 steps"):
         sweep(carriage(), steps=1, duration=0.1)
     with pytest.raises(ShapeError, match="name"):
         sweep(carriage(), directions=np.ones((2, 50)), names=["one"], duration=0.1)

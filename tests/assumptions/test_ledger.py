@@ -1,4 +1,4 @@
-"""Assumptions of a fit: what is wrong with a log is named, with its size; what is right is left in peace."""
+"""Mistakes of a log are named with their size; correct assumptions are not refuted."""
 
 from __future__ import annotations
 

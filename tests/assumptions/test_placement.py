@@ -1,4 +1,4 @@
-"""Derivatives of the torque by zeros, gravity and places of joints are those of Pinocchio."""
+"""Derivatives of the torque with respect to zeros, gravity and joint placements match Pinocchio."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def placements(robot: Robot) -> Placements:
 def test_a_zero_moves_the_torque_as_pinocchio_says(name: str) -> None:
     robot = load_robot(name)
     ours, oracle = placements(robot), PinocchioOracle(robot)
-    slopes = np.concatenate([ours.displaced(k, ours.screws[k][:, :, None]) for k in range(robot.dof)], axis=2)
+    slopes = np.concatenate([ours.displacement_slopes(k, ours.screws[k][:, :, None]) for k in range(robot.dof)], axis=2)
     for k, state in enumerate(zip(*states(robot), strict=True)):
         oracle.pin.computeRNEADerivatives(oracle.model, oracle.data, *oracle.tree(*state))
         np.testing.assert_allclose(slopes[k], oracle.data.dtau_dq, atol=ROUNDING)
@@ -53,7 +53,7 @@ def test_a_joint_frame_elsewhere_moves_the_torque_as_pinocchio_says(name: str) -
     for link in range(1, len(robot.links)):
         axis = np.array(robot.links[link].axis)
         u, w = across(axis)
-        slopes = ours.displaced(link, ours.directions(link))
+        slopes = ours.displacement_slopes(link, ours.directions(link))
         changes = [(np.eye(3), d) for d in (axis, u, w)] + [(d, np.zeros(3)) for d in (u, w)]
         for k, (turn, shift) in enumerate(changes):
             ends = []
@@ -68,7 +68,7 @@ def test_a_joint_frame_elsewhere_moves_the_torque_as_pinocchio_says(name: str) -
 def test_gravity_pulls_as_pinocchio_says() -> None:
     robot = load_robot("arm7")
     change = np.array([0.3, -0.2, 0.5])
-    pulled = placements(robot).pulled(change)
+    pulled = placements(robot).gravity_slopes(change)
     torques = [
         PinocchioOracle(r).over("torque", *states(r)) for r in (robot, robot.with_gravity(robot.gravity + change))
     ]

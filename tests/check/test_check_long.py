@@ -82,5 +82,5 @@ def test_late_drop_outs_in_a_validation_log_are_reported(
     for start in range(len(log) - 3000, len(log) - 50, 80):
         tau[start : start + 5, 0] = 0.0
     judge = streamed(replace(log, tau=tau), tmp_path / "long.csv", monkeypatch)
-    [(_, found)] = identify(ROBOT, log, [judge], plain=True).judged_checks
+    [(_, found)] = identify(ROBOT, log, [judge], plain=True).validation_checks
     assert found.of("drop_out")

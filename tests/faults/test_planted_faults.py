@@ -101,7 +101,7 @@ def test_the_fitted_file_is_refused_as_a_judge_by_name(tmp_path: Path) -> None:
     for name in ("run.npz", "other.npz"):
         case.fit[0].save(tmp_path / name)
     for judge in ("run.npz", "other.npz"):
-        with pytest.raises(SteelyardError, match=r"'run\.npz' that is fitted to"):
+        with pytest.raises(SteelyardError, match=r"identical to the identification log 'run\.npz'"):
             identify_files(case.robot, [tmp_path / "run.npz"], [tmp_path / judge])
 
 

@@ -68,7 +68,7 @@ def test_wrong_known_friction_is_reported(times: float, grade: str) -> None:
     curves = {n: lambda v, c=c: times * c(v) for n, c in zip(ROBOT.joint_names, CURVES, strict=True)}
     found = identify(ROBOT, motion(0), [motion(1)], known_friction=curves)
     assert found.without_known_friction is not None
-    reasons = [r for r in found.verdict.reasons if "measured before" in r]
+    reasons = [r for r in found.verdict.reasons if "with the known friction" in r]
     assert bool(reasons) == (grade == "poor")
     assert found.verdict.grade == grade
 

@@ -92,7 +92,7 @@ def test_identify_reports_its_stages_in_order(robot: sy.Robot, log: sy.Log) -> N
     reported = sy.identify(robot, log, progress=reports.append)
     assert np.array_equal(quiet.model.theta, reported.model.theta)
     stages = list(dict.fromkeys(p.stage for p in reports))
-    assert stages == ["Preparing the rows", "Searching for the structure", "Fitting", "Judging", "Checking the logs"]
+    assert stages == ["Preparing the rows", "Searching for the structure", "Fitting", "Validating", "Checking the logs"]
     shares = [p.fraction for p in reports]
     assert shares == sorted(shares)
     assert shares[-1] <= 1.0

@@ -37,7 +37,7 @@ def base() -> BaseParameters:
 
 
 def rows(rng: np.random.Generator, beta: np.ndarray, samples: int, correlation: float = 0.0) -> tuple[list, list]:
-    """[A y] of each joint with noise of first order, columns of which one joint has some only."""
+    """[A y] of each joint with first-order noise; one joint has only some of the columns."""
     A, y = [], []
     for _ in range(3):
         a = rng.normal(size=(samples, len(beta)))
@@ -85,14 +85,14 @@ def test_a_shift_is_that_of_least_squares_with_columns_of_the_logs_own(seed: int
     assert shift.columns == width
 
 
-def test_own_answers_are_fits_to_one_log_each_and_say_where_a_log_shows_nothing() -> None:
+def test_separate_estimates_are_fits_to_single_logs_and_nan_where_not_identifiable() -> None:
     rng, p = np.random.default_rng(3), base().rank
     logs = [rows(rng, np.arange(1.0, p + 1), 250) for _ in range(3)]
     for a, y in zip(*logs[1], strict=True):
         y -= 3.0 * a[:, 2]
         a[:, 2] = 0.0  # this log does not show the third parameter
     sums = sums_of(logs)
-    values, errors = sums.own_answers()
+    values, errors = sums.separate_estimates()
     for i, (A, y) in enumerate(logs):
         W = np.vstack([w * a for w, a in zip(sums.weights, A, strict=True)])
         own = np.linalg.lstsq(W, np.concatenate([w * b for w, b in zip(sums.weights, y, strict=True)]), rcond=None)[0]
@@ -183,7 +183,7 @@ def test_logs_of_a_robot_that_did_not_change_agree() -> None:
         assert not told.disagreements
         away = [p.away for p in told.parameters if p.away is not None]
         assert len(away) == len(told.parameters)
-        # The largest of three |z| of which two are independent has its median near 1.1.
+        # The median of the largest of three |z|, two of them independent, is near 1.1.
         assert 0.6 < np.median(away) < 1.9
 
 
@@ -207,13 +207,13 @@ def test_what_differs_in_one_log_is_named_with_its_size(
     assert names <= set(first.parameters)
     assert first.p * told.asked < FALSE_ALARMS
     k = first.parameters.index(next(iter(names)))
-    # A scale is told to first order about the mean of the logs.
+    # A scale is estimated to first order about the mean of the logs.
     assert first.changes[k] == pytest.approx(size, rel=0.15)
     assert {d.log for d in told.disagreements} == {"b"}
     assert "'b' disagrees with the other logs" in told.reasons[0]
 
 
-def test_a_log_that_disagrees_caps_the_verdict_and_is_told_everywhere() -> None:
+def test_a_log_that_disagrees_caps_the_verdict_and_is_reported_everywhere() -> None:
     _, truth = robot_and_truth()
     logs = [log_of(truth, 1), log_of(truth, 2), log_of(changed(truth, F02=0.5), 3)]
     found = found_from(*logs, validate=[log_of(truth, 9)])
@@ -234,7 +234,7 @@ def test_a_log_that_disagrees_caps_the_verdict_and_is_told_everywhere() -> None:
     assert "Log by log" in run.page()
 
 
-def test_of_two_logs_nobody_says_which_is_right() -> None:
+def test_of_two_logs_the_second_is_compared_with_the_first() -> None:
     _, truth = robot_and_truth()
     told = agreement(log_of(truth, 1), log_of(changed(truth, F01=0.4), 2))
     (reason,) = told.reasons
@@ -244,7 +244,7 @@ def test_of_two_logs_nobody_says_which_is_right() -> None:
 
 
 def test_a_log_in_which_a_joint_stands_is_compared_by_what_it_shows() -> None:
-    """The log of a robot whose last joint stands has no value for that joint's friction, and is heard on the rest."""
+    """A log with the last joint at standstill gives no value for its friction, but is compared on the rest."""
     _, truth = robot_and_truth()
     still = log_of(changed(truth, F01=0.4), 4)
     q, dq = np.array(still.q), np.array(still.dq)

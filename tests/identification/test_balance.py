@@ -1,4 +1,4 @@
-"""A counterbalance that nobody described is found where gravity alone is not possible, and nowhere else."""
+"""An undescribed counterbalance is found if gravity alone is physically impossible, and only then."""
 
 from __future__ import annotations
 

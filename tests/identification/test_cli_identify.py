@@ -40,7 +40,7 @@ def test_a_csv_becomes_a_run(csv: Path, tmp_path: Path) -> None:
     terms = ("--terms", "viscous,coulomb")
     code, out, err = run("identify", "rotradi", str(csv), "--holdout", "0.3", *terms, "-o", str(tmp_path / "run"))
     assert (code, err) == (0, "")
-    assert "not used for the fit" in out
+    assert "(validation, scored at" in out
     files = {p.name for p in (tmp_path / "run").iterdir()}
     expected = {"result.json", "report.html", "rotradi.urdf", "rotradi.xml", "rotradi.steelyard.json"}
     assert expected | {"parameters.csv", "covariance.csv", "manifest.json"} == files

@@ -1,4 +1,4 @@
-"""A judging log that repeats the fitted one is recognised; a motion that a robot played twice is no copy."""
+"""Copies of a fitted log are detected; a second run of the same motion is not a copy."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def test_a_copy_is_recognised_with_its_speed(name: str) -> None:
     fit = simulated_base().case.fit[0]
     change, speed = COPIES[name]
     copy = change(fit)
-    ranges, found = copied_ranges(copy, fit)
+    ranges, found_speed = copied_ranges(copy, fit)
     assert sum(b - a for a, b in ranges) > 0.98 * len(copy)
-    assert found == pytest.approx(speed, rel=1e-3)
+    assert found_speed == pytest.approx(speed, rel=1e-3)
 
 
-def test_the_copied_part_of_a_spliced_log_is_found_to_a_window() -> None:
+def test_the_copied_part_of_a_spliced_log_is_located_to_a_window() -> None:
     case = simulated_base().case
     log = spliced(piece(case.judge[0], 0.0, 0.5), piece(case.fit[0], 0.4, 0.9))
     ((first, last),), _ = copied_ranges(log, case.fit[0])
@@ -90,8 +90,8 @@ def test_a_motion_that_is_played_again_is_no_copy() -> None:
         assert copied_ranges(replace(again, tau=again.tau + noise), fit) == ([], 0.0)
 
 
-def test_torques_that_are_smoothed_are_told_apart_as_well() -> None:
-    # Above the cut-off of a smoothing filter there is little noise, and friction's jumps are the same in both runs.
+def test_runs_with_smoothed_torques_are_distinguished() -> None:
+    # Above the cut-off of a smoothing filter there is little noise, and both runs have the same friction jumps.
     base = simulated_base()
     again = simulated_log(base.case.robot, truth_of(base.case.robot, 0), 1, noisy=0.0)
     rng = np.random.default_rng(9)
@@ -104,7 +104,7 @@ def test_torques_that_are_smoothed_are_told_apart_as_well() -> None:
     assert copied_ranges(slowed(runs[0], 1.1), runs[0])[0]
 
 
-def test_the_rest_of_a_spliced_log_judges() -> None:
+def test_the_rest_of_a_spliced_log_validates() -> None:
     case = simulated_base().case
     log = spliced(piece(case.judge[0], 0.0, 0.5), piece(case.fit[0], 0.4, 0.9))
     found = identify(case.robot, case.fit, [log], files=False)
@@ -112,16 +112,16 @@ def test_the_rest_of_a_spliced_log_judges() -> None:
     assert copy.cut
     assert found.torque_error.unseen
     assert found.validation[0].samples < 0.6 * len(log)
-    assert "that part judges nothing" in " ".join(found.verdict.reasons)
+    assert "This part is excluded from validation" in " ".join(found.verdict.reasons)
 
 
-def test_a_slowed_copy_judges_nothing() -> None:
+def test_a_slowed_copy_is_excluded() -> None:
     case = simulated_base().case
     found = identify(case.robot, case.fit, [slowed(case.fit[0], 1.1)], files=False)
     assert found.verdict.grade != "good"
     assert not found.torque_error.unseen
     assert "at 0.91 times its speed" in found.verdict.reasons[0]
-    assert "Nothing independent judges" in " ".join(found.verdict.reasons)
+    assert "All validation logs are copies" in " ".join(found.verdict.reasons)
 
 
 @pytest.mark.proof
@@ -129,7 +129,7 @@ def test_a_slowed_copy_judges_nothing() -> None:
 def test_real_logs_of_one_robot_are_no_copies_of_each_other(name: str) -> None:
     folder = Path(os.environ.get("STEELYARD_DATA", ".")) / name
     if not folder.is_dir():
-        pytest.skip("STEELYARD_DATA does not lead to the logs")
+        pytest.skip("STEELYARD_DATA has no such logs")
     robot = load_robot(folder / "robot.urdf", snap=1e-4)
     logs = [read_log(f, robot) for f in sorted(folder.glob("*.parquet"))]
     for a, b in itertools.permutations(logs, 2):

@@ -1,4 +1,4 @@
-"""Error bars that know of motions and structures: their arithmetic, and that they hold for friction nobody offered."""
+"""Error bars with the variance between motions and structures also cover friction without a candidate term."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def log() -> Log:
 
 @pytest.fixture
 def controller(tmp_path: Path) -> Path:
-    """The pendulum's controller as a person would write it down, beside a file of what it was told."""
+    """A controller file of the pendulum, with the file of its reference."""
     t = log().t
     q, dq, ddq = Swing().sample(t)
     Log(ROBOT.joint_names, t, q, dq, ddq).save(tmp_path / "wanted.csv")

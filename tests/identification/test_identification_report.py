@@ -1,4 +1,4 @@
-"""The report and the JSON of an identification: the check, what the data support, intervals, wide things in boxes."""
+"""Report and JSON of an identification: check, significance, intervals and scrolling tables."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.page import identification_report, print_identification
 from steelyard.identification.parameters_page import described_base
-from steelyard.identification.parts import prediction_band, torque_parts
 from steelyard.identification.run import result_json
+from steelyard.identification.torque_parts import prediction_band, torque_parts
 from steelyard.robot.library import builtin
 
 TERMS = ("viscous", "coulomb:smooth=0.02", "offset", "spring")  # the arm has neither offset nor spring
@@ -82,8 +82,8 @@ def test_json_and_terminal_tell_of_it(found: Identification) -> None:
     out = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     print_identification(found, out)
     text = out.export_text()
-    assert "The data do not support" in text
-    assert "keeps all of them" in text
+    assert "base parameters are not significant" in text
+    assert "has all parameters" in text
     assert "Check of log 1" in text
 
 
@@ -92,18 +92,18 @@ def test_the_page_has_its_sections(found: Identification) -> None:
     titles = re.findall(r'<section id="[^"]+"><h2>(.*?)</h2>', page)
     assert titles == ["How well it predicts", "The files", "What next", "The robot", "Torque", "Residuals",
                       "Data and excitation", "Assumptions", "Cut-off", "Friction", "Parameters",
-                      "What the data support", "The model", "How it was done"]  # fmt: skip
+                      "Significance", "The model", "Settings"]  # fmt: skip
     heads = re.findall(r'<figure class="plot"><h3>(.*?)</h3>', page)
     for over in ("time", "velocity", "position"):
         assert any(h.startswith(f"Residuals over {over}") for h in heads)
     assert "95 % interval" in page
-    # Whatever may be wide stands in a box of its own that scrolls.
+    # Every table is in a box that scrolls.
     assert page.count("<table") == len(re.findall(r'<div class="scroll[ a-z]*" tabindex="0"><table', page))
     assert identification_report(found) == page
 
 
 def test_what_next_can_be_typed(found: Identification) -> None:
-    """Every command of the page is one that the program takes, with the names of the files that were typed."""
+    """Every command of the page is valid and has the names of the input files."""
     page = identification_report(found, [Path("my arm.urdf"), Path("data/log 1.csv"), Path("other.csv")])
     pieces = re.findall(r'<div class="command"><code>(.*?)</code>', page)
     assert len(pieces) >= 4
@@ -119,8 +119,8 @@ def test_what_next_can_be_typed(found: Identification) -> None:
 
 
 def test_the_band_holds_what_is_measured(found: Identification) -> None:
-    """Noise of 0.5 N m is all there is: 95 of 100 samples of another log are to lie inside. Errors of the parameters
-    are one draw for the whole log: of three draws joints had 87 to 98 %, and means of joints 92 to 96 %."""
+    """With noise of 0.5 N m, about 95 % of the samples of another log are inside. The parameter errors are one draw for
+    the whole log: in three draws single joints had 87 to 98 %, and means over joints 92 to 96 %."""
     (score,) = found.validation
     band = prediction_band(found, score)
     assert band is not None
@@ -135,29 +135,30 @@ def test_the_parts_of_a_torque_are_all_of_it(found: Identification) -> None:
     assert np.allclose(sum(parts.values()), whole, atol=1e-9 * np.abs(whole).max())
     inertia = np.einsum("tij,tj->ti", found.model.mass_matrix(score.q), score.ddq)
     assert np.allclose(parts["inertia"], inertia, atol=1e-9 * np.abs(inertia).max())
-    # Rubbing takes energy at every instant; the arm has 2 N m s of viscous and 3 N m of dry friction in each joint.
+    # Friction dissipates energy at every instant; the arm has 2 N m s of viscous and 3 N m of dry friction in each
+    # joint.
     assert np.all(parts["friction"] * score.dq >= 0.0)
     assert robot.dof == parts["gravity"].shape[1]
 
 
-def test_a_description_is_silent_where_it_says_nothing(found: Identification) -> None:
+def test_unstated_parameters_of_a_description_are_nan(found: Identification) -> None:
     before = described_base(found)
     assert before is not None
     by_name = dict(zip(found.base.names, before, strict=True))
-    assert np.isnan(by_name["F01"])  # no offset is described
-    assert not np.isnan(by_name["Fv1"])  # friction is
+    assert np.isnan(by_name["F01"])  # The description states no offset.
+    assert not np.isnan(by_name["Fv1"])  # It states friction.
 
 
 def test_one_headline(found: Identification) -> None:
-    """The sentence had the error while joints move, the table that of all samples."""
+    """Verdict, terminal, report and result.json state the same error in motion."""
     headline = f"{found.torque_error.moving_percent:.1f} %"
     assert any(f"the torque error is {headline}" in reason for reason in found.verdict.reasons)
     out = Console(record=True, width=200)
     print_identification(found, out)
-    said = out.export_text()
-    mean = next(line for line in said.splitlines() if "mean of joints" in line).split()
+    text = out.export_text()
+    mean = next(line for line in text.splitlines() if "mean of joints" in line).split()
     assert f"{float(mean[3]):.1f} %" == headline
-    assert f"the mean over joints is {headline} while they move" in identification_report(found)
+    assert f"the mean error over joints is {headline} in motion" in identification_report(found)
     written = result_json(found)["torque_error"]
     assert f"{written['moving_nrmse_percent']:.1f} %" == headline
     assert written["unseen"] is True

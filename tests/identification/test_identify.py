@@ -44,7 +44,7 @@ def test_the_delivered_model_is_possible(found: Identification) -> None:
 
 def test_the_verdict_has_reasons(found: Identification) -> None:
     assert found.verdict.grade == "good"
-    assert "not used" in found.verdict.reasons[0]
+    assert "hold-out data" in found.verdict.reasons[0]
 
 
 def test_prediction_is_the_models(found: Identification) -> None:

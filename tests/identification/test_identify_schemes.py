@@ -32,7 +32,7 @@ def test_every_scheme_gives_a_model_that_predicts(found: dict[str, Identificatio
     for scheme, one in found.items():
         assert one.settings.scheme == scheme
         assert np.isfinite(one.condition_number)
-        # Friction at rest is not the model's, and makes most of what is left.
+        # Static friction is not in the model and dominates the residual.
         assert np.median([j.nrmse_percent for j in one.validation[0].joints]) < 12.0, scheme
         assert np.all(one.free.standard_errors > 0.0)
         assert len(one.free.residual_std) == (3 if scheme in ("dynamic", "filtered-dynamic", "momentum") else 1)

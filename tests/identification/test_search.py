@@ -200,7 +200,7 @@ def test_small_steps_equal_the_whole_solution() -> None:
 
 
 def test_what_is_at_its_bound_stays_there() -> None:
-    """Rounding must not bring back a column that was taken away at its bound: its pivot is then zero, or below."""
+    """Rounding must not restore a column that was removed at its bound: its pivot is then zero, or below."""
     rng = np.random.default_rng(23)  # one of many for which it did
     rows, shared, own = 300, 14, 12
     # All columns are alike, as stops of neighbouring widths are, so that one that goes takes others with it.
@@ -234,7 +234,7 @@ def test_a_fit_without_columns_is_the_fit_that_never_had_them() -> None:
 
 
 def test_stretches_of_a_long_log_have_the_rows_of_the_whole() -> None:
-    """Cut out with what precedes and follows them, their rows are those of the whole motion, but for far ends."""
+    """With their surroundings, the rows of stretches equal those of the whole motion, except for far ends."""
     bound = terms(ROBOT, "viscous", "coulomb")
     t, q, dq, ddq = motion(0, 600.0)
     truth = Model(ROBOT, bound, np.concatenate([ROBOT.inertial_parameters, np.ones(len(bound))]))

@@ -1,4 +1,4 @@
-"""A delay that all joints share is found and taken off by default; delays of single joints are not."""
+"""A common delay of all joints is estimated and corrected by default; delays of single joints are not."""
 
 from __future__ import annotations
 

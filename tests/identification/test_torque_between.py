@@ -1,4 +1,4 @@
-"""Held, sampled and averaged torque is found and used alike, on robots that Pinocchio moves."""
+"""Held, sampled and averaged torques are detected and used, on robots simulated with Pinocchio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The robot files of a run: fitted for their format, read back by Pinocchio and MuJoCo, scored, and told."""
+"""Robot files of a run are fitted for their format, read back by Pinocchio and MuJoCo, scored and reported."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_offset_has_a_place_in_mjcf(found: Identification, run: Path) -> Non
     assert abs(held[1] + 2.0) < 0.5  # planted; gravity takes a part of it
 
 
-def test_what_was_measured_is_told(found: Identification, run: Path) -> None:
+def test_scores_of_the_files_are_reported(found: Identification, run: Path) -> None:
     result = json.loads((run / "result.json").read_text())
     assert [f["file"] for f in result["files"]] == ["arm7.urdf", "arm7.xml"]
     joint = result["files"][0]["joints"][0]
@@ -107,7 +107,7 @@ def test_what_was_measured_is_told(found: Identification, run: Path) -> None:
     page = (run / "report.html").read_text()
     assert "arm7.xml, read by" in page
     assert "The files" in page
-    named = [reason for reason in found.verdict.reasons if reason.startswith("arm7.urdf cannot hold")]
+    named = [reason for reason in found.verdict.reasons if reason.startswith("arm7.urdf cannot store")]
     assert len(named) == 1
     assert "→" in named[0]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.assessment.holdout import keep_last
+from steelyard.assessment.holdout import split_last
 from steelyard.errors import LogError
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
@@ -28,7 +28,7 @@ def test_channels_are_recognised_by_name_and_preserved_by_splits_and_files(tmp_p
     log = read_log(written(tmp_path), ROBOT)
     np.testing.assert_array_equal(log.channels["wrench"][0], [1, 2, 3, 4, 5, 6])
     np.testing.assert_array_equal(log.channels["temperature"][:, 2], 22 + np.arange(20))
-    last = keep_last(log, 0.5)[1]
+    last = split_last(log, 0.5)[1]
     np.testing.assert_array_equal(last.channels["temperature"][:, 2], 22 + np.arange(20)[-len(last) :])
     log.save(tmp_path / "log.npz")
     np.testing.assert_array_equal(load_log(tmp_path / "log.npz").channels["wrench"], log.channels["wrench"])

@@ -1,4 +1,4 @@
-"""How good a model is, on data that was not used: scores, hold-outs, verdicts."""
+"""Model assessment: scores, hold-out data, replay, sensitivity and validation."""
 
 import lazy_loader
 

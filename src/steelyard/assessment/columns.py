@@ -1,4 +1,4 @@
-"""Scores and the signals behind them as tables, for frames."""
+"""Converts scores and their signals to tables."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from steelyard.ground.displayed import NamedColumns, by_columns, wide_columns
 
 
 def score_columns(scores: Sequence[tuple[str, Score]], units: Mapping[str, str]) -> NamedColumns:
-    """One row for each joint of each log: what the log was for, and how far off the torque is.
+    """Build the table of scores with a row for each joint of each log.
 
     Args:
-        scores: each with its role ("fitted", "judged by", …).
-        units: of the torques, by joint.
+        scores: Pairs of role ("fitted", "judged by", …) and score.
+        units: Torque unit of each joint.
     """
     heads = ("log", "role", "joint", "unit", "rmse", "nrmse_percent", "r2", "relative_error_percent", "samples")
     rows = [
         (s.log, role, j.joint, units[j.joint], j.rmse, j.nrmse_percent, j.r2, j.relative_error_percent, s.samples)
         for role, s in scores
-        for j in (joint.told for joint in s.joints)
+        for j in (joint.for_display for joint in s.joints)
     ]
     return by_columns(heads, rows)
 
 
 def signal_columns(scores: Sequence[Score], joints: Sequence[str]) -> NamedColumns:
-    """Torques as scored, measured and predicted, with the motion, sample by sample, logs one after the other.
+    """Build the table of measured and predicted torques with the motion, sample by sample.
 
     Args:
-        scores: of the logs, with the signals that they keep for plots.
-        joints: of the robot, all of them.
+        scores: Scores of the logs, with their signals.
+        joints: Names of all joints of the robot.
     """
     parts = []
     for s in scores:

@@ -1,4 +1,4 @@
-"""`TorqueError`: one figure for several logs, over all their rows: a slow log with small torques does not decide."""
+"""`TorqueError`: pools the torque errors of several logs over all their rows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steelyard.ground.reasons import explained
 
 @dataclass(frozen=True)
 class TorqueError:
-    """The torque error over all rows of some logs, joint by joint.
+    """Torque error of each joint over all rows of several logs.
 
-    Per joint it is the root mean square error over the rows of all logs, divided by the torque's standard deviation
-    over the same rows.
+    It is the RMS error over all rows, divided by the torque's standard deviation over the same rows. A slow log with
+    small torques therefore has little influence.
 
     Args:
-        joints: the figures of every joint.
-        logs: the names of the logs.
-        unseen: whether the logs took no part in the fit.
+        joints: Errors of each joint.
+        logs: Names of the logs.
+        unseen: Whether the logs are validation logs.
     """
 
     joints: tuple[JointScore, ...]
@@ -31,29 +31,34 @@ class TorqueError:
 
     @property
     def moving_percent(self) -> float:
-        """The headline: the mean over joints while they move, % of the torque's standard deviation."""
+        """Mean error over joints in motion [% of the torque's standard deviation]."""
         return float(np.mean([j.moving_nrmse_percent for j in self.joints]))
 
     @property
     def all_percent(self) -> float:
-        """The mean over joints of all rows, standstill included, % of the torque's standard deviation."""
+        """Mean error over joints and all rows, including standstill [% of the torque's standard deviation]."""
         return float(np.mean([j.nrmse_percent for j in self.joints]))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Convert to plain values."""
         return explained(
             {
                 "unseen": self.unseen,
                 "logs": list(self.logs),
                 "moving_nrmse_percent": self.moving_percent,
                 "nrmse_percent": self.all_percent,
-                "joints": [j.told for j in self.joints],
+                "joints": [j.for_display for j in self.joints],
             }
         )
 
 
 def pool_scores(scores: Sequence[Score], unseen: bool) -> TorqueError:
-    """Pool the `scores` of several logs of one robot, which are `unseen` by the fit or not."""
+    """Pool the scores of several logs of one robot.
+
+    Args:
+        scores: Scores of the logs.
+        unseen: Whether the logs are validation logs.
+    """
     joints = [
         scores[0].joints[k] if len(scores) == 1 else _pool_joint([(s.samples, s.joints[k]) for s in scores])
         for k in range(len(scores[0].joints))
@@ -62,7 +67,7 @@ def pool_scores(scores: Sequence[Score], unseen: bool) -> TorqueError:
 
 
 def _pool_joint(scores: Sequence[tuple[int, JointScore]]) -> JointScore:
-    """Pool one joint's scores, each with its number of samples."""
+    """Pool the scores of one joint, given with their numbers of samples."""
     counts = np.array([float(n) for n, _ in scores])
     whole = _pool_figures(counts, [vars(j) for _, j in scores])
     raw = [j.raw for _, j in scores]
@@ -76,14 +81,14 @@ def _pool_joint(scores: Sequence[tuple[int, JointScore]]) -> JointScore:
 
 
 def _pool_figures(counts: np.ndarray, figures: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Pool the `figures` of logs with so many samples (`counts`)."""
+    """Pool the error figures of logs with `counts` samples."""
     rmse, mean, std = (np.array([f[name] for f in figures]) for name in ("rmse", "torque_mean", "torque_std"))
     sums = (counts @ rmse**2, counts @ mean, counts @ (std**2 + mean**2))
     return error_figures(float(counts.sum()), *(float(x) for x in sums))
 
 
 def _pool_part(counts: np.ndarray, parts: Sequence[dict[str, float]], torque_std: float) -> dict[str, float]:
-    """Pool what a joint's scores have as `moving` or `standing`; `torque_std` is over all rows of all logs."""
+    """Pool a joint's `moving` or `standing` figures; `torque_std` is over all rows of all logs."""
     share = np.array([part.get("share", 0.0) for part in parts]) * counts
     if not share.any():
         return {}

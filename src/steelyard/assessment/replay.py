@@ -1,4 +1,4 @@
-"""`replay`: play a log's torques to a model, open loop, and see how far it strays; and whether it can exist at all."""
+"""Simulates a model under the torques of a log (open loop), and checks whether the model is physically possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
 from steelyard.ground.arrays import Array
-from steelyard.ground.renamed import renamed
 from steelyard.parameters.hysteresis import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
@@ -22,24 +21,29 @@ from steelyard.signals.given import LogLike, as_log
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 
-# Random postures at which the mass matrix is looked at; the smallest eigenvalue of an arm varies slowly with them.
+# Number of random postures for the mass matrix.
 _POSTURES = 4096
-# Fixed steps per sample of a replay, at most; friction that needs more is stiff beyond what a log can show.
+# Maximum number of fixed steps per sample.
 _MOST_STEPS = 500
-# Replays longer than this (s) say more about instability than about parameters: an arm under open-loop torque falls.
+# Default length of replays [s]; longer ones depend mainly on the open-loop instability of an arm.
 HORIZON = 0.5
-# Stretches that are replayed of all logs together.
+# Maximum number of replay_rmse stretches of all logs.
 _REPLAYS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """How a model moved under the torques of a log.
+    """Motion of a model under the torques of a log.
 
-    `position_error` is ‖q − q̂‖₂ per joint, summed over the samples, as in Chávez-Olivares et al. 2012: it grows with
-    the number of samples; `position_rmse` does not. Both are None where the model did not come through, and `reason`
-    says why. `torque_rmse` compares the model's torque along the log's motion with the applied one; None where the log
-    has no accelerations.
+    Attributes:
+        joints: Names of the joints.
+        t: Times [s].
+        q: Simulated positions [rad, m].
+        position_error: ‖q − q̂‖₂ of each joint over all samples (Chávez-Olivares et al. 2012), or None if the simulation
+            failed.
+        position_rmse: RMS position error of each joint, or None if the simulation failed.
+        torque_rmse: RMS error of the model torque along the log's motion; None without accelerations.
+        reason: Reason of the failure, or "".
     """
 
     joints: tuple[str, ...]
@@ -68,13 +72,15 @@ class Replay:
         }
 
 
-@renamed(realisable="possible")
 @dataclass(frozen=True)
 class Possibility:
-    """Whether numbers can belong to a robot: M(q) positive definite, links possible, friction not negative.
+    """Physical possibility of a model.
 
-    `smallest_mass_eigenvalue` is over random postures, `indefinite_share` the part of them (0 to 1) where M(q) fails.
-    `smallest_pseudo_inertia` has one entry per link; `negative` names terms below their bound.
+    Attributes:
+        smallest_mass_eigenvalue: Smallest eigenvalue of the mass matrix over random postures.
+        indefinite_share: Share of the postures (0 to 1) with a mass matrix that is not positive definite.
+        smallest_pseudo_inertia: Smallest eigenvalue of the pseudo-inertia of each link.
+        negative: Names of terms below their bound.
     """
 
     smallest_mass_eigenvalue: float
@@ -84,12 +90,12 @@ class Possibility:
 
     @property
     def simulable(self) -> bool:
-        """Whether M(q) is positive definite wherever it was looked at, which impossible links may well give."""
+        """Whether the mass matrix is positive definite in all tested postures; links can still be impossible."""
         return self.smallest_mass_eigenvalue > 0.0
 
     @property
     def possible(self) -> bool:
-        """Whether real bodies could have these numbers; `simulable` follows from it."""
+        """Whether all links and terms are physically possible; this implies `simulable`."""
         return min(self.smallest_pseudo_inertia, default=1.0) > 0.0 and not self.negative
 
 
@@ -107,66 +113,75 @@ def replay(
     torque_between: TorqueBetween = "auto",
     delay: float = 0.0,
 ) -> Replay:
-    """Simulate `model` under the torques of `log` by an adaptive Runge–Kutta method.
+    """Simulate a model under the torques of a log.
 
     Args:
-        model: what is simulated.
-        log: the torques, and the motion that the simulated one is held against: a path, `Log`, frame or dict.
-        q0, dq0: the state (rad, m, and per s) to start from; None: the log's first.
-        smoothing: bare signs of dry friction are rounded off at this speed, rad/s (m/s).
-        rtol, atol: tolerances of the adaptive steps, relative and in the state's unit.
-        bound: a position beyond ± this ends the run; so do a state that is not finite and a mass matrix that is not
-            positive definite.
-        method: "rk4" takes fixed steps instead, four per sample or as many as friction needs, which is much faster.
-        torque_between: how the torque runs between samples: each interval gets its mean; "auto": it is held.
-        delay: how far the torques lag behind the positions, s.
+        model: Model to simulate.
+        log: Torques and measured motion: a path, `Log`, frame or dict.
+        q0: Initial positions [rad, m]; None: those of the log.
+        dq0: Initial velocities [rad/s, m/s]; None: those of the log.
+        smoothing: Speed at which jumps of dry friction are smoothed [rad/s, m/s].
+        rtol: Relative tolerance of adaptive steps.
+        atol: Absolute tolerance of adaptive steps, in units of the state.
+        bound: Absolute position at which the simulation stops [rad, m]. It also stops if the state is not finite or the
+            mass matrix is not positive definite.
+        method: "rk45" (adaptive Runge-Kutta) or "rk4" (fixed steps, at least four per sample), which is much faster.
+        torque_between: Course of the torque between samples, of which each interval gets the mean; "auto": held.
+        delay: Delay of the torques after the positions [s].
     """
     from steelyard.simulation import Ending, simulate
 
     log = as_log(log, model.robot)
     if log.tau is None:
-        raise LogError("The log has no torque to replay.")
+        raise LogError("The log has no torque; a replay needs it.")
     if len(log.segments) > 1:
-        raise LogError("The log has gaps; replay its pieces one by one.")
+        raise LogError("The log has gaps. Replay its pieces separately.")
     start = log.q[0] if q0 is None else np.asarray(q0, dtype=float)
     speed = np.zeros_like(start) if log.dq is None else log.dq[0]
     speed = speed if dq0 is None else np.asarray(dq0, dtype=float)
     torque = _reconstruction(model, log)
     period = float(log.t[-1] - log.t[0]) / (len(log) - 1)
     step = period / _steps_per_sample(model, start, period, smoothing) if method == "rk4" else period
-    played = interval_means(log.t, log.tau, torque_between, delay)
+    torques = interval_means(log.t, log.tau, torque_between, delay)
     try:
-        made = simulate(
-            model, played, times=log.t, step=step, q0=start, dq0=speed, method=method,
+        run = simulate(
+            model, torques, times=log.t, step=step, q0=start, dq0=speed, method=method,
             smoothing=smoothing, rtol=rtol, atol=atol, bound=bound, throw=False, stops0=_stops(model, log, speed),
         )  # fmt: skip
-    except SimulationError as refused:
-        return Replay(log.joints, log.t, np.full_like(log.q, np.nan), None, None, torque, str(refused))
-    if not made.ok:
-        what = {Ending.DIVERGED: "diverged", Ending.IMPOSSIBLE: "lost its positive definite mass matrix"}
-        reason = f"The model {what[Ending(int(made.outcome[0]))]} at t = {made.stopped[0]:g} s."
-        return Replay(log.joints, log.t, made.q, None, None, torque, reason)
-    distance = np.linalg.norm(made.q - log.q, axis=0)
-    return Replay(log.joints, log.t, made.q, distance, distance / np.sqrt(len(log)), torque)
+    except SimulationError as error:
+        return Replay(log.joints, log.t, np.full_like(log.q, np.nan), None, None, torque, str(error))
+    if not run.ok:
+        endings = {Ending.DIVERGED: "diverged", Ending.IMPOSSIBLE: "lost its positive definite mass matrix"}
+        reason = f"The model {endings[Ending(int(run.outcome[0]))]} at t = {run.stopped[0]:g} s."
+        return Replay(log.joints, log.t, run.q, None, None, torque, reason)
+    distance = np.linalg.norm(run.q - log.q, axis=0)
+    return Replay(log.joints, log.t, run.q, distance, distance / np.sqrt(len(log)), torque)
 
 
-def replayed(
+def replay_rmse(
     model: Model, logs: Sequence[Log], horizon: float, torque_between: TorqueBetween = "auto", delay: float = 0.0
 ) -> Array | None:
-    """Root mean square position error of `model` per joint (rad, m), or None where it diverges. The torques of `logs`
-    are replayed open loop, in stretches of `horizon` s; `torque_between` and `delay` (s) are as in `replay`."""
+    """Compute the RMS position error of open-loop replays per joint [rad, m]; None if a simulation fails.
+
+    Args:
+        model: Model to simulate.
+        logs: Logs to replay.
+        horizon: Length of each replay_rmse stretch [s].
+        torque_between: Course of the torque between samples, as in `replay`.
+        delay: Delay of the torques after the positions [s].
+    """
     squares, count = np.zeros(model.robot.dof), 0
     for piece in _stretches(logs, horizon):
-        made = replay(model, piece, method="rk4", torque_between=torque_between, delay=delay)
-        if made.position_rmse is None:
+        run = replay(model, piece, method="rk4", torque_between=torque_between, delay=delay)
+        if run.position_rmse is None:
             return None
-        squares += made.position_rmse**2 * len(piece)
+        squares += run.position_rmse**2 * len(piece)
         count += len(piece)
     return np.asarray(np.sqrt(squares / count)) if count else None
 
 
 def _stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
-    """Up to twenty stretches of a given length, spread over the logs."""
+    """Select up to twenty stretches of a given length [s], spread over the logs."""
     out: list[Log] = []
     for log in logs:
         step = float(np.median(np.diff(log.t)))
@@ -181,8 +196,7 @@ def _stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
 
 
 def on_even_clock(log: Log) -> Log:
-    """The `log` as a replay wants it: equal steps, and a velocity to start from, the slope of the positions where none
-    was measured."""
+    """Resample a `log` with equal time steps and add velocities, by differentiation if none were measured."""
     clock = np.linspace(log.t[0], log.t[-1], len(log))
     speed = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
 
@@ -194,8 +208,8 @@ def on_even_clock(log: Log) -> Log:
 
 
 def _steps_per_sample(model: Model, q: Array, period: float, smoothing: float) -> int:
-    """Four, or as many as fixed steps need to follow friction where it is steepest, around rest."""
-    # A step of a bare sign counts as its smoothed slope would: the difference over the width of the smoothing.
+    """Return the number of fixed steps per sample: at least four, more for steep friction around zero speed."""
+    # Differences over the smoothing width also capture jumps of unsmoothed friction.
     still, nothing = np.zeros((1, len(q))), np.zeros((1, len(q)))
     rest = model.acceleration(q[None], still, nothing)
     moved = [model.acceleration(q[None], 0.1 * smoothing * unit[None], nothing) for unit in np.eye(len(q))]
@@ -207,12 +221,12 @@ def _steps_per_sample(model: Model, q: Array, period: float, smoothing: float) -
 
 
 def _stops(model: Model, log: Log, dq: Array) -> Array | None:
-    """How the stops of a model that remembers stood when the log began: as its speed tells, or its first travel."""
-    found = [(a, c) for a, c in model.terms.history if isinstance(a, Stop)]
-    if not found:
+    """Return the initial hysteresis state of stop elements, from the first speed or the first travel."""
+    stops = [(a, c) for a, c in model.terms.history if isinstance(a, Stop)]
+    if not stops:
         return None
     out = []
-    for stop, c in found:
+    for stop, c in stops:
         u = np.broadcast_to(c.position(list(log.q.T)), (len(log),))
         du = float(c.velocity(list(log.q[0]), list(dq)))
         moving = abs(du) > STILL["revolute" if c.revolute else "prismatic"]
@@ -229,7 +243,13 @@ def _reconstruction(model: Model, log: Log) -> Array | None:
 
 
 def possibility(model: Model, postures: ArrayLike | None = None, seed: int = 0) -> Possibility:
-    """Look at a `model`'s numbers at `postures` (rad, m), or at random ones (by `seed`), ±π or ±1 m in each joint."""
+    """Check the mass matrix, links and terms of a model.
+
+    Args:
+        model: Model to check.
+        postures: Postures for the mass matrix [rad, m], shape (postures, joints); None: random within ±π or ±1 m.
+        seed: Seed of the random postures.
+    """
     robot = model.robot
     if postures is None:
         reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in robot.joints])

@@ -1,8 +1,7 @@
-"""`TorqueBand`: the band around predicted torques that holds 95 % of the measured ones.
+"""`TorqueBand`: 95 % prediction band around predicted torques.
 
-Three things make its width: what the fitted logs leave while a joint moves (noise and what the model lacks), how much
-that changes between blocks of the logs, and the covariance of the base parameters along the motion. Where a joint
-stands, dry friction may be anything between its two limits, which widens the band by this friction.
+Its width combines the residuals of the fitted logs in motion, the variation of these residuals between blocks, and the
+covariance of the base parameters along the motion. At standstill the dry friction is added, since it is undetermined.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 
 _LEVEL = 0.95
-# Blocks of the fitted rows between which the error may change, and standard errors of its mean over blocks that are
-# added. With 5 to 20 blocks the share of samples inside stays within 0.1 % on 13 real robots.
+# Number of blocks of the fitted rows, and number of standard errors of the block mean that are added. With 5 to 20
+# blocks the share of samples inside changes by less than 0.1 % on 13 real robots.
 _BLOCKS, _ERRORS = 10, 2.0
-# Rows of a moving joint below which a quantile says nothing; all rows serve then.
+# Minimum number of rows in motion for a quantile; below it all rows are used.
 _FEWEST_ROWS = 40
-# Instants at which the error of the parameters is computed; between them it changes slowly.
+# Instants at which the parameter error is computed; it is interpolated in between.
 _INSTANTS = 1500
 
 
 @dataclass(frozen=True)
 class JointBand:
-    """What the width of one joint's band is made of; torques in N m (N).
+    """Parts of the band width of one joint.
 
     Args:
-        joint: the name.
-        noise_std: root mean square of what the model leaves of the fitted logs while the joint moves.
-        structural_std: what is added because this error changes from block to block.
-        quantile: half the width of the band in standard deviations: 1.96 for Gaussian errors.
-        standstill_friction: what is added to half the width while the joint stands.
+        joint: Name of the joint.
+        noise_std: RMS residual of the fitted logs in motion [N m, N].
+        structural_std: Standard deviation due to the variation of the residual between blocks [N m, N].
+        quantile: Half-width of the band in standard deviations; 1.96 for Gaussian errors.
+        standstill_friction: Addition to the half-width at standstill [N m, N].
     """
 
     joint: str
@@ -48,14 +47,14 @@ class JointBand:
 
 @dataclass(frozen=True, eq=False)
 class TorqueBand:
-    """The band of a model.
+    """Prediction band of a model.
 
     Args:
-        joints: of the joints whose torque is used.
-        cutoff_hz: of the low-pass of the torques that the band is about, Hz.
-        base: the base parameters.
-        covariance: of the base parameters.
-        model: what predicts.
+        joints: Bands of the joints with a used torque.
+        cutoff_hz: Cut-off of the filtered torques that the band applies to [Hz].
+        base: Base parameters.
+        covariance: Covariance of the base parameters.
+        model: Model of the predictions.
     """
 
     joints: tuple[JointBand, ...]
@@ -65,7 +64,7 @@ class TorqueBand:
     model: Model
 
     def to_json(self) -> dict[str, Any]:
-        """What is needed beside covariance.csv to compute the band."""
+        """Return the data that are needed with covariance.csv to compute the band."""
         return {
             "level_percent": 100.0 * _LEVEL,
             "cutoff_hz": self.cutoff_hz,
@@ -73,13 +72,13 @@ class TorqueBand:
         }
 
     def half_width(self, q: Array, dq: Array, ddq: Array, standing: NDArray[np.bool_] | None) -> Array:
-        """Half the width of the band along a motion, `(samples, used joints)`, N m (N).
+        """Compute the half-width of the band along a motion, shape (samples, used joints) [N m, N].
 
         Args:
-            q: positions, rad (m), `(samples, joints)`.
-            dq: velocities, like `q`.
-            ddq: accelerations, like `q`.
-            standing: whether each used joint stands, `(samples, used joints)`; None: all of them move.
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s], shape (samples, joints).
+            ddq: Accelerations [rad/s^2, m/s^2], shape (samples, joints).
+            standing: Standstill of each used joint, shape (samples, used joints); None: all joints move.
         """
         noise, structure, quantile, friction = (
             np.array([getattr(j, name) for j in self.joints])
@@ -89,7 +88,7 @@ class TorqueBand:
         return out if standing is None else out + standing * friction
 
     def _variance(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """The variance of the torques by the covariance of the parameters, `(samples, used joints)`."""
+        """Compute the variance of the torques due to the parameter covariance, shape (samples, used joints)."""
         used = np.flatnonzero(self.base.robot.torque_used)
         some = np.unique(np.linspace(0, len(q) - 1, _INSTANTS).astype(int))
         q, dq, ddq, count = q[some], dq[some], ddq[some], len(q)
@@ -102,23 +101,23 @@ class TorqueBand:
 
 
 def error_spread(errors: Array, standing: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Noise, structural standard deviation and quantile of one joint, as `JointBand` has them.
+    """Compute `noise_std`, `structural_std` and `quantile` of a `JointBand`.
 
     Args:
-        errors: measured less predicted torque of the fitted logs, in the order of time, N m (N).
-        standing: whether the joint stands.
+        errors: Measured minus predicted torque of the fitted logs, in order of time [N m, N].
+        standing: Standstill of the joint for each sample.
     """
     block = np.arange(len(errors)) * _BLOCKS // max(len(errors), 1)
     if np.count_nonzero(~standing) >= _FEWEST_ROWS:
         errors, block = errors[~standing], block[~standing]
     counts = np.bincount(block, minlength=_BLOCKS).astype(float)
     sums = np.bincount(block, errors**2, minlength=_BLOCKS)
-    seen = counts > 0.0
-    share, means = counts[seen] / counts.sum(), sums[seen] / counts[seen]
+    filled = counts > 0.0
+    share, means = counts[filled] / counts.sum(), sums[filled] / counts[filled]
     mean = float(share @ means)
     if mean <= 0.0:
         return 0.0, 0.0, 1.96
     blocks = len(means)
-    spread = np.sqrt(float(share @ (means - mean) ** 2) * blocks / max(blocks - 1, 1))
-    structural = np.sqrt(_ERRORS * spread / np.sqrt(blocks))
+    deviation = np.sqrt(float(share @ (means - mean) ** 2) * blocks / max(blocks - 1, 1))
+    structural = np.sqrt(_ERRORS * deviation / np.sqrt(blocks))
     return float(np.sqrt(mean)), float(structural), float(np.quantile(np.abs(errors), _LEVEL) / np.sqrt(mean))

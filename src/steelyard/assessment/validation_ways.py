@@ -1,7 +1,8 @@
-"""Four ways to validate a set of parameters, and why they do not agree.
+"""Validates a model against a known plant in four ways.
 
-A model may predict torques well and not be simulable; a stiff loop may hide a model that is far off. Urrea & Pascal
-2017 judge four parameter sets by the tracking of one controller; only the other ways tell these sets apart.
+The ways can disagree: a model with good torque predictions may be impossible to simulate, and a stiff controller can
+hide a wrong model. Urrea & Pascal 2017 compare four parameter sets by controller tracking; only the other ways
+distinguish them.
 """
 
 from __future__ import annotations
@@ -17,19 +18,24 @@ from steelyard.assessment.sensitivity import agreement_index, residual_standard_
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.renamed import renamed
 from steelyard.simulation import PD, ComputedTorque, Ending, FeedForward, Simulation, simulate
 
-# Of tracking errors: a run in which a joint strays this far (rad, m) from its reference has not followed it.
+# Position [rad, m] beyond which a simulation counts as diverged.
 _LOST = 1e2
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way: root mean square errors per joint (N m or N; rad or m), or None and the reason why there are none.
+    """Result of one way of validation.
 
-    `rsd` is the residual standard deviation per joint, a share of the signal (0 is perfect, 1 as good as nothing), and
-    `agreement_index` Willmott's (1 is perfect, 0 none): both of Urrea & Pascal 2017, None where they are not known.
+    Attributes:
+        name: Name of the way.
+        unit: Unit of the errors.
+        errors: RMS error of each joint, or None if the simulation failed.
+        reason: Reason of the failure, or "".
+        rsd: Residual standard deviation of each joint relative to the signal: 0 is perfect, 1 as bad as predicting
+            zero.
+        agreement_index: Index of agreement of each joint (Willmott): 1 is perfect, 0 no agreement.
     """
 
     name: str
@@ -41,13 +47,13 @@ class Way:
 
     @classmethod
     def compared(cls, name: str, unit: str, observed: Array, predicted: Array) -> Way:
-        """A way with all its measures.
+        """Compute all measures of a way.
 
         Args:
-            name: what it is called.
-            unit: of the signals.
-            observed: the signals of the plant, or those that were wanted, `(samples, joints)`.
-            predicted: those that the model leads to, alike.
+            name: Name of the way.
+            unit: Unit of the signals.
+            observed: Signals of the plant or reference, shape (samples, joints).
+            predicted: Signals of the model, shape (samples, joints).
         """
         measures = (rms, residual_standard_deviation, agreement_index)
         errors, rsd, agreement = (tuple(measure(observed, predicted).tolist()) for measure in measures)
@@ -55,13 +61,13 @@ class Way:
 
     @property
     def passed(self) -> bool:
-        """Whether there are errors at all: the model came through."""
+        """Whether the simulation finished."""
         return self.errors is not None
 
 
 @dataclass(frozen=True)
 class Validation:
-    """All four ways, and whether the numbers can belong to a robot."""
+    """Results of all four ways, and the physical possibility of the model."""
 
     torque_prediction: Way
     open_loop: Way
@@ -78,7 +84,7 @@ class Validation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What must be said of the parameters before any error is read."""
+        """Warnings about the parameters."""
         return concerns(self.possibility, self.ways)
 
     def to_json(self) -> dict[str, Any]:
@@ -90,23 +96,27 @@ class Validation:
         }
 
 
-def concerns(seen: Possibility, ways: Iterable[Way]) -> tuple[str, ...]:
-    """What must be said of parameters before any error is read: what was `seen` of them, and which `ways` broke off."""
+def concerns(checked: Possibility, ways: Iterable[Way]) -> tuple[str, ...]:
+    """List warnings about the parameters of a model.
+
+    Args:
+        checked: Physical possibility of the model.
+        ways: Results of the ways of validation.
+    """
     out = []
-    if not seen.simulable:
+    if not checked.simulable:
         out.append(
-            f"The mass matrix is not positive definite in {100.0 * seen.indefinite_share:.0f} % of all postures "
-            f"(smallest eigenvalue {seen.smallest_mass_eigenvalue:.3g}): no robot has these parameters."
+            f"The mass matrix is not positive definite in {100.0 * checked.indefinite_share:.0f} % of the postures "
+            f"(smallest eigenvalue {checked.smallest_mass_eigenvalue:.3g}). These parameters are physically impossible."
         )
-    if seen.negative:
-        out.append(f"Friction or rotor inertia is negative: {', '.join(seen.negative)}.")
-    lost = [way.name for way in ways if not way.passed]
-    if lost:
-        out.append(f"The model did not come through: {', '.join(lost)}.")
+    if checked.negative:
+        out.append(f"Friction or rotor inertia is negative: {', '.join(checked.negative)}.")
+    failed = [way.name for way in ways if not way.passed]
+    if failed:
+        out.append(f"Simulations that failed: {', '.join(failed)}.")
     return tuple(out)
 
 
-@renamed(bandwidth="bandwidth_rad_s")
 def validate(
     model: Model,
     plant: Model,
@@ -118,20 +128,29 @@ def validate(
     step: float = 1e-3,
     horizon: float | None = None,
 ) -> Validation:
-    """Judge `model` on a known `plant`, along a `reference` with `sample(t)`, for `duration` (s), every `step` (s).
+    """Validate a model on a known plant in four ways.
 
-    1. Torque prediction: the model's torque along the plant's motion against the plant's.
-    2. Open loop: the plant's torques are played to the model from the same start, for `horizon` s (default: all).
-    3. Feed-forward: PD with `gains` (default: for the plant at `bandwidth_rad_s`) and the model's torque of the
-       reference, on the plant.
-    4. Computed torque with the model at `bandwidth_rad_s`, on the plant.
+    1. Torque prediction: torque of the model along the motion of the plant.
+    2. Open loop: the model is simulated with the torques of the plant.
+    3. Feed-forward: PD with feed-forward torques of the model, on the plant.
+    4. Computed torque with the model, on the plant.
 
-    Errors of 3 and 4 are those of tracking. The plant's own motion is under PD with the same gains and its own
-    feed-forward. A way in which the model runs away has no errors but a reason; other ways are not affected.
+    The errors of 3 and 4 are tracking errors. The motion of the plant in 1 and 2 is under PD with its own feed-forward.
+    If a simulation fails, its result has a reason instead of errors.
+
+    Args:
+        model: Model to validate.
+        plant: True model.
+        reference: Reference motion with a method `sample(t)`.
+        duration: Duration of the motion [s].
+        gains: PD gains; None: for the plant at `bandwidth_rad_s`.
+        bandwidth_rad_s: Bandwidth of the controllers [rad/s].
+        step: Step of the simulation [s].
+        horizon: Duration of the open-loop simulation [s]; None: the whole motion.
     """
     if not (duration > 0.0 and step > 0.0 and bandwidth_rad_s > 0.0 and (horizon is None or horizon > 0.0)):
-        raise SteelyardError("duration, step, bandwidth and horizon must be positive.")
-    pull = gains or PD.for_model(plant, bandwidth_rad_s=bandwidth_rad_s)
+        raise SteelyardError("duration, step, bandwidth_rad_s and horizon must be positive.")
+    pd = gains or PD.for_model(plant, bandwidth_rad_s=bandwidth_rad_s)
     start, speed, _ = (x[0] for x in reference.sample(np.zeros(1)))
 
     def on_plant(controller: Any) -> Simulation:
@@ -140,10 +159,10 @@ def validate(
             bound=_LOST,
         )  # fmt: skip
 
-    true = on_plant(FeedForward.from_gains(pull, plant))
+    true = on_plant(FeedForward.from_gains(pd, plant))
     if not true.ok:
-        raise SimulationError("The plant does not follow the reference under its own feed-forward; choose other gains.")
-    wanted = reference.sample(true.t)[0]
+        raise SimulationError("The plant does not follow the reference under its own feed-forward. Choose other gains.")
+    target = reference.sample(true.t)[0]
     joints = [j.kind for j in plant.robot.joints]
     length = "rad" if all(kind == "revolute" for kind in joints) else "rad, m"
     torque = model.torque(true.q, true.dq, true.ddq)
@@ -151,8 +170,8 @@ def validate(
     return Validation(
         Way.compared("torque prediction", "N m, N" if "," in length else "N m", true.tau, torque),
         _way("open loop", length, lambda: _open_loop(model, true, horizon, step)),
-        _way("feed-forward", length, lambda: _followed(on_plant(FeedForward.from_gains(pull, model)), wanted)),
-        _way("computed torque", length, lambda: _followed(on_plant(computed), wanted)),
+        _way("feed-forward", length, lambda: _tracking(on_plant(FeedForward.from_gains(pd, model)), target)),
+        _way("computed torque", length, lambda: _tracking(on_plant(computed), target)),
         possibility(model),
     )
 
@@ -170,12 +189,12 @@ def _open_loop(model: Model, true: Simulation, horizon: float | None, step: floa
         model, true.tau[:count], times=true.t[:count], step=step, q0=true.q[0], dq0=true.dq[0], throw=False,
         bound=_LOST,
     )  # fmt: skip
-    return _followed(run, true.q[:count])
+    return _tracking(run, true.q[:count])
 
 
-def _followed(run: Simulation, wanted: Array) -> tuple[Array, Array]:
-    """The positions that were wanted, and those of the `run`; refused where it did not come through."""
+def _tracking(run: Simulation, target: Array) -> tuple[Array, Array]:
+    """Return target and simulated positions; raise an error if the simulation failed."""
     if not run.ok:
-        what = "diverged" if run.outcome[0] == Ending.DIVERGED else "lost its positive definite mass matrix"
-        raise SimulationError(f"It {what} at t = {run.stopped[0]:.3g} s.")
-    return wanted, run.q
+        ending = "diverged" if run.outcome[0] == Ending.DIVERGED else "lost its positive definite mass matrix"
+        raise SimulationError(f"It {ending} at t = {run.stopped[0]:.3g} s.")
+    return target, run.q

@@ -1,4 +1,4 @@
-"""What a fit takes for granted, and what the logs say of it: zeros, scales, clock, gravity, description, drift."""
+"""Tests the assumptions of a fit against the logs: zeros, scales, clock, gravity, description and drift."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Motions as they would be if a suspect had a value: what Gauss and Newton's steps go by."""
+"""Corrects motions for a mistake of known size, for Gauss-Newton steps."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 from steelyard.signals.prepare import Motion
 
-# Beyond this a first order says little: at half a radian a sine is off by 4 %, a cosine by 12 %.
+# Limits of the linear approximation: at 0.5 rad the error is 4 % for a sine and 12 % for a cosine.
 _FIRST_ORDER = {"rad": 0.5, "m": 0.5, "": 0.5}
-# Their number is one less than a factor.
+# Kinds whose number is a factor minus 1.
 _FACTORS = ("gear ratio", "clock scale", "torque scale")
 
 
 def can_correct(suspect: Suspect) -> bool:
-    """Tell whether the motion can be corrected for any value of a suspect.
+    """Return whether a motion can be corrected for any value of a suspect.
 
     Args:
-        suspect: The suspect; torques are linear in drifts and loads, and need no correction.
+        suspect: Suspect; torques are linear in drifts and payloads, which need no correction.
     """
     whole = ("delay", "clock scale")
     return suspect.kind in _CHANGES and (bool(suspect.joint) != (suspect.kind in whole))
 
 
 def combined(suspect: Suspect, before: float, step: float) -> float:
-    """Join a correction and what is still missing after it.
+    """Combine a correction with the estimate of the remaining error.
 
     Args:
         suspect: The suspect.
-        before: What was corrected.
+        before: Correction so far.
         step: Estimate after the correction.
     """
     return (1.0 + before) * (1.0 + step) - 1.0 if suspect.kind in _FACTORS else before + step
 
 
 def leaves_torques(suspect: Suspect) -> bool:
-    """Tell whether a correction leaves the torques as they are, so that errors before and after can be compared.
+    """Return whether a correction leaves the torques unchanged, so that errors before and after are comparable.
 
     Args:
         suspect: The suspect.
@@ -50,11 +50,11 @@ def leaves_torques(suspect: Suspect) -> bool:
 
 
 def makes_sense(suspect: Suspect, value: float) -> bool:
-    """Tell whether a value can be, and is small enough for a column to say it.
+    """Return whether a value is possible and small enough for the linear approximation.
 
     Args:
         suspect: The suspect.
-        value: Its value, in its unit; of a length, relative to a metre.
+        value: Its value, in its unit.
     """
     if suspect.positive and value < 0.0:
         return False
@@ -65,9 +65,9 @@ def corrected(robot: Robot, motion: Motion, suspect: Suspect, value: float) -> M
     """Correct a motion for a mistake of the log.
 
     Args:
-        robot: Robot that moves.
+        robot: Robot of the log.
         motion: Prepared motion.
-        suspect: The mistake, one that `can_correct`.
+        suspect: Mistake for which `can_correct` is true.
         value: Its value, in its unit.
     """
     if suspect.kind == "delay":

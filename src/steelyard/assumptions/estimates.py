@@ -1,8 +1,8 @@
-"""Estimates of all suspects beside the parameters of a fit: values, error bars, and gains on left-out blocks.
+"""Estimates all suspects together with the parameters: values, error bars and cross-validation gains.
 
-Everything follows from the Gram matrices of the blocks. A suspect is estimated together with all parameters and with
-the suspects that were accepted before it; error bars come from fits without one block each (a jackknife), which
-includes noise that lasts from row to row and what the model lacks, as far as it differs from block to block.
+All results are computed from the Gram matrices of the blocks. A suspect is estimated together with all parameters and
+all accepted suspects. Error bars come from a jackknife over blocks, which includes correlated noise and model errors
+that vary between blocks.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from steelyard.assumptions.rows import LedgerRows
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Index
 
-# Added to scaled normal equations, so that parameters that a motion does not show stay small.
+# Added to scaled normal equations, so that unidentifiable parameters stay small.
 _RIDGE = 1e-9
-# A column of which the parameters leave less than this part (of its square) is one of them in other words.
-_NEW = 1e-5
+# A column is identifiable if the parameters leave at least this share of its square.
+_LEAST_SHARE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates of all suspects, each beside the parameters and the suspects that were accepted.
+    """Estimates of all suspects, each together with the parameters and the accepted suspects.
 
     Attributes:
-        value: Estimates; 0 where a suspect cannot be told from the parameters.
+        value: Estimates; 0 if a suspect is not identifiable.
         error: Standard errors.
-        freedom: Degrees of freedom of the errors: blocks that tell of it, less one (after Satterthwaite 1946).
-        share: Part of each column (of its square) that the parameters leave.
-        gain: Fall of the squared error on left-out blocks, relative; of each block, shape (blocks, suspects).
-        moves: Change of the parameters, with a minus, per unit of each suspect, shape (parameters, suspects).
-        fit: Parameters, then the accepted suspects where they stand and zeros.
+        freedom: Degrees of freedom of the errors: effective number of blocks minus 1 (after Satterthwaite 1946).
+        share: Share of each squared column that the parameters cannot explain.
+        gain: Relative reduction of the squared error on each left-out block, shape (blocks, suspects).
+        moves: Negative change of the parameters per unit of each suspect, shape (parameters, suspects).
+        fit: Parameters and accepted suspects in their columns; zeros elsewhere.
     """
 
     value: Array
@@ -47,20 +47,20 @@ class Estimates:
 
     @property
     def total_gain(self) -> Array:
-        """Relative fall of the squared error on all left-out blocks together."""
+        """Relative reduction of the squared error on all left-out blocks."""
         return np.asarray(self.gain.sum(axis=0))
 
     @property
     def gain_doubt(self) -> Array:
-        """Standard error of the gain, by how much blocks differ."""
+        """Standard error of the gain, from the variation between blocks."""
         return doubt_of(self.gain)
 
 
 def doubt_of(gains: Array) -> Array:
-    """Give the standard error of a sum over blocks.
+    """Return the standard error of a sum over blocks.
 
     Args:
-        gains: Shape (blocks, …).
+        gains: Gains, shape (blocks, …).
     """
     return np.asarray(np.std(gains, axis=0, ddof=1) * np.sqrt(len(gains)))
 
@@ -70,7 +70,7 @@ class Normals:
 
     Args:
         rows: Rows of the fit.
-        weights: 1/σ of every equation; None: by what the fit of the parameters leaves.
+        weights: 1/σ of every equation; None: from the residuals of the fit.
     """
 
     def __init__(self, rows: LedgerRows, weights: Array | None = None) -> None:
@@ -80,14 +80,14 @@ class Normals:
 
     @cached_property
     def weights(self) -> Array:
-        """1/σ of every equation, by what the fit of the parameters leaves."""
+        """1/σ of every equation, from the residuals of the fit."""
         size = np.array([e.total[-1, -1] / e.count for e in self.rows.equations])
         weights = 1.0 / np.sqrt(np.maximum(size, 1e-60))
         for _ in range(3):
             matrix, right = self._joined([e.total for e in self.rows.equations], weights)
             x = _solved(matrix[: self.rows.rank, : self.rows.rank], right[: self.rows.rank, None])[:, 0]
-            left = [_left(e.total, e.columns, x) / e.count for e in self.rows.equations]
-            weights = 1.0 / np.sqrt(np.maximum(left, 1e-18 * size + 1e-60))
+            squares = [_squared_error(e.total, e.columns, x) / e.count for e in self.rows.equations]
+            weights = 1.0 / np.sqrt(np.maximum(squares, 1e-18 * size + 1e-60))
         return np.asarray(weights)
 
     def _joined(self, grams: Sequence[Array], weights: Array) -> tuple[Array, Array]:
@@ -107,22 +107,22 @@ class Normals:
         return np.array([m for m, _ in parts]), np.array([r for _, r in parts]), np.asarray(squares)
 
     def estimates(self, accepted: Sequence[int] = ()) -> Estimates:
-        """Estimate every suspect beside the parameters and some other suspects.
+        """Estimate every suspect together with the parameters and some other suspects.
 
         Args:
-            accepted: Numbers of suspects that are fitted along; they are estimated beside the others.
+            accepted: Indices of the suspects that are included in the fit.
         """
         rank = self.rows.rank
         matrices, rights, _ = self.blocks
         whole, right = matrices.sum(axis=0), rights.sum(axis=0)
         always = np.concatenate([np.arange(rank), rank + np.asarray(accepted, dtype=int)]).astype(int)
         others = np.setdiff1d(np.arange(rank, self.rows.size), always)
-        given = _extended(whole, right, always, others)
+        full = _extended(whole, right, always, others)
         count = len(self.rows.suspects)
         value, share = np.zeros(count), np.zeros(count)
-        value[others - rank], share[others - rank] = given.value, given.share
-        # What was accepted is estimated beside the rest of what was accepted.
-        value[always[rank:] - rank] = given.fixed[rank:]
+        value[others - rank], share[others - rank] = full.value, full.share
+        # An accepted suspect is estimated together with the other accepted ones.
+        value[always[rank:] - rank] = full.fixed[rank:]
         share[always[rank:] - rank] = 1.0
         drops = np.zeros((self.rows.blocks, count))
         for b in range(self.rows.blocks):
@@ -133,50 +133,52 @@ class Normals:
         gain = np.zeros((blocks, count))
         gain[:, others - rank] = self._gains(whole, right, always, others)
         moves = np.zeros((rank, count))
-        moves[:, others - rank] = given.moves[:rank]
+        moves[:, others - rank] = full.moves[:rank]
         fit = np.zeros(self.rows.size)
-        fit[always] = given.fixed
+        fit[always] = full.fixed
         freedom = np.full(count, blocks - 1)
-        freedom[others - rank] = self._freedom(always, others, given.moves)
+        freedom[others - rank] = self._freedom(always, others, full.moves)
         return Estimates(value, error, freedom, share, gain, moves, fit)
 
     def _freedom(self, always: Index, others: Index, moves: Array) -> Index:
-        """How many blocks tell of each suspect, less one: fewer than there are where some tell much more."""
+        """Return the effective number of blocks for each suspect minus 1; it is small if few blocks dominate."""
         matrices = self.blocks[0]
-        told = np.empty((self.rows.blocks, len(others)))
+        information = np.empty((self.rows.blocks, len(others)))
         for b, matrix in enumerate(matrices):
             side = matrix[np.ix_(always, others)]
             inner = matrix[np.ix_(always, always)] @ moves - 2.0 * side
-            told[b] = matrix[others, others] + np.sum(moves * inner, axis=0)
-        told = np.maximum(told, 0.0)
-        squares = np.sum(told**2, axis=0)
-        enough = np.where(squares > 0.0, np.sum(told, axis=0) ** 2 / np.where(squares > 0.0, squares, 1.0), 2.0)
-        return np.maximum(np.floor(enough).astype(np.int64) - 1, 1)
+            information[b] = matrix[others, others] + np.sum(moves * inner, axis=0)
+        information = np.maximum(information, 0.0)
+        squares = np.sum(information**2, axis=0)
+        effective = np.where(
+            squares > 0.0, np.sum(information, axis=0) ** 2 / np.where(squares > 0.0, squares, 1.0), 2.0
+        )
+        return np.maximum(np.floor(effective).astype(np.int64) - 1, 1)
 
     @cached_property
     def rms(self) -> Array:
-        """Error of every equation in a fit of the parameters, weighted by their own errors (root mean square)."""
+        """RMS error of every equation in a fit of the parameters with their own weights."""
         weights = Normals(self.rows).weights
         matrix, right = self._joined([e.total for e in self.rows.equations], weights)
         x = _solved(matrix[: self.rows.rank, : self.rows.rank], right[: self.rows.rank, None])[:, 0]
-        return np.sqrt([max(_left(e.total, e.columns, x), 0.0) / e.count for e in self.rows.equations])
+        return np.sqrt([max(_squared_error(e.total, e.columns, x), 0.0) / e.count for e in self.rows.equations])
 
     @property
     def log_share(self) -> float:
-        """Mean logarithm, over the equations, of the share of their power that a fit of the parameters leaves."""
+        """Mean logarithm over the equations of the residual share of their power."""
         power = np.array([e.total[-1, -1] / e.count for e in self.rows.equations])
         return float(np.mean(np.log(np.maximum(self.rms**2 / np.maximum(power, 1e-300), 1e-12))))
 
     @cached_property
     def left_out(self) -> Array:
-        """Squared error on each block of the parameters fitted without its fold, weighted."""
+        """Weighted squared error on each block of the parameters fitted without its fold."""
         return self._left_out(self.blocks[1])
 
-    def turned(self, equation: int) -> tuple[Array, Array]:
-        """Give the left-out errors if the torque of an equation had the other sign, and the parameters of that fit.
+    def with_other_sign(self, equation: int) -> tuple[Array, Array]:
+        """Return the cross-validation errors and parameters if the torque of an equation had the other sign.
 
         Args:
-            equation: Its number.
+            equation: Index of the equation.
         """
         e, rights = self.rows.equations[equation], self.blocks[1].copy()
         rights[:, e.columns] -= 2.0 * self.weights[equation] ** 2 * e.grams[:, :-1, -1]
@@ -198,7 +200,7 @@ class Normals:
         return out
 
     def _gains(self, whole: Array, right: Array, always: Index, others: Index) -> Array:
-        """Of every block: how much less its squared error is by each suspect, fitted without the block's fold."""
+        """Return the reduction of each block's squared error by each suspect, fitted without the block's fold."""
         matrices, rights, squares = self.blocks
         out, before = np.zeros((self.rows.blocks, len(others))), np.zeros(self.rows.blocks)
         for fold in np.unique(self.rows.folds):
@@ -215,13 +217,13 @@ class Normals:
 
 @dataclass(frozen=True, eq=False)
 class _Extended:
-    """A fit of some columns, and of each of the others beside them.
+    """A fit of some columns, and of these columns with each of the others.
 
     Attributes:
-        fixed: The fit without any of the others.
+        fixed: Fit without the others.
         value: Coefficient of each of the others.
-        share: Part of each column that the fixed ones leave.
-        moves: By how much the fixed ones change, with a minus, per unit of each other.
+        share: Share of each column that the fixed ones cannot explain.
+        moves: Negative change of the fixed ones per unit of each other.
     """
 
     fixed: Array
@@ -237,7 +239,7 @@ def _extended(matrix: Array, right: Array, always: Index, others: Index) -> _Ext
     own = matrix[others, others]
     rest = own - np.sum(side * moves, axis=0)
     share = np.where(own > 0.0, rest / np.where(own > 0.0, own, 1.0), 0.0)
-    new = share > _NEW
+    new = share > _LEAST_SHARE
     value = np.where(new, (right[others] - moves.T @ right[always]) / np.where(new, rest, 1.0), 0.0)
     return _Extended(fixed, value, np.maximum(share, 0.0), moves)
 
@@ -250,8 +252,8 @@ def _solved(matrix: Array, right: Array) -> Array:
     return np.asarray(np.linalg.solve(scaled, right / scale[:, None]) / scale[:, None])
 
 
-def _left(gram: Array, columns: Index, x: Array) -> float:
-    """The squared error of parameters `x` on an equation's rows, without suspects."""
+def _squared_error(gram: Array, columns: Index, x: Array) -> float:
+    """Return the squared error of parameters `x` on an equation's rows, without suspects."""
     own = columns < len(x)
     way = np.zeros(len(gram))
     way[:-1][own], way[-1] = -x[columns[own]], 1.0

@@ -1,4 +1,4 @@
-"""`Ledger`: every assumption of a fit with what the logs say of it: refuted, confirmed, or not testable."""
+"""`Ledger`: every assumption of a fit with its test result: refuted, confirmed or not testable."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from steelyard.ground.numbers import number
 
 Answer = Literal["refuted", "confirmed", "not testable"]
 
-# Probability that any of all suspects of a sound log is refuted (family-wise, by Holm 1979).
+# Family-wise probability of a false refutation for a correct log (Holm 1979).
 FALSE_REFUTATIONS = 0.02
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the logs say of one assumption.
+    """Test result of one assumption.
 
     Attributes:
         suspect: The assumption.
-        answer: "refuted", "confirmed" (a value within the interval does no harm) or "not testable".
-        estimate: Estimate of the number that is assumed to be zero; None where the parameters can take its place.
-        standard_error: Its standard error, from block to block.
-        interval: Interval that holds it with a probability of 95 %.
-        p: Probability of an estimate as far from zero, if the assumption holds.
-        share: Part of the column (of its square) that the parameters leave.
-        gain_percent: By how many per cent the squared error on left-out blocks falls if it is fitted along.
-        gain_doubt_percent: Standard error of that.
-        judged_gain_percent: The same on the logs that judge, with the estimate; None: there are none.
-        harm_percent: By how many per cent the torque error on the logs that judge is worse for the estimate.
-        least_harm_percent: The same for the near end of the interval; where the logs that judge have the mistake as
-            well, on logs like them.
-        most_harm_percent: The same for its far end; infinite where there is no estimate.
-        elsewhere_percent: The same for its near end, on logs of this robot without the mistake.
-        sigmas: By how many of its standard errors the estimate moves the parameter that it moves most.
+        answer: "refuted", "confirmed" (no value within the interval is harmful) or "not testable".
+        estimate: Estimate of the number that is assumed to be zero; None if it is not identifiable beside the
+            parameters.
+        standard_error: Its standard error, from the variation between blocks.
+        interval: 95 % interval.
+        p: p-value of the assumption.
+        share: Share of the squared column that the parameters cannot explain.
+        gain_percent: Reduction of the cross-validation error (squared) if the number is fitted [%].
+        gain_doubt_percent: Standard error of `gain_percent`.
+        judged_gain_percent: Reduction on the validation logs; None without such logs.
+        harm_percent: Growth of the torque error on the validation logs due to the estimate [%].
+        least_harm_percent: The same for the near end of the interval. If the validation logs have the mistake as well,
+            it applies to logs like them.
+        most_harm_percent: The same for the far end; infinite without an estimate.
+        elsewhere_percent: The same for the near end, on logs of this robot without the mistake.
+        sigmas: Largest shift of a parameter due to the estimate, in its standard errors.
         most_sigmas: The same for the far end of the interval.
-        rivals: Names of suspects that explain the same data as well.
+        rivals: Names of suspects that explain the data equally well.
     """
 
     suspect: Suspect
@@ -63,33 +64,33 @@ class Entry:
 
     @property
     def harmful(self) -> bool:
-        """Whether the assumption is refuted, and beyond doubt by so much that it matters."""
+        """Whether the assumption is refuted and every value within its interval is harmful."""
         return self.answer == "refuted" and not self.suspect.ambiguous and self.least_harm_percent > HARM_PERCENT
 
     @property
     def torques_rest_on_it(self) -> bool:
-        """Whether a value within its interval does harm, but not every one."""
+        """Whether some values within its interval are harmful, but not all."""
         return not self.harmful and self.most_harm_percent > HARM_PERCENT
 
     @property
     def sentence(self) -> str:
-        """Value, cost and remedy of a refuted assumption."""
+        """Estimate, cost and remedy of a refuted assumption."""
         if self.estimate is None:
-            return f"{self.suspect.assumption} Not testable: {self.suspect.test}."
+            return f"{self.suspect.assumption} Not testable with these logs. To test it: {self.suspect.test}."
         return f"{self.evidence} {self.suspect.fix}"
 
     @property
     def evidence(self) -> str:
-        """Value and cost of a refuted assumption; empty without an estimate."""
+        """Estimate and cost of a refuted assumption; empty without an estimate."""
         s, unit = self.suspect, f" {self.suspect.unit}" if self.suspect.unit else ""
         if self.estimate is None or self.standard_error is None:
             return ""
         value = f"{self.estimate:+.3g} ± {number(1.96 * self.standard_error, 2)}{unit}"
-        others = f" (or {', '.join(self.rivals)}, which explain the same)" if self.rivals else ""
-        return f"{s.name}: {value}{others}; costs {number(self.harm_percent, 2)} % of the torque error."
+        others = f" (or {', '.join(self.rivals)}, which fit equally well)" if self.rivals else ""
+        return f"{s.name}: {value}{others}; increases the torque error by {number(self.harm_percent, 2)} %."
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Convert to plain values."""
         s = self.suspect
         return {
             "kind": s.kind, "joint": s.joint, "other": s.other, "unit": s.unit, "assumption": s.assumption,
@@ -113,23 +114,23 @@ class Ledger:
 
     Attributes:
         entries: One for each suspect.
-        blocks: Blocks of time that error bars are made of.
-        rows: Rows of an equation that were looked at.
+        blocks: Number of blocks for the error bars.
+        rows: Number of rows used per equation.
     """
 
     why_null: ClassVar = {
-        **dict.fromkeys(("estimate", "standard_error", "interval_95"), "The parameters can take its place."),
+        **dict.fromkeys(("estimate", "standard_error", "interval_95"), "It is not identifiable beside the parameters."),
         **dict.fromkeys(
-            ("most_harm_percent", "most_parameter_shift_in_standard_errors"), "There is no estimate, and so no limit."
+            ("most_harm_percent", "most_parameter_shift_in_standard_errors"), "Without an estimate there is no limit."
         ),
-        "judged_gain_percent": "No log judges.",
+        "judged_gain_percent": "There are no validation logs.",
     }
     entries: tuple[Entry, ...]
     blocks: int
     rows: int
 
     def of(self, answer: Answer) -> tuple[Entry, ...]:
-        """List the entries with an answer.
+        """Return the entries with an answer.
 
         Args:
             answer: "refuted", "confirmed" or "not testable".
@@ -138,31 +139,31 @@ class Ledger:
 
     @property
     def refuted(self) -> tuple[Entry, ...]:
-        """The refuted ones, those that cost most first."""
+        """Refuted assumptions, the most harmful first."""
         return tuple(sorted(self.of("refuted"), key=lambda e: -e.harm_percent))
 
     @property
     def conditions(self) -> tuple[Entry, ...]:
-        """What predicted torques rest on, and these logs cannot show."""
+        """Assumptions that predicted torques depend on and these logs cannot test."""
         return tuple(e for e in self.entries if e.torques_rest_on_it)
 
     @property
     def parameter_conditions(self) -> tuple[Entry, ...]:
-        """What parameters alone rest on: torques are predicted as well without."""
+        """Untested assumptions that affect parameters only, not predicted torques."""
         return tuple(e for e in self.of("not testable") if not e.torques_rest_on_it)
 
     @property
     def summary(self) -> str:
-        """One line: what is confirmed, and what is not testable."""
+        """One line with the confirmed and the untestable assumptions."""
         parts = {"confirmed": self.of("confirmed"), "not testable": self.conditions}
         out = [f"{words}: {self.named(some)}" for words, some in parts.items() if some]
         if self.parameter_conditions:
             families = dict.fromkeys(e.suspect.family for e in self.parameter_conditions)
-            out.append(f"not testable, where parameters alone matter: some {', '.join(families)}")
+            out.append(f"not testable, with an effect on parameters only: some {', '.join(families)}")
         return " · ".join(out)
 
     def named(self, entries: Sequence[Entry]) -> str:
-        """Name assumptions in few words: each family once, with its joints where it is not all of it.
+        """List assumptions by family, with the joints if the family is not complete.
 
         Args:
             entries: Some of the entries.
@@ -178,7 +179,7 @@ class Ledger:
         return ", ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Convert to plain values."""
         return {
             "false_refutations": FALSE_REFUTATIONS,
             "harm_percent": HARM_PERCENT,

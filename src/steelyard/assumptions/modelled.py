@@ -1,4 +1,4 @@
-"""`ModelledMotion`: stretches of logs beside the model's torque along them, in the density that columns need."""
+"""`ModelledMotion`: stretches of logs with the model torque, sampled as the columns require."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from steelyard.regression.block_rows import thin
 from steelyard.regression.observe import with_history
 from steelyard.signals.prepare import Motion
 
-# Samples in a period of the cut-off that hold what is smooth: the motion itself, and torques of rigid bodies.
+# Samples per period of the cut-off for smooth signals: the motion and rigid-body torques.
 _SMOOTH = 4.0
-# Step of central differences, relative: their error, the square of it, and rounding, 1e-16 over it, are below 1e-9.
+# Relative step of central differences; truncation (step²) and rounding (1e-16 / step) errors are below 1e-9.
 _STEP = 1e-5
 
 
@@ -45,20 +45,24 @@ class Samples:
 
     @cached_property
     def history(self) -> Array | None:
-        return None if (given := [m.history for m in self.motions if m.history is not None]) == [] else np.vstack(given)
+        return (
+            None
+            if (histories := [m.history for m in self.motions if m.history is not None]) == []
+            else np.vstack(histories)
+        )
 
     def part_by_part(self, change: Callable[[Array, Motion], Array], x: Array) -> Array:
         """Change signals motion by motion.
 
         Args:
-            change: Makes rows out of a motion's samples.
+            change: Function that converts a motion's samples to rows.
             x: Signals of all samples, shape (samples, signals).
         """
         ends = np.cumsum([len(m.t) for m in self.motions])[:-1]
         return np.concatenate([change(part, m) for part, m in zip(np.split(x, ends), self.motions, strict=True)])
 
     def filtered(self, x: Array) -> Array:
-        """Low-pass signals as the equations are, and give their rows.
+        """Filter signals like the equations and return their rows.
 
         Args:
             x: Signals of all samples, shape (samples, signals).
@@ -68,12 +72,12 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class ModelledMotion:
-    """Stretches of logs, and the model along them.
+    """Stretches of logs with the model torque.
 
     Attributes:
         motions: Prepared motions with their rows (`keep`) and filters.
         model: Fitted model.
-        spans: First and last instant of the log that each belongs to [s].
+        spans: Start and end time of the log of each motion [s].
     """
 
     motions: Sequence[Motion]
@@ -82,45 +86,44 @@ class ModelledMotion:
 
     @cached_property
     def dense(self) -> Samples:
-        """The motions with four samples from row to row, for torques that jump."""
+        """Motions with four samples per row, for torques that jump."""
         return Samples(tuple(self._thinned(m) for m in self.motions))
 
     def _thinned(self, motion: Motion) -> Motion:
         fewer = thin(motion)
         if motion.history is None:
             return with_history(self.model.dynamics, fewer, self.model)
-        # What terms remember was found along all samples.
+        # The hysteresis state was computed along all samples.
         every = round(fewer.filter.period / motion.filter.period)
         first = motion.keep.indices(len(motion.t))[0] % every
         return replace(fewer, history=motion.history[first::every])
 
     @cached_property
     def sparse(self) -> Samples:
-        """The motions with a sample at every row, where that holds what is smooth."""
+        """Motions with one sample per row if that is enough for smooth signals."""
         return Samples(tuple(map(_fewer, self.dense.motions)))
 
     @cached_property
     def torque(self) -> Array:
-        """The model's torque along `dense`, shape (samples, joints)."""
+        """Model torque along `dense`, shape (samples, joints)."""
         return self.of_parameters(self.model.theta)
 
     @cached_property
     def friction(self) -> Array:
-        """The part of the torque that friction takes, along `dense`."""
-        return self.of_parameters(self.model.theta - self._carried)
+        """Friction torque along `dense`."""
+        return self.of_parameters(self.model.theta - self._frictionless)
 
     @cached_property
-    def carried_torque(self) -> Array:
-        """The torque without friction, along `dense`.
+    def frictionless_torque(self) -> Array:
+        """Torque without friction, along `dense`.
 
-        How friction rounds off where a joint reverses is a guess of its terms. What smooths a torque or delays it
-        would be estimated from that guess, if friction were in its column.
+        Columns of delays and smoothing exclude friction, because its shape at reversals is only approximate.
         """
         return self.torque - self.friction
 
     @cached_property
-    def _carried(self) -> Array:
-        """The parameters of links and of terms that take no energy; zero for friction."""
+    def _frictionless(self) -> Array:
+        """Parameters of links and of conservative terms; zero for friction."""
         theta, links = np.array(self.model.theta), self.model.robot.inertial_count
         theta[links:] *= [not dry for dry in self.model.terms.per_parameter(lambda term, _: term.dissipative)]
         return theta
@@ -136,22 +139,22 @@ class ModelledMotion:
 
     @cached_property
     def placements(self) -> Placements:
-        """Rigid bodies along `sparse`."""
+        """Rigid-body quantities along `sparse`."""
         m, robot = self.sparse, self.model.robot
         return Placements(robot, m.q, m.dq, m.ddq, self.model.theta[: robot.inertial_count])
 
     def slope(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Differentiate the torque without friction along `sparse` by a change of the motion, by central differences.
+        """Differentiate the torque without friction along `sparse` with respect to a change of the motion.
 
-        In double precision the error is some 1e-9 of the torque's scale, far below any noise. Friction has parameters
-        of its own, which take up any scale; its shape at reversals is a guess that must not tell of scales.
+        The error of the central differences is about 1e-9 of the torque. Friction is excluded: its own parameters
+        absorb any scale, and its shape at reversals is only approximate.
 
         Args:
             q: Change of the positions, shape (samples, joints) or (joints,).
             dq: Change of the velocities.
             ddq: Change of the accelerations.
         """
-        m, theta = self.sparse, self._carried
+        m, theta = self.sparse, self._frictionless
         ends = [
             self.model.dynamics.inverse_dynamics(m.q + s * q, m.dq + s * dq, m.ddq + s * ddq, theta, m.history)
             for s in (_STEP, -_STEP)
@@ -160,13 +163,13 @@ class ModelledMotion:
 
     @cached_property
     def progress(self) -> Array:
-        """Where in its log each sample of `dense` lies, from −1/2 to 1/2."""
+        """Relative time of each sample of `dense` in its log, from −1/2 to 1/2."""
         parts = zip(self.dense.motions, self.spans, strict=True)
         return np.concatenate([(m.t - a) / max(b - a, 1e-9) - 0.5 for m, (a, b) in parts])
 
 
 def _fewer(dense: Motion) -> Motion:
-    """A motion with as many of its samples as hold what is smooth; its rows are among them."""
+    """Thin a motion to the samples that smooth signals need; its rows are among them."""
     start, stop, step = dense.keep.indices(len(dense.t))
     most = 1.0 / (_SMOOTH * dense.filter.cutoff_hz * dense.filter.period)
     every = next((k for k in range(step, 1, -1) if step % k == 0 and k <= most), 1)

@@ -1,4 +1,4 @@
-"""A ledger of assumptions as a section of a page, and in a few lines for the terminal."""
+"""Presents a ledger of assumptions as a report section and as terminal lines."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from steelyard.report.html import Section
 
 
 def assumptions_section(ledger: Ledger | None) -> Section | None:
-    """Make the section of a page: every assumption with its estimate, its interval and what follows.
+    """Build the report section: every assumption with estimate, interval and harm.
 
     Args:
-        ledger: All assumptions; None: nobody looked.
+        ledger: Assumptions; None if they were not tested.
     """
     if ledger is None:
         return None
     words = (
-        "Every number that the fit takes for granted was estimated beside its parameters. Refuted: the estimate is not "
-        "zero, and left-out blocks and the logs that judge are predicted better with it. Confirmed: no value within "
-        "the interval does harm. Not testable: some value within it does, and the logs cannot exclude it. Harm is by "
-        "how much the torque error on the logs that judge would grow. A sound log is refuted in at most "
-        f"{100.0 * FALSE_REFUTATIONS:g} % of cases."
+        "Every number that the fit assumes was estimated together with the parameters. Refuted: the estimate is "
+        "significant and reduces the error on left-out blocks and on the validation logs. Confirmed: no value within "
+        "the interval is harmful. Not testable: some value within the interval is harmful. Harm is the growth of the "
+        f"torque error on the validation logs. The false-alarm rate is at most {100.0 * FALSE_REFUTATIONS:g} % per "
+        "data set."
     )
     order = {"refuted": 0, "not testable": 1, "confirmed": 2}
     entries = sorted(ledger.entries, key=lambda e: order[e.answer])
     rows: list[Sequence[TableCell]] = [_row(e) for e in entries]
     columns = [
-        "assumption", "answer", "estimate", "95 % interval", "unit", "gain on left-out blocks, %", "harm, %",
-        "at most, %", "explain the same",
+        "assumption", "answer", "estimate", "95 % interval", "unit", "cross-validation gain, %", "harm, %",
+        "at most, %", "alternatives",
     ]  # fmt: skip
-    dash = "There is no estimate where the parameters can take its place."
+    dash = "Not identifiable beside the parameters."
     table = table_html(columns, rows, dash=dash, tall=True)
     return Section("Assumptions", join(*(paragraph(line) for line in lines(ledger)), paragraph(words), table))
 
@@ -46,11 +46,11 @@ def _row(e: Entry) -> tuple[TableCell, ...]:
 
 
 def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
-    """Say what is refuted, then in one line what is confirmed and what is not testable.
+    """List refuted assumptions, then one line with the confirmed and the untestable ones.
 
     Args:
-        ledger: All assumptions; None: nobody looked.
-        reasons: Sentences that stand above already; what they say of a refuted assumption is not repeated.
+        ledger: Assumptions; None if they were not tested.
+        reasons: Sentences that were printed before; refuted assumptions in them are not repeated.
     """
     if ledger is not None:
         above = "\n".join(reasons)

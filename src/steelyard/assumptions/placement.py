@@ -1,9 +1,9 @@
-"""How joint torques change with the place of every joint, with its zero and with gravity: exact derivatives.
+"""Exact derivatives of joint torques with respect to joint placements, joint zeros and gravity.
 
-A joint frame that stands a little elsewhere, or is tilted, moves everything that it carries by a small screw; so does a
-wrong zero, about the joint's own axis. The derivative of Newton and Euler's torque with respect to such a screw is that
-of a joint which could move that way and does not (Singh, Russell & Wensing 2022, eq. 38-41). Screws and wrenches are
-(linear, angular), in base coordinates at the base's origin, so that composite bodies add up.
+A shift or tilt of a joint frame displaces the bodies behind it by a small screw. A wrong zero is a screw about the
+joint axis. The derivative of the inverse dynamics equals that of a virtual joint with this screw at zero speed (Singh,
+Russell & Wensing 2022, eq. 38-41). Screws and wrenches are (linear, angular) in base coordinates at the base origin, so
+that composite bodies are sums.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def across(axis: Array) -> tuple[Array, Array]:
 
 
 class Placements:
-    """Rigid bodies along a motion, and the derivatives of their torque.
+    """Rigid-body quantities along a motion, and derivatives of their torques.
 
     Args:
         robot: Tree of links.
         q: Positions [rad, m], shape (samples, joints).
-        dq: Velocities.
-        ddq: Accelerations.
+        dq: Velocities [rad/s, m/s].
+        ddq: Accelerations [rad/s^2, m/s^2].
         theta: Ten parameters per link.
     """
 
@@ -45,16 +45,16 @@ class Placements:
         self._inward(theta)
 
     def _outward(self, q: Array, dq: Array, ddq: Array) -> None:
-        """Poses, screws of the joints, velocities and accelerations (less gravity) of the links."""
+        """Compute poses, joint screws, velocities and accelerations (minus gravity) of the links."""
         count = self.samples
         still, up = np.zeros((count, 6)), np.zeros((count, 6))
         up[:, :3] = -self.robot.gravity
-        self.rotations: list[Array] = []  # of the moved joint frames
-        self.frames: list[Array] = []  # of the joint frames before they turn
-        self.seats: list[Array] = []  # origins of those
+        self.rotations: list[Array] = []  # Moved joint frames.
+        self.frames: list[Array] = []  # Joint frames before their rotation.
+        self.seats: list[Array] = []  # Origins of `frames`.
         self.origins: list[Array] = []
         self.screws, self.velocities, self.accelerations = (list[Array]() for _ in range(3))
-        self.before: list[Array] = []  # acceleration of each link's parent
+        self.before: list[Array] = []  # Acceleration of each link's parent.
         for link in self.robot.links:
             x = link.ratio * q[:, link.coordinate] + link.offset
             if link.parent >= 0:
@@ -82,7 +82,7 @@ class Placements:
             self.accelerations.append(a + change + motion_product(v, rate))
 
     def _inward(self, theta: Array) -> None:
-        """Inertias, their rates and forces of everything that a joint carries."""
+        """Compute composite inertias, their rates and forces behind each joint."""
         self.inertias, self.rates, self.forces, self._turns = (list[Array]() for _ in range(4))
         for k, link in enumerate(self.robot.links):
             body = theta[10 * k : 10 * k + 10]
@@ -105,17 +105,17 @@ class Placements:
 
     @cached_property
     def _rows(self) -> list[tuple[Array, Array]]:
-        """Of every joint, its screw times the inertia that it carries, and times the rate."""
+        """Screw of every joint times its composite inertia, and times the rate of this inertia."""
         return [
             (np.einsum("ni,nij->nj", s, m), np.einsum("ni,nij->nj", s, b))
             for s, m, b in zip(self.screws, self.inertias, self.rates, strict=True)
         ]
 
-    def displaced(self, link: int, screws: Array) -> Array:
-        """Differentiate the torques by small displacements of what a link's joint carries, the joint included.
+    def displacement_slopes(self, link: int, screws: Array) -> Array:
+        """Differentiate the torques with respect to small displacements of a link's joint and all bodies behind it.
 
         Args:
-            link: Number of the link.
+            link: Index of the link.
             screws: Displacements, shape (samples, 6, displacements).
 
         Returns:
@@ -124,7 +124,7 @@ class Placements:
         parent = self.robot.links[link].parent
         second = _motion_matrix(self.before[link]) @ screws
         first = np.zeros_like(second)
-        if parent >= 0:  # the base stands
+        if parent >= 0:  # The base is fixed.
             first = self._turns[parent] @ screws
             second = second + self._turns[parent] @ first
         out = np.zeros((self.samples, self.robot.dof, screws.shape[2]))
@@ -141,8 +141,8 @@ class Placements:
                 to += joint.ratio * np.einsum("ni,nij->nj", rate, first)
         return out
 
-    def pulled(self, direction: Array) -> Array:
-        """Differentiate the torques by gravity along a direction of the base.
+    def gravity_slopes(self, direction: Array) -> Array:
+        """Differentiate the torques with respect to gravity along a direction in the base frame.
 
         Args:
             direction: Change of gravity [m/s^2], shape (3,).
@@ -164,10 +164,10 @@ class Placements:
         return out
 
     def directions(self, link: int) -> Array:
-        """Give the small displacements of a joint frame: along its axis and across it twice, tilts across it twice.
+        """Return the small displacements of a joint frame: three shifts (along the axis first) and two tilts.
 
         Args:
-            link: Number of the link.
+            link: Index of the link.
 
         Returns:
             Screws, shape (samples, 6, 5).
@@ -180,27 +180,27 @@ class Placements:
 
 
 def _screw(axis: Array, origin: Array) -> Array:
-    """Unit rotations about axes through points: velocity of the base's origin, and of rotation."""
+    """Return unit screws about axes through points: velocity of the base origin, angular velocity."""
     return np.hstack([np.cross(origin, axis), axis])
 
 
 def motion_product(a: Array, b: Array) -> Array:
-    """Compute the rate of change of screws that are carried along.
+    """Compute the rate of change of screws that move with a body.
 
     Args:
         a: Velocities, shape (samples, 6).
-        b: Screws, beside them.
+        b: Screws, shape (samples, 6).
     """
     v, w = a[:, :3], a[:, 3:]
     return np.hstack([np.cross(w, b[:, :3]) + np.cross(v, b[:, 3:]), np.cross(w, b[:, 3:])])
 
 
 def force_product(a: Array, f: Array) -> Array:
-    """Compute the rate of change of wrenches that are carried along.
+    """Compute the rate of change of wrenches that move with a body.
 
     Args:
         a: Velocities, shape (samples, 6).
-        f: Wrenches (force, moment), beside them.
+        f: Wrenches (force, moment), shape (samples, 6).
     """
     v, w = a[:, :3], a[:, 3:]
     return np.hstack([np.cross(w, f[:, :3]), np.cross(w, f[:, 3:]) + np.cross(v, f[:, :3])])
@@ -226,7 +226,7 @@ def _motion_matrix(a: Array) -> Array:
 
 
 def _momentum_matrix(f: Array) -> Array:
-    """Matrix of a wrench or momentum f with which screws s give `force_product(s, f)`."""
+    """Return the matrix F of a wrench or momentum f with F s = `force_product(s, f)`."""
     out = np.zeros((len(f), 6, 6))
     push = -_skews(f[:, :3])
     out[:, :3, 3:], out[:, 3:, :3], out[:, 3:, 3:] = push, push, -_skews(f[:, 3:])
@@ -234,7 +234,7 @@ def _momentum_matrix(f: Array) -> Array:
 
 
 def _spatial_inertia(body: Array, rotations: Array, origins: Array) -> Array:
-    """6 × 6 inertias at the base's origin of a body with ten parameters in frames that move."""
+    """Return the 6 × 6 inertias of a moving body at the base origin."""
     mass = float(body[0])
     arm = rotations @ body[1:4]
     moment = arm + mass * origins

@@ -1,4 +1,4 @@
-"""The rows of a fit with the columns of all suspects beside them, added up block of time by block of time."""
+"""Gram matrices of the rows of a fit with the columns of all suspects, by block of time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
-# Rows of an equation that are looked at, in stretches all along the logs. Of as many a scale is known to some per cent,
-# and a fit that takes a second takes a tenth more.
+# Rows used per equation, in stretches along the logs: a scale is accurate to some per cent, and the fit takes 10 %
+# longer.
 LEDGER_ROWS = 2_000
-# Rows of all equations per parameter, below which nothing can be said of anything else.
+# Minimum number of rows of all equations per parameter.
 _FEWEST = 4
-# Parts of every block that is left out; errors are compared between the parts of all of them.
+# Parts of every left-out block, between which errors are compared.
 _PARTS = 4
 
 
@@ -35,7 +35,7 @@ class EquationSums:
     """The Gram matrices of an equation's rows, one for each block.
 
     Attributes:
-        columns: Places of its columns among those of all parameters, then of all suspects.
+        columns: Indices of its columns among all parameters, then all suspects.
         grams: [A S y]ᵀ[A S y], shape (blocks, columns + 1, columns + 1).
         rows: Number of rows in each block.
     """
@@ -61,7 +61,7 @@ class LedgerRows:
         suspects: The suspects, in the order of their columns.
         rank: Number of base parameters, whose columns come first.
         equations: Sums of every equation, joints with a used torque in order.
-        folds: Of each block, the number of the fold that is left out with it.
+        folds: Fold of each block for cross-validation.
     """
 
     suspects: tuple[Suspect, ...]
@@ -84,13 +84,13 @@ def ledger_rows(
     enough: int = LEDGER_ROWS,
     change: Callable[[Motion], Motion] | None = None,
 ) -> LedgerRows | None:
-    """Add up the rows of the beginnings of a study's logs; None where they are too short.
+    """Sum the rows of the beginnings of a study's logs; None if they are too short.
 
     Args:
         study: Study with the terms of the model.
         model: Fitted model.
-        enough: Rows that are looked at.
-        change: What is done to every motion before.
+        enough: Rows used per equation.
+        change: Correction that is applied to every motion first.
     """
     numbered = [(k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k) if m.long_enough]
     if change is not None:
@@ -101,7 +101,7 @@ def ledger_rows(
 def _rows_of_motions(
     study: Study, model: Model, numbered: Sequence[tuple[int, Motion]], enough: int
 ) -> LedgerRows | None:
-    """Add up the rows of motions, each with the number of its log; other arguments are those of `ledger_rows`."""
+    """Sum the rows of motions, each with the index of its log; other arguments as for `ledger_rows`."""
     base, robot = study.base, study.robot
     used = np.flatnonzero(robot.torque_used)
     parts = stretches([m for _, m in numbered], enough)
@@ -128,17 +128,17 @@ def _rows_of_motions(
     equations = []
     for e, joint in enumerate(used):
         own = joined[:, joint]
-        seen = np.flatnonzero(np.any(own != 0.0, axis=0))
+        nonzero = np.flatnonzero(np.any(own != 0.0, axis=0))
         table = np.concatenate(A[e])
         stays = free[:, joint]
-        whole = np.column_stack([table[:, :-1], own[:, seen], table[:, -1]])[stays]
-        places = np.concatenate([traced.equations[e].among(base.independent)[1], base.rank + seen])
+        whole = np.column_stack([table[:, :-1], own[:, nonzero], table[:, -1]])[stays]
+        places = np.concatenate([traced.equations[e].among(base.independent)[1], base.rank + nonzero])
         equations.append(_equation(whole, places, blocks[stays], int(blocks[-1]) + 1))
     return LedgerRows(tuple(suspects), base.rank, tuple(equations), np.arange(int(blocks[-1]) + 1) // _PARTS)
 
 
 def _within(folds: Index) -> Index:
-    """The part of its fold that each row lies in."""
+    """Return the part of its fold for each row."""
     out = np.zeros_like(folds)
     for fold in np.unique(folds):
         mine = folds == fold

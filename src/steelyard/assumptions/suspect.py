@@ -1,30 +1,30 @@
-"""`Suspect`: a number that a fit takes for granted, and what to do where the logs say otherwise."""
+"""`Suspect`: a number that a fit assumes to be zero, with the remedy if it is not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-# Whose mistake it would be: then a log without it is predicted wrongly, or a log like it.
+# Source of the mistake, which decides on which logs the predictions are wrong.
 Owner = Literal["log", "description"]
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A number that a fit assumes to be zero, and that the logs can estimate.
+    """A number that a fit assumes to be zero and that the logs can estimate.
 
     Attributes:
-        family: Kinds that are told together, in the plural: "zeros", "torque scales", …
-        kind: What is assumed, one word or two: "zero", "torque scale", …
-        joint: Joint that it is of; "": the whole robot.
-        unit: Unit of the number; "": it is a ratio.
+        family: Group of kinds for lists, in the plural: "zeros", "torque scales", …
+        kind: Kind of number: "zero", "torque scale", …
+        joint: Joint; "" for the whole robot.
+        unit: Unit of the number; "" for a ratio.
         assumption: The assumption in one line.
-        fix: What to do if the logs refute it.
-        test: What would test it where these logs do not.
-        owner: Whether the log would be wrong, or the description.
-        other: Second joint of a coupling; "": there is none.
+        fix: Remedy if the logs refute it.
+        test: Experiment that tests it.
+        owner: Source of the mistake.
+        other: Second joint of a coupling, or "".
         positive: Whether the number cannot be negative.
-        ambiguous: Whether sound logs look the same, so that it is told and lowers no grade.
+        ambiguous: Whether correct logs can look the same; it is then reported without effect on the grade.
     """
 
     family: str
@@ -41,7 +41,7 @@ class Suspect:
 
     @property
     def whole(self) -> str:
-        """What it is of, where it is not of one joint."""
+        """Text in place of the joint for suspects of the whole robot."""
         return "all" if self.family in ("torque scales", "delays", "smoothing") else self.kind
 
     @property

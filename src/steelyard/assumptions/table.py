@@ -1,7 +1,7 @@
-"""The table of suspects: every number that a fit assumes, with the column that would show it.
+"""Table of suspects: every number that a fit assumes, with its regressor column.
 
-A column is the derivative of the model's torque by that number along the logged motion. It goes through the same filter
-as the rows of the fit; its coefficient is the number (docs/theory/assumptions.md).
+A column is the derivative of the model's torque with respect to this number along the logged motion, filtered like the
+rows of the fit. Its coefficient estimates the number (docs/theory/assumptions.md).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from steelyard.assumptions.suspect import Suspect
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 
-# A column by joint: torques along `dense` (with four samples a row) or along `sparse` (with one).
+# A column by joint: torques along `dense` (four samples per row) or `sparse` (one sample per row).
 JointTorques = dict[int, Array]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of suspects: which of them a robot has, and their columns in the same order.
+    """A kind of suspects with their columns.
 
     Attributes:
-        suspects: Of a robot.
-        columns: Along a modelled motion.
-        dense: Whether columns jump as friction does, and are computed along `ModelledMotion.dense`.
+        suspects: Returns the suspects of a robot.
+        columns: Returns their columns along a modelled motion, in the same order.
+        dense: Whether columns can jump like friction and are therefore computed along `ModelledMotion.dense`.
     """
 
     suspects: Callable[[Robot], Iterator[Suspect]]
@@ -39,7 +39,7 @@ def suspects_of(robot: Robot) -> list[Suspect]:
     """List all suspects of a robot, in the order of `columns_of`.
 
     Args:
-        robot: The robot.
+        robot: Robot to test.
     """
     return [s for kind in KINDS for s in kind.suspects(robot)]
 
@@ -48,7 +48,7 @@ def columns_of(along: ModelledMotion) -> Array:
     """Compute the columns of all suspects at the rows of a motion, through its filter.
 
     Args:
-        along: The motion, and the model along it.
+        along: Motion with the model torque.
 
     Returns:
         Shape (rows, joints, suspects).
@@ -56,7 +56,7 @@ def columns_of(along: ModelledMotion) -> Array:
     robot = along.model.robot
     out = np.zeros((sum(m.rows for m in along.motions), robot.dof, len(suspects_of(robot))))
     for dense in (True, False):
-        places: list[tuple[int, int]] = []
+        positions: list[tuple[int, int]] = []
         raw: list[Array] = []
         number = 0
         for kind in KINDS:
@@ -66,11 +66,11 @@ def columns_of(along: ModelledMotion) -> Array:
             for column in kind.columns(along):
                 for joint, x in column.items():
                     if robot.torque_used[joint] and np.any(x):
-                        places.append((joint, number))
+                        positions.append((joint, number))
                         raw.append(x)
                 number += 1
         if raw:
-            joints, numbers = zip(*places, strict=True)
+            joints, numbers = zip(*positions, strict=True)
             samples = along.dense if dense else along.sparse
             out[:, list(joints), list(numbers)] = samples.filtered(np.column_stack(raw))
     return out
@@ -86,9 +86,10 @@ def _all(torque: Array) -> JointTorques:
 def _zeros(robot: Robot) -> Iterator[Suspect]:
     for j in robot.joints:
         yield Suspect(
-            "zeros", "zero", j.name, j.unit, f"The position of '{j.name}' is counted from the description's zero.",
-            f"Take the offset off: offset.position of '{j.name}' in the mapping.",
-            "hold the arm in several poses with much weight on this joint, or compare one pose with the description's",
+            "zeros", "zero", j.name, j.unit, f"The zero position of '{j.name}' is that of the robot description.",
+            f"Subtract the offset: set offset.position of '{j.name}' in the mapping.",
+            "hold the arm in several poses with a large gravity torque on this joint, or compare one pose with the "
+            "description",
         )  # fmt: skip
 
 
@@ -100,9 +101,9 @@ def _zero_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 def _gears(robot: Robot) -> Iterator[Suspect]:
     for j in robot.joints:
         yield Suspect(
-            "gear ratios", "gear ratio", j.name, "", f"The position of '{j.name}' has the right scale.",
-            f"Divide the position of '{j.name}' by it: gear ratio, counts per turn, unit.",
-            "move the joint farther, between two marks whose distance is known",
+            "gear ratios", "gear ratio", j.name, "", f"The position scale of '{j.name}' is correct.",
+            f"Correct the position scale of '{j.name}': gear ratio, counts per turn, unit.",
+            "move the joint between two marks a known, large distance apart",
         )  # fmt: skip
 
 
@@ -114,9 +115,9 @@ def _gear_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 def _clocks(robot: Robot) -> Iterator[Suspect]:
     yield Suspect(
-        "clock", "clock scale", "", "", "A second of the log is a second.",
-        "Divide the time by it: the sampling rate, or the unit of the time.",
-        "log the same motion at two speeds, or compare the log's length with a watch",
+        "clock", "clock scale", "", "", "The time scale of the log is correct.",
+        "Correct the time scale: sampling rate or unit of time.",
+        "log the same motion at two speeds, or measure the duration of the log independently",
     )  # fmt: skip
 
 
@@ -130,12 +131,12 @@ def _clock_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 def _scales(robot: Robot) -> Iterator[Suspect]:
     test = "carry a known payload, or hold a known weight"
-    yield Suspect("torque scales", "torque scale", "", "", "All torques have the right scale.",
-                  "Divide the torques by it: torque constants, unit, side of the gears.", test)  # fmt: skip
+    yield Suspect("torque scales", "torque scale", "", "", "The common scale of all torques is correct.",
+                  "Correct the torque scale: torque constants, unit, motor or joint side.", test)  # fmt: skip
     for j in robot.joints:
         yield Suspect(
             "torque scales", "torque scale", j.name, "",
-            f"The torque of '{j.name}' has the scale of the others' (−2: the other sign).",
+            f"The torque scale of '{j.name}' is that of the other joints (−2: opposite sign).",
             f"Divide the torque of '{j.name}' by 1 + this: torque constant, gear, sign.", test,
         )  # fmt: skip
 
@@ -147,11 +148,11 @@ def _scale_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 
 def _couplings(robot: Robot, quantity: str) -> Iterator[Suspect]:
-    """Neighbours of which one's torque or position may hold a part of the other's."""
+    """Yield pairs of neighbours whose torques or positions may be coupled."""
     for i, j in _neighbours(robot):
         a, b = robot.joint_names[i], robot.joint_names[j]
         yield Suspect(
-            "couplings", f"{quantity} coupling", a, "", f"The {quantity} of '{a}' holds nothing of '{b}'s.",
+            "couplings", f"{quantity} coupling", a, "", f"The {quantity} of '{a}' does not depend on that of '{b}'.",
             "State the coupling of the drives (coupling, side) in the mapping.",
             "move one of the two joints at a time", other=b,
         )  # fmt: skip
@@ -177,7 +178,7 @@ def _shaft_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 
 def _neighbours(robot: Robot) -> Iterator[tuple[int, int]]:
-    """Pairs of joints of which one carries the other next: drives that may be coupled."""
+    """Yield pairs of consecutive joints, in both orders; their drives may be coupled."""
     for link in robot.links:
         if link.parent >= 0 and (other := robot.links[link.parent].coordinate) != link.coordinate:
             yield link.coordinate, other
@@ -185,40 +186,48 @@ def _neighbours(robot: Robot) -> Iterator[tuple[int, int]]:
 
 
 def _delays(robot: Robot) -> Iterator[Suspect]:
-    fix, test = "Give the delay (--delay), or log both with one clock.", "move faster, with more reversals"
-    yield Suspect("delays", "delay", "", "s", "Torques and positions have the same clock.", fix, test)
+    fix, test = "Give --delay, or log torques and positions with one clock.", "move faster, with more reversals"
+    yield Suspect("delays", "delay", "", "s", "Torques have no delay relative to positions.", fix, test)
     for j in robot.joints:
-        yield Suspect("delays", "delay", j.name, "s", f"The torque of '{j.name}' comes with its position.", fix, test)
+        yield Suspect(
+            "delays",
+            "delay",
+            j.name,
+            "s",
+            f"The torque of '{j.name}' has no delay relative to its position.",
+            fix,
+            test,
+        )
 
 
 def _delay_columns(along: ModelledMotion) -> Iterator[JointTorques]:
-    rate = along.dense.part_by_part(lambda x, m: np.gradient(x, m.filter.period, axis=0), along.carried_torque)
+    rate = along.dense.part_by_part(lambda x, m: np.gradient(x, m.filter.period, axis=0), along.frictionless_torque)
     yield _all(-rate)
     for j in range(rate.shape[1]):
         yield {j: -rate[:, j]}
 
 
 def _smoothings(robot: Robot) -> Iterator[Suspect]:
-    # Noise of accelerations looks the same: a model that follows it is improved by smoothing.
+    # Noisy accelerations have the same effect: smoothing the model torque improves the fit.
     fix = "Log the torque unfiltered and positions without noise, or lower the cut-off (--cutoff)."
     test = "move faster, with more reversals"
-    whole = "The torques are not filtered, nor the motion noisy."
+    whole = "The torques are unfiltered and the motion has no noise."
     yield Suspect("smoothing", "smoothing of the torques", "", "s²", whole, fix, test, positive=True, ambiguous=True)
     for j in robot.joints:
-        own = f"The torque of '{j.name}' is not filtered, nor its motion noisy."
+        own = f"The torque of '{j.name}' is unfiltered and its motion has no noise."
         kind = "smoothing of the torque"
         yield Suspect("smoothing", kind, j.name, "s²", own, fix, test, positive=True, ambiguous=True)
 
 
 def _smoothing_columns(along: ModelledMotion) -> Iterator[JointTorques]:
-    bend = along.dense.part_by_part(lambda x, m: _bend(x, m.filter.period), along.carried_torque)
+    bend = along.dense.part_by_part(lambda x, m: _second_derivative(x, m.filter.period), along.frictionless_torque)
     yield _all(bend)
     for j in range(bend.shape[1]):
         yield {j: bend[:, j]}
 
 
-def _bend(x: Array, period: float) -> Array:
-    """Second derivative; an even filter of variance σ² adds σ²/2 of it."""
+def _second_derivative(x: Array, period: float) -> Array:
+    """Return the second derivative; a symmetric filter of variance σ² adds σ²/2 times it."""
     out = np.zeros_like(x)
     out[1:-1] = (x[2:] - 2.0 * x[1:-1] + x[:-2]) / period**2
     return out
@@ -230,7 +239,7 @@ def _bend(x: Array, period: float) -> Array:
 def _frictions(robot: Robot) -> Iterator[Suspect]:
     for j in robot.joints:
         yield Suspect(
-            "drift", "friction drift", j.name, "", f"The friction of '{j.name}' is the same throughout the log.",
+            "drift", "friction drift", j.name, "", f"The friction of '{j.name}' is constant during the log.",
             "Warm the robot up before logging, or identify from a shorter piece.", "log longer, from cold to warm",
         )  # fmt: skip
 
@@ -255,8 +264,8 @@ def _offset_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 def _payloads(robot: Robot) -> Iterator[Suspect]:
     yield Suspect(
-        "load", "payload in the second half", "", "kg", "The robot carries the same load throughout the log.",
-        "Cut the log where the load changes, and identify from one part.", "log with one load",
+        "load", "payload in the second half", "", "kg", "The payload is constant during the log.",
+        "Cut the log where the payload changes, and identify from one part.", "log with a constant payload",
     )  # fmt: skip
 
 
@@ -270,23 +279,25 @@ def _payload_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 
 def _gravities(robot: Robot) -> Iterator[Suspect]:
-    fix = "State gravity in the base's frame (gravity in the mapping)."
+    fix = "Set gravity in the base frame (gravity in the mapping)."
     test = "level the base, or hold several static poses"
-    yield Suspect("gravity", "size of gravity", "", "", "Gravity has the stated size.", fix, test, "description")
+    yield Suspect(
+        "gravity", "size of gravity", "", "", "The magnitude of gravity is correct.", fix, test, "description"
+    )
     for axis in "xy":
-        yield Suspect("gravity", f"tilt of gravity about {axis}", "", "rad", "The base stands as described.", fix, test,
-                      "description")  # fmt: skip
+        kind = f"tilt of gravity about {axis}"
+        yield Suspect("gravity", kind, "", "rad", "The base orientation is as described.", fix, test, "description")
 
 
 def _gravity_columns(along: ModelledMotion) -> Iterator[JointTorques]:
     g = np.asarray(along.model.robot.gravity)
-    yield _all(along.placements.pulled(g))
+    yield _all(along.placements.gravity_slopes(g))
     for axis in level_axes(g):
-        yield _all(along.placements.pulled(np.cross(axis, g)))
+        yield _all(along.placements.gravity_slopes(np.cross(axis, g)))
 
 
 def level_axes(g: Array) -> tuple[Array, Array]:
-    """Compute the two horizontal axes that tilts of gravity are about; for gravity along −z those of x and y.
+    """Compute the two horizontal axes of gravity tilts; for gravity along −z these are x and y.
 
     Args:
         g: Gravity in the base frame [m/s²].
@@ -303,25 +314,25 @@ _SHIFTS = ("shift along its axis", "first shift across", "second shift across")
 _TILTS = ("first tilt of the axis", "second tilt of the axis")
 
 
-def _places(robot: Robot) -> Iterator[Suspect]:
-    fix, test = "Measure the link, and correct the description.", "measure the link"
-    for link in _carried(robot):
+def _placements(robot: Robot) -> Iterator[Suspect]:
+    fix, test = "Measure the link and correct the robot description.", "measure the link"
+    for link in _placed_links(robot):
         name = robot.links[link].joint
         for kind in (*_SHIFTS, *_TILTS):
-            unit, what = ("m", "stands where") if kind in _SHIFTS else ("rad", "has the direction that")
-            assumption = f"The frame of '{name}' {what} the description says."
-            yield Suspect("places of joints", kind, name, unit, assumption, fix, test, "description")
+            unit, quantity = ("m", "position") if kind in _SHIFTS else ("rad", "direction")
+            assumption = f"The {quantity} of the frame of '{name}' is as described."
+            yield Suspect("joint placements", kind, name, unit, assumption, fix, test, "description")
 
 
-def _place_columns(along: ModelledMotion) -> Iterator[JointTorques]:
-    for link in _carried(along.model.robot):
-        slopes = along.placements.displaced(link, along.placements.directions(link))
+def _placement_columns(along: ModelledMotion) -> Iterator[JointTorques]:
+    for link in _placed_links(along.model.robot):
+        slopes = along.placements.displacement_slopes(link, along.placements.directions(link))
         for k in range(slopes.shape[2]):
             yield _all(slopes[:, :, k])
 
 
-def _carried(robot: Robot) -> list[int]:
-    """Links whose place matters: where the first one stands, only gravity knows."""
+def _placed_links(robot: Robot) -> list[int]:
+    """Return the links whose placement affects torques; the first link depends on the base placement only."""
     return [k for k, link in enumerate(robot.links) if link.parent >= 0]
 
 
@@ -338,5 +349,5 @@ KINDS = (
     Kind(_payloads, _payload_columns, True),
     Kind(_frictions, _friction_columns, True),
     Kind(_offsets, _offset_columns, True),
-    Kind(_places, _place_columns, False),
+    Kind(_placements, _placement_columns, False),
 )

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.assessment.holdout import keep_last
-from steelyard.assessment.replay import possibility, replayed
+from steelyard.assessment.holdout import split_last
+from steelyard.assessment.replay import possibility, replay_rmse
 from steelyard.assessment.score import score_models
 from steelyard.compare.methods import NOT_CONVERGED, Method, MethodRun, select_methods, try_fit
 from steelyard.compare.schemes import named_values
@@ -190,7 +190,7 @@ def compare_on_log(
     robot = as_robot(robot)
     fit_log, evaluation_logs = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
     if not evaluation_logs:
-        fit_log, last = keep_last(fit_log, holdout)
+        fit_log, last = split_last(fit_log, holdout)
         evaluation_logs = [last]
     if fit_log.tau is None:
         raise LogError("The log has no torque; add torques, or currents with torque constants.")
@@ -226,7 +226,7 @@ def _evaluate(
         error = float(np.mean([s[k].mean_nrmse_percent for s in scores]))
         p, position_rmse = study.preparation, None
         if check.simulable:
-            position_rmse = replayed(model, logs, horizon, p.torque_between, p.delay or 0.0)
+            position_rmse = replay_rmse(model, logs, horizon, p.torque_between, p.delay or 0.0)
         out[r.method.name] = replace(
             r, run=run, nrmse_percent=error if np.isfinite(error) else None, position_rmse=position_rmse
         )

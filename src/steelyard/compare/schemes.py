@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.assessment.holdout import keep_last
-from steelyard.assessment.replay import HORIZON, replayed
+from steelyard.assessment.holdout import split_last
+from steelyard.assessment.replay import HORIZON, replay_rmse
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
@@ -168,7 +168,7 @@ def compare_schemes(
     robot = as_robot(robot)
     fit_log, evaluation_logs = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
     if not evaluation_logs:
-        fit_log, last = keep_last(fit_log, holdout)
+        fit_log, last = split_last(fit_log, holdout)
         evaluation_logs = [last]
     # The data is filtered once for all schemes.
     study = Study.of(robot, fit_log, (), options.pop("preparation", None))
@@ -185,7 +185,7 @@ def compare_schemes(
             continue
         seconds = time.perf_counter() - start
         preparation = identification.settings.preparation
-        moved = replayed(
+        moved = replay_rmse(
             identification.model, evaluation_logs, horizon, preparation.torque_between, preparation.delay or 0.0
         )
         results.append(SchemeResult(scheme, seconds, identification, moved))

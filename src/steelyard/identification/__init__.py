@@ -1,1 +1,1 @@
-"""From logs to a model: the verb, its result, what tunes it, and how it is written."""
+"""Identification of a model from logs: the function, its result, the structure search, the report and the files."""

@@ -1,8 +1,8 @@
-"""A counterbalance where gravity alone is not possible.
+"""Adds a counterbalance term if the physically possible fit is much worse than the free fit.
 
-A spring, a gas strut or a mass that balances an arm acts as gravity of the wrong sign would. A free fit takes it for
-such; links that can exist cannot, and leave far more unexplained. On left-out blocks of the free fit it cannot be seen:
-its columns, sin q and cos q of a joint, are those of gravity.
+A spring, gas strut or mass that balances an arm acts like gravity with the wrong sign. The free fit absorbs it in the
+gravity parameters, since both have the columns sin q and cos q, so cross-validation cannot detect it. Physically
+possible links cannot absorb it.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from steelyard.parameters.actuators import Counterbalance
 from steelyard.parameters.terms import Terms
 from steelyard.study import Study
 
-# Where the possible fit's sum of squares is beyond the free one's by more than this part, something is missing that
-# is not friction; on sound descriptions it is beyond it by hundredths to a quarter.
+# Relative excess of the possible fit's cost over the free fit's from which a term is missing. Correct descriptions have
+# an excess of up to a quarter.
 _SUSPICIOUS = 0.5
-# A counterbalance is taken where it makes up for more than this part of that.
-_MADE_UP = 0.5
-# Joints that are tried, those first whose residuals suffer most.
-_TRIED = 2
+# A counterbalance must remove more than this share of the excess.
+_LEAST_REDUCTION = 0.5
+# Number of joints to try, those with the largest growth of residuals first.
+_MOST_JOINTS = 2
 
 Pair = tuple[Estimate, Estimate]
 
 
-def balanced(study: Study, fits: Callable[[Study], Pair], pair: Pair) -> tuple[Study, Pair]:
-    """The study with a counterbalance at the joint that has one, and its fits; as they are where none is missing.
+def add_counterbalance(study: Study, fits: Callable[[Study], Pair], pair: Pair) -> tuple[Study, Pair]:
+    """Add a counterbalance to the joint that needs one; return the study and its fits, unchanged if none does.
 
     Args:
-        study: with the usual terms.
-        fits: of a study, the free fit and the possible one.
-        pair: those of `study`.
+        study: Study with the default terms.
+        fits: Function that computes the free and the possible fit of a study.
+        pair: Free and possible fit of `study`.
     """
     gap = _gap(pair)
     if not gap > _SUSPICIOUS:
         return study, pair
     used = [int(j) for j in np.flatnonzero(study.robot.torque_used)]
-    suffers = pair[1].residual_std / np.maximum(pair[0].residual_std, 1e-300)
-    worst = [used[e] for e in np.argsort(-suffers)][:_TRIED]
+    growth = pair[1].residual_std / np.maximum(pair[0].residual_std, 1e-300)
+    worst = [used[e] for e in np.argsort(-growth)][:_MOST_JOINTS]
     best = study, pair
     for joint in worst:
         name = study.robot.joint_names[joint]
@@ -50,13 +50,13 @@ def balanced(study: Study, fits: Callable[[Study], Pair], pair: Pair) -> tuple[S
             continue
         terms = Terms(study.robot, (*study.terms.terms, Counterbalance(where=(name,))))
         trial = replace(study, terms=terms)
-        found = fits(trial)
-        if _gap(found) < min(_gap(best[1]), (1.0 - _MADE_UP) * gap):
-            best = trial, found
+        fitted = fits(trial)
+        if _gap(fitted) < min(_gap(best[1]), (1.0 - _LEAST_REDUCTION) * gap):
+            best = trial, fitted
     return best
 
 
 def _gap(pair: Pair) -> float:
-    """By what part the possible fit leaves more than the free one."""
+    """Return the relative excess of the possible fit's cost."""
     free, possible = pair
     return float(possible.cost / free.cost - 1.0) if free.cost > 0.0 else 0.0

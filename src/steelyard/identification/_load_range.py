@@ -1,4 +1,4 @@
-"""How far friction under load may grow: up to the loads that the identification logs have shown."""
+"""Limits load-dependent friction to the joint loads in the identification logs."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.study import Study
 
-# The loads of two models count as the same where they differ by less than this part (root mean square): friction under
-# load is off by as much.
+# Relative RMS difference below which the loads of two models count as equal; load-dependent friction is wrong by as
+# much.
 _SAME_LOAD = 0.05
 
 
 def largest_loads(study: Study, model: Model) -> Array:
-    """Compute the largest torque of links and rotors that each joint has carried in a study's logs [N m, N].
+    """Compute the largest load torque of links and rotors on each joint in a study's logs [N m, N].
 
     Args:
-        study: Study whose beginnings are looked at.
-        model: Model whose links and rotors are carried.
+        study: Study whose beginnings are used.
+        model: Model whose links and rotors are the load.
     """
     return np.asarray(np.max([np.max(np.abs(x), axis=0) for x in _loads(study, model)], axis=0))
 
 
-def limited_loads(study: Study, model: Model) -> Terms:
-    """Give a study's terms whose load is limited the limits that `model` carries in its logs; others stay.
+def limit_loads(study: Study, model: Model) -> Terms:
+    """Set the load limits of a study's load-dependent terms to the largest loads in its logs.
 
     Args:
         study: Study with terms from a search.
-        model: Model whose links and rotors are carried.
+        model: Model whose links and rotors are the load.
     """
     largest = dict(zip(study.robot.joint_names, largest_loads(study, model), strict=True))
-    made: list[Term] = []
+    terms: list[Term] = []
     for term in study.terms.terms:
         if isinstance(term, LoadedTerm) and term.load_limit and term.where is not None:
-            made += [replace(term, where=(name,), load_limit=float(largest[name])) for name in term.where]
+            terms += [replace(term, where=(name,), load_limit=float(largest[name])) for name in term.where]
         else:
-            made.append(term)
-    return Terms(study.robot, tuple(made))
+            terms.append(term)
+    return Terms(study.robot, tuple(terms))
 
 
 def same_loads(study: Study, model: Model, other: Model) -> bool:
-    """Tell whether the joints carry the same by two models along a study's logs, but for 5 %.
+    """Return whether two models give the same joint loads within 5 % along a study's logs.
 
     Args:
-        study: Study whose beginnings are looked at.
-        model: Model whose loads are the measure.
+        study: Study whose beginnings are used.
+        model: Reference model.
         other: Model to compare with.
     """
-    away = total = 0.0
-    for carried, said in zip(_loads(study, model), _loads(study, other), strict=True):
-        away, total = away + np.sum((carried - said) ** 2, axis=0), total + np.sum(carried**2, axis=0)
-    return bool(np.all(away <= _SAME_LOAD**2 * total))
+    difference = total = 0.0
+    for load, other_load in zip(_loads(study, model), _loads(study, other), strict=True):
+        difference, total = difference + np.sum((load - other_load) ** 2, axis=0), total + np.sum(load**2, axis=0)
+    return bool(np.all(difference <= _SAME_LOAD**2 * total))
 
 
 def _loads(study: Study, model: Model) -> list[Array]:

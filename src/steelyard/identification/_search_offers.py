@@ -1,4 +1,4 @@
-"""Candidates of a search for the structure: what may be offered to a joint."""
+"""Candidate terms of the structure search."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import numpy as np
 from steelyard.parameters.term import Term
 from steelyard.regression.block_grams import Index, Mask
 
-# The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
-# than usual is friction that remembers, and is offered as such.
+# Factors on the default rounding speed of dry friction that the search also tries; 0 is a jump. Rounder friction has
+# hysteresis, for which there are separate candidates.
 ROUNDINGS = (0.0, 0.3)
 
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A candidate of one joint: its term there, and its columns.
+    """A candidate of one joint.
 
-    `instead`: it takes the usual dry friction's place.
+    Attributes:
+        term: Term of this joint.
+        columns: Its columns.
+        instead: Whether it replaces the default dry friction.
     """
 
     term: Term
@@ -27,12 +30,12 @@ class Offer:
 
     @property
     def bounded(self) -> Mask:
-        """Which of its parameters cannot be negative: what takes energy, and springs."""
+        """Mark parameters that cannot be negative: those of dissipative terms and springs."""
         return np.array([self.term.dissipative or c.lower == 0.0 for c in self.term.columns])
 
 
 def term_text(term: Term) -> str:
-    """A candidate for people: its name, and the options that tell it from others of its kind."""
-    told = {k: v for k, v in term.options.items() if isinstance(v, float) and k != "load_limit"}
-    options = ", ".join(f"{k} {v:.3g}" for k, v in told.items())
+    """Describe a candidate `term` by its name and the options that distinguish it from others of its kind."""
+    shown = {k: v for k, v in term.options.items() if isinstance(v, float) and k != "load_limit"}
+    options = ", ".join(f"{k} {v:.3g}" for k, v in shown.items())
     return f"{term.kind} ({options})" if options else term.kind

@@ -1,4 +1,4 @@
-"""A verdict in words, with reasons, from what an identification measured about itself."""
+"""Grades an identified model and gives the reasons."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from steelyard.assessment.score import MEANINGLESS, Score
 from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 from steelyard.ground.numbers import number
-from steelyard.identification._assumed import against_assumptions, conditions, refuted_lines
-from steelyard.identification._sense import against_sense
+from steelyard.identification._assumption_check import assumption_objections, harmless_refutations, untested_assumptions
+from steelyard.identification._plausibility import plausibility_objections
 
 if TYPE_CHECKING:
     from steelyard.identification.identification import Identification
@@ -22,37 +22,39 @@ if TYPE_CHECKING:
 
 Grade = Literal["good", "usable", "poor"]
 
-# Percent of the torque's standard deviation on data that was not used. Public identifications of industrial arms
-# reach 3–10 % on main axes and 5–20 % on wrists; beyond a third, most of the torque is not the model's.
+# Error on hold-out data, percent of the torque's standard deviation. Published identifications of industrial arms
+# reach 3–10 % on main axes and 5–20 % on wrists. Above a third the model explains too little of the torque.
 GOOD, POOR = 12.0, 33.0
-# Speeds of the motion that judges, over those of the fitted one, that are worth a word.
+# Speed ratio, validation logs to fitted logs, outside of which the verdict mentions it.
 SLOW, FAST = 0.5, 1.5
 GRADES: tuple[Grade, ...] = ("good", "usable", "poor")
-# Warnings of `check` about what the fit copes with, or what makes error bars wide rather than wrong.
+# Warnings of `check` that the fit compensates for, or that make error bars wide but not wrong.
 HARMLESS = (
     "hidden", "condition", "rank", "standing", "motionless", "gap", "jitter", "duplicate", "reset", "disorder",
     "isolated", "remark", "position_limit", "velocity_limit", "torque_limit", "velocity_delay", "dead_velocity",
     "warming", "position_steps", "frozen", "collinear",
 )  # fmt: skip
-# The model's error on a log that it did not see, over that of a fit to that log on blocks that the fit leaves out.
-# Fitted anew, logs of ten real arms lose 10–50 % of their error, hence ratios of 1.1 to 2; beyond, parameters differ.
+# Ratio of the model's error on a validation log to the cross-validation error of a fit to that log. Ten real arms show
+# ratios of 1.1 to 2. Above that the parameters differ.
 BEYOND_NOISE = 2.5
 NEGLIGIBLE = 1.0  # percent of the torque's standard deviation
-# Percent by which the sum of squares may rise for the sake of a robot that can exist. On our sets, with the usual
-# terms: 0 to 26, and 254 on an arm with a counterbalance that was not described.
+# Allowed rise [%] of the sum of squares due to the physical constraints. Our data sets with the usual terms show 0 to
+# 26, and 254 for an arm whose description lacks its counterbalance.
 FAR_FROM_POSSIBLE = 25.0
-# Known friction that leaves so much more of the fitted logs than friction that is found in them: a search has a few
-# parameters more, which alone gain a few per cent; twice as much is another robot's, or another day's.
+# Ratio of the error with known friction to the error with fitted friction, on the fitted logs. Fitted friction has more
+# parameters and gains a few per cent from these alone. A ratio of two means that the friction is a different one.
 KNOWN_WORSE, KNOWN_MISLEADS = 1.1, 2.0
-# A file's error on a joint beyond the full model's that is worth a word: half as much again, which is more than a
-# model's errors differ between logs of one robot, and at least this many per cent of the torque's standard deviation.
+# The verdict mentions a file if its error on a joint exceeds the full model's by this factor, which is more than the
+# spread between logs of one robot, and by this many per cent of the torque's standard deviation.
 FILE_WORSE, FILE_COST = 1.5, 3.0
-LONG_LAG, COMMON_LAG = 0.035, 0.01  # s, of one joint and of most
-NOT_JUDGED_BY_OTHERS = (
-    "No data was kept for validation: the scores are of the data the model was fitted to, and flatter it."
+LONG_LAG, COMMON_LAG = 0.035, 0.01  # Limits for a single joint and for most joints [s].
+NO_VALIDATION_DATA = (
+    "There are no validation data. The scores are for the fitted data and are therefore too optimistic. "
+    "Give --validate or --holdout."
 )
-NOTHING_INDEPENDENT = (
-    "Nothing independent judges the model: the scores are of the data it was fitted to, and flatter it."
+NO_INDEPENDENT_DATA = (
+    "All validation logs are copies of fitted logs. The scores are for the fitted data and are therefore too "
+    "optimistic."
 )
 
 
@@ -65,71 +67,84 @@ class Verdict:
     reasons: tuple[str, ...]
 
 
-NOT_JUDGED = Verdict("poor", "Nothing has been judged yet.", ())
+NOT_GRADED = Verdict("poor", "The model has not been graded yet.", ())
 
 
-def judge(found: Identification) -> Verdict:
-    """The grade of what was `found`: what its scores allow, less whatever else is known against it."""
-    error = found.torque_error
-    judged = found.judging_scores if error.unseen else ()
-    # Where a joint stands, friction is whatever holds it, which no model can know.
+def grade_model(result: Identification) -> Verdict:
+    """Grade a model: the scores set the best possible grade, and each objection limits it.
+
+    Args:
+        result: Identification with scores and checks.
+    """
+    error = result.torque_error
+    unseen_scores = result.evaluation_scores if error.unseen else ()
+    # At standstill the friction torque is undetermined, so only moving samples count.
     errors = np.array([j.moving_nrmse_percent for j in error.joints])
     names = [j.joint for j in error.joints]
     grade: Grade = "good" if np.median(errors) <= GOOD and errors.max() <= POOR else "usable"
     if np.median(errors) > POOR:
         grade = "poor"
-    between = () if found.agreement is None else found.agreement.reasons
-    against: list[Against] = [
-        *(("usable", copy.sentence) for copy in found.copies),
-        *_logs(found),
+    between = () if result.agreement is None else result.agreement.reasons
+    objections: list[Objection] = [
+        *(("usable", copy.sentence) for copy in result.copies),
+        *_check_complaints(result),
         *(("usable", text) for text in between),
     ]
-    against += [*_beside_its_own_fit(found, judged), *_bodies(found), *against_sense(found), *_known(found)]
-    against += against_assumptions(found)
-    if not judged:
-        against.append(("usable", NOTHING_INDEPENDENT if found.copies else NOT_JUDGED_BY_OTHERS))
-    grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
-    said = [] if not judged else [_about_data(error), *_about_extent(found, judged)]
-    reasons = [*said, *(text for _, text in against), *_about_joints(names, errors), *_about_files(found)]
-    reasons += [*refuted_lines(found), *_about_model(found)]
+    objections += [
+        *_log_disagreements(result, unseen_scores),
+        *_fit_objections(result),
+        *plausibility_objections(result),
+        *_friction_objections(result),
+    ]
+    objections += assumption_objections(result)
+    if not unseen_scores:
+        objections.append(("usable", NO_INDEPENDENT_DATA if result.copies else NO_VALIDATION_DATA))
+    grade = max((grade, *(cap for cap, _ in objections)), key=GRADES.index)
+    scope = [_about_data(error), *_about_speeds(result, unseen_scores)] if unseen_scores else []
+    reasons = [*scope, *(text for _, text in objections), *_about_joints(names, errors), *_about_files(result)]
+    reasons += [*harmless_refutations(result), *_about_model(result)]
     sentence = {
-        "good": "The model can be trusted for the motions it was judged on.",
-        "usable": "The model is usable, with the reservations below.",
-        "poor": "Do not use this model before the points below are mended.",
+        "good": "The model can be trusted for motions like those of the validation logs.",
+        "usable": "The model is usable with the reservations below.",
+        "poor": "Do not use this model. Fix the following first:",
     }[grade]
-    if rests := conditions(found):
-        sentence += f" It rests on what these logs cannot show: {rests}."
+    if untested := untested_assumptions(result):
+        assumption = f"These logs cannot test the following assumptions of the model: {untested}."
+        sentence = f"{assumption} {sentence}" if grade == "poor" else f"{sentence} {assumption}"
     return Verdict(grade, sentence, tuple(reasons))
 
 
 def _about_data(error: TorqueError) -> str:
     mean, whole = error.moving_percent, error.all_percent
     logs = "1 log" if len(error.logs) == 1 else f"{len(error.logs)} logs together"
-    standing = f" while they move; {whole:.1f} % with standstill" if f"{mean:.1f}" != f"{whole:.1f}" else ""
+    standing = f" in motion; {whole:.1f} % with standstill" if f"{mean:.1f}" != f"{whole:.1f}" else ""
     return (
-        f"On data that was not used ({logs}) the torque error is {mean:.1f} % of the "
-        f"torque's standard deviation, averaged over joints{standing}."
+        f"On hold-out data ({logs}) the torque error is {mean:.1f} % of the torque's standard deviation, averaged over "
+        f"joints{standing}."
     )
 
 
-def _about_extent(found: Identification, judged: Sequence[Score]) -> Iterator[str]:
-    """Joints on which the motion that judges is far slower or faster than the one that was fitted to."""
-    both = (found.identification, judged)
-    fitted, judging = (np.max([np.quantile(np.abs(s.dq), 0.99, axis=0) for s in scores], axis=0) for scores in both)
-    ratio = judging / np.maximum(fitted, 1e-12)
-    for told, words in ((ratio < SLOW, "slower than half"), (ratio > FAST, "faster than one and a half times")):
-        joints = ", ".join(f"'{n}'" for n, yes in zip(found.robot.joint_names, told, strict=True) if yes)
+def _about_speeds(result: Identification, unseen_scores: Sequence[Score]) -> Iterator[str]:
+    """Name joints whose speed in the validation logs is far below or above that in the fitted logs."""
+    both = (result.identification, unseen_scores)
+    fitted, unseen = (np.max([np.quantile(np.abs(s.dq), 0.99, axis=0) for s in scores], axis=0) for scores in both)
+    ratio = unseen / np.maximum(fitted, 1e-12)
+    for is_far, text in ((ratio < SLOW, f"below {SLOW:g} times"), (ratio > FAST, f"above {FAST:g} times")):
+        joints = ", ".join(f"'{n}'" for n, yes in zip(result.robot.joint_names, is_far, strict=True) if yes)
         if joints:
-            yield f"The motion that judges is {words} the fitted one on {joints}: what it says holds for such speeds."
+            yield (
+                f"The speed in the validation logs is {text} the speed in the fitted logs on {joints}. The scores are "
+                "valid for these speeds only."
+            )
 
 
-# What speaks against a model: the best grade that it leaves, and why.
-Against = tuple[Grade, str]
+# The best grade that an objection permits, and its text.
+Objection = tuple[Grade, str]
 
 
-def _logs(found: Identification) -> Iterator[Against]:
-    """What `check` found wrong with the logs, once for all logs that share it: first those that were fitted to."""
-    for checks, role, worst in ((found.checks, "", "poor"), (found.judged_checks, ", to judge by", "usable")):
+def _check_complaints(result: Identification) -> Iterator[Objection]:
+    """List the complaints of `check`, each once for all logs that share it; fitted logs come first."""
+    for checks, role, worst in ((result.checks, "", "poor"), (result.validation_checks, " (validation)", "usable")):
         alike: dict[str, tuple[Finding, list[str]]] = {}
         for name, check in checks:
             for entry in check.complaints:
@@ -140,11 +155,11 @@ def _logs(found: Identification) -> Iterator[Against]:
             yield grade, f"{', '.join(names)}{role}: {entry.message} {entry.advice}".rstrip()
 
 
-def _beside_its_own_fit(found: Identification, judged: Sequence[Score]) -> Iterator[Against]:
-    """Joints whose torque the model predicts much worse than a fit to the judging log itself."""
-    floors = {name: c.excitation.floors for name, c in found.judged_checks if c.excitation is not None}
+def _log_disagreements(result: Identification, unseen_scores: Sequence[Score]) -> Iterator[Objection]:
+    """Name joints whose torque the model predicts much worse than a fit to the validation log itself."""
+    floors = {name: c.excitation.floors for name, c in result.validation_checks if c.excitation is not None}
     ratios: dict[str, float] = {}
-    for score in judged:
+    for score in unseen_scores:
         for joint in score.joints:
             floor = floors.get(score.log, {}).get(joint.joint, 0.0)
             if floor > 0.0 and joint.nrmse_percent > NEGLIGIBLE:
@@ -155,98 +170,102 @@ def _beside_its_own_fit(found: Identification, judged: Sequence[Score]) -> Itera
         named = ", ".join(f"'{name}' {ratio:.1f}" for name, ratio in worse.items())
         yield (
             "usable",
-            f"A fit to the judging log predicts parts of it that the fit leaves out several times better ({named}): it "
-            "and the fitted log disagree by far more than the error bars say.",
+            "The fitted and validation logs disagree by far more than the error bars. In cross-validation, a fit to "
+            f"the validation log has an error several times smaller than the model's (ratio: {named}).",
         )
 
 
-def _bodies(found: Identification) -> Iterator[Against]:
-    """What making the fit possible cost it, and torques that lag."""
-    rise = found.estimate.details.get("cost_rise_percent", 0.0)
+def _fit_objections(result: Identification) -> Iterator[Objection]:
+    """Report a large cost of the physical constraints, and torques with a long delay."""
+    rise = result.estimate.details.get("cost_rise_percent", 0.0)
     if rise > FAR_FROM_POSSIBLE:
         yield (
             "usable",
-            f"No robot that can exist fits these logs well: the free fit leaves {rise:.0f} % less. Look for a wrong "
-            "sign, scale, zero or clock, or friction of another kind.",
+            f"No physically possible model fits these logs well: its cost is {rise:.0f} % above that of the free fit. "
+            "Check signs, scales, zero positions and clocks, or use other friction terms.",
         )
-    links = found.robot.inertial_count
-    values = zip(found.model.dynamics.parameters[links:], found.model.theta[links:], strict=True)
+    links = result.robot.inertial_count
+    values = zip(result.model.dynamics.parameters[links:], result.model.theta[links:], strict=True)
     lags = {p.name: abs(float(v)) for p, v in values if p.unit == "s"}
-    late = {name: lag for name, lag in lags.items() if lag > LONG_LAG}
-    # A drive lags by itself; that most lag alike comes from their stamps.
-    together = {name: lag for name, lag in lags.items() if lag > COMMON_LAG}
-    if late or 2 * len(together) >= found.robot.dof:
-        named = ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in (late or together).items())
+    long = {name: lag for name, lag in lags.items() if lag > LONG_LAG}
+    # Each drive has a delay. A similar delay of most drives comes from the time stamps.
+    common = {name: lag for name, lag in lags.items() if lag > COMMON_LAG}
+    if long or 2 * len(common) >= result.robot.dof:
+        named = ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in (long or common).items())
         yield (
             "usable",
-            f"The torque lags by more than drives do ({named}): log torque and position with the stamps of one clock, "
-            "or give the --delay.",
+            f"The torque delay is longer than that of a drive ({named}). Log torque and position with time stamps from "
+            "one clock, or give --delay.",
         )
 
 
-def _known(found: Identification) -> Iterator[Against]:
-    """Friction that was measured before, beside what is found in the logs themselves."""
-    if found.without_known_friction is None:
+def _friction_objections(result: Identification) -> Iterator[Objection]:
+    """Compare known friction with friction that is fitted to the logs."""
+    if result.without_known_friction is None:
         return
-    error, other = np.mean([s.mean_moving_nrmse_percent for s in found.identification]), found.without_known_friction
+    error, other = np.mean([s.mean_moving_nrmse_percent for s in result.identification]), result.without_known_friction
     if error > KNOWN_WORSE * other:
         yield (
             "poor" if error > KNOWN_MISLEADS * other else "usable",
-            f"With the friction that was measured before, the fitted logs are explained to {error:.1f} % of the "
-            f"torque's standard deviation, with friction found in them to {other:.1f} %: it has changed, or was "
-            "measured elsewhere. Leave it out (--friction).",
+            f"On the fitted logs the error is {error:.1f} % of the torque's standard deviation with the known friction "
+            f"and {other:.1f} % with fitted friction. The friction has changed, or was measured on another robot. "
+            "Identify without --friction.",
         )
 
 
 def _about_joints(names: list[str], errors: np.ndarray) -> list[str]:
     return [
-        f"Joint '{name}' is {f'predicted to {error:.0f} % only' if error < MEANINGLESS else 'not predicted at all'}: "
-        "look at its friction, its torque channel and its motion."
+        f"The torque error of joint '{name}' is "
+        f"{f'{error:.0f} %' if error < MEANINGLESS else 'as large as the torque itself'}. "
+        "Check its friction, torque channel and motion."
         for name, error in zip(names, errors, strict=True)
         if error > POOR
     ]
 
 
-def _about_files(found: Identification) -> Iterator[str]:
-    """Robot files that predict much worse than the model which the verdict is about, with the joints and the cost."""
-    for file in found.files:
+def _about_files(result: Identification) -> Iterator[str]:
+    """Name robot files that predict much worse than the full model, with joints and errors."""
+    for file in result.files:
         worse = [
             f"'{j.joint}' {j.model_nrmse_percent:.1f} → {j.nrmse_percent:.1f} %"
             for j in sorted(file.joints, key=lambda j: -j.cost_percent)
             if j.nrmse_percent > FILE_WORSE * j.model_nrmse_percent and j.cost_percent > FILE_COST
         ]
         if worse:
-            held = "the sidecar, C code or FMU" if file.format == "urdf" else "C code or FMU"
+            formats = "the sidecar, C code or FMU" if file.format == "urdf" else "C code or FMU"
             yield (
-                f"{file.file} cannot hold all of the model and predicts worse ({', '.join(worse)}): take {held} where "
-                "torques matter."
+                f"{file.file} cannot store the full model and predicts worse ({', '.join(worse)}). Use {formats} if "
+                "you need accurate torques."
             )
 
 
-def _about_model(found: Identification) -> list[str]:
+def _about_model(result: Identification) -> list[str]:
     out = []
-    if found.condition_number > HIGH_CONDITION:
+    if result.condition_number > HIGH_CONDITION:
         out.append(
-            f"The condition number is {found.condition_number:.0f}: the motion shows some combinations a hundred times "
-            "less than others. A better motion would help."
+            f"The condition number is {result.condition_number:.0f}: the motion excites some parameter combinations "
+            "over a hundred times less than others. Use a better motion (steelyard excite)."
         )
-    if found.band is not None and found.band.advice:
-        out.append(found.band.advice)
-    if found.settings.physical:
+    if result.band is not None and result.band.advice:
+        out.append(result.band.advice)
+    if result.settings.physical:
         out.append("All links are physically possible: positive masses and pseudo-inertias, positive friction.")
-    elif not found.possible:
-        out.append("The free fit is not physically possible; use it for prediction only, never for simulation.")
-    if found.estimate.result is Result.BOUNDARY:
-        shares = found.estimate.details.get("boundary", {})
+    elif not result.possible:
+        out.append("The free fit is not physically possible. Use it for prediction only, never for simulation.")
+    if result.estimate.result is Result.BOUNDARY:
+        shares = result.estimate.details.get("boundary", {})
         worst = f" ({', '.join(shares)}; at most {max(shares.values()) ** 0.5:.1f} σ beyond it)" if shares else ""
-        rise = found.estimate.details.get("cost_rise_percent", 0.0)
+        rise = result.estimate.details.get("cost_rise_percent", 0.0)
         out.append(
-            f"The free fit lies outside of what is physically possible{worst}; the model that is possible fits "
-            f"{number(rise, 1)} % worse."
+            f"The free fit violates the physical constraints{worst}. The cost of the physically possible model is "
+            f"{number(rise, 1)} % higher."
         )
-    if not found.estimate.result.settled:
-        out.append(f"The estimator did not settle ({found.estimate.result.value}): do not believe its error bars.")
-    small = np.abs(found.estimate.beta) < 2.0 * found.estimate.standard_errors
+    if not result.estimate.result.settled:
+        out.append(f"The estimator did not converge ({result.estimate.result.value}). Its error bars are not reliable.")
+    small = np.abs(result.estimate.beta) < 2.0 * result.estimate.standard_errors
     if small.any():
-        out.append(f"{int(small.sum())} of {found.base.rank} base parameters cannot be told from zero by this motion.")
+        out.append(
+            f"{int(small.sum())} of {result.base.rank} base parameters are too small to measure with this motion "
+            "(95 % interval includes 0)."
+        )
     return out

@@ -1,4 +1,4 @@
-"""Several logs, several answers: how parameters spread between logs, which log disagrees, and by what."""
+"""Compares the identification logs: spread of the parameters, and logs that disagree with the others."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from steelyard.identification.between import LogShift, LogSums
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.study import Study
 
-# How often logs of one robot that did not change are said to disagree, all logs and all questions together.
+# Probability of a false alarm for logs of an unchanged robot, over all logs and tests.
 FALSE_ALARMS = 0.01
-# Of causes that explain nearly as much as the best one, to this part, the one with the fewest unknowns is told.
+# Among causes that explain at least this share of the best gain, the one with the fewest unknowns is reported.
 _NEARLY = 0.9
-# And only where the squared error of a joint in that log falls by more than this part if it may differ: friction that
-# the model lacks is another in every motion, and reaches 37 % on simulated arms whose friction the library has not.
+# A difference is reported only if it reduces the squared error of a joint in that log by this share. Missing friction
+# terms also differ between motions: they reach 37 % on simulated arms with such friction.
 LEAST_GAIN = 0.4
-# What is told at most.
+# Maximum number of reported differences.
 _MOST = 6
 
 
 @dataclass(frozen=True)
 class ParameterSpread:
-    """A base parameter in every log by itself.
+    """A base parameter estimated from each log separately.
 
     Attributes:
-        name: of its leading parameter.
-        unit: of its value.
-        value: of the free fit to all logs.
-        standard_error: of that.
-        values: of each log by itself, free of the others; None where a log does not show it.
-        standard_errors: of those, from the log's own noise and what varies from stretch to stretch.
-        between_std: the standard deviation of the logs' values, each counted by its error bar; None of one.
-        excess_std: what of it the error bars do not explain (DerSimonian & Laird 1986).
-        worst: the log that is farthest from the mean of the others; of two, the second.
-        away: how far that is, in standard errors of the difference.
+        name: Name of its leading parameter.
+        unit: Unit of its value.
+        value: Value of the free fit to all logs.
+        standard_error: Standard error of `value`.
+        values: Value of each log alone; None if it is not identifiable from the log.
+        standard_errors: Standard errors of `values`, from noise and from the variation between stretches of the log.
+        between_std: Weighted standard deviation of `values`; None for a single value.
+        excess_std: Part of `between_std` that the standard errors do not explain (DerSimonian & Laird 1986).
+        worst: Log that is farthest from the mean of the others; of two logs, the second.
+        away: Its distance, in standard errors of the difference.
     """
 
     why_null: ClassVar = {
-        "values/*": "The log does not show it.",
-        "standard_errors/*": "The log does not show it.",
-        "between_std": "Fewer than two logs show it.",
-        "excess_std": "Fewer than two logs show it.",
-        "away": "Fewer than two logs show it.",
+        "values/*": "It is not identifiable from this log.",
+        "standard_errors/*": "It is not identifiable from this log.",
+        "between_std": "It is identifiable from fewer than two logs.",
+        "excess_std": "It is identifiable from fewer than two logs.",
+        "away": "It is identifiable from fewer than two logs.",
     }
     name: str
     unit: str
@@ -65,20 +65,20 @@ class ParameterSpread:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """What differs in one log from the others, beyond chance.
+    """A significant difference of one log from the others.
 
     Attributes:
-        log: its name.
-        sentence: what differs, in words.
-        parameters: the names of the parameters that differ, and "scale" for a torque's scale.
-        changes: by how much, the log's less that of the others.
-        standard_errors: of that.
-        statistic: χ² of it, over the unknowns.
-        p: how often chance alone would do as much on this question.
-        gain_percent: what the squared error of the joint that gains most loses in this log if it may differ by this.
+        log: Name of the log.
+        sentence: Description of the difference.
+        parameters: Names of the parameters that differ; "scale" for a torque scale.
+        changes: Differences: value of this log minus value of the others.
+        standard_errors: Standard errors of `changes`.
+        statistic: χ² of the difference.
+        p: p-value of this test.
+        gain_percent: Largest reduction of a joint's squared error in this log if the difference is fitted.
     """
 
-    why_null: ClassVar = {"standard_errors/*": "The log does not show it by itself."}
+    why_null: ClassVar = {"standard_errors/*": "It is not identifiable from this log alone."}
     log: str
     sentence: str
     parameters: tuple[str, ...]
@@ -91,14 +91,14 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How several identification logs of one robot agree.
+    """Agreement of several identification logs of one robot.
 
     Attributes:
-        logs: their names.
-        parameters: every base parameter, log by log.
-        disagreements: what differs, the clearest first; empty where nothing does.
-        asked: how many questions were asked; a difference is told where p is below `FALSE_ALARMS` / asked and the log's
-            squared error on some joint falls by `LEAST_GAIN`.
+        logs: Names of the logs.
+        parameters: Base parameters, log by log.
+        disagreements: Significant differences, the clearest first.
+        asked: Number of tests. A difference is reported if p is below `FALSE_ALARMS` / `asked` and it reduces the
+            squared error of a joint by `LEAST_GAIN`.
     """
 
     logs: tuple[str, ...]
@@ -108,17 +108,17 @@ class Agreement:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Of every log that disagrees, by what: a sentence each."""
+        """One sentence for each log that disagrees."""
         out = []
         for log in dict.fromkeys(d.log for d in self.disagreements):
-            told = "; ".join(d.sentence for d in self.disagreements if d.log == log)
-            with_whom = f"'{self.logs[0]}'" if len(self.logs) == 2 else "the other logs"
-            out.append(f"The log '{log}' disagrees with {with_whom}: {told}.")
+            differences = "; ".join(d.sentence for d in self.disagreements if d.log == log)
+            others = f"'{self.logs[0]}'" if len(self.logs) == 2 else "the other logs"
+            out.append(f"The log '{log}' disagrees with {others}: {differences}.")
         return tuple(out)
 
     @property
     def width(self) -> str:
-        """How many parameters differ between logs by more than the fit's error bars say, in a sentence."""
+        """Number of parameters that differ between logs by more than the error bars, as a sentence."""
         count = sum(1 for p in self.parameters if p.excess_std is not None and p.excess_std > p.standard_error)
         return (
             f"{count} of {len(self.parameters)} base parameters differ between logs by more than their standard error."
@@ -126,9 +126,9 @@ class Agreement:
 
     @property
     def sentence(self) -> str:
-        """The comparison in few words."""
-        told = " ".join(self.reasons) or "No log disagrees with the others by what chance and friction do not explain."
-        return f"{told} {self.width}"
+        """Summary of the comparison."""
+        reasons = " ".join(self.reasons) or "No log disagrees with the others beyond noise and friction."
+        return f"{reasons} {self.width}"
 
     def to_json(self) -> dict[str, Any]:
         own = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -139,7 +139,7 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class _Cause:
-    """A way in which one log may differ: columns of the library, their names and units, and how to say it."""
+    """A possible difference of one log: library columns, parameter names and units, and its description."""
 
     columns: tuple[int, ...]
     names: tuple[str, ...]
@@ -149,12 +149,12 @@ class _Cause:
 
 
 def agreement_of(study: Study, names: Sequence[str], free: Estimate) -> Agreement | None:
-    """How the logs of `study`, called `names`, agree; None where there is but one.
+    """Compare the logs of a study; None if there is only one.
 
     Args:
-        study: whose rows have been reduced.
-        names: of its logs.
-        free: the free fit to all of them.
+        study: Study with reduced rows.
+        names: Names of its logs.
+        free: Free fit to all of them.
     """
     parts = study.parts
     if len(parts) < 2:
@@ -164,12 +164,12 @@ def agreement_of(study: Study, names: Sequence[str], free: Estimate) -> Agreemen
         sums = LogSums(tuple(parts.values()), study.base, free.beta, free.residual_std)
         library, causes = _library(study.base, [e.name for e in study.rows.equations], free.beta)
         asked = len(causes) * (1 if len(parts) == 2 else len(parts))
-        found = _disagreements(sums, library, causes, asked, named)
-        return Agreement(tuple(named), _by_parameter(sums, free, named), tuple(found), asked)
+        disagreements = _disagreements(sums, library, causes, asked, named)
+        return Agreement(tuple(named), _parameter_spreads(sums, free, named), tuple(disagreements), asked)
 
 
 def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tuple[Array, list[_Cause]]:
-    """All changes, and the ways in which they make sense: single parameters, friction of a joint, loads, scales."""
+    """Build all changes and their groups: single parameters, friction of a joint, payloads and torque scales."""
     robot, links = base.robot, base.robot.inertial_count
     columns: list[Array] = []
     causes: list[_Cause] = []
@@ -182,32 +182,32 @@ def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tup
         own = [base.parameters[k] for k in ks]
         causes.append(_Cause(tuple(places), tuple(p.name for p in own), tuple(p.unit for p in own), about, kind))
 
-    place = {k: add(np.eye(base.rank)[row]) for row, k in enumerate(base.independent)}
+    position = {k: add(np.eye(base.rank)[row]) for row, k in enumerate(base.independent)}
     for row, k in enumerate(base.independent):
         if k < links:
-            named([k], f"the base parameter {base.names[row]}", "parameter", [place[k]])
+            named([k], f"the base parameter {base.names[row]}", "parameter", [position[k]])
     by_joint: dict[str, list[int]] = {}
     k = links
     for term, c in base.terms.placed:
         where = f"'{c.name or robot.joint_names[c.index]}'"
         for _ in term.columns:
             if np.any(base.matrix[:, k]):
-                place.setdefault(k, len(columns))
-                if place[k] == len(columns):
+                position.setdefault(k, len(columns))
+                if position[k] == len(columns):
                     add(base.matrix[:, k])
                 kind = f"{term.kind.replace('-', ' ')}{' friction' if term.dissipative else ''}"
-                named([k], f"the {kind} {base.parameters[k].name} of {where}", "parameter", [place[k]])
+                named([k], f"the {kind} {base.parameters[k].name} of {where}", "parameter", [position[k]])
                 if term.dissipative:
                     by_joint.setdefault(where, []).append(k)
             k += 1
     for where, ks in by_joint.items():
         if len(ks) > 1:
-            named(ks, f"friction of {where}", "friction", [place[k] for k in ks])
+            named(ks, f"friction of {where}", "friction", [position[k] for k in ks])
     parents = {link.parent for link in robot.links}
     for n, link in enumerate(robot.links):
         own = [10 * n + k for k in range(10) if np.any(base.matrix[:, 10 * n + k])]
         if n not in parents and own:
-            named(own, f"what '{link.name}' carries", "load", [add(base.matrix[:, k]) for k in own])
+            named(own, f"the payload of '{link.name}'", "load", [add(base.matrix[:, k]) for k in own])
     for e, name in enumerate(equations):
         if name in robot.joint_names:
             change = np.zeros((len(equations), base.rank))
@@ -219,15 +219,15 @@ def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tup
 def _disagreements(
     sums: LogSums, library: Array, causes: Sequence[_Cause], asked: int, names: Sequence[str]
 ) -> list[Disagreement]:
-    """The clearest difference of any log, then with it fitted along the next one, while chance does not explain it."""
+    """Find the clearest difference, add it to the fit, and repeat while differences are significant."""
     nuisance = [np.broadcast_to(np.eye(sums.base.rank), (library.shape[0], *2 * (sums.base.rank,)))] * sums.logs
     groups = [c.columns for c in causes]
     out: list[Disagreement] = []
-    # Of two logs nobody can say which is right; the second is told beside the first.
-    asking = range(1, 2) if sums.logs == 2 else range(sums.logs)
+    # Of two logs either may be the odd one; the second is reported relative to the first.
+    tested_logs = range(1, 2) if sums.logs == 2 else range(sums.logs)
     while len(out) < _MOST:
         tests = sums.tests(library, nuisance, groups)
-        pairs = [(t, c) for i in asking for t, c in zip(tests[i], causes, strict=True) if t.columns]
+        pairs = [(t, c) for i in tested_logs for t, c in zip(tests[i], causes, strict=True) if t.columns]
         clear = [(t, c) for t, c in pairs if t.p * asked < FALSE_ALARMS]
         if not clear:
             break
@@ -235,20 +235,20 @@ def _disagreements(
         few = min(t.columns for t, _ in clear if t.gain >= enough)
         test, cause = max((pair for pair in clear if pair[0].columns == few), key=lambda pair: pair[0].gain)
         i, more = test.log, library[:, :, list(cause.columns)]
-        before = sums.left(nuisance)[i]
+        before = sums.squared_errors(nuisance)[i]
         nuisance = [np.concatenate([d, more if k == i else np.zeros_like(more)], axis=-1)
                     for k, d in enumerate(nuisance)]  # fmt: skip
-        gain = float(np.max(1.0 - sums.left(nuisance)[i] / np.maximum(before, 1e-300)))
+        gain = float(np.max(1.0 - sums.squared_errors(nuisance)[i] / np.maximum(before, 1e-300)))
         if gain < LEAST_GAIN:
             break
-        out.append(_told(test, cause, names, 100.0 * gain))
+        out.append(_disagreement(test, cause, names, 100.0 * gain))
     return out
 
 
-def _told(test: LogShift, cause: _Cause, names: Sequence[str], gain_percent: float) -> Disagreement:
+def _disagreement(test: LogShift, cause: _Cause, names: Sequence[str], gain_percent: float) -> Disagreement:
     return Disagreement(
         log=names[test.log],
-        sentence=_words(test, cause, f"in '{names[0]}'" if len(names) == 2 else "in the others"),
+        sentence=_sentence(test, cause, f"in '{names[0]}'" if len(names) == 2 else "in the others"),
         parameters=cause.names,
         changes=tuple(float(c) for c in test.change),
         standard_errors=tuple(float(e) if np.isfinite(e) else None for e in test.error),
@@ -258,7 +258,7 @@ def _told(test: LogShift, cause: _Cause, names: Sequence[str], gain_percent: flo
     )
 
 
-def _words(test: LogShift, cause: _Cause, other: str) -> str:
+def _sentence(test: LogShift, cause: _Cause, other: str) -> str:
     change, error, unit = float(test.change[0]), float(test.error[0]), cause.units[0]
     sure = f"{abs(change) / error:.1f} standard errors" if 0.0 < error < np.inf else f"χ² {test.statistic:.0f}"
     if cause.kind == "scale":
@@ -269,28 +269,30 @@ def _words(test: LogShift, cause: _Cause, other: str) -> str:
         return f"{cause.about} is {abs(change):.3g} {unit} {_more(change, 'higher', 'lower')} than {other} ({sure})"
     if cause.kind == "load" and cause.names[0].startswith("m") and np.isfinite(error):
         return f"{cause.about} is {abs(change):.3g} kg {_more(change, 'heavier', 'lighter')} than {other} ({sure})"
-    told = ""
+    by_parameter = ""
     if cause.kind == "friction" and np.all(np.isfinite(test.error)):
         changes = zip(cause.names, test.change, cause.units, strict=True)
-        told = ", " + ", ".join(f"{name} by {change:+.3g} {unit}" for name, change, unit in changes)
-    return f"{cause.about} is another than {other}{told} (χ² {test.statistic:.0f} with {test.columns} unknowns)"
+        by_parameter = ", " + ", ".join(f"{name} by {change:+.3g} {unit}" for name, change, unit in changes)
+    return (
+        f"{cause.about} differs from that {other}{by_parameter} (χ² {test.statistic:.0f} with {test.columns} unknowns)"
+    )
 
 
 def _more(change: float, more: str, less: str) -> str:
     return more if change > 0.0 else less
 
 
-def _by_parameter(sums: LogSums, free: Estimate, names: Sequence[str]) -> tuple[ParameterSpread, ...]:
-    values, errors = sums.own_answers()
+def _parameter_spreads(sums: LogSums, free: Estimate, names: Sequence[str]) -> tuple[ParameterSpread, ...]:
+    values, errors = sums.separate_estimates()
     counts = np.where(np.isfinite(values) & (errors > 0.0), 1.0 / errors**2, 0.0)
-    # Beside the mean of the other logs' own answers: a fit to them together would spread what differs over all.
+    # Compare with the mean of the other logs' values: a joint fit would spread a difference over all parameters.
     rest = counts.sum(axis=0) - counts
     others = (np.nansum(counts * values, axis=0) - np.nan_to_num(counts * values)) / np.where(rest > 0.0, rest, np.nan)
     away = np.abs(values - others) / np.sqrt(errors**2 + 1.0 / np.where(rest > 0.0, rest, np.nan))
     out = []
     for k, (name, unit) in enumerate(zip(free.base.names, free.base.units, strict=True)):
-        seen = np.isfinite(values[:, k]) & (errors[:, k] > 0.0)
-        deviation, excess = _between(values[seen, k], errors[seen, k])
+        valid = np.isfinite(values[:, k]) & (errors[:, k] > 0.0)
+        deviation, excess = _between(values[valid, k], errors[valid, k])
         far = np.where(np.isfinite(away[:, k]), away[:, k], -1.0)
         worst = 1 if sums.logs == 2 else int(np.argmax(far))
         out.append(
@@ -311,7 +313,7 @@ def _by_parameter(sums: LogSums, free: Estimate, names: Sequence[str]) -> tuple[
 
 
 def _between(x: Array, errors: Array) -> tuple[float | None, float | None]:
-    """The standard deviation between values with error bars, and what of it the bars do not explain."""
+    """Return the standard deviation of values with error bars, and the part that the bars do not explain."""
     if len(x) < 2:
         return None, None
     w = 1.0 / errors**2

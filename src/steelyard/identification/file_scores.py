@@ -1,4 +1,4 @@
-"""`score_files`: the robot files of an identification, written, read back by the programs that use them, and scored."""
+"""Scores the robot files of an identification: writes them, reads them back with their programs, and predicts."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from steelyard.estimation.estimate import Estimate, EstimationError
 from steelyard.export.capability import CAPABILITIES
 from steelyard.export.reload import ReloadedFile, reload_file
 from steelyard.ground.outcome import file_name
-from steelyard.identification._judged import Judged
+from steelyard.identification._scoring import Scoring
 from steelyard.identification.format_models import FormatModel, fit_formats
 from steelyard.identification.identification import Identification
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
-# Samples of a log that files are scored on: other programs answer one sample at a time, some microseconds each. At
-# 1 kHz and 10 Hz they tell an error to two per cent, and how far it is beyond the full model's far better.
+# Samples per log for scoring; other programs need some microseconds per sample. At 1 kHz with a 10 Hz cut-off this
+# gives an error accurate to two per cent.
 MOST_SAMPLES = 50_000
 FILE_END = {"urdf": ".urdf", "mjcf": ".xml"}
-# The numbers of a joint in a file, and the symbols of the parameters that they are.
+# Numbers of a joint in a file, with the symbols of their parameters.
 _SYMBOLS = {"damping": "Fv", "friction": "Fc", "armature": "Ia", "offset": "F0"}
 
 
 @dataclass(frozen=True)
 class FileJoint:
-    """A joint of a scored file.
+    """Score of one joint of a robot file.
 
     Args:
-        joint: its name.
-        rmse: of its torque, N m or N, over all judged logs.
-        nrmse_percent: the same in percent of the torque's standard deviation.
-        model_rmse: that of the full model on the same samples.
-        model_nrmse_percent: the same in percent.
-        left_out: terms of the full model that the file has no place for, with their numbers.
-        numbers: what the file states of the joint, by name; SI units.
-        standard_errors: of those numbers, where the rows show them alone.
+        joint: Name of the joint.
+        rmse: Torque error over all evaluation logs [N m, N].
+        nrmse_percent: Torque error [% of the torque's standard deviation].
+        model_rmse: Error of the full model on the same samples [N m, N].
+        model_nrmse_percent: Error of the full model [% of the torque's standard deviation].
+        left_out: Terms of the full model that the file cannot store, with their values.
+        numbers: Numbers of the joint in the file, by name, in SI units.
+        standard_errors: Standard errors of those numbers that are identifiable alone.
     """
 
     joint: str
@@ -57,13 +57,20 @@ class FileJoint:
 
     @property
     def cost_percent(self) -> float:
-        """How much larger the file's error is than the model's, in percent of the torque's standard deviation."""
+        """Error of the file minus that of the model [% of the torque's standard deviation]."""
         return self.nrmse_percent - self.model_nrmse_percent
 
 
 @dataclass(frozen=True)
 class FileLog:
-    """A log that a file was scored on: how many of its `samples`, and the errors of all joints there (N m, N)."""
+    """Score of a file on one log.
+
+    Args:
+        log: Name of the log.
+        samples: Number of samples used.
+        rmse: Torque errors of the file by joint [N m, N].
+        model_rmse: Torque errors of the full model by joint [N m, N].
+    """
 
     log: str
     samples: int
@@ -73,15 +80,15 @@ class FileLog:
 
 @dataclass(frozen=True)
 class FileScore:
-    """How well a written file predicts torques.
+    """Prediction errors of a robot file.
 
     Args:
-        file: its name.
+        file: Name of the file.
         format: "urdf" or "mjcf".
-        program: what read it back and answered.
-        logs: that it was scored on, one by one.
-        unseen: whether the logs took no part in the fit.
-        joints: one by one, over all logs.
+        program: Program that read the file and computed the torques.
+        logs: Scores by log.
+        unseen: Whether these logs are validation logs.
+        joints: Scores by joint over all logs.
     """
 
     file: str
@@ -105,17 +112,17 @@ class FileScore:
 
     @property
     def sentence(self) -> str:
-        """One line: its error beside the model's, and where it costs most."""
+        """One line with the errors of file and model, and the joint with the largest difference."""
         worst = self.costliest
-        said = (
+        text = (
             f"{self.file}, read by {self.program}: torque error {self.mean_nrmse_percent:.1f} %, the full model "
             f"{self.model_mean_nrmse_percent:.1f} %"
         )
         if worst.cost_percent < 0.05:
-            return said + "."
+            return text + "."
         why = f" without {', '.join(worst.left_out)}" if worst.left_out else ""
         change = f"{worst.model_nrmse_percent:.1f} → {worst.nrmse_percent:.1f} %"
-        return f"{said}; most is lost on '{worst.joint}', {change}{why}."
+        return f"{text}. Largest loss: joint '{worst.joint}', {change}{why}."
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -141,52 +148,54 @@ def score_files(
     cutoff_hz: float,
     unseen: bool,
 ) -> tuple[FileScore, ...]:
-    """Write the model of each of `formats`, read the file back, and score it beside the full `model`.
+    """Write each model to its file, read the file back, and score it and the full model.
 
     Args:
-        model: the full model.
-        formats: what the files hold.
-        logs: names and prepared motions of the logs to score on.
-        cutoff_hz: of the score's filter, Hz.
-        unseen: whether these logs took no part in the fit.
+        model: Full model.
+        formats: Models of the files.
+        logs: Names and prepared motions of the evaluation logs.
+        cutoff_hz: Cut-off of the filter of the scores [Hz].
+        unseen: Whether these logs are validation logs.
     """
     with TemporaryDirectory() as folder:
         files = [(f, read) for f in formats if (read := _reloaded(f, Path(folder))) is not None]
-        every: list[tuple[Score, ...]] = []
+        scores_by_log: list[tuple[Score, ...]] = []
         if files:
             predictors: list[TorqueModel] = [model, *(replace(read, band_hz=cutoff_hz) for _, read in files)]
-            every = [score_models(predictors, _short(m), cutoff_hz, name) for name, m in logs]
+            scores_by_log = [score_models(predictors, _short(m), cutoff_hz, name) for name, m in logs]
     out = []
-    for k, (held, read) in enumerate(files, start=1):
-        pairs = [(scores[k], scores[0]) for scores in every]
+    for k, (format_model, read) in enumerate(files, start=1):
+        pairs = [(scores[k], scores[0]) for scores in scores_by_log]
         out.append(
             FileScore(
-                file_name(model.robot.name) + FILE_END[held.name], held.name, read.program,
+                file_name(model.robot.name) + FILE_END[format_model.name], format_model.name, read.program,
                 tuple(FileLog(a.log, a.samples, _errors(a), _errors(b)) for a, b in pairs), unseen,
-                tuple(_joint(held, model, pairs, j) for j in range(len(pairs[0][0].joints))),
+                tuple(_joint(format_model, model, pairs, j) for j in range(len(pairs[0][0].joints))),
             )
         )  # fmt: skip
     return tuple(out)
 
 
-def _reloaded(held: FormatModel, folder: Path) -> ReloadedFile | None:
-    """The file that is written of `held`, read back; None where no such file can be written.
+def _reloaded(format_model: FormatModel, folder: Path) -> ReloadedFile | None:
+    """Write a model to its file and read it back; None if the file cannot be written.
 
-    It is written into the robot's own description, as a run does; anew where that cannot be read.
+    The file is based on the robot's description if that can be read, as in a run folder.
     """
-    path, own = folder / f"model{FILE_END[held.name]}", Path(held.model.robot.source or ".")
+    path, own = folder / f"model{FILE_END[format_model.name]}", Path(format_model.model.robot.source or ".")
     source = own if own.suffix.lower() in (".urdf", ".xml") and own.is_file() else None
     for origin in dict.fromkeys((source, None)):
         try:
-            held.write(path, origin)
-            return reload_file(held.name, path, held.model, None if origin is None else origin.resolve().parent)
+            format_model.write(path, origin)
+            return reload_file(
+                format_model.name, path, format_model.model, None if origin is None else origin.resolve().parent
+            )
         except ExportError:
             continue
     return None
 
 
 def _short(motions: Iterable[Motion]) -> Iterator[Motion]:
-    """The first `MOST_SAMPLES` of the motions."""
+    """Yield the first `MOST_SAMPLES` samples of the motions."""
     left = MOST_SAMPLES
     for m in motions:
         start, stop, step = m.keep.indices(len(m.t))
@@ -194,22 +203,24 @@ def _short(motions: Iterable[Motion]) -> Iterator[Motion]:
         if inside < stop:
             end = min(inside + start, len(m.t))
             states = {name: getattr(m, name)[:end] for name in ("t", "q", "dq", "ddq", "tau")}
-            given = {name: x[:end] for name in ("history", "standing") if (x := getattr(m, name)) is not None}
-            m = replace(m, **states, **given, keep=slice(start, inside, step))
+            optional = {name: x[:end] for name in ("history", "standing") if (x := getattr(m, name)) is not None}
+            m = replace(m, **states, **optional, keep=slice(start, inside, step))
         yield m
         left -= inside - start
         if left <= 0:
             return
 
 
-def _joint(held: FormatModel, model: Model, pairs: Sequence[tuple[Score, Score]], number: int) -> FileJoint:
-    """Joint `number` of all logs together, by the scores of the file and of the model on each."""
+def _joint(format_model: FormatModel, model: Model, pairs: Sequence[tuple[Score, Score]], number: int) -> FileJoint:
+    """Pool the scores of a joint by its number over all logs."""
     name = pairs[0][0].joints[number].joint
     (rmse, percent), (model_rmse, model_percent) = (_pooled([p[k] for p in pairs], number) for k in (0, 1))
     at = model.robot.joint_index(name)
-    numbers = {n: float(values[at]) for n, values in held.numbers.items()}
-    errors = {n: held.errors[f"{s}{at + 1}"] for n, s in _SYMBOLS.items() if f"{s}{at + 1}" in held.errors}
-    left = tuple(CAPABILITIES[held.name].left_out(model, at))
+    numbers = {n: float(values[at]) for n, values in format_model.numbers.items()}
+    errors = {
+        n: format_model.errors[f"{s}{at + 1}"] for n, s in _SYMBOLS.items() if f"{s}{at + 1}" in format_model.errors
+    }
+    left = tuple(CAPABILITIES[format_model.name].left_out(model, at))
     return FileJoint(name, rmse, percent, model_rmse, model_percent, left, numbers, errors)
 
 
@@ -218,7 +229,7 @@ def _errors(score: Score) -> tuple[float, ...]:
 
 
 def _pooled(scores: Sequence[Score], joint: int) -> tuple[float, float]:
-    """Root mean square error of a joint over all logs, and its percentage of the torque's standard deviation."""
+    """Return the RMS error of a joint over all logs, and its percentage of the torque's standard deviation."""
     total = sum(s.samples for s in scores)
     own = [(s.joints[joint], s.samples / total) for s in scores]
     error = np.sqrt(sum(share * j.rmse**2 for j, share in own))
@@ -227,25 +238,26 @@ def _pooled(scores: Sequence[Score], joint: int) -> tuple[float, float]:
 
 
 def with_files(
-    found: Identification, study: Study, judged: Judged, fit: Callable[[Study], tuple[Estimate, Model]]
+    result: Identification, study: Study, scoring: Scoring, fit: Callable[[Study], tuple[Estimate, Model]]
 ) -> Identification:
-    """What was `found`, with the best model for each kind of robot file and the scores of the files.
+    """Add the best model for each robot file format and the scores of the files.
 
     Args:
-        found: the identification of the full model.
-        study: the logs that it was identified from.
-        judged: its scores, and the logs that it was judged by.
-        fit: fits a study with its terms as they are.
+        result: Identification of the full model.
+        study: Study of the fitted logs.
+        scoring: Scores, with the validation logs.
+        fit: Function that fits a study with its given terms.
     """
     try:
-        formats = fit_formats(study, found.model.terms, fit)
+        formats = fit_formats(study, result.model.terms, fit)
     except (EstimationError, StructureError):
-        return found  # no possible robot with so few terms fits; files then hold what they can of the full model
-    unseen = bool(found.validation)
-    # A motion that is smoothed more than the torque it is held against would be blamed on the model.
-    logs = judged.judges if unseen else study
-    if judged.cutoff_hz > logs.cutoff_hz:
-        logs = replace(logs, cutoff_hz=judged.cutoff_hz)
-    names = [s.log for s in (found.validation or found.identification)]
+        return result  # No possible model has so few terms; the files then store a part of the full model.
+    unseen = bool(result.validation)
+    logs = scoring.validation_study if unseen else study
+    if scoring.cutoff_hz > logs.cutoff_hz:
+        logs = replace(logs, cutoff_hz=scoring.cutoff_hz)
+    names = [s.log for s in (result.validation or result.identification)]
     motions = ((name, logs.motions_of(log)) for name, log in zip(names, logs.logs, strict=True))
-    return replace(found, formats=formats, files=score_files(found.model, formats, motions, judged.cutoff_hz, unseen))
+    return replace(
+        result, formats=formats, files=score_files(result.model, formats, motions, scoring.cutoff_hz, unseen)
+    )

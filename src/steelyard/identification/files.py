@@ -1,4 +1,4 @@
-"""`identify` from files: read the logs, hold parts of them back, identify."""
+"""`identify_files`: reads logs, splits off hold-out data and identifies."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from steelyard.assessment.holdout import keep_blocks, keep_last
+from steelyard.assessment.holdout import split_blocks, split_last
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import one_blas_thread
-from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.robot.robot import Robot
@@ -21,7 +20,6 @@ from steelyard.signals.prepare import Preparation, as_velocity
 from steelyard.signals.source import LogFile, Source, open_log
 
 
-@renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz")
 def identify_files(
     robot: Robot,
     logs: Sequence[Path],
@@ -38,44 +36,45 @@ def identify_files(
     period: float | None = None,
     **options: Any,
 ) -> Identification:
-    """Identify `robot` from log files; `options` are those of `identify`.
+    """Identify a robot from log files.
 
     Args:
-        robot: the robot.
-        logs: files to identify from.
-        validate: files to judge by.
-        mapping: what their columns mean: a mapping file; None: they are recognised.
-        holdout: keeps the last share of each log to judge by.
-        holdout_blocks: "seconds:every" keeps every so many-th block.
-        cutoff_hz: of the low-pass, Hz; None: by the rule.
-        velocity: "measured", "differentiated" (from the positions), or "auto": the better one.
-        mask: rows of joints slower than this, rad/s (m/s), do not count.
-        delay: how far the torques lag behind the positions, s; None: as the logs show it.
-        torque_between: how the torque runs between samples: "held", "sampled", "averaged", or "auto": the logs tell.
-        period: of a periodic motion, s: averages the identification logs over their periods.
+        robot: Robot to identify.
+        logs: Identification log files.
+        validate: Validation log files.
+        mapping: Mapping file with the meaning of the columns; None: automatic.
+        holdout: Share at the end of each log that is held out for validation.
+        holdout_blocks: "seconds:every" holds out every n-th block of this length.
+        cutoff_hz: Cut-off of the low-pass filter [Hz]; None: automatic.
+        velocity: "measured", "differentiated" (from positions) or "auto" (the better one).
+        mask: Speed below which the rows of a joint are ignored [rad/s, m/s].
+        delay: Delay of the torques after the positions [s]; None: estimated.
+        torque_between: Course of the torque between samples: "held", "sampled", "averaged" or "auto" (estimated).
+        period: Period of a periodic motion [s] over which the identification logs are averaged.
+        **options: Options of `identify`.
     """
     if holdout is not None and holdout_blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
     _refuse_copies(logs, validate)
-    judged: list[Source] = [open_log(path, robot, mapping) for path in validate]
-    names, judged_names = [p.stem for p in logs], [p.stem for p in validate]
+    validation: list[Source] = [open_log(path, robot, mapping) for path in validate]
+    names, validation_names = [p.stem for p in logs], [p.stem for p in validate]
     used: list[Source] = []
     if holdout is None and not holdout_blocks:
         used = [open_log(path, robot, mapping) for path in logs]
     else:
         files = [LogFile(path, robot, mapping) for path in logs]
         # Periods are averaged in memory.
-        pairs = [_held_back(file, holdout, holdout_blocks, file.is_long and period is None) for file in files]
+        pairs = [_split(file, holdout, holdout_blocks, file.is_long and period is None) for file in files]
         used = [a for a, _ in pairs]
-        judged = [*judged, *(b for _, b in pairs)]
-        judged_names += [f"{p.stem}, held back" for p in logs]
+        validation = [*validation, *(b for _, b in pairs)]
+        validation_names += [f"{p.stem}, held out" for p in logs]
     if period is not None:
         used = [_averaged(log, period) for log in used]
-    with one_blas_thread():  # all products are small, and a second thread would only spin
+    with one_blas_thread():  # The matrices are small; a second thread only adds load.
         return identify(
             robot,
             used,
-            judged,
+            validation,
             preparation=Preparation(
                 cutoff_hz=cutoff_hz,
                 velocity=as_velocity(velocity),
@@ -84,37 +83,36 @@ def identify_files(
                 torque_between=as_torque_between(torque_between),
             ),
             names=names,
-            validate_names=judged_names,
+            validate_names=validation_names,
             **options,
         )
 
 
 def _refuse_copies(logs: Sequence[Path], validate: Sequence[Path]) -> None:
-    """A file that is fitted to judges nothing, by whatever name it comes again."""
-    for judge in validate:
+    """Reject validation files that have the same content as an identification file."""
+    for path in validate:
         for log in logs:
-            # Compared byte by byte only where the sizes agree.
-            if judge.is_file() and log.is_file() and filecmp.cmp(judge, log, shallow=False):
+            if path.is_file() and log.is_file() and filecmp.cmp(path, log, shallow=False):
                 raise SteelyardError(
-                    f"{judge}: this is the log '{log.name}' that is fitted to, and judges nothing; give --validate "
-                    "another one, or keep a part of it back with --holdout 0.3."
+                    f"{path}: this validation log is identical to the identification log '{log.name}'. Give --validate "
+                    "another log, or hold out a part of this one with --holdout 0.3."
                 )
 
 
 def _averaged(log: Source, period: float) -> Log:
     if not isinstance(log, Log):
-        raise SteelyardError(f"{log.path}: too long to be averaged over periods; cut it by a window.")
+        raise SteelyardError(f"{log.path}: the log is too long for averaging over periods. Cut it by a window.")
     return average_periods(log, period)
 
 
-def _held_back(file: LogFile, share: float | None, blocks: str, streamed: bool) -> tuple[Source, Source]:
+def _split(file: LogFile, share: float | None, blocks: str, streamed: bool) -> tuple[Source, Source]:
     if share is not None:
-        # Split before it is read, in memory or not: what is wrong with the last part is not mended in the first.
-        first, last = keep_last(file, share)
+        # Split before reading, so that repairs of one part cannot affect the other.
+        first, last = split_last(file, share)
         return (first, last) if streamed else (first.in_memory(), last.in_memory())
     log = file if streamed else file.in_memory()
     seconds, _, every = blocks.partition(":")
     try:
-        return keep_blocks(log, float(seconds), int(every))
+        return split_blocks(log, float(seconds), int(every))
     except ValueError:
-        raise SteelyardError(f"--holdout-blocks is '{blocks}'; give seconds:every, such as 0.5:3.") from None
+        raise SteelyardError(f"--holdout-blocks is '{blocks}'. Give seconds:every, for example 0.5:3.") from None

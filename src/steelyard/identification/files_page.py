@@ -1,4 +1,4 @@
-"""The section of a report on the robot files: their errors beside the full model's, and what they leave out."""
+"""Report section on the robot files: their errors, and the terms that they cannot store."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from steelyard.report.elements import Heat, Html, TableCell, join, paragraph, ta
 from steelyard.report.html import Section
 
 
-def files_section(found: Identification) -> Section | None:
-    """The files of what was `found`, a table each; None where none were scored."""
-    if not found.files:
+def files_section(result: Identification) -> Section | None:
+    """Build the section on the robot files, one table each; None if `result` has no scored files."""
+    if not result.files:
         return None
-    judged = "logs that were not used for the fit" if found.files[0].unseen else "the logs that were fitted to"
-    said = (
-        "The sidecar, C code and FMU hold the full model. URDF and MJCF hold less, so that for each of them the best "
-        "model that it can hold was fitted to the same rows. The files were written, read back by the program that is "
-        f"named, and scored on {judged}, beside the full model on the same samples. Errors are in per cent of the "
-        "torque's standard deviation; the cost of a file is the difference."
+    logs = "the validation logs" if result.files[0].unseen else "the fitted logs"
+    note = (
+        "The sidecar, C code and FMU contain the full model. URDF and MJCF cannot store all terms, so a separate "
+        "model was fitted for each of them to the same rows. Each file was written, read back by the named program, "
+        f"and scored on {logs}. Errors are in per cent of the torque's standard deviation. The cost of a file is its "
+        "error less that of the full model."
     )
-    return Section("The files", join(paragraph(said), tabs(*((file.file, file_table(file)) for file in found.files))))
+    return Section("The files", join(paragraph(note), tabs(*((file.file, file_table(file)) for file in result.files))))
 
 
 def file_table(file: FileScore) -> Html:
-    """The joints of a `file`: errors, what is left out, and the numbers that it states."""
+    """Build the table of a `file`, joint by joint: errors, omitted terms and stored numbers."""
     names = list(file.joints[0].numbers)
     rows: list[Sequence[TableCell]] = [
         (
@@ -39,5 +39,5 @@ def file_table(file: FileScore) -> Html:
         )
         for j in file.joints
     ]
-    heads = ["joint", "file %", "full model %", "cost %", "left out", *names]
+    heads = ["joint", "file %", "full model %", "cost %", "omitted", *names]
     return join(paragraph(file.sentence), table_html(heads, rows, f"{file.file}, read by {file.program}"))

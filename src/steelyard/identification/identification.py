@@ -1,4 +1,4 @@
-"""`Identification`: what an identification found, and what decided it."""
+"""`Identification`: the result of `identify`, with its settings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
-from steelyard.ground.renamed import renamed
 from steelyard.ground.schema import build
-from steelyard.identification._verdict import NOT_JUDGED, Verdict
+from steelyard.identification._verdict import NOT_GRADED, Verdict
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.filters import delayed
@@ -35,16 +34,15 @@ if TYPE_CHECKING:
     from steelyard.identification.agreement import Agreement
     from steelyard.identification.file_scores import FileScore
     from steelyard.identification.format_models import FormatModel
-    from steelyard.identification.structure import FoundStructure
+    from steelyard.identification.structure import StructureChoice
     from steelyard.regression.band import BandChoice
     from steelyard.regression.delay import DelayEstimate
     from steelyard.regression.torque_between import BetweenChoice
 
 
-@renamed(score_cutoff="score_cutoff_hz")
 @dataclass(frozen=True)
 class IdentificationSettings:
-    """All that decides an identification besides the robot and the logs; stored with the result."""
+    """Settings of an identification; stored with the result."""
 
     scheme: str = "dynamic"
     estimator: str = "wls"
@@ -58,29 +56,28 @@ class IdentificationSettings:
     controller: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As files have it: `cutoff` and `score_cutoff`, in Hz, have no unit in their names there."""
+        """Convert to plain values; in files the names of `cutoff` and `score_cutoff` [Hz] have no unit."""
         return asdict(self, dict_factory=lambda pairs: {k.removesuffix("_hz"): v for k, v in pairs})
 
     @staticmethod
     def from_field(entry: Field) -> IdentificationSettings:
-        """What `to_json` wrote, as it stands in a file: the table `entry`."""
+        """Read the settings that `to_json` wrote from the table `entry` of a file."""
         values = {f"{k}_hz" if k == "score_cutoff" else k: item for k, item in entry.entries().items()}
         smooth = values.pop("preparation", entry.inside({}, "preparation"))
-        how = {f"{k}_hz" if k == "cutoff" else k: item.value for k, item in smooth.entries().items()}
+        prepared = {f"{k}_hz" if k == "cutoff" else k: item.value for k, item in smooth.entries().items()}
         rest = {k: item.value for k, item in values.items()}
         return build(
             IdentificationSettings,
             replace(entry, value=rest),
-            preparation=build(Preparation, replace(smooth, value=how)),
+            preparation=build(Preparation, replace(smooth, value=prepared)),
         )
 
 
-@renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz", physically_consistent="possible")
 @dataclass(frozen=True, eq=False, repr=False)
 class Identification(Displayed):
-    """What was found: the model, its base parameters with error bars, and how well it predicts.
+    """An identified model with its base parameters, error bars, scores and verdict.
 
-    A result: it holds numbers, and computes nothing when it is read, printed or written.
+    It stores finished numbers and computes nothing when it is read, printed or written.
     """
 
     robot: Robot
@@ -99,109 +96,118 @@ class Identification(Displayed):
     validation: tuple[Score, ...]
     free_validation: tuple[Score, ...]
     nominal: tuple[Score, ...]
-    # With `significant`: the free fit without the parameters that the data do not support, and how it predicts.
+    # With `significant`: the free fit without insignificant parameters, and its scores.
     reduced: Estimate | None = None
     reduced_validation: tuple[Score, ...] = ()
-    # How left-out blocks chose the cut-off; None: it was given, or no torque rows are fitted.
+    # Selection of the cut-off by cross-validation; None: it was given, or no torque rows are fitted.
     band: BandChoice | None = None
-    # How the torque runs between samples; None: the scheme states it, or nobody looked.
+    # Course of the torque between samples; None: the scheme determines it, or it was not tested.
     between: BetweenChoice | None = None
-    # The delay of the torques that the logs showed and the rows were aligned by; None: none, or it was stated.
+    # Estimated delay of the torques, which is corrected in the rows; None: there is none, or it was given.
     delay: DelayEstimate | None = None
-    # Joints whose logged velocity is late and was shifted, by name, s.
+    # Corrected delays of the logged velocities by joint [s].
     late_velocities: Mapping[str, float] = field(default_factory=dict)
-    # What the search for the structure tried on the identification logs, and chose; None: the terms were given.
-    structure: FoundStructure | None = None
-    # Of several logs: how far their own answers spread, which one disagrees, and by what; None: there was one.
+    # Result of the structure search; None: the terms were given.
+    structure: StructureChoice | None = None
+    # Comparison of the identification logs; None: there was only one.
     agreement: Agreement | None = None
-    # What the logs say of every number that the fit takes for granted; None: nobody looked.
+    # Tests of the assumptions of the fit; None: they were not tested.
     assumptions: Ledger | None = None
-    # Of friction that was known before: the fitted logs' mean error, % of the torque, if it is found in them instead.
+    # With known friction: mean error on the fitted logs with fitted friction instead [% of the torque].
     without_known_friction: float | None = None
-    # What `check` says of the logs that were identified from (of long ones: their first piece, all channels), by name.
+    # Checks of the identification logs by name; of long logs only the beginning, all channels.
     checks: tuple[tuple[str, Check], ...] = ()
-    # The same of the logs that it is judged by.
-    judged_checks: tuple[tuple[str, Check], ...] = ()
-    # Logs to judge by that repeat one that was fitted to, as a whole or in part.
+    # Checks of the validation logs by name.
+    validation_checks: tuple[tuple[str, Check], ...] = ()
+    # Validation logs that repeat a fitted log, as a whole or in part.
     copies: tuple[Copy, ...] = ()
-    # For every kind of robot file the best model that it can hold, and how the written file predicts.
+    # Best model that each robot file format can store, and the scores of the written files.
     formats: tuple[FormatModel, ...] = ()
     files: tuple[FileScore, ...] = ()
-    # Whether to trust the model, and why.
-    verdict: Verdict = NOT_JUDGED
+    verdict: Verdict = NOT_GRADED
 
     @property
     def condition_number(self) -> float:
-        """cond₂ of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm."""
+        """Condition number (2-norm) of the base columns, rows weighted by 1/σ of their joint, columns of unit norm."""
         least = float(self.singular_values[-1])
         return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
 
     @property
     def delay_sentence(self) -> str:
-        """Say by which delay the torques were aligned with the motion; empty: by none that the logs showed."""
+        """State the estimated delay that was corrected; "" if there is none."""
         if self.delay is None:
             return ""
         return (
-            f"The torques of all joints are {self.delay.text}; the rows are aligned by that "
-            f"(as --delay {self.delay.delay_s:.5f} does; --delay 0 keeps the stamps of the log)."
+            f"The torques of all joints are {self.delay.text}. This is corrected, as by --delay "
+            f"{self.delay.delay_s:.5f}. To keep the time stamps of the log, give --delay 0."
         )
 
     @property
-    def judging_scores(self) -> tuple[Score, ...]:
-        """The scores on logs that took no part in the fit; where there are none, those on the fitted logs."""
+    def evaluation_scores(self) -> tuple[Score, ...]:
+        """Scores on validation logs that are no copies; without such logs, the scores on the fitted logs."""
         copies = {copy.log for copy in self.copies if not copy.cut}
         return tuple(s for s in self.validation if s.log not in copies) or self.identification
 
     @property
     def torque_error(self) -> TorqueError:
-        """The headline: the error over all rows of all logs that judge, joint by joint."""
-        scores = self.judging_scores
+        """Error of each joint over all rows of the evaluation logs."""
+        scores = self.evaluation_scores
         return pool_scores(scores, unseen=scores is not self.identification)
 
     @property
     def torque_band(self) -> TorqueBand:
-        """The band around predicted torques that holds 95 % of the measured ones."""
-        from steelyard.identification.parts import torque_band_of
+        """Band around predicted torques that contains 95 % of the measured ones."""
+        from steelyard.identification.torque_parts import torque_band_of
 
         return torque_band_of(self)
 
     def glance(self) -> Glance:
-        from steelyard.identification.glance import identification_glance
+        from steelyard.identification.notebook import identification_glance
 
         return identification_glance(self)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """Base parameters with error bars ("parameters"), all of the "model", "scores", and "signals"."""
-        from steelyard.identification.glance import identification_tables
+        """Return the tables: base parameters with error bars ("parameters"), "model", "scores" and "signals"."""
+        from steelyard.identification.notebook import identification_tables
 
         return identification_tables(self)
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
-        """Those of the report: torque, residuals, friction, parameters, correlation, singular_values."""
-        from steelyard.identification.glance import identification_figures
+        """Return the figures: torque, residuals, friction, parameters, correlation, singular_values."""
+        from steelyard.identification.notebook import identification_figures
 
         return identification_figures(self)
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, period: float | None = None) -> Array:
-        """Joint torques at positions `q` (rad, m), velocities `dq` and accelerations `ddq`, all `(samples, joints)`.
+        """Predict the joint torques of a log, shape (samples, joints) [N m, N].
 
-        Where friction remembers, rows are consecutive samples of one motion, `period` seconds apart (see `Model`). The
-        torque is then that of a log: where the torques of the logs have a delay (`settings.preparation.delay`),
-        so has this one. `model.torque` is that of the robot itself.
+        If the torques of the logs have a delay (`settings.preparation.delay`), so does the prediction. `model.torque`
+        gives the torque of the robot itself.
+
+        Args:
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s], shape (samples, joints).
+            ddq: Accelerations [rad/s^2, m/s^2], shape (samples, joints).
+            period: Sampling period [s] of consecutive rows; required for friction with hysteresis (see `Model`).
         """
         delay = self.settings.preparation.delay
-        if delay and period:  # the motion is smooth, the torque is not
+        if delay and period:  # Shift the motion, which is smoother than the torque.
             q, dq, ddq = (delayed(np.asarray(x, dtype=np.float64), delay / period) for x in (q, dq, ddq))
         return self.model.torque(q, dq, ddq, period)
 
     def simulate(self, *arguments: Any, **options: Any) -> Any:
-        """`steelyard.simulate` with the identified model; `arguments` and `options` are its own, after the model."""
+        """Simulate the identified model with `steelyard.simulate`.
+
+        Args:
+            *arguments: Arguments of `steelyard.simulate` after the model.
+            **options: Keyword arguments of `steelyard.simulate`.
+        """
         from steelyard.simulation import simulate
 
         return simulate(self.model, *arguments, **options)
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to `path`, one self-contained HTML page."""
+        """Write the report to `path` as one self-contained HTML page."""
         from steelyard.ground.files import write_whole
         from steelyard.identification.page import identification_report
 
@@ -210,13 +216,13 @@ class Identification(Displayed):
     def save(
         self, folder: str | os.PathLike[str], *, overwrite: bool = False, source: str | os.PathLike[str] | None = None
     ) -> Path:
-        """Write a run folder as `steelyard identify` does: result, report, models, tables; whole or not at all.
+        """Write a complete run folder as `steelyard identify` does: result, report, models and tables.
 
         Args:
-            folder: where to; its parents are made.
-            overwrite: replace an existing run, whole.
-            source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names; default: the file that
-                the robot was read from.
+            folder: Run folder; missing parents are created.
+            overwrite: Whether to replace an existing run.
+            source: URDF or MJCF of the robot; the written URDF keeps its meshes and names. Default: the file that the
+                robot was read from.
         """
         from steelyard.identification.run import IdentificationRun
 
@@ -225,7 +231,7 @@ class Identification(Displayed):
 
     @property
     def files_to_write(self) -> tuple[FormatModel, ...]:
-        """What the robot files of a run hold: `formats`, or the full model as far as a format can hold it."""
+        """Models of the robot files of a run: `formats`, or the full model without the terms that a format lacks."""
         from steelyard.export.capability import FITTED
         from steelyard.identification.format_models import FormatModel
 
@@ -241,15 +247,19 @@ class Identification(Displayed):
 
     @property
     def _description(self) -> Path | None:
-        """The file that the robot was read from, where it can be written again with other numbers."""
+        """File that the robot was read from, if it can be written again with other numbers."""
         path = Path(self.robot.source or ".")
         return path if path.suffix.lower() in (".urdf", ".xml") and path.is_file() else None
 
     def to_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-        """Write the best model that a URDF can hold to `path`: the URDF `source` with other numbers.
+        """Write the best model that a URDF can store, and the full model as a sidecar file.
 
-        `source` is by default the file that the robot was read from, where it is a URDF; its meshes and names stay.
-        The full model goes into a sidecar beside it. Returns in words what the URDF leaves out.
+        Args:
+            path: URDF to write.
+            source: URDF with meshes and names to keep. Default: the file that the robot was read from.
+
+        Returns:
+            Notes on what the URDF omits.
         """
         from steelyard.export import model_to_sidecar, sidecar_path
 
@@ -258,26 +268,36 @@ class Identification(Displayed):
         return notes
 
     def to_mjcf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-        """Write the best model that an MJCF can hold to `path`; returns in words what it leaves out.
+        """Write the best model that an MJCF can store.
 
-        `source` is by default the file that the robot was read from, where it is an MJCF: all of it but numbers stays.
+        Args:
+            path: MJCF to write.
+            source: MJCF to keep except for its numbers. Default: the file that the robot was read from.
+
+        Returns:
+            Notes on what the MJCF omits.
         """
         return self._written("mjcf", path, source)
 
     def to_pinocchio(self) -> Any:
-        """The best model of a `pinocchio.Model`, with armature, damping and friction; joints by their names."""
+        """Convert to a `pinocchio.Model` with armature, damping and friction; joints keep their names."""
         from steelyard.export import model_to_pinocchio
 
         return model_to_pinocchio(self._fitted("mjcf").model)
 
     def to_mujoco(self) -> Any:
-        """The best model of a compiled `mujoco.MjModel`: armature, damping, frictionloss, a motor for each joint."""
+        """Convert to a compiled `mujoco.MjModel` with armature, damping, frictionloss and a motor per joint."""
         from steelyard.export import model_to_mujoco
 
         return model_to_mujoco(self._fitted("mjcf").model)
 
     def to_c(self, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
-        """Write inverse dynamics, gravity and mass matrix as C99 functions `name`_…, to `path` (.c) and its header."""
+        """Write inverse dynamics, gravity and mass matrix as C99 functions.
+
+        Args:
+            path: C file to write; its header is written beside it.
+            name: Prefix of the function names.
+        """
         from steelyard.export import model_to_c
 
         return model_to_c(self.model, path, name)

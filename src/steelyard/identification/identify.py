@@ -1,4 +1,4 @@
-"""`identify`: a robot and its logs in, a physically possible model with error bars and scores out."""
+"""`identify`: identifies a physically possible model with error bars and scores from logs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from steelyard.estimation.possible.reference import described_prior, nominal_pri
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
-from steelyard.ground.renamed import renamed
-from steelyard.identification._assumed import with_assumptions
-from steelyard.identification._doubt import doubted, motion_doubt
-from steelyard.identification._judged import as_checked, checked_judges, judge
-from steelyard.identification._known_friction import error_without, known_terms, rounded_as_seen
-from steelyard.identification._load_range import limited_loads, same_loads
-from steelyard.identification._verdict import judge as verdict_of
+from steelyard.identification._assumption_check import add_ledger
+from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars
+from steelyard.identification._friction_curves import error_with_fitted_friction, fit_rounding, friction_curves
+from steelyard.identification._load_range import limit_loads, same_loads
+from steelyard.identification._scoring import check_validation_logs, score_models_on_logs, with_fitted_friction
+from steelyard.identification._verdict import grade_model
 from steelyard.identification.agreement import agreement_of
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.parameters.terms import TermsLike, identification_terms
@@ -48,11 +47,10 @@ if TYPE_CHECKING:
     from steelyard.friction.compensation import CurvesLike, SmoothedCurve
 
 
-# Terms that go by what a joint carries are fitted again where the model carries something else than it was told.
+# Load-dependent terms are fitted again if the joint loads of the model differ from those assumed.
 _MOST_REFITS = 3
 
 
-@renamed(score_cutoff="score_cutoff_hz")
 @adds_error_hint
 @reports_progress
 def identify(
@@ -79,38 +77,37 @@ def identify(
     mapping: AnyMapping = None,
     progress: ProgressCallback | None = None,
 ) -> Identification:
-    """Find the parameters of a robot from one log or several, and judge them on others.
+    """Identify the parameters of a robot from one or more logs and validate them on others.
 
     Args:
-        robot: the robot, as `load_robot` takes it; its nominal inertias serve as prior for what the motion cannot show.
-        log: what to identify from: a path, a `Log`, a frame (pandas, polars, xarray), a dict of arrays, or several; a
-            study of it, made before, brings its preparation and what it has filtered.
-        validate: logs to judge by, one or several; they take no part in any choice.
-        terms: joint terms, by name ("viscous,coulomb", or a list) or as objects, which then stand as they are. Default:
-            rotor, viscous, Coulomb and offset, and what a search on the identification logs adds (`_search.py`).
-        scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
-            "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or as an object.
-        estimator: any name of `steelyard.estimation.ESTIMATORS`, settings behind it if any ("ekf:start=prior");
-            docs/how-to-choose.md says which is for what.
-        physical: whether the result must be physically possible (the default); otherwise it is the free fit.
-        prior: "nominal" (the description's inertias where they are given and possible) or "none".
-        preparation: filter, derivatives, masks; the defaults choose from the identification logs alone.
-        score_cutoff_hz: Hz of the scores' own filter; default: the fit's cut-off.
-        significant: also take away, one by one, the base parameters that the data do not support. With
-            `physical=False` the reduced fit is what is delivered; a physically possible model keeps all of them,
-            since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
-        plain: take the default terms as they are, without a search.
-        tune: search from `terms` on, too, where they are given.
-        known_friction: curves measured before, by joint or motor (`measure_friction`, or functions of velocity). They
-            are taken off the torque, and the model has them as tables in place of the default terms of friction.
-        controller: what controlled the robot while it was logged: a file (`read_control_loop` says what stands in it)
-            or a `ControlLoop`; for estimators that simulate the closed loop.
-        names: of the logs to identify from, for tables and plots.
-        validate_names: of the logs to judge by.
-        check: also look at the logs as `check_log` does, and test what the fit assumes (`assumptions`).
-        files: also fit the best model that each kind of robot file can hold, and score the files.
-        mapping: what the columns of files and frames mean, as in `read_log`; None: they are recognised.
-        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
+        robot: Robot, as `load_robot` takes it; its nominal inertias are the prior for what the data cannot identify.
+        log: Identification logs: a path, a `Log`, a frame (pandas, polars, xarray), a dict of arrays, or several. A
+            `Study` reuses its preparation and its filtered signals.
+        validate: Validation logs; they take no part in any choice.
+        terms: Joint terms, by name ("viscous,coulomb", or a list) or as objects; no search follows. Default: rotor,
+            viscous, Coulomb and offset, and the terms that a search on the identification logs adds.
+        scheme: Form of the equations: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
+            "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or an object.
+        estimator: Name from `steelyard.estimation.ESTIMATORS`, with options as in "ekf:start=prior" (see
+            docs/how-to-choose.md).
+        physical: Whether the result must be physically possible; otherwise it is the free fit.
+        prior: "nominal" (inertias of the description, if given and possible) or "none".
+        preparation: Filter, derivatives and masks; by default chosen from the identification logs.
+        score_cutoff_hz: Cut-off of the filter of the scores [Hz]; default: the cut-off of the fit.
+        significant: Whether to remove insignificant base parameters one by one. With `physical=False` this reduced fit
+            is delivered. A physically possible model has all parameters, and the reduced fit is in `reduced`.
+        plain: Whether to use the default terms without a search.
+        tune: Whether to search for further terms if `terms` is given.
+        known_friction: Friction curves by joint or motor (`measure_friction`, or functions of velocity). They are
+            subtracted from the torque, and replace the default friction terms in the model as tables.
+        controller: Controller of the logged robot, for estimators that simulate the closed loop: a `ControlLoop` or a
+            file (`read_control_loop`).
+        names: Names of the identification logs, for tables and plots.
+        validate_names: Names of the validation logs.
+        check: Whether to check the logs (`check_log`) and test the assumptions of the fit.
+        files: Whether to fit the best model that each robot file format can store, and to score the files.
+        mapping: Meaning of the columns of files and frames, as in `read_log`; None: automatic.
+        progress: Callback for progress (`steelyard.ground.progress`).
     """
     robot = as_robot(robot)
     written = make_scheme(scheme)
@@ -121,20 +118,22 @@ def identify(
         significant=significant, known_friction=known_friction is not None,
     )  # fmt: skip
     if known_friction is not None and tune:
-        raise SteelyardError("--tune (in Python: tune) looks for friction itself; leave it or the known friction out.")
+        raise SteelyardError("--tune (in Python: tune) searches for friction terms. Remove it or the known friction.")
     if plain and tune:
-        raise SteelyardError("--plain takes the terms as they are, --tune (in Python: tune) searches; choose one.")
+        raise SteelyardError("--plain fits without a search and --tune (in Python: tune) with one. Choose one.")
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
-    judges = as_sources(validate, robot, mapping)
+    validation_logs = as_sources(validate, robot, mapping)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
     study = replace(study, look=found_later if check else None)
     tell_progress("Preparing the rows", 0.02)
     of = spelled_estimator(estimator).of
-    # Standstill: others than linear ones need the rows of all joints at every instant.
+    # At standstill, nonlinear estimators need the rows of all joints.
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
     study = replace(study, preparation=study.preparation.for_rows(torques, one_by_one))
     loop = _loop(controller, study.robot)
-    curves, wanted = ({}, terms) if known_friction is None else known_terms(study.robot, known_friction, terms)
+    curves, fitted_terms = (
+        ({}, terms) if known_friction is None else friction_curves(study.robot, known_friction, terms)
+    )
     settings = IdentificationSettings(
         scheme=scheme_text(written),
         estimator=estimator,
@@ -147,10 +146,10 @@ def identify(
         known_friction=tuple(curves),
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
-    study = replace(study, terms=identification_terms(study.robot, wanted), known_friction=curves)
+    study = replace(study, terms=identification_terms(study.robot, fitted_terms), known_friction=curves)
     if torques and study.sources is None:
         study = replace(study, sources=velocity_plan(study.beginnings, study.preparation))
-    # Before the cut-off is lowered: a delay shows the better the more of the torque is left.
+    # Before the cut-off is lowered, since a higher cut-off gives a more accurate delay.
     study = study.with_torque_between()
     settings = replace(settings, preparation=study.preparation)
     if torques and study.band is None:
@@ -159,14 +158,14 @@ def identify(
         if check and study.band is None:
             study = judge_stated_cutoff(study)
     if curves:
-        curves = rounded_as_seen(study, curves)
+        curves = fit_rounding(study, curves)
         study = replace(study, known_friction=curves)
-    # Estimators that simulate take the terms as they are, and other schemes write the physics otherwise.
-    wants = tune or (terms is None and not plain and known_friction is None)
+    # The search supports torque rows only.
+    searches = tune or (terms is None and not plain and known_friction is None)
     task = usual = _Task(study, settings, curves, loop, rotors_stated=terms is not None)
     structure = None
-    if wants and torques:
-        from steelyard.identification._balance import balanced  # not needed by all
+    if searches and torques:
+        from steelyard.identification._balance import add_counterbalance
         from steelyard.identification._search import search
 
         def fits(one: Study) -> tuple[Estimate, Estimate]:
@@ -174,20 +173,20 @@ def identify(
             usual.fitted[one.opening.rows] = pair
             return pair
 
-        study, pair = balanced(study, fits, fits(study))
+        study, pair = add_counterbalance(study, fits, fits(study))
         reference = replace(task, study=study).model(pair[1])
         structure = search(study, reference)
         task = replace(task, study=study.with_terms(structure.terms, reference))
     fit = _fit(task)
     if task.study.terms.needs_rigid:
-        task, fit = _settled(task, fit)
-    left = [float(f"{x:.5g}") for x in fit.chosen.residual_std]
-    tell_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": left})
+        task, fit = _fit_loads(task, fit)
+    residuals = [float(f"{x:.5g}") for x in fit.chosen.residual_std]
+    tell_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": residuals})
     if structure is not None or (of.needs == "rows" and one_by_one):
-        doubt = motion_doubt(task.study.opening.rows, fit.free) if structure is None else structure.doubt
-        chosen = doubted(fit.chosen, doubt)
+        variance = jackknife_variance(task.study.opening.rows, fit.free) if structure is None else structure.variance
+        chosen = widen_error_bars(fit.chosen, variance)
         reduced = chosen if fit.reduced is fit.chosen else fit.reduced
-        fit = _Fit(doubted(fit.free, doubt), chosen, reduced)
+        fit = _Fit(widen_error_bars(fit.free, variance), chosen, reduced)
     study = task.study
     model = task.model(fit.chosen)
     models = {
@@ -195,8 +194,10 @@ def identify(
         "free": task.model(fit.free),
         "reduced": None if fit.reduced is None else task.model(fit.reduced),
     }
-    judged = judge(study, models, score_cutoff_hz, judges, names, validate_names, find_copies=check)
-    found = Identification(
+    scoring = score_models_on_logs(
+        study, models, score_cutoff_hz, validation_logs, names, validate_names, find_copies=check
+    )
+    result = Identification(
         robot=study.robot,
         settings=settings,
         base=study.base,
@@ -204,50 +205,54 @@ def identify(
         free=fit.free,
         model=model,
         cutoff_hz=study.cutoff_hz,
-        score_cutoff_hz=judged.cutoff_hz,
+        score_cutoff_hz=scoring.cutoff_hz,
         singular_values=_singular_values(study, fit.free),
         possible=model.possible,
-        findings=tuple((n, f) for n, one in zip(judged.names, study.beginnings, strict=True) for f in one.findings),
+        findings=tuple((n, f) for n, one in zip(scoring.names, study.beginnings, strict=True) for f in one.findings),
         velocity=study.velocity,
         band=study.band,
         between=study.between,
         delay=study.delay,
         late_velocities=study.late_velocities,
-        identification=judged.identification["model"],
-        validation=judged.validation["model"],
-        free_validation=judged.validation["free"],
-        nominal=(judged.validation if judges else judged.identification)["nominal"],
+        identification=scoring.identification["model"],
+        validation=scoring.validation["model"],
+        free_validation=scoring.validation["free"],
+        nominal=(scoring.validation if validation_logs else scoring.identification)["nominal"],
         reduced=fit.reduced,
-        reduced_validation=judged.validation["reduced"],
+        reduced_validation=scoring.validation["reduced"],
         structure=structure,
-        agreement=agreement_of(study, judged.names, fit.free),
-        checks=tuple(zip(judged.names, check_study(as_checked(study)), strict=True)) if check else (),
-        **(checked_judges(judged) if check and judges else {}),
+        agreement=agreement_of(study, scoring.names, fit.free),
+        checks=tuple(zip(scoring.names, check_study(with_fitted_friction(study)), strict=True)) if check else (),
+        **(check_validation_logs(scoring) if check and validation_logs else {}),
     )
     if check and torques and one_by_one and not curves:
-        found = with_assumptions(found, study, judged.independent)
+        result = add_ledger(result, study, scoring.independent)
     if files:
         from steelyard.identification.file_scores import with_files
 
-        found = with_files(found, usual.study, judged, _format_fit(usual))
+        result = with_files(result, usual.study, scoring, _format_fit(usual))
     if curves and check and terms is None:
-        found = replace(found, without_known_friction=error_without(robot, logs, found))
-    return replace(found, verdict=verdict_of(found))
+        result = replace(result, without_known_friction=error_with_fitted_friction(robot, logs, result))
+    return replace(result, verdict=grade_model(result))
 
 
 def fit_study(study: Study) -> tuple[Estimate, Model]:
-    """The free fit to a `study` with its terms as they are, and the model: those of `identify` by default, without
-    scores, checks and what bounds cost, for who identifies one robot after the other and asks for no more."""
+    """Return the free fit and the model of a `study` with its given terms, as `identify` would by default."""
     study = replace(study, scheme=Dynamic(), preparation=study.preparation.for_rows(torques=True, one_by_one=True))
     task = _Task(study, IdentificationSettings(preparation=study.preparation), {}, None, shares=False)
     fit = _fit(task)
     if study.terms.needs_rigid:
-        task, fit = _settled(task, fit)
+        task, fit = _fit_loads(task, fit)
     return fit.free, task.model(fit.chosen)
 
 
 def fit_rows(study: Study, data: RegressionData) -> tuple[Estimate, Model]:
-    """What `fit_study` gives of a `study` whose rows are `data`, where rounding of positions has moved nothing."""
+    """Return the free fit and the model for given rows, without the correction for rounded positions.
+
+    Args:
+        study: Study with terms and preparation.
+        data: Its rows.
+    """
     task = _Task(study, IdentificationSettings(preparation=study.preparation), {}, None)
     free, chosen = _estimates(data, study.base, task.prior, task.settings, shares=False)
     return free, task.model(chosen)
@@ -255,9 +260,10 @@ def fit_rows(study: Study, data: RegressionData) -> tuple[Estimate, Model]:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is to be identified, once everything about it has been chosen.
+    """A study with all settings of its identification.
 
-    `shares`: also what bounds cost; `rotors_stated`: the terms, rotors among them, were asked for by name.
+    `shares`: also compute the cost of the bounds; `rotors_stated`: the terms, and thus the rotors, were given;
+    `fitted`: free and delivered fits by their rows, without the cost of the bounds.
     """
 
     study: Study
@@ -266,7 +272,6 @@ class _Task:
     loop: ControlLoop | None
     shares: bool = True
     rotors_stated: bool = False
-    # The free fit and the delivered one to rows, as the settings say, without what bounds cost.
     fitted: dict[RegressionData, tuple[Estimate, Estimate]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -279,19 +284,19 @@ class _Task:
         return nominal_prior(robot, terms, self.rotors_stated)
 
     def experiment(self) -> Experiment:
-        """The motions themselves and what controlled them, for estimators that take no rows."""
+        """Return the motions and the controller, for estimators that do not use rows."""
         from steelyard.estimation.simulated.control_loop import experiment_of
 
         study = self.study
         for one in study.logs:
             if not isinstance(one, Log):
-                raise SteelyardError(f"{one.path}: too long for '{self.settings.estimator}'; cut it by a window.")
+                raise SteelyardError(f"{one.path}: too long for '{self.settings.estimator}'. Cut it by a window.")
         return experiment_of(study, self.loop)
 
     def model(self, estimate: Estimate) -> Model:
-        """The model of an estimate, with the friction that was known before."""
+        """Return the model of an estimate, with the known friction."""
         model = Model(self.study.robot, self.study.terms, estimate.theta)
-        vars(model)["dynamics"] = self.study.dynamics  # of the same robot and terms: traced and compiled once
+        vars(model)["dynamics"] = self.study.dynamics  # Same robot and terms: avoids a second trace and compilation.
         if not self.curves:
             return model
         from steelyard.friction.compensation import add_friction
@@ -301,7 +306,7 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """The free fit, the one that is delivered and, if asked for, the one without unsupported parameters."""
+    """Free fit, delivered fit and, if requested, the fit without insignificant parameters."""
 
     free: Estimate
     chosen: Estimate
@@ -311,10 +316,10 @@ class _Fit:
 def _fit(task: _Task) -> _Fit:
     study, settings = task.study, task.settings
     base = study.base
-    said = {"of": "fit", "estimator": settings.estimator, "scheme": settings.scheme, "parameters": base.rank}
-    tell_progress("Fitting", 0.6, settings.estimator, said)
+    event = {"of": "fit", "estimator": settings.estimator, "scheme": settings.scheme, "parameters": base.rank}
+    tell_progress("Fitting", 0.6, settings.estimator, event)
     if spelled_estimator(settings.estimator).of.needs == "experiment":
-        # They know of noise in the positions, or differentiate nothing: rounding does not make them lean.
+        # These estimators model position noise or do not differentiate, so rounding causes no bias.
         return _Fit(*_estimates(task.experiment(), base, task.prior, settings))
     options = {} if task.shares else {"shares": False}
     free, chosen = _estimates(study.rows, base, task.prior, settings, **options)
@@ -337,19 +342,19 @@ def _fit(task: _Task) -> _Fit:
     return _Fit(free, chosen, reduced)
 
 
-def _settled(task: _Task, fit: _Fit) -> tuple[_Task, _Fit]:
-    """The fit by what the joints carry in the fit itself, where that is not what the reference said."""
+def _fit_loads(task: _Task, fit: _Fit) -> tuple[_Task, _Fit]:
+    """Repeat the fit with its own joint loads until they agree with the assumed ones."""
     for _ in range(_MOST_REFITS):
-        found, study = task.model(fit.chosen), task.study
-        if study.carrier is None or same_loads(study, found, study.carrier):
+        model, study = task.model(fit.chosen), task.study
+        if study.carrier is None or same_loads(study, model, study.carrier):
             break
-        task = replace(task, study=study.with_terms(limited_loads(study, found), found))
+        task = replace(task, study=study.with_terms(limit_loads(study, model), model))
         fit = _fit(task)
     return task, fit
 
 
 def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:
-    """How a study is fitted for a robot file: among possible robots, by `wls` where the estimator is not linear."""
+    """Return the fit function for robot files: physically possible, by `wls` if the estimator is not linear."""
     of = spelled_estimator(task.settings.estimator).of
     name = task.settings.estimator if of.family == "linear" and of.physical_form == "constrained" else "wls"
     settings = replace(task.settings, physical=True, estimator=name)
@@ -363,13 +368,13 @@ def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:
     return fit
 
 
-# What few ask for is imported when it is asked for.
+# Rarely needed modules are imported lazily.
 
 
 def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:
     if controller is None:
         return None
-    from steelyard.estimation.simulated.control_loop import as_control_loop  # brings the simulation with it
+    from steelyard.estimation.simulated.control_loop import as_control_loop  # Imports the simulation.
 
     return as_control_loop(controller, robot)
 
@@ -378,7 +383,7 @@ def _estimates(
     data: RegressionData | Experiment, base: BaseParameters, prior: Prior | None,
     settings: IdentificationSettings, **options: Any,
 ) -> tuple[Estimate, Estimate]:  # fmt: skip
-    """The free fit, and the one that is delivered."""
+    """Return the free fit and the delivered one."""
     if settings.physical:
         return fit_both(settings.estimator, data, base, prior, from_log=True, **options)
     free = fit_by_name(settings.estimator, data, base, prior, from_log=True)
@@ -386,7 +391,7 @@ def _estimates(
 
 
 def _singular_values(study: Study, free: Estimate) -> Array:
-    """Of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm; the largest first."""
+    """Compute singular values of the base columns, rows weighted by 1/σ of their joint, columns of unit norm."""
     weights = 1.0 / np.maximum(free.residual_std, 1e-300)
     r = study.rows.reduction().factor.joined(weights, study.base.independent)[:-1, :-1]
     lengths = np.linalg.norm(r, axis=0)

@@ -1,4 +1,4 @@
-"""An identification as a page, a list of sections, each from results to HTML; and in a few lines for the terminal."""
+"""Presents an identification as an HTML report and as terminal output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steelyard.identification.parameters_page import (
     base_parameters_section,
     between_logs_section,
     model_section,
-    reduced,
+    significance_section,
     significance_sentence,
 )
 from steelyard.identification.robot_page import robot_section
@@ -40,94 +40,94 @@ from steelyard.report.terminal import bold, say, table
 
 
 def identification_report(
-    found: Identification, inputs: Sequence[Path] = (), missing: Mapping[str, str] | None = None
+    result: Identification, inputs: Sequence[Path] = (), missing: Mapping[str, str] | None = None
 ) -> str:
-    """The page of what was `found`, self-contained.
+    """Build the report of an identification as one self-contained HTML page.
 
     Args:
-        found: the identification.
-        inputs: the files that it was found from, for commands.
-        missing: files that the run folder lacks, with the reason.
+        result: Identification to show.
+        inputs: Robot file and logs, in this order; the suggested commands name them.
+        missing: Files that could not be written, with reasons.
     """
-    verdict = found.verdict
-    history = found.free.parameter_history
+    verdict = result.verdict
+    history = result.free.parameter_history
     kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict.grade]
     sections: list[Section | None] = [
-        scores_section(found),
-        files_section(found),
+        scores_section(result),
+        files_section(result),
         _missing(missing or {}),
-        next_section(found, inputs),
-        robot_section(found),
-        torques_section(found),
-        residuals_section(found),
-        checked(found.checks, found.singular_values),
-        assumptions_section(found.assumptions),
-        _band(found),
-        _structure(found),
-        friction_section(found),
-        base_parameters_section(found),
-        between_logs_section(found),
-        reduced(found),
-        model_section(found),
+        next_section(result, inputs),
+        robot_section(result),
+        torques_section(result),
+        residuals_section(result),
+        checked(result.checks, result.singular_values),
+        assumptions_section(result.assumptions),
+        _band(result),
+        _structure(result),
+        friction_section(result),
+        base_parameters_section(result),
+        between_logs_section(result),
+        significance_section(result),
+        model_section(result),
         None if history is None else history_section(history),
-        _how(found),
+        _settings(result),
     ]
     return render_report(
-        f"{found.robot.name}: identified model",
+        f"{result.robot.name}: identified model",
         [s for s in sections if s is not None],
         verdict=Verdict(kind, verdict.sentence, verdict.reasons),  # type: ignore[arg-type]
-        subtitle=_subtitle(found),
+        subtitle=_subtitle(result),
     )
 
 
-def _subtitle(found: Identification) -> str:
-    used, judged = len(found.identification), len(found.validation)
+def _subtitle(result: Identification) -> str:
+    used, judged = len(result.identification), len(result.validation)
     logs = f"{used} log{'s' if used > 1 else ''}"
-    rest = f", judged on {judged} other{'s' if judged > 1 else ''}" if judged else ", not judged on others"
-    return f"{found.base.rank} base parameters of {found.robot.dof} joints from {logs}{rest}"
+    rest = f", validated on {judged} other{'s' if judged > 1 else ''}" if judged else ", no validation log"
+    return f"{result.base.rank} base parameters of {result.robot.dof} joints from {logs}{rest}"
 
 
 def _missing(missing: Mapping[str, str]) -> Section | None:
-    """Name the files that could not be written, with the reason."""
+    """List files that could not be written, with the reason."""
     if not missing:
         return None
-    words = "The run has no such file. All other files of the run hold the whole result."
+    words = "These files could not be written. The other files of the run contain the complete result."
     rows: list[Sequence[TableCell]] = list(missing.items())
     return Section("Files that could not be written", join(paragraph(words), table_html(["file", "reason"], rows)))
 
 
-def _structure(found: Identification) -> Section | None:
-    """What the search tried, gained and chose, joint by joint."""
-    if found.structure is None:
+def _structure(result: Identification) -> Section | None:
+    """Show the steps of the structure search, joint by joint."""
+    if result.structure is None:
         return None
     words = (
-        f"{found.structure.sentence} Errors are in per cent of a torque's standard deviation, on blocks of the "
-        "identification logs that took no part in the fit; “=” takes the usual dry friction's place, “+” is added, “-” "
-        "is taken away as idle. A term is taken where it gains more than its doubt (one standard error)."
+        f"{result.structure.sentence} Errors are in per cent of the torque's standard deviation, by cross-validation "
+        "on blocks of the identification logs. “=”: the term replaces the default dry friction; “+”: a term is added; "
+        "“-”: a term without effect is removed. A term is accepted if its gain exceeds one standard error."
     )
-    steps = structure_table(found.structure.steps)
+    steps = structure_table(result.structure.steps)
     return Section("Structure of friction and drives", join(paragraph(words), steps))
 
 
 def structure_table(steps: Sequence[StructureStep]) -> Html:
-    """The `steps` of a search for the structure."""
+    """Build the table of the `steps` of a structure search."""
     rows: list[Sequence[TableCell]] = [
         (s.joint, s.change, *(Known(x, s.doubt_percent) for x in (s.before_percent, s.after_percent)),
-         s.doubt_percent, "taken" if s.taken else "left")
+         s.doubt_percent, "accepted" if s.taken else "rejected")
         for s in steps
     ]  # fmt: skip
-    return table_html(["joint", "change", "error before", "after", "doubt", ""], rows)
+    return table_html(["joint", "change", "error before", "after", "standard error", ""], rows)
 
 
 def _mark(band: BandChoice, frequency: float) -> str:
-    """Which candidate was used or would help."""
+    """Mark the candidate that was used and the one that is recommended."""
     used = ("stated" if band.stated else "chosen") if frequency == band.cutoff_hz else ""
-    return ", ".join(filter(None, [used, "advised" if frequency == band.advised_hz else ""]))
+    return ", ".join(filter(None, [used, "recommended" if frequency == band.advised_hz else ""]))
 
 
-def _band(found: Identification) -> Section | None:
-    """Show how left-out blocks chose the cut-off."""
-    band = found.band
+def _band(result: Identification) -> Section | None:
+    """Show how cross-validation selected the cut-off."""
+    band = result.band
     if band is None:
         return None
     shares: Sequence[float | None] = (None, *band.explained)
@@ -135,48 +135,49 @@ def _band(found: Identification) -> Section | None:
         (frequency, error, share, _mark(band, frequency))
         for frequency, error, share in zip(band.candidates_hz, band.left_out_percent, shares, strict=True)
     ]
-    columns = ["cut-off, Hz", "error on left-out blocks, %", "R² of the torque in the octave below", ""]
+    columns = ["cut-off, Hz", "cross-validation error, %", "R² of the torque in the octave below", ""]
     note = (
-        f"All cut-offs are judged below {number(band.judged_hz, 3)} Hz, where a fit to everything below an octave "
-        "predicts the torque of left-out blocks in it. A negative R² means that the measured motion is noise there. "
-        f"The highest cut-off that does no harm is {'advised' if band.stated else 'used'}."
+        f"All cut-offs are compared on frequencies below {number(band.judged_hz, 3)} Hz. For each octave, R² is that "
+        "of a fit to all frequencies below it, on the left-out blocks. A negative R² means that the measured motion "
+        "is noise in this octave. The highest cut-off that does not increase the error is "
+        f"{'recommended' if band.stated else 'used'}."
     )
-    dash = "There is no candidate below the lowest."
+    dash = "Lowest candidate: there is no octave below it."
     return Section("Cut-off", join(paragraph(band.sentence), table_html(columns, rows, dash=dash), paragraph(note)))
 
 
-def _how(found: Identification) -> Section:
-    s = found.settings
+def _settings(result: Identification) -> Section:
+    s = result.settings
     rows: list[Sequence[TableCell]] = [
         ("scheme", s.scheme),
         ("estimator", s.estimator + (", physically possible" if s.physical else ", free")),
         ("prior", s.prior),
-        ("cut-off of the fit", f"{number(found.cutoff_hz, 4)} Hz"),
-        ("velocity", found.velocity + _late(found)),
-        *([("torque between samples", found.between.text)] if found.between is not None else []),
-        *([("delay of the torques", found.delay_sentence)] if found.delay_sentence else []),
-        *([("right angles", right_angle_note(found.robot))] if found.robot.snap_distances else []),
-        *([("structure", found.structure.sentence)] if found.structure is not None else []),
-        ("result", found.estimate.result.value),
-        *(("note", note) for note in found.estimate.notes),
+        ("cut-off of the fit", f"{number(result.cutoff_hz, 4)} Hz"),
+        ("velocity", result.velocity + _velocity_delays(result)),
+        *([("torque between samples", result.between.text)] if result.between is not None else []),
+        *([("delay of the torques", result.delay_sentence)] if result.delay_sentence else []),
+        *([("right angles", right_angle_note(result.robot))] if result.robot.snap_distances else []),
+        *([("structure", result.structure.sentence)] if result.structure is not None else []),
+        ("result", result.estimate.result.value),
+        *(("note", note) for note in result.estimate.notes),
     ]
-    return Section("How it was done", table_html(["setting", "value"], rows))
+    return Section("Settings", table_html(["setting", "value"], rows))
 
 
-def _late(found: Identification) -> str:
-    """Name the logged velocities that were late and have been shifted."""
-    if not found.late_velocities:
+def _velocity_delays(result: Identification) -> str:
+    """Name the logged velocities that had a delay and were shifted."""
+    if not result.late_velocities:
         return ""
-    late = ", ".join(f"{joint} {1e3 * delay:.2g} ms" for joint, delay in found.late_velocities.items())
+    late = ", ".join(f"{joint} {1e3 * delay:.2g} ms" for joint, delay in result.late_velocities.items())
     return f" (shifted by its delay: {late})"
 
 
 def _error_table(title: str, scores: Sequence[JointScore]) -> Table:
-    """The errors of all joints: first while they move, which is the figure of the verdict, then of all samples."""
+    """Build the table of joint errors. The verdict uses the error in motion."""
     stands = any(j.standing for j in scores)
     columns = ["joint", "RMSE", *(["moving, % of std", "all samples %"] if stands else ["NRMSE, % of std"])]
     columns += ["R²", "relative %", *(["standing %", "of the time %"] if stands else [])]
-    rows = [_error_row(j.told, stands) for j in scores]
+    rows = [_error_row(j.for_display, stands) for j in scores]
     means = [np.mean([getattr(j, f) for j in scores]) for f in ("moving_nrmse_percent", "nrmse_percent")]
     shown = [number(float(m), 3) for m in (means if stands else means[1:])]
     rows.append(["mean of joints", "", *shown, *[""] * (len(columns) - 2 - len(shown))])
@@ -184,7 +185,7 @@ def _error_table(title: str, scores: Sequence[JointScore]) -> Table:
 
 
 def _error_row(j: JointScore, stands: bool) -> list[str]:
-    """One joint of the table of errors; with figures of standstill where some joint `stands`."""
+    """Build the row of one joint; `stands`: some joint has samples at standstill."""
     percents = [j.moving.get("nrmse_percent"), j.nrmse_percent] if stands else [j.nrmse_percent]
     shown = ["" if x is None else number(x, 3) for x in percents]
     out = [j.joint, number(j.rmse), *shown, number(j.r2, 5), number(j.relative_error_percent, 3)]
@@ -195,58 +196,60 @@ def _error_row(j: JointScore, stands: bool) -> list[str]:
 
 
 def print_identification(
-    found: Identification, console: Console, folder: str = "", missing: Mapping[str, str] | None = None
+    result: Identification, console: Console, folder: str = "", missing: Mapping[str, str] | None = None
 ) -> None:
-    """Print scores and verdict of what was `found`, and where to look.
+    """Print the scores, the verdict and the path of the report.
 
     Args:
-        found: the identification.
-        console: where to.
-        folder: the run folder; "" if there is none.
-        missing: files that cannot be written, with the reason.
+        result: Identification to print.
+        console: Console to print to.
+        folder: Run folder; "" if there is none.
+        missing: Files that could not be written, with reasons.
     """
-    kind = "physically possible" if found.possible else "not physically possible"
+    kind = "physically possible" if result.possible else "not physically possible"
     say(
         console,
-        bold(found.robot.name),
-        f": {found.base.rank} base parameters, condition number "
-        f"{number(found.condition_number, 3)}, {kind}; "
-        f"low-pass {number(found.cutoff_hz, 3)} Hz, velocity {found.velocity}{_late(found)}\n",
+        bold(result.robot.name),
+        f": {result.base.rank} base parameters, condition number "
+        f"{number(result.condition_number, 3)}, {kind}; "
+        f"low-pass {number(result.cutoff_hz, 3)} Hz, velocity {result.velocity}{_velocity_delays(result)}\n",
     )
-    if found.band is not None and (found.band.advice or not (found.band.stated or found.band.is_ceiling)):
-        say(console, f"{found.band.sentence}\n")
-    if found.between is not None and found.between.name != "auto":
-        say(console, f"{found.between.text}\n")
-    if found.delay_sentence:
-        say(console, f"{found.delay_sentence}\n")
-    if found.structure is not None:
-        say(console, f"{found.structure.sentence}\n")
-    error = found.torque_error
+    if result.band is not None and (result.band.advice or not (result.band.stated or result.band.is_ceiling)):
+        say(console, f"{result.band.sentence}\n")
+    if result.between is not None and result.between.name != "auto":
+        say(console, f"{result.between.text}\n")
+    if result.delay_sentence:
+        say(console, f"{result.delay_sentence}\n")
+    if result.structure is not None:
+        say(console, f"{result.structure.sentence}\n")
+    error = result.torque_error
     if len(error.logs) > 1:
-        console.print(_error_table(f"{len(error.logs)} logs that judge, together", error.joints))
-    for scores, title in ((found.validation, "not used for the fit"), (found.identification, "used for the fit")):
+        console.print(
+            _error_table(f"{len(error.logs)} {'validation' if error.unseen else 'fitted'} logs together", error.joints)
+        )
+    for scores, title in ((result.validation, "validation"), (result.identification, "fitted")):
         for s in scores:
             console.print(_error_table(f"{s.log} ({title}, scored at {number(s.cutoff_hz, 3)} Hz)", s.joints))
-    for file in found.files:
+    for file in result.files:
         say(console, file.sentence)
-    say(console, bold(found.verdict.sentence))
-    for reason in found.verdict.reasons:
+    say(console, bold(result.verdict.sentence))
+    for reason in result.verdict.reasons:
         say(console, f" · {reason}")
-    for line in lines(found.assumptions, found.verdict.reasons):
+    for line in lines(result.assumptions, result.verdict.reasons):
         say(console, f" · {line}")
-    if found.reduced is not None:
-        say(console, f" · {significance_sentence(found)}")
-        gone = ", ".join(s.name for s in found.reduced.details["removals"].steps)
+    if result.reduced is not None:
+        say(console, f" · {significance_sentence(result)}")
+        gone = ", ".join(s.name for s in result.reduced.details["removals"].steps)
         if gone:
-            what = "the free fit" if found.settings.physical else "the delivered model"
-            say(console, f"   Taken away from {what}, in this order: {gone}.")
-        if found.settings.physical:
-            say(console, "   The delivered model is physically possible and keeps all of them.")
-    for name, check in found.checks:
+            fit = "the free fit" if result.settings.physical else "the delivered model"
+            say(console, f"   Removed from {fit}, in this order: {gone}.")
+        if result.settings.physical:
+            say(console, "   The delivered model is physically possible and has all parameters.")
+    for name, check in result.checks:
         say(console, f" · Check of {name}: {check.verdict}")
         for advice in check.advice:
             say(console, f"   {advice}")
     for name, why in (missing or {}).items():
         say(console, f" · {name} cannot be written: {why}")
     if folder:
-        say(console, f"\nLook at {folder}/report.html; the model is in {folder}.")
+        say(console, f"\nReport: {folder}/report.html. Model: {folder}.")

@@ -1,4 +1,4 @@
-"""The sections of a report on predictions: how large errors are, the torques themselves, and what is left of them."""
+"""Report sections on predictions: errors, torques, residuals and friction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.assessment.score import JointScore, Score
 from steelyard.friction.page import friction_curve
 from steelyard.ground.numbers import number, percent
 from steelyard.identification.identification import Identification
-from steelyard.identification.parts import friction_torque, prediction_band, torque_parts
+from steelyard.identification.torque_parts import friction_torque, prediction_band, torque_parts
 from steelyard.report.elements import (
     Heat,
     Html,
@@ -30,44 +30,44 @@ from steelyard.report.plots.residuals import residual_autocorrelation, residual_
 from steelyard.report.plots.torque import torque_measured_predicted, torque_shares
 from steelyard.robot.robot import Robot
 
-# Logs whose torques are drawn; the others are in the table.
+# Maximum number of logs with torque figures; the table has all logs.
 _MOST_DRAWN = 4
-_DASH = "The torque does not vary; or the joint never moves, or never stands, in this log."
+_DASH = "The torque is constant, or the joint never moves or never stands still in this log."
 
 
 def effort_units(robot: Robot) -> list[str]:
-    """One per joint of `robot` whose torque is used: N m for those that turn, N for those that slide."""
+    """Return the effort unit of each joint of `robot` whose torque is used (N m, or N for prismatic joints)."""
     return [j.effort_unit for j, used in zip(robot.joints, robot.torque_used, strict=True) if used]
 
 
 def effort_unit(robot: Robot) -> str:
-    """For the head of a column that holds all joints of `robot`."""
+    """Return the effort units of `robot` for the head of a column with all joints."""
     return ", ".join(dict.fromkeys(effort_units(robot)))
 
 
-def judged_scores(found: Identification) -> tuple[Score, ...]:
-    """Of what was `found`: the scores on other logs, or where there are none on those that were fitted to."""
-    return found.validation or found.identification
+def shown_scores(result: Identification) -> tuple[Score, ...]:
+    """Return the scores of `result` on the validation logs; without such logs those on the fitted logs."""
+    return result.validation or result.identification
 
 
-def scores_section(found: Identification) -> Section:
-    """Errors of what was `found`, joint by joint and log by log, as one table in several measures."""
-    unit, error = effort_unit(found.robot), found.torque_error
-    together = (replace(found.judging_scores[0], log="together", joints=error.joints),) if len(error.logs) > 1 else ()
+def scores_section(result: Identification) -> Section:
+    """Build the tables of errors of `result` by joint and log, one for each measure."""
+    unit, error = effort_unit(result.robot), result.torque_error
+    pooled = (replace(result.evaluation_scores[0], log="pooled", joints=error.joints),) if len(error.logs) > 1 else ()
     groups = [
         (name, scores)
         for name, scores in (
-            ("all logs that judge", together),
-            ("not used for the fit", found.validation),
-            ("used for the fit", found.identification),
-            ("the description (nominal)", found.nominal),
+            ("all validation logs" if error.unseen else "all fitted logs", pooled),
+            ("validation", result.validation),
+            ("fitted", result.identification),
+            ("robot description (nominal)", result.nominal),
         )
         if scores
     ]
     measures: list[tuple[str, str, Callable[[JointScore], float | None]]] = [
         (
             "moving",
-            "root mean square error while the joint moves, % of the torque's standard deviation",
+            "root mean square error in motion, % of the torque's standard deviation",
             lambda j: j.moving.get("nrmse_percent"),
         ),
         (
@@ -75,36 +75,36 @@ def scores_section(found: Identification) -> Section:
             "root mean square error of all samples, % of the torque's standard deviation",
             lambda j: j.nrmse_percent,
         ),
-        ("standing", "the same while the joint stands", lambda j: j.standing.get("nrmse_percent")),
-        ("time standing", "% of the samples in which the joint stands", lambda j: 100.0 * j.standing.get("share", 0.0)),
+        ("standing", "the same at standstill", lambda j: j.standing.get("nrmse_percent")),
+        ("time standing", "% of the samples at standstill", lambda j: 100.0 * j.standing.get("share", 0.0)),
         ("RMSE", f"root mean square error, {unit}", lambda j: j.rmse),
-        ("RMSE, unfiltered", f"against the torque as it was measured, {unit}", lambda j: j.raw["rmse"]),
+        ("RMSE, unfiltered", f"error against the unfiltered measured torque, {unit}", lambda j: j.raw["rmse"]),
         (
             "of rms",
-            "root mean square error, % of the torque's own root mean square",
+            "root mean square error, % of the torque's root mean square",
             lambda j: j.relative_error_percent,
         ),
-        ("R²", "1 less the squared error over the torque's variance", lambda j: j.r2),
+        ("R²", "1 − squared error / variance of the torque", lambda j: j.r2),
     ]
     if not any(s.stands for _, scores in groups for s in scores):
         measures = [m for m in measures if m[0] not in ("moving", "standing", "time standing")]
-    pieces = [(name, _heat(f"{name}: {what}", groups, of, name)) for name, what, of in measures]
-    said = (
-        f"Predicted against measured torque, both through a zero-phase Butterworth of order 4 at "
-        f"{number(found.score_cutoff_hz, 3)} Hz. Cells are coloured by the error as a share of the torque's standard "
-        "deviation (NRMSE). Where a joint stands, friction is whatever holds it, which no model can know: errors while "
-        "it moves and while it stands are told apart. "
-        f"{_headline(error)}"
+    pieces = [(name, _heat(f"{name}: {meaning}", groups, of, name)) for name, meaning, of in measures]
+    note = (
+        "Predicted and measured torque, both filtered by a zero-phase Butterworth filter of order 4 at "
+        f"{number(result.score_cutoff_hz, 3)} Hz. The colour of a cell shows the error relative to the torque's "
+        "standard deviation (NRMSE). At standstill the friction torque is undetermined, so errors in motion and at "
+        f"standstill are shown separately. {_headline(error)}"
     )
-    return Section("How well it predicts", join(paragraph(said), tabs(*pieces)))
+    return Section("How well it predicts", join(paragraph(note), tabs(*pieces)))
 
 
 def _headline(error: TorqueError) -> str:
-    """Say the figure of the verdict, with that of all samples beside it."""
-    logs = "log that judges" if len(error.logs) == 1 else f"{len(error.logs)} logs that judge, all rows together"
+    """State the error in motion, which the verdict uses, and the error of all samples."""
+    kind = "validation" if error.unseen else "fitted"
+    logs = f"{kind} log" if len(error.logs) == 1 else f"{len(error.logs)} {kind} logs together"
     return (
-        f"On the {logs}, the mean over joints is {error.moving_percent:.1f} % while they move, and "
-        f"{error.all_percent:.1f} % of all samples."
+        f"On the {logs}, the mean error over joints is {error.moving_percent:.1f} % in motion and "
+        f"{error.all_percent:.1f} % over all samples."
     )
 
 
@@ -114,46 +114,46 @@ def _heat(
     of: Callable[[JointScore], float | None],
     name: str,
 ) -> Html:
-    """A table of joints by logs; its last row has the means over joints."""
+    """Build a table of joints by logs with the means over joints in the last row."""
     scores = [s for _, some in groups for s in some]
-    told = [[j.told for j in s.joints] for s in scores]
+    by_log = [[j.for_display for j in s.joints] for s in scores]
     heads = [TableColumn(s.log, places=4 if name == "R²" else None, digits=3) for s in scores]
     rows: list[Sequence[TableCell]] = [
-        (joint.joint, *(Heat(of(column[k]), error_level(column[k].nrmse_percent)) for column in told))
+        (joint.joint, *(Heat(of(column[k]), error_level(column[k].nrmse_percent)) for column in by_log))
         for k, joint in enumerate(scores[0].joints)
     ]
     if name in ("moving", "NRMSE"):
         moving = name == "moving"
         means = [
-            float(np.mean([j.moving_nrmse_percent if moving else j.nrmse_percent for j in column])) for column in told
+            float(np.mean([j.moving_nrmse_percent if moving else j.nrmse_percent for j in column])) for column in by_log
         ]
         rows.append(("mean of joints", *(Heat(m, error_level(m)) for m in means)))
-    above = [("", 1), *((what, len(some)) for what, some in groups)]
+    above = [("", 1), *((group, len(some)) for group, some in groups)]
     return table_html(["joint", *heads], rows, title, dash=_DASH, above=above)
 
 
 def error_level(nrmse_percent: float) -> float:
-    """The colour of an error, `nrmse_percent` of a torque's standard deviation: from 0, at 1 %, to 1, at all of it."""
+    """Map the error `nrmse_percent` [% of the torque's standard deviation] to a colour: 0 at 1 %, 1 at 100 %."""
     return float(np.clip(0.5 * np.log10(max(nrmse_percent, 1e-9)), 0.0, 1.0)) if np.isfinite(nrmse_percent) else 0.0
 
 
-def torques_section(found: Identification) -> Section:
-    """Torques of what was `found`, measured and predicted with its band, log by log; and what they are made of."""
-    units, drawn = effort_units(found.robot), []
-    for s in judged_scores(found)[:_MOST_DRAWN]:
-        names, band = [j.joint for j in s.joints], prediction_band(found, s)
+def torques_section(result: Identification) -> Section:
+    """Build the figures of measured and predicted torque of `result` with bands, and of the parts of the torque."""
+    units, drawn = effort_units(result.robot), []
+    for s in shown_scores(result)[:_MOST_DRAWN]:
+        names, band = [j.joint for j in s.joints], prediction_band(result, s)
         figure = torque_measured_predicted(s.t, s.measured, s.predicted, names, units, band, s.standing, clock=s.log)
         inside = "" if band is None else _inside(np.abs(s.measured - s.predicted) <= band, names)
-        caption = "Wide: predicted; thin, on top: measured. " + inside + " Grey: the joint stands."
+        caption = f"Wide line: predicted; thin line: measured. {inside} Grey: standstill."
         drawn.append((s.log, figure_html(figure, f"Torque measured and predicted: {s.log}", caption)))
-    parts = torque_parts(found, judged_scores(found)[0])
+    parts = torque_parts(result, shown_scores(result)[0])
     pieces = [tabs(*drawn)]
     if parts:
-        names = [j.joint for j in judged_scores(found)[0].joints]
+        names = [j.joint for j in shown_scores(result)[0].joints]
         about = (
-            "Mean sizes by the model; parts may work against each other, so that shares are of the sum of their sizes."
+            "Mean absolute values of the model's parts, as shares of their sum, since parts can have opposite signs."
         )
-        pieces.append(figure_html(torque_shares(parts, names, units), "What the torque is made of", about))
+        pieces.append(figure_html(torque_shares(parts, names, units), "Parts of the torque", about))
     return Section("Torque", join(*pieces))
 
 
@@ -161,57 +161,58 @@ def _inside(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], names: Sequ
     shares = np.mean(inside, axis=0)
     worst = int(np.argmin(shares))
     return (
-        "The band is made for 95 of 100 samples. It has the errors of the parameters, what the model leaves of the "
-        "fitted logs and how much that changes along them, and dry friction where a joint stands. "
-        f"{percent(100.0 * float(np.mean(shares)), 3)} lie inside, of {names[worst]} "
+        "The band is designed to contain 95 % of the samples. It combines the parameter errors, the residuals of the "
+        "fitted logs with their variation along the logs, and dry friction at standstill. "
+        f"{percent(100.0 * float(np.mean(shares)), 3)} of the samples are inside; lowest joint: {names[worst]} with "
         f"{percent(100.0 * float(shares[worst]), 3)}."
     )
 
 
-def residuals_section(found: Identification) -> Section:
-    """What the model that was `found` leaves of the first log that judges it, looked at in six ways."""
-    s = judged_scores(found)[0]
-    names, error, units = [j.joint for j in s.joints], s.measured - s.predicted, effort_units(found.robot)
-    used = np.flatnonzero(found.robot.torque_used)
+def residuals_section(result: Identification) -> Section:
+    """Build the residual figures of `result`, six views of the first validation log."""
+    s = shown_scores(result)[0]
+    names, error, units = [j.joint for j in s.joints], s.measured - s.predicted, effort_units(result.robot)
+    used = np.flatnonzero(result.robot.torque_used)
     rate = 1.0 / float(np.median(np.diff(s.t)))
     q, dq = s.q[:, used], s.dq[:, used]
-    ways = (
+    views = (
         ("time", residuals(s.t, error, names, "time", units, clock=s.log), "Residuals over time",
-         "Spikes at the moment of reversal are friction."),
+         "Spikes at velocity reversals indicate friction."),
         ("position × velocity", residual_map(q, dq, error, names, units), "Mean residual over position and velocity",
-         "Orange: the measured torque is above the predicted, blue: below; full colour at twice the root mean square. "
-         "Noise is a patchwork; whole regions of a colour are physics that the model lacks."),
+         "Orange: the measured torque is above the predicted one; blue: below. Full colour: twice the root mean "
+         "square. Noise gives a random pattern. Large regions of one colour indicate missing physics."),
         ("velocity", residuals(dq, error, names, "velocity", units), "Residuals over velocity",
-         "A curve is friction that the model lacks."),
+         "A curve indicates missing friction terms."),
         ("position", residuals(q, error, names, "position", units), "Residuals over position",
-         "A curve is gravity, cables or gears that the model lacks."),
+         "A curve indicates missing effects of gravity, cables or gears."),
         ("frequency", residual_spectrum(error, s.measured, rate, names, units), "Spectrum of the residuals",
-         "Beside that of the torque. Peaks are resonances, or gears that mesh."),
+         "With the spectrum of the torque. Peaks indicate resonances or gear meshing."),
         ("correlation", residual_autocorrelation(error, rate, names), "Autocorrelation of the residuals",
-         "Noise, as the filter leaves it, is forgotten within a few samples."),
+         "The correlation of filtered noise decays within a few samples."),
     )  # fmt: skip
-    said = paragraph(f"What the model leaves of {s.log}; noise shows none of the following.")
-    return Section("Residuals", join(said, tabs(*((n, figure_html(f, title, below)) for n, f, title, below in ways))))
+    note = paragraph(f"Residuals of {s.log}. Pure noise shows none of the following patterns.")
+    return Section("Residuals", join(note, tabs(*((n, figure_html(f, title, below)) for n, f, title, below in views))))
 
 
-def friction_section(found: Identification) -> Section | None:
-    """Of what was `found`: the figure of its friction; None where the model has none."""
-    terms = found.model.terms
+def friction_section(result: Identification) -> Section | None:
+    """Build the friction figure of `result`; None if the model has no friction."""
+    terms = result.model.terms
     if not any(t.potential(0.0) is None and not t.inertial for t in terms.terms):
         return None
     return Section(
-        "Friction", figure_html(friction_figure(found), "Friction: model, and what the rest of the model leaves")
+        "Friction",
+        figure_html(friction_figure(result), "Friction: model, and measured torque minus the rest of the model"),
     )
 
 
-def friction_figure(found: Identification) -> Figure:
-    """Of what was `found`: measured torque less the rest of the model, over velocity, beside the model's friction."""
-    s = judged_scores(found)[0]
-    used = np.flatnonzero(found.robot.torque_used)
-    points = friction_torque(found, s.q, s.dq)[:, used]
+def friction_figure(result: Identification) -> Figure:
+    """Draw friction of `result` over velocity: the model's, and measured torque minus the rest of the model."""
+    s = shown_scores(result)[0]
+    used = np.flatnonzero(result.robot.torque_used)
+    points = friction_torque(result, s.q, s.dq)[:, used]
     speeds = np.linspace(s.dq.min(axis=0), s.dq.max(axis=0), 201)
-    curve = friction_torque(found, np.zeros_like(speeds), speeds, steady=True)[:, used]
+    curve = friction_torque(result, np.zeros_like(speeds), speeds, steady=True)[:, used]
     names = [j.joint for j in s.joints]
     return friction_curve(
-        s.dq[:, used], points + s.measured - s.predicted, speeds[:, used], curve, names, effort_units(found.robot)
+        s.dq[:, used], points + s.measured - s.predicted, speeds[:, used], curve, names, effort_units(result.robot)
     )

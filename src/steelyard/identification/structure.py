@@ -1,4 +1,4 @@
-"""What a search for the structure of friction and drives tried, and chose."""
+"""Result of a structure search: the selected terms of friction and drives."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.identification._doubt import Doubt
+from steelyard.identification._extra_variance import ExtraVariance
 from steelyard.parameters.terms import Terms
 
 
 @dataclass(frozen=True)
 class StructureStep:
-    """One joint's best offer of a round.
+    """The best candidate of one joint in one round.
 
-    Its error on left-out blocks (% of the torque's standard deviation) before and after, the standard error of the
-    difference, and whether it was taken.
+    Attributes:
+        joint: Name of the joint.
+        change: Change of the terms.
+        before_percent: Cross-validation error before it [% of the torque's standard deviation].
+        after_percent: Cross-validation error after it.
+        doubt_percent: Standard error of the difference.
+        taken: Whether the change was accepted.
     """
 
     joint: str
@@ -28,21 +33,22 @@ class StructureStep:
 
 
 @dataclass(frozen=True, eq=False)
-class FoundStructure:
-    """What the search tried and chose.
+class StructureChoice:
+    """The terms that a structure search selected, with its steps.
 
     Attributes:
-        terms: the chosen terms, bound to the robot.
-        doubt: how far parameters wander from block to block, and between structures as good.
-        steps: what was offered, joint by joint and round by round.
-        before_percent: of each joint, the error on left-out blocks with the usual terms, % of the torque's deviation.
-        after_percent: the same with the chosen ones.
-        tried: how many structures were compared.
-        blocks: how many blocks were left out in turn.
+        terms: Selected terms, bound to the robot.
+        variance: Variances of the parameters between blocks and between similar structures.
+        steps: Best candidates, round by round.
+        before_percent: Cross-validation error of each joint with the default terms [% of the torque's standard
+            deviation].
+        after_percent: The same with the selected terms.
+        tried: Number of structures compared.
+        blocks: Number of cross-validation blocks.
     """
 
     terms: Terms
-    doubt: Doubt
+    variance: ExtraVariance
     steps: tuple[StructureStep, ...]
     before_percent: tuple[float, ...]
     after_percent: tuple[float, ...]
@@ -51,13 +57,13 @@ class FoundStructure:
 
     @property
     def sentence(self) -> str:
-        """The search in one sentence."""
-        head = f"{self.tried} structures of friction and drive tried, {self.blocks} blocks left out in turn"
+        """Summary in one sentence."""
+        head = f"{self.tried} structures of friction and drive compared by cross-validation on {self.blocks} blocks"
         if not any(s.taken for s in self.steps):
-            return f"{head}: the usual terms stand."
+            return f"{head}: the default terms remain."
         return (
-            f"{head}: on what was left out {np.mean(self.after_percent):.2f} % of the torques' standard deviations "
-            f"instead of {np.mean(self.before_percent):.2f} % with the usual terms."
+            f"{head}: the error is {np.mean(self.after_percent):.2f} % of the torques' standard deviations instead of "
+            f"{np.mean(self.before_percent):.2f} % with the default terms."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def _trial(found: Validated, trial: Trial) -> Html:
         ]  # fmt: skip
         scores: list[list[TableCell]] = [
             [joint.joint, joint.rmse, robot.joints[k].effort_unit, joint.nrmse_percent, joint.r2]
-            for joint, k in zip((x.told for x in score.joints), used, strict=True)
+            for joint, k in zip((x.for_display for x in score.joints), used, strict=True)
         ]
         caption = f"Torque prediction below {number(score.cutoff_hz, 3)} Hz"
         pieces += [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.assessment.columns import signal_columns
-from steelyard.assessment.replay import HORIZON, Possibility, possibility, replayed
+from steelyard.assessment.replay import HORIZON, Possibility, possibility, replay_rmse
 from steelyard.assessment.score import Score, score_models
 from steelyard.assessment.sensitivity import Sensitivity, agreement_index, sweep
 from steelyard.assessment.validation_ways import Validation, Way, concerns, validate
@@ -301,7 +301,7 @@ def _on_log(model: Model, log: Log, horizon: float, simulable: bool, preparation
     rms = {joint.joint: joint.rmse for joint in score.joints}
     torque = tuple(rms.get(joint, float("nan")) for joint in model.robot.joint_names)
     between, delay = preparation.torque_between, preparation.delay or 0.0
-    errors = replayed(reduced, [log], horizon, between, delay) if simulable else None
+    errors = replay_rmse(reduced, [log], horizon, between, delay) if simulable else None
     reason = "" if errors is not None else "The simulation diverged, or the log is shorter than the horizon."
     replay = Way(
         f"open loop, {horizon:g} s", "rad, m" if has_prismatic else "rad",

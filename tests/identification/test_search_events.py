@@ -1,4 +1,4 @@
-"""What a search for the structure tells on its way is what it then reports, and listening changes nothing."""
+"""Progress events of a structure search match its result, and a callback does not change the result."""
 
 from __future__ import annotations
 
@@ -76,4 +76,4 @@ def test_who_listens_changes_nothing(heard: tuple[str, Identification, list[HowF
     assert np.array_equal(identify(plant(kind).robot, log(kind)).model.theta, found.model.theta)
     fits = [p.seen for p in told if p.seen.get("of") == "fit"]
     assert fits[0]["parameters"] == found.base.rank
-    assert np.allclose(fits[-1]["residual_std"], found.estimate.residual_std, rtol=1e-4)  # told to five digits
+    assert np.allclose(fits[-1]["residual_std"], found.estimate.residual_std, rtol=1e-4)  # Rounded to five digits.
