@@ -151,7 +151,7 @@ class Bench:
     def _error_of(self, found: Identification) -> float:
         """Error of the witness' torque, mean over joints, % of its standard deviation, with its true mounting."""
         model = Model(self.base.case.robot, found.model.terms, found.model.theta)
-        cutoff = self.sound.cutoff if hasattr(self, "sound") else found.cutoff
+        cutoff = self.sound.cutoff_hz if hasattr(self, "sound") else found.cutoff_hz
         return score(model, self.base.witness, Preparation(), cutoff, cutoff).mean_nrmse_percent
 
     def tell(self, fault: Planted) -> Told:

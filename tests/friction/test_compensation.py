@@ -97,7 +97,7 @@ def test_tables_agree_with_the_curves() -> None:
 def test_wrong_friction_is_refused(tmp_path) -> None:
     with pytest.raises(SteelyardError, match="There is no joint or motor 'elbow'"):
         identify(ROBOT, motion(0), known_friction={"elbow": CURVES[0]})
-    with pytest.raises(SteelyardError, match="leave it or the known friction out"):
+    with pytest.raises(SteelyardError, match="Remove it or the known friction"):
         identify(ROBOT, motion(0), known_friction={"q1": CURVES[0]}, tune=True)
     with pytest.raises(SteelyardError, match="steelyard friction"):
         read_friction(tmp_path / "nothing")

@@ -98,7 +98,7 @@ def test_recalibration_from_a_file(folder: Path) -> None:
     ("arguments", "message"),
     [
         (("identify", "rotradi", "{regions}", "--simulate", "-o", "{bank}"), "exists"),
-        (("identify", "rotradi", "{regions}"), "--simulate; one of the two"),
+        (("identify", "rotradi", "{regions}"), "or --simulate"),
         (("identify", "rotradi", "{regions}", "--log", "left"), "REGION=LOG"),
         (("identify", "rotradi", "{nothing}", "--simulate"), "no such file"),
         (("identify", "ns16", "{regions}", "--simulate", "--how", "magic"), "gradient"),
@@ -149,14 +149,14 @@ def test_an_evolution_is_stopped_killed_and_resumed_to_the_same_motions(folder: 
     more = ("--checkpoint", tmp_path / "state.json")
     typed = [str(w) for w in (*arguments, *more, "-o", tmp_path / "early")]
     done = subprocess.run([sys.executable, "-c", script, *typed], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("so far is delivered")) == (130, 1)
+    assert (done.returncode, done.stderr.count("so far is returned")) == (130, 1)
     early = json.loads((tmp_path / "early" / "result.json").read_text())
     assert [r["name"] for r in early["regions"]] == ["left", "right"]
     # The same holds for an identification that designs its motions.
     typed = [*(str(w) for w in arguments), "--simulate", "-o", str(tmp_path / "bank")]
     typed[1] = "identify"
     done = subprocess.run([sys.executable, "-c", script, *typed], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("is delivered")) == (130, 1)
+    assert (done.returncode, done.stderr.count("returned")) == (130, 1)
     # A process that has not designed a motion can read them.
     t = np.arange(400) / 200.0
     log = Log(("q1", "q2", "q3"), t, np.outer(np.sin(t), [0.5, 0.2, 0.2]))

@@ -60,5 +60,5 @@ def test_pieces_are_found_once_and_kept(tmp_path) -> None:
     assert ResultCache()("errors", find).table(("a",))["a"].array(2)[1] == 1e-300
     for file in tmp_path.glob("piece-*"):
         file.write_text("{")
-    with pytest.raises(SteelyardError, match="delete it to have it made again"):
+    with pytest.raises(SteelyardError, match="delete it to compute it again"):
         ResultCache(tmp_path, "key")("errors, draw 0", find)

@@ -62,14 +62,14 @@ class Copy:
 
     @property
     def sentence(self) -> str:
-        """What was seen, what came of it, and what to do."""
+        """Finding, consequence and remedy."""
         much = "" if self.share > 0.995 else f"{100 * self.share:.0f} % of "
-        how = " backwards" if self.speed < 0.0 else ""
-        how += "" if 0.99 < abs(self.speed) < 1.01 else f" at {abs(self.speed):.2g} times its speed"
-        result = "that part judges nothing" if self.cut else "it judges nothing"
+        speed = "" if 0.99 < abs(self.speed) < 1.01 else f" at {abs(self.speed):.2g} times its speed"
+        if self.speed < 0.0:
+            speed = f" in reverse{speed}"
         return (
-            f"{much}'{self.log}' repeats the log '{self.source}' that was fitted to{how}, noise and all: {result}. "
-            "Give --validate a log of another run."
+            f"{much}'{self.log}' is a copy of the fitted log '{self.source}'{speed}, including its noise. "
+            f"{'This part' if self.cut else 'It'} is excluded from validation. Give --validate a log of another run."
         )
 
     def to_json(self) -> dict[str, object]:
