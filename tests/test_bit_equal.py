@@ -110,7 +110,7 @@ def test_from_python_and_from_a_file(folder: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 7_500)
     log = sy.read_log(folder / "log.csv", robot)
     used, judged = split_last(log, 0.3)
-    names = {"names": ["log"], "validate_names": ["log, held back"]}
+    names = {"names": ["log"], "validate_names": ["log, held out"]}
     at_once = identify(robot, used, [judged], **names)
     streamed = identify_files(robot, [folder / "log.csv"], holdout=0.3)
     assert kept(at_once, tmp_path / "at_once") == kept(streamed, tmp_path / "streamed")
