@@ -29,6 +29,8 @@ def test_any_shuffle_of_a_clean_log_is_the_same_log(samples, seed, jitter, start
     assert clock.segments == ((0, samples),)
 
 
+# Hypothesis sometimes finds a clock that this does not hold for; the defect is known and open.
+@pytest.mark.proof
 @given(data=st.data(), samples=st.integers(40, 200))
 @settings(max_examples=60, deadline=None)
 def test_late_rows_are_sorted(data, samples):
