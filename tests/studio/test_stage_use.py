@@ -255,7 +255,7 @@ def test_a_pair_of_real_logs_gives_the_known_mass(page: Any, studio: Any) -> Non
     roles = "".join(f'{role} = ["logs/{name}"]\n' for role, name in pair.items())
     (folder / "steelyard.toml").write_text(f'robot = "robot.urdf"\nmapping = "mapping.toml"\n[logs]\n{roles}')
     page.goto(studio.base + "/use")
-    page.get_by_label("Frame", exact=True).select_option("tool0")
+    page.get_by_label("Frame of the result").select_option("tool0")
     page.get_by_label("Universal Robots").check()
     page.get_by_role("button", name="Identify the payload").click()
     page.get_by_text("payload in frame 'tool0'").wait_for(timeout=90_000)

@@ -186,7 +186,7 @@ def load_form(
     frames = [("", "the last link"), *choices["frames"]]
     inside = (
         f"{table_html(['log', 'payload'], rows, 'Logs', tall=len(rows) > 12)}"
-        f'<div class="row">{choice("frame", "Frame", frames)}</div>'
+        f'<div class="row">{choice("frame", "Frame of the result", frames)}</div>'
     )
     if model:
         inside += (
