@@ -50,8 +50,9 @@ def _regular_when_sorted(t: Array, steps: Array) -> bool:
         return False
     # A step that occurs: where two runs overlap in half of the file, the mean of the middle steps is none of theirs.
     period = float(np.sort(ordered)[len(ordered) // 2])
-    # Two runs that interleave by chance look regular at twice the rate; the steps in the file distinguish them.
-    interleaved = float(np.median(steps[steps > 0.0])) > HOLE * period if np.any(steps > 0.0) else False
+    # Two runs that interleave by chance look regular at twice the rate, and no step in the file is that short. Where
+    # neighbours are exchanged, at least each third step in the file is one period, forward or back.
+    interleaved = float(np.quantile(np.abs(steps), 0.25)) > HOLE * period
     return bool(ordered.min() > 0.6 * period and ordered.max() < 1.4 * period and not interleaved)
 
 
