@@ -130,6 +130,23 @@ def test_unidentifiable_parameters_come_from_the_prior() -> None:
     assert np.all(np.abs(heavier.beta - estimate.beta) < 0.05 * estimate.standard_errors)
 
 
+@pytest.mark.parametrize(("name", "level"), [("arm7", 0.02), ("szabo3r", 0.2)])
+def test_the_response_to_the_reference_bodies_is_that_of_refits(name: str, level: float) -> None:
+    """Two refits per link, with its described body 1 % lighter and 1 % heavier; the third order remains, 1e-4."""
+    c, data = measured(name, level)
+    response = PhysicallyConsistent().fit(data, c.base, Prior(c.theta)).details["reference_response"]
+    refit = PhysicallyConsistent(shares=False)
+    for k in range(len(c.robot.links)):
+        both = []
+        for sign in (1.0, -1.0):
+            theta = c.theta.copy()
+            theta[10 * k : 10 * k + 10] *= np.exp(0.01 * sign)
+            both.append(refit.fit(data, c.base, Prior(theta)).theta)
+        links = slice(0, 10 * len(c.robot.links))
+        slope = (both[0] - both[1])[links] / 0.02
+        assert response[k, links] == pytest.approx(slope, abs=2e-3 * np.abs(slope).max())
+
+
 def test_an_impossible_prior_is_replaced_with_a_note() -> None:
     c, data = measured("rotradi", 0.02)
     theta = c.theta.copy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,32 @@ def test_the_delivered_model_is_possible(found: Identification) -> None:
 def test_the_verdict_has_reasons(found: Identification) -> None:
     assert found.verdict.grade == "good"
     assert "hold-out data" in found.verdict.reasons[0]
+
+
+def test_the_verdict_says_what_rests_on_the_description(found: Identification) -> None:
+    """A description with each link 30 % lighter or heavier changes torque and masses by about the stated amounts.
+
+    Four standard deviations of a sum of random signs, since the statement is to first order.
+    """
+    share = found.description
+    assert share is not None
+    assert share.described
+    assert share.sentence in found.verdict.reasons
+    truth = sy.Model.nominal(builtin("arm7"))
+    first, second = (simulated_log(truth, seed) for seed in (1, 2))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], len(found.robot.links))
+    links = [
+        replace(link, inertia=link.inertia * np.exp(share.relative_std * sign))
+        for link, sign in zip(found.robot.links, signs, strict=True)
+    ]
+    other = identify(replace(found.robot, links=tuple(links)), first, [second])
+    a, b = found.validation[0], other.validation[0]
+    change = 100.0 * np.sqrt(np.mean((a.predicted - b.predicted) ** 2, axis=0) / np.var(a.measured, axis=0))
+    assert np.all(change < 4.0 * np.array(list(share.torque_percent.values())))
+    masses = [model.theta[: found.robot.inertial_count : 10] for model in (found.model, other.model)]
+    moved = 100.0 * np.abs(masses[1] / masses[0] - 1.0)
+    assert np.all(moved < 4.0 * np.array(list(share.mass_percent.values())))
+    assert {found.robot.link_names[0]} <= set(share.links)  # no torque depends on the first link's mass
 
 
 def test_prediction_is_the_models(found: Identification) -> None:

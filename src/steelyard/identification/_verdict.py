@@ -252,6 +252,8 @@ def _about_model(result: Identification) -> list[str]:
         out.append("All links are physically possible: positive masses and pseudo-inertias, positive friction.")
     elif not result.possible:
         out.append("The free fit is not physically possible. Use it for prediction only, never for simulation.")
+    if result.description is not None:
+        out.append(result.description.sentence)
     if result.estimate.result is Result.BOUNDARY:
         shares = result.estimate.details.get("boundary", {})
         worst = f" ({', '.join(shares)}; at most {max(shares.values()) ** 0.5:.1f} σ beyond it)" if shares else ""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from steelyard.check import Check
     from steelyard.identification._copies import Copy
     from steelyard.identification.agreement import Agreement
+    from steelyard.identification.description_share import DescriptionShare
     from steelyard.identification.file_scores import FileScore
     from steelyard.identification.format_models import FormatModel
     from steelyard.identification.structure import StructureChoice
@@ -113,6 +114,8 @@ class Identification(Displayed):
     agreement: Agreement | None = None
     # Tests of the assumptions of the fit; None: they were not tested.
     assumptions: Ledger | None = None
+    # What the model takes from the robot description; None: it is not physically possible or has no motion scores.
+    description: DescriptionShare | None = None
     # With known friction: mean error on the fitted logs with fitted friction instead [% of the torque].
     without_known_friction: float | None = None
     # Checks of the identification logs by name; of long logs only the beginning, all channels.

@@ -28,6 +28,7 @@ from steelyard.identification._load_range import limit_loads, same_loads
 from steelyard.identification._scoring import check_validation_logs, score_models_on_logs, with_fitted_friction
 from steelyard.identification._verdict import grade_model
 from steelyard.identification.agreement import agreement_of
+from steelyard.identification.description_share import description_share
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.parameters.terms import TermsLike, identification_terms
 from steelyard.regression.base_parameters import BaseParameters
@@ -225,6 +226,8 @@ def identify(
         checks=tuple(zip(scoring.names, check_study(with_fitted_friction(study)), strict=True)) if check else (),
         **(check_validation_logs(scoring) if check and validation_logs else {}),
     )
+    if not curves:
+        result = replace(result, description=description_share(result))
     if check and torques and one_by_one and not curves:
         result = add_ledger(result, study, scoring.independent)
     if files:
@@ -366,9 +369,6 @@ def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:
         return chosen, own.model(chosen)
 
     return fit
-
-
-# Rarely needed modules are imported lazily.
 
 
 def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:

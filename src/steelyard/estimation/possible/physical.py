@@ -13,7 +13,13 @@ from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, 
 from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.covariance import Covariance
 from steelyard.estimation.possible._formulate import Formulation, formulate
-from steelyard.estimation.possible._solve import LAST_WITH_PRIOR, Solution, solve_conic, solve_interior
+from steelyard.estimation.possible._solve import (
+    LAST_WITH_PRIOR,
+    Solution,
+    reference_response,
+    solve_conic,
+    solve_interior,
+)
 from steelyard.estimation.registry import ESTIMATORS, RegisteredEstimator, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import number
@@ -115,6 +121,8 @@ def nearest_possible(
     costs = _boundary_shares(formulation, solution.x) if shares else {}
     result = _ending(estimate.result, solution, costs)
     details = {**estimate.details, "free_beta": estimate.beta, "cost_rise": rise, "boundary": costs}
+    if shares and strength > 0.0:
+        details["reference_response"] = reference_response(formulation.program, solution.x) @ formulation.lift.T
     return replace(
         estimate, beta=beta, theta=theta, physical=True, result=result, details=details,
         notes=(*estimate.notes, *formulation.notes),
@@ -243,6 +251,9 @@ class PhysicallyConsistent(Estimator[RegressionData]):
             "smallest_pseudo_inertia": tuple(smallest.tolist()),
             "newton_steps": solution.steps,
         }
+        if self.shares and self.strength > 0.0:
+            # Change of θ per relative growth of each reference body, shape (links, θ).
+            details["reference_response"] = reference_response(formulation.program, solution.x) @ formulation.lift.T
         return Estimate(
             base=base,
             beta=beta,
