@@ -19,7 +19,7 @@ from steelyard.compare.monte_carlo import RUNS, _all_runs, _Records, records_fol
 from steelyard.compare.protocol import Cell
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation import ESTIMATORS
-from steelyard.ground.progress import HowFar
+from steelyard.ground.progress import ProgressReport
 from steelyard.robot import load_robot
 
 PENDULUM = str(Path(__file__).with_name("pendulum.yaml"))
@@ -54,7 +54,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(whole: Comparison, tmp
     class StopError(Exception):
         pass
 
-    def stop(report: HowFar) -> None:
+    def stop(report: ProgressReport) -> None:
         if report.message.startswith("2 of 6"):
             raise StopError
 

@@ -40,7 +40,7 @@ from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.outcome import Content, Outcome
-from steelyard.ground.progress import steps, tell_progress
+from steelyard.ground.progress import report_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
@@ -185,7 +185,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
     others: list[Finding] = []
     pictures: dict[str, FindingPicture] = {}
     for number, piece in enumerate(pieces_of(log)):
-        tell_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
+        report_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
         if number in looked:
             check = check_log(robot, piece, terms, preparation)
             # A robot that stands in one piece may move in others: the first usable piece is the base.

@@ -23,7 +23,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Presentation, Viewed
-from steelyard.ground.progress import ProgressCallback, reports_progress, steps, tell_progress
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
@@ -213,7 +213,7 @@ def _evaluate(
     results: Sequence[LogResult], study: Study, logs: Sequence[Log], horizon: float
 ) -> tuple[LogResult, ...]:  # fmt: skip
     """Evaluate all estimates in one pass over the hold-out data."""
-    tell_progress("Judging", 0.9)
+    report_progress("Judging", 0.9)
     estimated = [r for r in results if r.estimate is not None]
     models = [Model(study.robot, study.terms, r.estimate.theta) for r in estimated if r.estimate is not None]
     if not models:

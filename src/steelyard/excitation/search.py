@@ -23,7 +23,7 @@ from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
-from steelyard.ground.progress import HowFar, has_progress_callback, tell_progress
+from steelyard.ground.progress import ProgressReport, has_progress_callback, report_progress
 from steelyard.ground.untrusted import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
@@ -87,7 +87,7 @@ class _StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Progress(HowFar):
+class Progress(ProgressReport):
     """Report to a callback after each stage.
 
     Attributes:
@@ -103,7 +103,7 @@ class Progress(HowFar):
     best: float = math.nan
 
     @staticmethod
-    def of(doing: str, number: int, count: int, evaluations: int, best: float, **seen: Any) -> Progress:
+    def of(doing: str, number: int, count: int, evaluations: int, best: float, **results: Any) -> Progress:
         """Make a report.
 
         Args:
@@ -112,9 +112,9 @@ class Progress(HowFar):
             count: Number of all stages.
             evaluations: Evaluations so far.
             best: Best criterion so far.
-            seen: Further values for plots.
+            results: Further values for plots.
         """
-        values = plain({"of": "motion", "evaluations": evaluations, "best": best, **seen})
+        values = plain({"of": "motion", "evaluations": evaluations, "best": best, **results})
         return Progress(doing, number / max(count, 1), f"best {best:.5g}", values, number, count, evaluations, best)
 
     def report(self, watch: Callable[[Progress], Any] | None) -> bool:
@@ -124,7 +124,7 @@ class Progress(HowFar):
 
     def tell(self) -> None:
         """Report to all listeners."""
-        tell_progress(self.stage, self.fraction, self.message, self.seen)
+        report_progress(self.stage, self.fraction, self.message, self.results)
 
 
 class Search:
@@ -343,11 +343,13 @@ class Search:
             **goal.progress_values(grams),
         }
 
-    def _tell(self, count: int = 0, **seen: Any) -> None:
-        """Report `count` further evaluations in the current stage, and the values `seen`."""
+    def _tell(self, count: int = 0, **results: Any) -> None:
+        """Report `count` further evaluations in the current stage, and the values `results`."""
         s, stages = self.state, self.settings.stages
         share = min(count / (self.settings.iterations + 1), 1.0)
-        report = Progress.of(self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._best_values, **seen)
+        report = Progress.of(
+            self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._best_values, **results
+        )
         replace(report, fraction=min((s.stage + share) / stages, 1.0)).tell()
 
     def _restore(self) -> SearchState:

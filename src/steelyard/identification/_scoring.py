@@ -9,7 +9,7 @@ from typing import Any
 from steelyard.assessment.score import Score, score_models, score_reduced
 from steelyard.check.check import check_study
 from steelyard.dynamics.model import Model
-from steelyard.ground.progress import tell_progress
+from steelyard.ground.progress import report_progress
 from steelyard.identification._copies import Copy, find_copy
 from steelyard.parameters.terms import identification_terms
 from steelyard.signals.excerpt import part_of
@@ -65,7 +65,7 @@ def score_models_on_logs(
         validate_names: Names of the validation logs.
         find_copies: Whether to remove parts of validation logs that repeat fitted logs.
     """
-    tell_progress("Validating", 0.75)
+    report_progress("Validating", 0.75)
     cutoff_hz = score_cutoff_hz or study.cutoff_hz
     nominal = Model.nominal(study.robot) if study.robot.has_inertia else None
     labels = _labels(names, study.logs, "log")

@@ -20,7 +20,7 @@ from steelyard.estimation.linear.rounding import fit_beta, include_bias, roundin
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
-from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
 from steelyard.identification._assumption_check import add_ledger
 from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars
 from steelyard.identification._friction_curves import error_with_fitted_friction, fit_rounding, friction_curves
@@ -125,7 +125,7 @@ def identify(
     validation_logs = as_sources(validate, robot, mapping)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
     study = replace(study, look=found_later if check else None)
-    tell_progress("Preparing the rows", 0.02)
+    report_progress("Preparing the rows", 0.02)
     of = spelled_estimator(estimator).of
     # At standstill, nonlinear estimators need the rows of all joints.
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
@@ -181,7 +181,7 @@ def identify(
     if task.study.terms.needs_rigid:
         task, fit = _fit_loads(task, fit)
     residuals = [float(f"{x:.5g}") for x in fit.chosen.residual_std]
-    tell_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": residuals})
+    report_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": residuals})
     if structure is not None or (of.needs == "rows" and one_by_one):
         variance = jackknife_variance(task.study.opening.rows, fit.free) if structure is None else structure.variance
         chosen = widen_error_bars(fit.chosen, variance)
@@ -317,7 +317,7 @@ def _fit(task: _Task) -> _Fit:
     study, settings = task.study, task.settings
     base = study.base
     event = {"of": "fit", "estimator": settings.estimator, "scheme": settings.scheme, "parameters": base.rank}
-    tell_progress("Fitting", 0.6, settings.estimator, event)
+    report_progress("Fitting", 0.6, settings.estimator, event)
     if spelled_estimator(settings.estimator).of.needs == "experiment":
         # These estimators model position noise or do not differentiate, so rounding causes no bias.
         return _Fit(*_estimates(task.experiment(), base, task.prior, settings))

@@ -28,7 +28,7 @@ from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
-from steelyard.ground.progress import ProgressCallback, reports_progress, steps, tell_progress
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Friction, Plan
@@ -226,7 +226,7 @@ def prepare_rows(
 
 
 def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> PayloadResult:
-    tell_progress("Payload", 0.8)
+    report_progress("Payload", 0.8)
     parts, names = plan.parts(rows.data), plan.names
     whole = LeastSquaresProblem.of(substitute(parts, Unknowns(names)), Unknowns(names))
     identifiable = _identifiable(whole, 10 * plan.loads)

@@ -15,7 +15,7 @@ from steelyard.errors import StructureError
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Outcome
-from steelyard.ground.progress import tell_progress
+from steelyard.ground.progress import report_progress
 from steelyard.ground.reasons import explained
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import TermsLike, as_terms, nominal_terms
@@ -172,7 +172,7 @@ def inspect_robot(
     notes = list(_notes(robot))
     base: BaseParameters | None = None
     try:
-        tell_progress("Finding the base parameters")
+        report_progress("Finding the base parameters")
         base = base_parameters(robot, terms, method)
     except StructureError as error:
         notes.append(str(error))

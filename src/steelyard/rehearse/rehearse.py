@@ -21,7 +21,7 @@ from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
-from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps, tell_progress
+from steelyard.ground.progress import ProgressCallback, part, report_progress, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -167,7 +167,7 @@ def rehearse(
     for number in steps(range(seeds), "Rehearsing", lambda k: f"robot {k + 1} of {seeds}"):
         results.append(next(stream))
         event = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(results[-1].to_json())}
-        tell_progress("Judged", 1.0, results[-1].error_text, event)
+        report_progress("Judged", 1.0, results[-1].error_text, event)
     judgements = judge_trials(results, trials.base.names)
     return Rehearsal(robot, *details[0], trials.judge.noise, judgements, tuple(results))
 
