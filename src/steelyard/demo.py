@@ -153,7 +153,7 @@ class Demo(Outcome):
             "run": str(self.folder),
         }
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         _print_demo(self, out)
 
 

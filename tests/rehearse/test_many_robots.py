@@ -137,7 +137,7 @@ def test_without_a_gpu_the_error_is_clear(plan, tmp_path: Path) -> None:
 def test_for_many_robots_the_page_has_statistics(alone) -> None:
     many = replace(alone, trials=alone.trials * 5)
     page, console = many.page(), Console(record=True, width=160)
-    many.tell(console)
+    many.print_to(console)
     text = console.export_text()
     for words in ("mean z", "std of z", "outside 95 %", "farthest z"):
         assert words in page

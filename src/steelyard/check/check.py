@@ -141,7 +141,7 @@ class Check(Outcome, Displayed):
 
         return check_report([(self.source or "log", self)], self.robot)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.check.page import print_check
 
         print_check(self, out)

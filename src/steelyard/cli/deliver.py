@@ -58,7 +58,7 @@ def show(result: Outcome, output: str = "", as_json: bool = False) -> None:
         return
     from steelyard.report.terminal import console
 
-    result.tell(console(), output)
+    result.print_to(console(), output)
 
 
 def print_not_saved() -> None:

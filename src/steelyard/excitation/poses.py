@@ -83,7 +83,7 @@ class Poses(Outcome):
         """Return poses.csv: a row per posture, a column per joint [rad, m]."""
         return {"poses.csv": csv_text([self.joint_names, *([f"{x:.10g}" for x in row] for row in self.q)])}
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.ground.numbers import number
         from steelyard.report.terminal import say, table
 

@@ -119,10 +119,10 @@ class Progress(ProgressReport):
 
     def report(self, watch: Callable[[Progress], Any] | None) -> bool:
         """Report to all listeners and to `watch`; return whether `watch` returned True, which stops the search."""
-        self.tell()
+        self.send()
         return watch is not None and watch(self) is True
 
-    def tell(self) -> None:
+    def send(self) -> None:
         """Report to all listeners."""
         report_progress(self.stage, self.fraction, self.message, self.results)
 
@@ -161,7 +161,7 @@ class Search:
         """Return the best motion; every constraint holds at every instant."""
         if self.state.best is not None:
             self._update_best_values(self.state.best, self.state.rank)
-            self._tell(earlier=self.state.history)
+            self._send(earlier=self.state.history)
         self.stopped = True
         with suppress(_StoppedError):
             if self.settings.gpu and self.state.stage < self.settings.starts * self.settings.repeats:
@@ -219,7 +219,7 @@ class Search:
                 f"Looking for a motion: {own.starts} at once", 0, own.stages, calls * own.starts, **self._best_values
             )
             share = min(calls / (own.repeats * own.iterations), 1.0)
-            replace(report, fraction=share * first / own.stages).tell()
+            replace(report, fraction=share * first / own.stages).send()
             return stop_wanted()
 
         many = ManyStarts(self.problem, self.active)
@@ -251,7 +251,7 @@ class Search:
             value, gradient = self.problem.objective(x, sharpness)
             count += 1
             if has_progress_callback():
-                self._tell(count, now=self.problem.goal.criterion.report_value(value))
+                self._send(count, now=self.problem.goal.criterion.report_value(value))
             return value, gradient
 
         s.current = step(objective, self.active, s.current, self.settings.iterations, margins)
@@ -279,7 +279,7 @@ class Search:
             rank = problem.rank(settled.coefficients)
             if best is None or rank < best[0]:
                 best = (rank, settled)
-            self._tell(settled=problem.goal.criterion.report_value(best[0]))
+            self._send(settled=problem.goal.criterion.report_value(best[0]))
             # Joint limits settle joint by joint at little cost; other constraints draw back the whole motion.
             others = [c for c in problem.constraints if c.smooth and not isinstance(c, JointLimits)]
             excess = {id(c): c.excess(target) for c in others}
@@ -343,14 +343,14 @@ class Search:
             **goal.progress_values(grams),
         }
 
-    def _tell(self, count: int = 0, **results: Any) -> None:
+    def _send(self, count: int = 0, **results: Any) -> None:
         """Report `count` further evaluations in the current stage, and the values `results`."""
         s, stages = self.state, self.settings.stages
         share = min(count / (self.settings.iterations + 1), 1.0)
         report = Progress.of(
             self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._best_values, **results
         )
-        replace(report, fraction=min((s.stage + share) / stages, 1.0)).tell()
+        replace(report, fraction=min((s.stage + share) / stages, 1.0)).send()
 
     def _restore(self) -> SearchState:
         if self.checkpoint is None or not self.checkpoint.exists():

@@ -87,7 +87,7 @@ class RegionMotions(Outcome):
 
         return motions_report(self) if self.fitness else None
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
         lines = [f"{region.name}: {self.motions[region.name].duration:.2f} s" for region in self.regions]
@@ -147,7 +147,7 @@ class BankRun(Outcome):
 
         return bank_report(self.bank, drift=self.drift)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.local.page import print_bank, print_drift
 
         if self.drift is None:

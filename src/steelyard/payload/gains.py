@@ -57,7 +57,7 @@ class DriveGains(Outcome):
         values = ", ".join(f"{x:.6g}" for x in self.values)
         return {"gains.toml": f"torque_scale = [{values}]\n"}
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.ground.numbers import Known, number
         from steelyard.report.terminal import say, table
 

@@ -151,7 +151,7 @@ class Inspection(Outcome, Displayed):
     def to_json(self) -> dict[str, Any]:
         return explained(self)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.regression._inspection_page import print_inspection
 
         print_inspection(self, out)
