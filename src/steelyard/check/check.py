@@ -38,7 +38,7 @@ from steelyard.check.pictures import FindingPicture, pictures_of
 from steelyard.check.severity import FATAL, Grade, advices, by_severity, verdict
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.progress import report_progress, steps
 from steelyard.ground.reasons import explained
@@ -64,7 +64,7 @@ _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 
 
 @dataclass(frozen=True, repr=False)
-class Check(Outcome, Displayed):
+class Check(Outcome, DisplayMixin):
     """Result of a check of a log.
 
     Attributes:
@@ -109,9 +109,9 @@ class Check(Outcome, Displayed):
         """Warnings and problems."""
         return tuple(e for e in self.entries if e.severity in ("warning", "problem"))
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         kinds: dict[Grade, Any] = {"good": "good", "usable": "warning"}
-        return Glance(kinds.get(self.grade, "bad"), f"{self.robot}: {self.verdict}", self.advice)
+        return Headline(kinds.get(self.grade, "bad"), f"{self.robot}: {self.verdict}", self.advice)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Tables of the findings, most severe first ("findings"), and of the excitation ("parameters", "joints")."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.check._evidence import Evidence, Fit, memory
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import NamedColumns, by_columns
+from steelyard.ground.display import NamedColumns, by_columns
 
 Shown = Literal["shown", "small", "not shown"]
 # A parameter is shown if its standard error is below this part of it …

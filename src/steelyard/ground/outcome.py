@@ -30,9 +30,9 @@ RESULT, REPORT = "result.json", "report.html"
 class Outcome(ABC):
     """A result of a command.
 
-    A subclass converts itself to JSON (`to_json`) and prints itself (`print_to`). It may also build a report (`page`) and
-    list additional files of the run folder (`files`). Presentation code depends on results, never the reverse: `page`
-    and `print_to` import the `page.py` of their room when called.
+    A subclass converts itself to JSON (`to_json`) and prints itself (`print_to`). It may also build a report (`page`)
+    and list additional files of the run folder (`files`). Presentation code depends on results, never the reverse:
+    `page` and `print_to` import the `page.py` of their room when called.
     """
 
     @abstractmethod

@@ -16,7 +16,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
 from steelyard.identification._verdict import NOT_GRADED, Verdict
@@ -74,7 +74,7 @@ class IdentificationSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identification(Displayed):
+class Identification(DisplayMixin):
     """An identified model with its base parameters, error bars, scores and verdict.
 
     It stores finished numbers and computes nothing when it is read, printed or written.
@@ -161,10 +161,10 @@ class Identification(Displayed):
 
         return torque_band_of(self)
 
-    def glance(self) -> Glance:
-        from steelyard.identification.notebook import identification_glance
+    def headline(self) -> Headline:
+        from steelyard.identification.notebook import identification_headline
 
-        return identification_glance(self)
+        return identification_headline(self)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return the tables: base parameters with error bars ("parameters"), "model", "scores" and "signals"."""

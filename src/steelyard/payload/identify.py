@@ -27,7 +27,7 @@ from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
@@ -93,7 +93,7 @@ _MISMATCH_LIMIT = 2.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PayloadResult(Displayed):
+class PayloadResult(DisplayMixin):
     """Identified payloads.
 
     Attributes:
@@ -112,10 +112,10 @@ class PayloadResult(Displayed):
     def load(self) -> Payload:
         return self.loads[0]
 
-    def glance(self) -> Glance:
-        each = [load.glance() for load in self.loads]
+    def headline(self) -> Headline:
+        each = [load.headline() for load in self.loads]
         worst: Any = "warning" if any(g.kind != "good" for g in each) else "good"
-        return Glance(worst, "; ".join(g.sentence for g in each), tuple(p for g in each for p in g.points))
+        return Headline(worst, "; ".join(g.sentence for g in each), tuple(p for g in each for p in g.points))
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Tables of the payloads; several payloads are joined, with their number in the first column."""

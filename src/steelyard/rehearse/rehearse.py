@@ -17,7 +17,7 @@ from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
@@ -41,7 +41,7 @@ MOST_ROBOTS = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rehearsal(Viewed, Displayed):
+class Rehearsal(Viewed, DisplayMixin):
     """Result of a rehearsal.
 
     Attributes:
@@ -86,8 +86,8 @@ class Rehearsal(Viewed, Displayed):
         keys = "name", "unit", "true", "found", "standard_error", "z_scores"
         return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def glance(self) -> Glance:
-        return Glance("good" if self.passed else "bad", self.sentence, tuple(j.text for j in self.judgements))
+    def headline(self) -> Headline:
+        return Headline("good" if self.passed else "bad", self.sentence, tuple(j.text for j in self.judgements))
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         def parameters() -> NamedColumns:
