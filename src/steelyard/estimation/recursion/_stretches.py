@@ -15,7 +15,7 @@ from math import exp, log
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
+from steelyard.estimation.linear.widening import mean_ratio, shrink_to_mean
 from steelyard.estimation.recursion._information import Information
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -167,7 +167,7 @@ class Stretches:
         scores = scores - np.outer(sizes / sizes.sum(), scores.sum(axis=0))
         scatter = np.sum((scores @ P) ** 2, axis=0) * effective / (effective - 1.0)
         ratio = scatter / np.maximum(noise, 1e-300)
-        drawn = drawn_to_mean(ratio, mean_ratio(ratio, effective - 1.0), effective - 1.0)
+        drawn = shrink_to_mean(ratio, mean_ratio(ratio, effective - 1.0), effective - 1.0)
         return np.asarray(noise * np.maximum(drawn - 1.0, 0.0))
 
     def _misfit(self, gain: float, weights: Array) -> float:
