@@ -25,7 +25,7 @@ from steelyard.ground.progress import (
     steps,
 )
 from steelyard.local.identify import identify_locally
-from steelyard.local.validate import validate_bank
+from steelyard.local.validate_bank import validate_bank
 from steelyard.papers.run import reproduce
 from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
