@@ -196,7 +196,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
             pictures = {**check.pictures, **pictures}
         else:
             mounted = apply_log_setup(robot, [piece])
-            others += (later := found_later(mounted, piece))
+            others += (later := check_later_piece(mounted, piece))
             pictures = {**pictures_of(later, mounted, piece), **pictures}
         del piece
     assert base is not None  # a file without rows is refused before
@@ -204,7 +204,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
     return _build(apply_log_setup(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
 
 
-def found_later(robot: Robot, piece: Log) -> list[Finding]:
+def check_later_piece(robot: Robot, piece: Log) -> list[Finding]:
     """Check the channels of a later piece of a long log; messages name its rows.
 
     Args:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.check.check import check_study, found_later
+from steelyard.check.check import check_later_piece, check_study
 from steelyard.check.error_hint import adds_error_hint
 from steelyard.cutoff import choose_cutoff, judge_stated_cutoff
 from steelyard.dynamics.model import Model
@@ -124,7 +124,7 @@ def identify(
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
     validation_logs = as_sources(validate, robot, mapping)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
-    study = replace(study, look=found_later if check else None)
+    study = replace(study, look=check_later_piece if check else None)
     report_progress("Preparing the rows", 0.02)
     of = spelled_estimator(estimator).of
     # At standstill, nonlinear estimators need the rows of all joints.
