@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from torque_plants import Plant
 
-from steelyard.assumptions import Ledger, keep_ledger
+from steelyard.assumptions import Ledger, examine_assumptions
 from steelyard.dynamics.model import Model
 from steelyard.parameters.terms import identification_terms
 from steelyard.signals.log import Log
@@ -50,7 +50,7 @@ def ledger(change: Change = unchanged, seed: int = 0, delay: float = 0.0, judged
     model, left = study.quick_fit()
     judges = study.judged_on([logs[1]] if judged else [])
     errors = np.full(study.base.rank, np.inf)
-    found = keep_ledger(study, model, judges, left, left / np.std(logs[1].tau, axis=0), errors)
+    found = examine_assumptions(study, model, judges, left, left / np.std(logs[1].tau, axis=0), errors)
     assert found is not None
     assert isinstance(model, Model)
     return found

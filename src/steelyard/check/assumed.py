@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.assumptions.keep import keep_ledger
+from steelyard.assumptions.examine import examine_assumptions
 from steelyard.assumptions.ledger import Entry, Ledger
 from steelyard.assumptions.table import level_axes
 from steelyard.check._channels import STILL
@@ -42,7 +42,7 @@ def ledger_of_log(study: Study, seen: Evidence) -> Ledger | None:
         return None
     # Parameters have no stated errors here: only the torque counts as harm.
     unknown = np.zeros(seen.base.rank)
-    return keep_ledger(opening, model, opening.judged_on([]), rmse, 100.0 * rmse / deviations, unknown)
+    return examine_assumptions(opening, model, opening.judged_on([]), rmse, 100.0 * rmse / deviations, unknown)
 
 
 def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
