@@ -162,7 +162,7 @@ def _terms(model: Model) -> list[dict[str, Any]]:
     first = model.robot.inertial_count
     parameters = model.dynamics.parameters
     for term in model.terms.terms:
-        count = len(term.columns) * sum(1 for other, _ in model.terms.placed if other is term)
+        count = len(term.columns) * sum(1 for other, _ in model.terms.with_coordinates if other is term)
         block = slice(first, first + count)
         out.append(
             {

@@ -114,7 +114,7 @@ class Search:
         position = {c: k for k, c in enumerate(self.base.independent)}
         out: dict[int, tuple[Term, int]] = {}
         column = self.robot.inertial_count
-        for term, c in self.study.terms.placed:
+        for term, c in self.study.terms.with_coordinates:
             if isinstance(term, DryTerm) and c.side == "joint" and len(term.columns) == 1 and column in position:
                 out.setdefault(c.index, (term, position[column]))
             column += len(term.columns)
