@@ -203,7 +203,7 @@ class Study:
             _findings={},
         )
 
-    def judged_on(self, logs: Sequence[Source]) -> Study:
+    def for_validation(self, logs: Sequence[Source]) -> Study:
         """Return a study of validation `logs`, which choose no settings.
 
         A streamed log is read once: a pass starts with its beginning, which the check has read.

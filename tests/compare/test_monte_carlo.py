@@ -26,7 +26,7 @@ PENDULUM = str(Path(__file__).with_name("pendulum.yaml"))
 ROBOT = load_robot(PENDULUM)
 TINY = Protocol(
     estimators=("wls", "didim", "wls-physical"), trajectories=1, starts=2, noises=(NOISES["standard"],),
-    rates=(500.0,), control_rate=500.0, duration=2.0, harmonics=4, judged_on=1,
+    rates=(500.0,), control_rate=500.0, duration=2.0, harmonics=4, evaluation_motions=1,
 )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def ledger_of_log(study: Study, seen: Evidence) -> Ledger | None:
         return None
     # Parameters have no stated errors here: only the torque counts as harm.
     unknown = np.zeros(seen.base.rank)
-    return examine_assumptions(opening, model, opening.judged_on([]), rmse, 100.0 * rmse / deviations, unknown)
+    return examine_assumptions(opening, model, opening.for_validation([]), rmse, 100.0 * rmse / deviations, unknown)
 
 
 def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:

@@ -158,7 +158,7 @@ class Bench:
         p = self.protocol
         return tuple(
             random_motion(self.truth.robot, p.harmonics, p.duration, np.random.default_rng([p.seed, _JUDGING, k]))
-            for k in range(p.judged_on)
+            for k in range(p.evaluation_motions)
         )
 
     def _motion(self, number: int) -> Trajectory:

@@ -40,7 +40,7 @@ class Scoring:
         if not copied:
             return self.validation_study
         labels = [s.log for s in self.validation["model"]]
-        return self.validation_study.judged_on(
+        return self.validation_study.for_validation(
             [x for x, n in zip(self.validation_study.logs, labels, strict=True) if n not in copied]
         )
 
@@ -88,7 +88,10 @@ def score_models_on_logs(
         return score_reduced(models, study.base, sums, study.first_motions(number), cutoff_hz, name)
 
     identification = _scores(own, labels, of_own)
-    validation_study, validation_labels = study.judged_on(validate), _labels(validate_names, validate, "validation")
+    validation_study, validation_labels = (
+        study.for_validation(validate),
+        _labels(validate_names, validate, "validation"),
+    )
     copies: tuple[Copy, ...] = ()
     if find_copies:
         validation_study, copies = _without_copies(
@@ -119,7 +122,7 @@ def _without_copies(
             if 2.0 * validation_study.cutoff_hz * sum(m.t[-1] - m.t[0] for m in left) >= _MIN_INDEPENDENT:
                 copy, logs[k] = replace(copy, cut=True), rest
         copies.append(copy)
-    return (validation_study.judged_on(logs) if any(c.cut for c in copies) else validation_study), tuple(copies)
+    return (validation_study.for_validation(logs) if any(c.cut for c in copies) else validation_study), tuple(copies)
 
 
 def with_fitted_friction(study: Study) -> Study:
