@@ -199,7 +199,7 @@ class DesignColumns:
             return None
         if isinstance(prior, Factor):
             columns = [self.base.independent[k] for k in self.chosen]
-            R = prior.joined(weights, columns)[:, :-1]
+            R = prior.combined_triangle(weights, columns)[:, :-1]
             return np.asarray(R.T @ R)
         matrix = np.asarray(prior, dtype=float)
         size = len(self.chosen)

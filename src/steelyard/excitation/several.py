@@ -81,7 +81,7 @@ def earlier_logs(
     study = replace(Study.of(robot, logs, terms or (), preparation), robot=robot)
     data, base = study.rows, study.base
     factor = data.factor()
-    triangle = factor.joined(columns=base.independent)
+    triangle = factor.combined_triangle(columns=base.independent)
     # Unidentifiable parameters are zero: they do not change the residuals, which are all that is needed here.
     theta = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=1e-10)[0]
     sums = factor.residual_sums(theta, base.independent)

@@ -393,6 +393,6 @@ def _estimates(
 def _singular_values(study: Study, free: Estimate) -> Array:
     """Compute singular values of the base columns, rows weighted by 1/σ of their joint, columns of unit norm."""
     weights = 1.0 / np.maximum(free.residual_std, 1e-300)
-    r = study.rows.reduction().factor.joined(weights, study.base.independent)[:-1, :-1]
+    r = study.rows.reduction().factor.combined_triangle(weights, study.base.independent)[:-1, :-1]
     lengths = np.linalg.norm(r, axis=0)
     return np.asarray(np.linalg.svd(r / np.where(lengths > 0.0, lengths, 1.0), compute_uv=False), dtype=np.float64)

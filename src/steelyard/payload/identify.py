@@ -283,7 +283,7 @@ def _identifiable(problem: LeastSquaresProblem, first: int) -> list[bool]:
     """Find the identifiable unknowns. The arm has priority over the payload, whose unknowns are the `first` ones."""
     from scipy.linalg import qr
 
-    R = problem.joined(np.ones(len(problem.blocks)))[:-1, :-1]
+    R = problem.combined_triangle(np.ones(len(problem.blocks)))[:-1, :-1]
     lengths = np.linalg.norm(R, axis=0)
     scaled = R / np.where(lengths > 0.0, lengths, 1.0)
     identifiable = np.zeros(R.shape[1], dtype=bool)

@@ -210,7 +210,7 @@ class FilterSetup:
         }  # fmt: skip
         return Estimate(
             base, beta, covariance, nearest_theta(base, beta, prior),
-            free.problem.residual_std(beta, free.joined, free.weights), path.cost, result,
+            free.problem.residual_std(beta, free.triangle, free.weights), path.cost, result,
             history=path.history, notes=tuple(notes), details={**common, **details},
         )  # fmt: skip
 

@@ -78,7 +78,7 @@ class OutputError(Estimator[Experiment]):
             rounds.add(before, beta, free, cost=value)
         # The last linear fit is for the error bars; the parameters are those whose loop was simulated.
         final = search.fit(beta, theta)
-        std = final.problem.residual_std(beta, final.joined, final.weights)
+        std = final.problem.residual_std(beta, final.triangle, final.weights)
         fitted = replace(final, beta=beta, residual_std=std, details={"start": start.beta}, **rounds.outcome)
         estimate = fitted.estimate(prior)
         return replace(estimate, theta=theta, physical=True) if self.physical else estimate
@@ -165,7 +165,7 @@ class _Space:
         """min_x ‖R (β(x) − β̂)‖²/σ² + strength ‖(x − x⁰)/scale‖², by Levenberg–Marquardt; it needs no simulation."""
         from scipy.optimize import least_squares
 
-        R = free.joined[:-1, :-1] / max(free.noise, 1e-300)
+        R = free.triangle[:-1, :-1] / max(free.noise, 1e-300)
         scale = np.where(np.array([*[False] * 10 * self.map.links, *[not p for p in self.map.positive]]),
                          np.maximum(np.abs(self.x0), 1.0), 1.0)  # fmt: skip
         penalty = np.sqrt(self.strength) / scale
