@@ -112,8 +112,8 @@ def _print_motion(excitation: Excitation, out: Console) -> None:
     say(
         out,
         f"{excitation.rank} of {excitation.count} base columns independent (identifiable parameters); cond₂ "
-        f"{condition} (rows weighted by 1/σ, columns of unit length), {number(excitation.unscaled_condition_number, 3)} (unscaled "
-        "columns)\n",
+        f"{condition} (rows weighted by 1/σ, columns of unit length), "
+        f"{number(excitation.unscaled_condition_number, 3)} (unscaled columns)\n",
     )
 
 
