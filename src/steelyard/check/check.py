@@ -22,9 +22,8 @@ from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import check_scale
 from steelyard.check._evidence import Evidence, Fit, gather
 from steelyard.check._kind_of_log import check_collinear, check_held_poses
-from steelyard.check.assumed import findings_of, ledger_of_log
 from steelyard.check.excitation import Excitation, excitation_of
-from steelyard.check.explained import (
+from steelyard.check.free_fits import (
     check_contradiction,
     check_explained,
     check_motion,
@@ -32,6 +31,7 @@ from steelyard.check.explained import (
     free_fits,
     friction_share,
 )
+from steelyard.check.ledger_of_log import findings_of, ledger_of_log
 from steelyard.check.left_out import LeftOutFits
 from steelyard.check.mistakes import find_mistakes
 from steelyard.check.pictures import FindingPicture, pictures_of
@@ -45,7 +45,7 @@ from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, as_source
+from steelyard.signals.as_logs import LogLike, as_source
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.check._units_seen import time_unit, unit_of, velocity_of
+from steelyard.check._unit_guess import time_unit, unit_of, velocity_of
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.check._description import nominal_torque
 from steelyard.check._evidence import Evidence, Fit
-from steelyard.check.explained import friction_columns
+from steelyard.check.free_fits import friction_columns
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log

@@ -32,7 +32,7 @@ LISTS = {
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
     "presets": ("signals.presets", "PRESETS"),
-    "formats": ("use.exported", "FORMATS"),
+    "formats": ("use.model_export", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),

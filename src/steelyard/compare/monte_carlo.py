@@ -27,7 +27,7 @@ from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.processes import one_thread
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
-from steelyard.ground.untrusted import parse_json, read_bytes
+from steelyard.ground.untrusted_files import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
 # File of the runs in the folder of a comparison, one line per run.

@@ -18,7 +18,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
-from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
+from steelyard.estimation.simulation_error.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.numbers import number
@@ -28,7 +28,7 @@ from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, LogsLike, as_log, as_logs
+from steelyard.signals.as_logs import LogLike, LogsLike, as_log, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping

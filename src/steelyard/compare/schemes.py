@@ -24,7 +24,7 @@ from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, LogsLike, as_log, as_logs
+from steelyard.signals.as_logs import LogLike, LogsLike, as_log, as_logs
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 

@@ -40,12 +40,12 @@ from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
 from steelyard.ground.reasons import explained
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.terms import as_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 
 _FORMAT = "steelyard-excitation-1"
 # Via-points per second of a smooth motion, for controllers that take only via-points.

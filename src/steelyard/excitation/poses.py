@@ -20,7 +20,7 @@ from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design_columns import independent_of
 from steelyard.excitation.problem import FreeSpace, requirements
 from steelyard.excitation.trajectories import Family
-from steelyard.excitation.trajectories.fixed import Idle
+from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome

@@ -24,7 +24,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
 from steelyard.ground.progress import ProgressReport, has_progress_callback, report_progress
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
 _ROUNDS_OF_TIGHTENING = 5

@@ -19,7 +19,7 @@ from steelyard.regression.factor import Factor
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study

@@ -20,7 +20,7 @@ from steelyard.errors import ExportError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import write_whole
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.term import SIDES, TERMS, Term, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.dh import read_transmission

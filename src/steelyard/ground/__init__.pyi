@@ -20,7 +20,7 @@ from .progress import (
 from .reasons import explained
 from .registry import Registry
 from .schema import build
-from .untrusted import read_json
+from .untrusted_files import read_json
 
 __all__ = [
     "Array",

@@ -12,8 +12,8 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.progress import report_progress
 from steelyard.identification._copies import Copy, find_copy
 from steelyard.parameters.terms import identification_terms
+from steelyard.signals.as_logs import log_label
 from steelyard.signals.excerpt import part_of
-from steelyard.signals.given import log_label
 from steelyard.signals.log import Log
 from steelyard.signals.source import Source
 from steelyard.study import Study

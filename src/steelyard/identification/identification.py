@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.assessment.pooled import TorqueError, pool_scores
 from steelyard.assessment.score import Score
+from steelyard.assessment.torque_error import TorqueError, pool_scores
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array

@@ -35,15 +35,15 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_text
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_sources
+from steelyard.signals.as_logs import LogsLike, as_sources
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, velocity_plan
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 if TYPE_CHECKING:
-    from steelyard.estimation.simulated.control_loop import ControlLoop
-    from steelyard.estimation.simulated.experiment import Experiment
+    from steelyard.estimation.simulation_error.control_loop import ControlLoop
+    from steelyard.estimation.simulation_error.experiment import Experiment
     from steelyard.friction.compensation import CurvesLike, SmoothedCurve
 
 
@@ -285,7 +285,7 @@ class _Task:
 
     def experiment(self) -> Experiment:
         """Return the motions and the controller, for estimators that do not use rows."""
-        from steelyard.estimation.simulated.control_loop import experiment_of
+        from steelyard.estimation.simulation_error.control_loop import experiment_of
 
         study = self.study
         for one in study.logs:
@@ -374,7 +374,7 @@ def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:
 def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:
     if controller is None:
         return None
-    from steelyard.estimation.simulated.control_loop import as_control_loop  # Imports the simulation.
+    from steelyard.estimation.simulation_error.control_loop import as_control_loop  # Imports the simulation.
 
     return as_control_loop(controller, robot)
 

@@ -20,7 +20,7 @@ from steelyard.ground.files import csv_text, plain
 from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import with_command
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import MotionLike, motion_from_dict, motion_to_dict

@@ -24,7 +24,7 @@ from steelyard.payload.identify import prepare_rows
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 

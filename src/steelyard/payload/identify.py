@@ -38,7 +38,7 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, LogsLike, as_logs, is_one_log
+from steelyard.signals.as_logs import LogLike, LogsLike, as_logs, is_one_log
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping

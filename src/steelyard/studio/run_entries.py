@@ -17,7 +17,7 @@ from typing import Any
 from steelyard.ground.display import Headline
 from steelyard.ground.folders import MANIFEST
 from steelyard.ground.outcome import REPORT, RESULT
-from steelyard.ground.untrusted import parse_json, read_json, read_text
+from steelyard.ground.untrusted_files import parse_json, read_json, read_text
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 from steelyard.studio.summaries import RunSummary, guessed_kind, summary_of
 from steelyard.studio.thumbnails import sign_thumbnail

@@ -21,7 +21,7 @@ from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
 from steelyard.ground.progress import steps
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs, log_label
+from steelyard.signals.as_logs import LogsLike, as_logs, log_label
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping

@@ -22,8 +22,8 @@ from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.between import TorqueBetween
-from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping

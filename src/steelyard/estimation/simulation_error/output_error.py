@@ -12,9 +12,9 @@ from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
-from steelyard.estimation.simulated._start import Rounds, starting_point
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error._closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
+from steelyard.estimation.simulation_error._start import Rounds, starting_point
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import LogCholesky
 from steelyard.regression.base_parameters import BaseParameters
