@@ -21,7 +21,7 @@ import steelyard as sy
 from steelyard.excitation import CRITERIA, SearchSettings
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Fourier
 
 UR10 = {"q": 2.5, "dq": 2.0, "ddq": 5.0}

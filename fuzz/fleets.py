@@ -20,7 +20,7 @@ from steelyard.fleet.log_factors import _MAGIC, LogFactors, _head, merge_factors
 from steelyard.fleet.settings import RobotTypeSettings, content_key
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.table import read_fleet
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 
 Target = tuple[str, str, tuple[bytes, ...], change.Mutator, Callable[[Path], Any]]
 

@@ -37,8 +37,8 @@ from .signals.log import Log
 from .signals.prepare import Preparation
 from .signals.read import load_log, read_log
 from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
+from .use.model_validation import Validated, validate_on_logs, validate_on_plant
 from .use.predict import Predictions, predict
-from .use.validated import Validated, validate_on_logs, validate_on_plant
 
 __all__ = [
     "PD", "BallScrew", "BaseParameters", "Check", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError",

@@ -179,7 +179,7 @@ def import_all() -> None:
     for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.files", "local",
                  "papers.run", "payload", "rehearse.rehearse", "report.terminal", "signals.read", "simulation",
                  "estimation.registry", "fleet.fleet", "fleet.page",
-                 "use.simulated", "use.stepwise", "use.validated"):  # fmt: skip
+                 "use.simulated_motion", "use.stepwise", "use.model_validation"):  # fmt: skip
         importlib.import_module(f"steelyard.{room}")  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def test_it_is_at_least_as_near_to_the_truth_as_the_free_fit() -> None:
         _, data = measured("szabo3r", 0.2, seed)
         free = WeightedLeastSquares().fit(data, c.base)
         estimate = PhysicallyConsistent(strength=0.0).fit(data, c.base)
-        R = data.factor().joined(1.0 / free.residual_std, c.base.independent)[:-1, :-1]
+        R = data.factor().combined_triangle(1.0 / free.residual_std, c.base.independent)[:-1, :-1]
         assert np.linalg.norm(R @ (estimate.beta - c.beta)) < np.linalg.norm(R @ (free.beta - c.beta)) + 0.05
 
 
@@ -104,7 +104,7 @@ def test_the_optimum_is_stationary() -> None:
     """Central differences of the cost along random directions, against its size one standard deviation away."""
     c, data = measured("rotradi", 0.05)
     free = WeightedLeastSquares().free(data, c.base)
-    program = formulate(c.base, free.joined[:-1, :-1], free.beta, None, 0.05, 1e-6, None, {}).program
+    program = formulate(c.base, free.triangle[:-1, :-1], free.beta, None, 0.05, 1e-6, None, {}).program
 
     def cost(x: np.ndarray) -> float:
         X = program.matrices(x)

@@ -8,7 +8,7 @@ import steelyard as sy
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.criteria import CRITERIA
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Fourier
 from steelyard.robot import Joint, Link, Robot
 

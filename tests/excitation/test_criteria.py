@@ -10,7 +10,7 @@ import steelyard as sy
 from steelyard.excitation._motion_rows import SchemeRows, Windows
 from steelyard.excitation.criteria import CRITERIA, Linear, MarginalInformation, UnitColumns
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Fourier
 
 

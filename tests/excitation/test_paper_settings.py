@@ -9,7 +9,7 @@ from excitation_cases import pendulum, szabo
 import steelyard as sy
 from steelyard.excitation import SearchSettings
 from steelyard.excitation._motion_rows import SchemeRows, Windows
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Fourier
 
 PARAMETERS = ["mx1", "Izz1", "Fv1", "Fc1"]

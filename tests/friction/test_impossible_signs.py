@@ -55,7 +55,7 @@ def test_coefficients_with_an_impossible_sign_are_named_without_a_value() -> Non
     joint = _fit("q1", points, "plateaus", "coulomb-viscous", False, None)
     found = FrictionCurves(sy.load_robot("rotradi"), (joint,), {})
     out = Console(width=300, record=True, file=io.StringIO())
-    found.tell(out)
+    found.print_to(out)
     printed = out.export_text()
     assert f"Fv {NO_SIGN}" in printed
     assert "Fv is not identifiable: the best fit has an impossible sign." in printed

@@ -229,7 +229,7 @@ def test_a_log_that_disagrees_caps_the_verdict_and_is_reported_everywhere() -> N
     assert offset["excess_std"] > 0.1
     run = IdentificationRun(found)
     console = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115
-    run.tell(console)
+    run.print_to(console)
     assert "'c' disagrees" in console.export_text()
     assert "Log by log" in run.page()
 

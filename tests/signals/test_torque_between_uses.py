@@ -22,8 +22,8 @@ from steelyard.signals.between import interval_means
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
-from steelyard.use.simulated import let_move
-from steelyard.use.validated import validate_on_logs
+from steelyard.use.model_validation import validate_on_logs
+from steelyard.use.simulated_motion import let_move
 
 WAYS = ("held", "sampled", "averaged")
 PLANT = Plant(250.0, duration=6.0, position_noise=0.0, torque_noise=0.0)

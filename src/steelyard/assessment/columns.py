@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from steelyard.assessment.score import Score
-from steelyard.ground.displayed import NamedColumns, by_columns, wide_columns
+from steelyard.ground.display import NamedColumns, by_columns, wide_columns
 
 
 def score_columns(scores: Sequence[tuple[str, Score]], units: Mapping[str, str]) -> NamedColumns:

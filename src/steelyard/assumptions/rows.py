@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from steelyard.assumptions.modelled import ModelledMotion
+from steelyard.assumptions.modelled_motion import ModelledMotion
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.table import columns_of, suspects_of
 from steelyard.dynamics.model import Model

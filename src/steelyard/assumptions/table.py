@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.assumptions.modelled import ModelledMotion
+from steelyard.assumptions.modelled_motion import ModelledMotion
 from steelyard.assumptions.suspect import Suspect
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot

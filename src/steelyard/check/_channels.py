@@ -187,23 +187,23 @@ def _magnitude(joint: Joint, what: str, x: Array, limit: float) -> Iterator[Find
 NOTED, COARSE_NOISE = 0.01, 0.02
 
 
-def check_rounding(log: Log, seen: Evidence) -> Iterator[Finding]:
+def check_rounding(log: Log, evidence: Evidence) -> Iterator[Finding]:
     """Report the joints whose encoder steps disturb the accelerations, in one entry.
 
     Args:
         log: Log to check.
-        seen: Its prepared rows.
+        evidence: Its prepared rows.
     """
-    if all(m.velocity == "measured" for m in seen.motions):
+    if all(m.velocity == "measured" for m in evidence.motions):
         return  # accelerations come from velocities, whose steps are unknown
-    steps, noise = rounding_noise([log], min(m.filter.cutoff_hz for m in seen.motions))
+    steps, noise = rounding_noise([log], min(m.filter.cutoff_hz for m in evidence.motions))
     rough = np.flatnonzero(noise > NOTED)
     if not len(rough):
         return
     worst = int(np.argmax(noise))
-    joint = seen.robot.joints[worst]
+    joint = evidence.robot.joints[worst]
     severity: Severity = "warning" if noise[worst] > COARSE_NOISE else "note"
-    names = ", ".join(seen.robot.joints[k].name for k in rough)
+    names = ", ".join(evidence.robot.joints[k].name for k in rough)
     message = (
         f"The steps of the positions ({steps[worst]:.2g} {joint.unit} on '{joint.name}') cause "
         f"{100 * noise[worst]:.1f} % of its acceleration; joints concerned: {names}. This biases inertias towards zero."

@@ -25,24 +25,24 @@ _ONCE, _LEAVES = 0.15, 0.3
 _TOGETHER = 0.9
 
 
-def check_coupled(seen: Evidence) -> Iterator[Finding]:
+def check_coupled(evidence: Evidence) -> Iterator[Finding]:
     """Report two neighbours if the torque of one contains that of the other once, as with the motors of a wrist.
 
     If the friction of a motor that turns with both joints explains it as well, this is reported instead: then signals
     are those of the joints, and the description lacks the coupling.
 
     Args:
-        seen: Prepared rows of a log.
+        evidence: Prepared rows of a log.
     """
-    rows, joints = seen.thinned(_ROWS), seen.robot.joints
+    rows, joints = evidence.thinned(_ROWS), evidence.robot.joints
     found: list[tuple[float, Finding]] = []
-    for e, j in enumerate(seen.joints):
-        A, y = seen.A[e][rows], seen.y[e][rows]
+    for e, j in enumerate(evidence.joints):
+        A, y = evidence.A[e][rows], evidence.y[e][rows]
         Q = basis(A)
-        for other in (b for b in seen.joints if abs(b - j) == 1 and joints[b].kind == joints[j].kind):
-            if _correlation(seen.dq[rows, j], seen.dq[rows, other]) ** 2 > _TOGETHER:
+        for other in (b for b in evidence.joints if abs(b - j) == 1 and joints[b].kind == joints[j].kind):
+            if _correlation(evidence.dq[rows, j], evidence.dq[rows, other]) ** 2 > _TOGETHER:
                 continue
-            rest, beside = (x - Q @ (Q.T @ x) for x in (y, seen.tau[rows, other]))
+            rest, beside = (x - Q @ (Q.T @ x) for x in (y, evidence.tau[rows, other]))
             share = float(beside @ rest) / max(float(beside @ beside), 1e-300)
             after = rest - share * beside
             part = float(after @ after) / max(float(rest @ rest), 1e-300)
@@ -50,7 +50,7 @@ def check_coupled(seen: Evidence) -> Iterator[Finding]:
             if abs(abs(share) - 1.0) > _ONCE or part > _LEAVES or _certainty(*blocks) < _CERTAIN:
                 continue
             sign = float(np.sign(share))
-            speed, rise = (x[rows, other] + sign * x[rows, j] for x in (seen.dq, seen.ddq))
+            speed, rise = (x[rows, other] + sign * x[rows, j] for x in (evidence.dq, evidence.ddq))
             Q2 = basis(np.column_stack([A, drive_columns(speed, rise, SMOOTHING_SPEED[joints[j].kind])]))
             rubbing = float(np.sum((y - Q2 @ (Q2.T @ y)) ** 2)) < _LEAVES * float(rest @ rest)
             names = joints[j].name, joints[other].name

@@ -32,14 +32,14 @@ LISTS = {
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
     "presets": ("signals.presets", "PRESETS"),
-    "formats": ("use.exported", "FORMATS"),
+    "formats": ("use.model_export", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),
     "controllers": ("compare.protocol", "CONTROLLERS"),
     "sources": ("watch.source", "LIVE_SOURCES"),
     "watch_outputs": ("watch.output", "WATCH_OUTPUTS"),
-    "watch_parts": ("watch.monitor", "MONITORS"),
+    "watch_monitors": ("watch.monitor", "MONITORS"),
 }
 
 

@@ -38,7 +38,7 @@ class ExportOptions:
 def export(o: ExportOptions) -> None:
     """Write a model as files for other programs: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
     from steelyard.export.sidecar import load_format_models
-    from steelyard.use.exported import FORMATS, Exported
+    from steelyard.use.model_export import FORMATS, Exported
 
     def run() -> Exported:
         model = o.robot_options.model(o.model)

@@ -16,7 +16,7 @@ from steelyard.errors import SteelyardError
 if TYPE_CHECKING:
     from steelyard.local.design import Design
     from steelyard.local.files import BankRun, RegionMotions
-    from steelyard.local.validate import BankValidation
+    from steelyard.local.validate_bank import BankValidation
     from steelyard.robot.robot import Robot
 
 Regions = Annotated[str, typer.Argument(metavar="REGIONS", help="File with the regions (YAML, JSON, TOML).")]
@@ -187,7 +187,7 @@ def validate(o: ValidateOptions) -> None:
     from steelyard.dynamics.model import Model
     from steelyard.local.files import load_bank, whole_model
     from steelyard.local.identify import GLOBAL
-    from steelyard.local.validate import validate_bank
+    from steelyard.local.validate_bank import validate_bank
 
     def run() -> BankValidation:
         bank = load_bank(o.bank, o.robot_options.robot(o.robot))

@@ -13,7 +13,7 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.dynamics.model import Model
-    from steelyard.use.simulated import Simulated
+    from steelyard.use.simulated_motion import Simulated
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def simulate(o: SimulateOptions) -> None:
 
     def run() -> Simulated:
         from steelyard.signals.between import as_torque_between
-        from steelyard.use.simulated import let_move
+        from steelyard.use.simulated_motion import let_move
 
         model = o.robot_options.model(o.model)
         return let_move(
@@ -94,7 +94,7 @@ def simulate(o: SimulateOptions) -> None:
 def _inputs(o: SimulateOptions, model: Model) -> dict[str, Any]:
     """Arguments of `let_move` that define the input of the model."""
     if o.motion:
-        from steelyard.estimation.simulated.control_loop import read_control_loop
+        from steelyard.estimation.simulation_error.control_loop import read_control_loop
 
         motions = opt.motions_from(o.motion, model.robot)
         if not o.controller:

@@ -12,7 +12,7 @@ from steelyard.cli.app import command
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
-    from steelyard.use.validated import Validated
+    from steelyard.use.model_validation import Validated
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def validate(o: JudgeOptions) -> None:
 
     def run() -> Validated:
         from steelyard.signals.between import as_torque_between
-        from steelyard.use.validated import validate_on_logs, validate_on_plant
+        from steelyard.use.model_validation import validate_on_logs, validate_on_plant
 
         model = o.robot_options.model(o.model)
         if o.log:

@@ -14,7 +14,7 @@ from steelyard.assessment.replay import HORIZON, replay_rmse
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.ground.progress import ProgressCallback, reports_progress, steps
@@ -24,7 +24,7 @@ from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, LogsLike, as_log, as_logs
+from steelyard.signals.as_logs import LogLike, LogsLike, as_log, as_logs
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
@@ -81,7 +81,7 @@ def named_values(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SchemeComparison(Viewed, Displayed):
+class SchemeComparison(Viewed, DisplayMixin):
     """All schemes on the same data.
 
     Attributes:
@@ -109,11 +109,13 @@ class SchemeComparison(Viewed, Displayed):
         }
         return explained(document, {"best": "No scheme gives a result."})
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         best = self.best
         if best is None:
-            return Glance("bad", f"{self.robot.name}: no scheme gives a result")
-        return Glance("good", f"{self.robot.name}: {best.scheme} predicts best, {number(best.nrmse_percent, 3)} % of σ")
+            return Headline("bad", f"{self.robot.name}: no scheme gives a result")
+        return Headline(
+            "good", f"{self.robot.name}: {best.scheme} predicts best, {number(best.nrmse_percent, 3)} % of σ"
+        )
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return the table "schemes" with errors on hold-out data."""

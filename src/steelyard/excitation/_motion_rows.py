@@ -22,7 +22,7 @@ from steelyard.dynamics.function import Function
 from steelyard.dynamics.native.gram import BlockEquations, BlockFunction, empty_blocks
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.goal import column_entries
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.regression.schemes import SCHEMES

@@ -12,7 +12,7 @@ from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.criteria import Criterion, Linear, MarginalInformation, UnitColumns, View, criterion_named
 from steelyard.excitation.goal import Goal, Observation
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
@@ -199,7 +199,7 @@ class DesignColumns:
             return None
         if isinstance(prior, Factor):
             columns = [self.base.independent[k] for k in self.chosen]
-            R = prior.joined(weights, columns)[:, :-1]
+            R = prior.combined_triangle(weights, columns)[:, :-1]
             return np.asarray(R.T @ R)
         matrix = np.asarray(prior, dtype=float)
         size = len(self.chosen)

@@ -24,7 +24,7 @@ from steelyard.excitation.problem import FreeSpace, SearchProblem, families_of, 
 from steelyard.excitation.search import Progress, Search, SearchSettings
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
-from steelyard.excitation.trajectories.fixed import Idle
+from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.field import Field
 from steelyard.parameters.terms import TermsLike, as_terms

@@ -36,16 +36,16 @@ from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.several import earlier_logs, excite_next, excite_several
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
 from steelyard.ground.reasons import explained
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.terms import as_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 
 _FORMAT = "steelyard-excitation-1"
 # Via-points per second of a smooth motion, for controllers that take only via-points.
@@ -67,7 +67,7 @@ _WHY_NULL = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MotionDesign(Viewed, Displayed):
+class MotionDesign(Viewed, DisplayMixin):
     """Designed motions.
 
     Attributes:
@@ -112,10 +112,12 @@ class MotionDesign(Viewed, Displayed):
             return "warning", ("The motion keeps the checked limits; view the arm in motion before you play it.")
         return "good", "The motion keeps all limits at every instant."
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         kind, sentence = self.verdict
         what = "a motion" if len(self.plans) == 1 else f"{len(self.plans)} motions"
-        return Glance("good" if kind == "good" else "warning", f"{what} for {self.robot.name}. {sentence}", self.notes)
+        return Headline(
+            "good" if kind == "good" else "warning", f"{what} for {self.robot.name}. {sentence}", self.notes
+        )
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         return self.plan.tables()

@@ -156,7 +156,7 @@ def print_design(design: MotionDesign, out: Console, folder: str = "") -> None:
         columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
         rows = [[c if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(design, one)]
         out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
-    design.play.tell(out, folder)
+    design.play.print_to(out, folder)
     say(out, bold(design.verdict[1]))
     for note in dict.fromkeys((*design.unchecked_limits, *design.notes)):
         say(out, f" • {note}")

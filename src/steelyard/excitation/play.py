@@ -166,7 +166,7 @@ class Play(Outcome):
             ]
         return "\n".join([*lines, ""])
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say, table
 
         for k in range(len(self.trajectories)):

@@ -20,7 +20,7 @@ from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design_columns import independent_of
 from steelyard.excitation.problem import FreeSpace, requirements
 from steelyard.excitation.trajectories import Family
-from steelyard.excitation.trajectories.fixed import Idle
+from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
@@ -83,7 +83,7 @@ class Poses(Outcome):
         """Return poses.csv: a row per posture, a column per joint [rad, m]."""
         return {"poses.csv": csv_text([self.joint_names, *([f"{x:.10g}" for x in row] for row in self.q)])}
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.ground.numbers import number
         from steelyard.report.terminal import say, table
 

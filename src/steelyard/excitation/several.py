@@ -19,7 +19,7 @@ from steelyard.regression.factor import Factor
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
@@ -81,7 +81,7 @@ def earlier_logs(
     study = replace(Study.of(robot, logs, terms or (), preparation), robot=robot)
     data, base = study.rows, study.base
     factor = data.factor()
-    triangle = factor.joined(columns=base.independent)
+    triangle = factor.combined_triangle(columns=base.independent)
     # Unidentifiable parameters are zero: they do not change the residuals, which are all that is needed here.
     theta = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=1e-10)[0]
     sums = factor.residual_sums(theta, base.independent)

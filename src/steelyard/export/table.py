@@ -16,7 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, ShapeError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
-from steelyard.ground.untrusted import read_text
+from steelyard.ground.untrusted_files import read_text
 
 _COLUMNS = ("name", "unit", "value", "standard_error", "lower", "upper", "of")
 # [bytes]; enough for the covariance of a thousand parameters.

@@ -16,7 +16,7 @@ from steelyard.fleet.storage import FleetError, forget_listings, location_in, re
 from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.files import plain
 from steelyard.ground.remote import any_path
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 from steelyard.robot.formats import read_robot
 from steelyard.robot.library import builtin_names
 from steelyard.robot.load import load_robot

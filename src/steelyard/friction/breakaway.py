@@ -16,7 +16,7 @@ from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.reasons import explained
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 

@@ -79,7 +79,7 @@ class FrictionExperiment(Outcome):
     def files(self) -> dict[str, Content]:
         return {"motion.csv": self.to_csv()}
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
         coordinates = Coordinates.of(self.robot, self.on)

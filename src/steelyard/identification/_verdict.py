@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from steelyard.assessment.pooled import TorqueError
 from steelyard.assessment.score import MEANINGLESS, Score
-from steelyard.check.explained import HIGH_CONDITION
+from steelyard.assessment.torque_error import TorqueError
+from steelyard.check.free_fits import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 from steelyard.ground.numbers import number
 from steelyard.identification._assumption_check import assumption_objections, harmless_refutations, untested_assumptions

@@ -188,7 +188,7 @@ def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tup
             named([k], f"the base parameter {base.names[row]}", "parameter", [position[k]])
     by_joint: dict[str, list[int]] = {}
     k = links
-    for term, c in base.terms.placed:
+    for term, c in base.terms.with_coordinates:
         where = f"'{c.name or robot.joint_names[c.index]}'"
         for _ in term.columns:
             if np.any(base.matrix[:, k]):

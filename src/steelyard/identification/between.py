@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.estimation.linear.covariance import score_covariances
-from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, drawn_to_mean, mean_ratio
+from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, mean_ratio, shrink_to_mean
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
@@ -272,7 +272,7 @@ class LogSums:
 
 def _shrunk(own: Array | float, common: float, degrees: float) -> Array:
     """Return the variance ratio to noise, shrunk to the common ratio; at least 1."""
-    return np.maximum(drawn_to_mean(own, common, degrees), 1.0)
+    return np.maximum(shrink_to_mean(own, common, degrees), 1.0)
 
 
 def _testable_directions(S: Array, ZZ: Array) -> Array:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.assessment.pooled import TorqueError, pool_scores
 from steelyard.assessment.score import Score
+from steelyard.assessment.torque_error import TorqueError, pool_scores
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
 from steelyard.identification._verdict import NOT_GRADED, Verdict
@@ -75,7 +75,7 @@ class IdentificationSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identification(Displayed):
+class Identification(DisplayMixin):
     """An identified model with its base parameters, error bars, scores and verdict.
 
     It stores finished numbers and computes nothing when it is read, printed or written.
@@ -164,10 +164,10 @@ class Identification(Displayed):
 
         return torque_band_of(self)
 
-    def glance(self) -> Glance:
-        from steelyard.identification.notebook import identification_glance
+    def headline(self) -> Headline:
+        from steelyard.identification.notebook import identification_headline
 
-        return identification_glance(self)
+        return identification_headline(self)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return the tables: base parameters with error bars ("parameters"), "model", "scores" and "signals"."""

@@ -222,7 +222,7 @@ def _terms(result: Identification, links: int) -> Html:
     symbols: dict[str, str] = {}
     table: dict[str, dict[str, float | str]] = {}
     k = 0
-    for term, place in terms.placed:
+    for term, place in terms.with_coordinates:
         for column in term.columns:
             unit = terms.parameters[k].unit
             symbols[f"{column.symbol}|{unit}"] = unit

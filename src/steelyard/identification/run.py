@@ -93,7 +93,7 @@ class IdentificationRun(Outcome):
 
         return identification_report(self.identification, self.inputs, self.missing_files)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.identification.page import print_identification
 
         print_identification(self.identification, out, folder, self.missing_files)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.assessment.pooled import TorqueError
 from steelyard.assessment.score import JointScore, Score
+from steelyard.assessment.torque_error import TorqueError
 from steelyard.friction.page import friction_curve
 from steelyard.ground.numbers import number, percent
 from steelyard.identification.identification import Identification

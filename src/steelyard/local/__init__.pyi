@@ -26,7 +26,7 @@ from .motions import (
 from .recalibrate import ModelDrift, recalibrate
 from .region import CartesianRegion, JointRegion, Region
 from .regions import check_regions, overlap, read_regions
-from .validate import BankValidation, validate_bank
+from .validate_bank import BankValidation, validate_bank
 
 LocalError = steelyard.errors.LocalError
 OutsideError = steelyard.errors.OutsideError

@@ -20,7 +20,7 @@ from steelyard.ground.files import csv_text, plain
 from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import with_command
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import MotionLike, motion_from_dict, motion_to_dict
@@ -87,7 +87,7 @@ class RegionMotions(Outcome):
 
         return motions_report(self) if self.fitness else None
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
         lines = [f"{region.name}: {self.motions[region.name].duration:.2f} s" for region in self.regions]
@@ -147,7 +147,7 @@ class BankRun(Outcome):
 
         return bank_report(self.bank, drift=self.drift)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.local.page import print_bank, print_drift
 
         if self.drift is None:

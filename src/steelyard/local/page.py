@@ -17,7 +17,7 @@ from steelyard.local.motions import sample_times
 from steelyard.local.recalibrate import ModelDrift
 from steelyard.local.region import CartesianRegion
 from steelyard.local.regions import overlap
-from steelyard.local.validate import BANK, BankValidation, Example
+from steelyard.local.validate_bank import BANK, BankValidation, Example
 from steelyard.report.elements import (
     Html,
     TableCell,

@@ -53,7 +53,7 @@ class PayloadRun(Outcome):
 
         return payload_report({"": self})
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         """Print mass, centre of gravity and inertia with their error bars, in the units of robot makers."""
         from steelyard.ground.numbers import Known, number
         from steelyard.report.terminal import say, table
@@ -107,12 +107,12 @@ class PayloadRuns(Outcome):
 
         return payload_report(self.runs)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
         for name, run in self.runs.items():
             say(out, name)
-            run.tell(out)
+            run.print_to(out)
         if folder:
             say(out, f"\nWritten to {folder}: result.json and a folder for every payload.")
 
@@ -147,7 +147,7 @@ class PayloadMotion(Outcome):
     def files(self) -> dict[str, Content]:
         return {"trajectory.json": self.plan.to_json(), "motion.csv": csv_text(self.plan.csv_rows())}
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.ground.numbers import number
         from steelyard.report.terminal import say, table
 

@@ -159,7 +159,7 @@ def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | N
     if motion.standing is None or not motion.leaves_out:
         return None
     out = np.zeros_like(motion.standing)
-    for term, coordinate in dynamics.terms.placed:
+    for term, coordinate in dynamics.terms.with_coordinates:
         if term.dry or (term.history and term.dissipative):
             own = np.array(coordinate.weights, dtype=float) != 0.0
             out[:, own] |= _widen(np.all(motion.standing[:, own], axis=1), motion.filter.memory // 3)[:, None]

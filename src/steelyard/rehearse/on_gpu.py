@@ -114,7 +114,7 @@ class RowFitter:
                 self._data(log, log.slow[k], [(every, rows[k]) for every, rows in own])
                 for log, own in zip(logs, parts, strict=True)
             ]
-            fit = fit_rows(self.study, RegressionData.joined(data))
+            fit = fit_rows(self.study, RegressionData.concatenate(data))
             truth = self.trials.model(number)
             results.append(self.trials.judge.trial(self.trials.seed + number, *fit, truth, largest))
         return results

@@ -12,7 +12,7 @@ from steelyard.errors import LogError, ShapeError, UnreachableError
 from steelyard.ground.archives import opened_archive
 from steelyard.ground.field import Field
 from steelyard.ground.remote import RemoteFile
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 from steelyard.signals._convert import side_by_side
 from steelyard.signals.log import CHANNEL, SIGNALS, Log, saved_kind
 from steelyard.signals.table import open_reader, read_table

@@ -110,7 +110,7 @@ class DryFriction:
         self._shares: list[list[tuple[float, int, DryTerm, Coordinate]]] = []
         rows: list[Array] = []
         first = 0
-        for term, coordinate in terms.placed:
+        for term, coordinate in terms.with_coordinates:
             if isinstance(term, DryTerm):
                 row = np.array(coordinate.weights)
                 for k, other in enumerate(rows):

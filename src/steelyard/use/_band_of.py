@@ -12,7 +12,7 @@ from steelyard.errors import ExportError
 from steelyard.export.table import read_covariance
 from steelyard.ground.outcome import RESULT
 from steelyard.ground.schema import build
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.regression.base_parameters import base_parameters
 
 

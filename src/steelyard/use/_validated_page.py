@@ -13,7 +13,7 @@ from steelyard.report.plots.figure import SERIES, Figure
 from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.terminal import bold, say, table
 from steelyard.robot.robot import Robot
-from steelyard.use.validated import Swept, Trial, Validated
+from steelyard.use.model_validation import Swept, Trial, Validated
 
 # Number of parameters of a sweep on the terminal; the page shows all.
 _SHOWN = 10

@@ -17,7 +17,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.array_rules import ArrayRule, check_arrays
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 from steelyard.watch.background import BackgroundTasks, add_counts, collect_reports, collect_states, update_monitor
 from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.clock import SampleClock

@@ -23,7 +23,7 @@ from steelyard.dynamics.momentum import momentum_balance
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.watch.batch import SampleBatch

@@ -15,7 +15,7 @@ from steelyard.estimation.kalman._prepare_filter import CHECK_INTERVAL, FilterHi
 from steelyard.estimation.kalman.consistency import SquaresRatio
 from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulation_error.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 

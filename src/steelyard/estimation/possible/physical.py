@@ -201,7 +201,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
 
     def _constrained(self, free: FreeFit, base: BaseParameters, prior: Prior | None) -> Estimate:
         covariance = free.covariance
-        R = free.joined[:-1, :-1]
+        R = free.triangle[:-1, :-1]
         # Correlated residuals contain less information than white ones: the mean loss over all base parameters.
         information_loss = max(float(np.trace(covariance.matrix @ R.T @ R)) / base.rank, 1e-300) / free.noise**2
         sigma = free.noise * np.sqrt(information_loss)
@@ -239,7 +239,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
                 f"for {base.rank} base parameters; reference bodies decide parameters that are small compared with "
                 "the noise."
             )
-        joined = free.joined
+        Ry = free.triangle
         details: dict[str, Any] = {
             **covariance.details(),
             **free.details,
@@ -259,8 +259,8 @@ class PhysicallyConsistent(Estimator[RegressionData]):
             beta=beta,
             covariance=covariance.matrix,
             theta=theta,
-            residual_std=free.residual_std if free.influence else free.problem.residual_std(beta, joined, free.weights),
-            cost=float(np.sum((joined[:, :-1] @ beta - joined[:, -1]) ** 2)),
+            residual_std=free.residual_std if free.influence else free.problem.residual_std(beta, Ry, free.weights),
+            cost=float(np.sum((Ry[:, :-1] @ beta - Ry[:, -1]) ** 2)),
             result=_ending(free.result, solution, shares),
             physical=True,
             history=free.history,

@@ -20,7 +20,7 @@ import numpy as np
 
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints.limits import Pull
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.extras import import_extra

@@ -13,7 +13,7 @@ from steelyard.excitation.constraints.limits import Constraint
 from steelyard.excitation.constraints.traced_limit import Plane, Point
 from steelyard.excitation.constraints.traced_limit import box as inside_box
 from steelyard.excitation.trajectories import Family, Idle
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 from steelyard.ground.xml import MAX_BYTES
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.native.gram import blocks_of
 from steelyard.excitation.constraints.limits import Limits, Pull
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number

@@ -15,7 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.constraints._certify import Certifier
 from steelyard.excitation.constraints.limits import Limits, Pull
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import percent

@@ -32,7 +32,7 @@ from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
@@ -126,7 +126,7 @@ class _Evolution:
     def run(self) -> _Record:
         if self.record.values:
             earlier = [(n, self.report_value(v)) for n, v in self.record.history if np.isfinite(v)]
-            self._make_report(earlier=earlier).tell()
+            self._make_report(earlier=earlier).send()
         while len(self.record.values) < self.optimiser.generations and not self.record.has_stalled(self.patience):
             population = self.strategy.ask()
             values = self.evaluate(population)
@@ -153,7 +153,7 @@ class _Evolution:
             self._file.write(json.dumps(document) + "\n")
         report = self._make_report()
         if r.best is None:
-            report.tell()
+            report.send()
             return stop_wanted()
         return report.report(self.progress)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from steelyard.excitation.constraints import Constraint, JointLimits
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.settle import settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array

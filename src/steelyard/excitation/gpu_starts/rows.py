@@ -13,7 +13,7 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.criteria import Linear, Norms, UnitColumns
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import Sampled
 
 # Largest size of rows in memory [bytes]; a gradient writes and reads them twice.
 _MOST_BYTES = 6 << 30

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steelyard.errors import SteelyardError
 from steelyard.export.coerce import ModelLike
 from steelyard.ground.array_rules import ArrayRule
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.contact_location import ContactEstimate, locate_contact
 from steelyard.watch.model import UncertainModel, load_uncertain_model

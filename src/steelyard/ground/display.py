@@ -1,4 +1,4 @@
-"""`Displayed`: shows a result in Python: text at the prompt, HTML in a notebook, data frames, figures."""
+"""`DisplayMixin`: shows a result in Python: text at the prompt, HTML in a notebook, data frames, figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOURS = {"good": "#009E73", "note": "#0072B2", "warning": "#E69F00", "bad": "
 
 
 @dataclass(frozen=True)
-class Glance:
+class Headline:
     """A result in one sentence.
 
     Args:
@@ -59,15 +59,15 @@ class Figures:
         return f"<figures: {', '.join(f'{name}()' for name in self._methods) or 'none'}>"
 
 
-class Displayed(ABC):
+class DisplayMixin(ABC):
     """A result for the Python prompt and for notebooks.
 
-    A subclass gives one sentence (`glance`), its tables (`tables`) and its figures (`figures`). This class displays
+    A subclass gives one sentence (`headline`), its tables (`tables`) and its figures (`figures`). This class displays
     them and converts tables to data frames.
     """
 
     @abstractmethod
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         """Return the result in one sentence."""
 
     @abstractmethod
@@ -115,15 +115,15 @@ class Displayed(ABC):
         return tables[name]()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.glance().sentence}>"
+        return f"<{type(self).__name__}: {self.headline().sentence}>"
 
     def _repr_html_(self) -> str:
-        glance = self.glance()
-        colour = _COLOURS[glance.kind]
-        points = "".join(f"<li>{escape(point)}</li>" for point in glance.points[:_MOST_POINTS])
+        headline = self.headline()
+        colour = _COLOURS[headline.kind]
+        points = "".join(f"<li>{escape(point)}</li>" for point in headline.points[:_MOST_POINTS])
         return (
             f'<div><p style="border-left:4px solid {colour};padding-left:8px">'
-            f"<strong>{escape(glance.sentence)}</strong></p>"
+            f"<strong>{escape(headline.sentence)}</strong></p>"
             f"{f'<ul>{points}</ul>' if points else ''}{self._table_html()}</div>"
         )
 

@@ -12,9 +12,9 @@ from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulate_or_retreat
-from steelyard.estimation.simulated._start import Rounds, fit_with_weights, starting_point
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error._closed_loop import ClosedLoop, simulate_or_retreat
+from steelyard.estimation.simulation_error._start import Rounds, fit_with_weights, starting_point
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData

@@ -13,7 +13,7 @@ from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
@@ -65,9 +65,9 @@ def fit_with_weights(problem: LeastSquaresProblem, weights: Array) -> FreeFit:
         problem: The problem.
         weights: 1/σ of each equation.
     """
-    joined = problem.joined(weights)
-    beta = problem.solve(joined)
-    return FreeFit(problem, beta, weights, joined, problem.residual_std(beta, joined, weights))
+    Ry = problem.combined_triangle(weights)
+    beta = problem.solve(Ry)
+    return FreeFit(problem, beta, weights, Ry, problem.residual_std(beta, Ry, weights))
 
 
 def relative_change(old: Array, new: Array, free: FreeFit) -> float:
@@ -79,10 +79,10 @@ def relative_change(old: Array, new: Array, free: FreeFit) -> float:
         new: New ones.
         free: Fit with the standard errors.
     """
-    R = free.joined[:-1, :-1]
+    R = free.triangle[:-1, :-1]
     inverse = np.linalg.inv(R / np.linalg.norm(R, axis=0))
     errors = free.noise * np.linalg.norm(inverse, axis=1) / np.linalg.norm(R, axis=0)
-    negligible = _NEGLIGIBLE_CHANGE * float(np.linalg.norm(free.joined[:, -1])) / np.linalg.norm(R, axis=0)
+    negligible = _NEGLIGIBLE_CHANGE * float(np.linalg.norm(free.triangle[:, -1])) / np.linalg.norm(R, axis=0)
     change = np.abs(new - old)
     return float(np.max(np.where(change < negligible, 0.0, change / np.maximum(errors, 1e-300)), initial=0.0))
 

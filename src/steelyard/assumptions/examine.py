@@ -42,7 +42,7 @@ _OTHER_SIGN = -2.0
 _OF_TIME = ("drift", "load")
 
 
-def keep_ledger(
+def examine_assumptions(
     study: Study, model: Model, judges: Study, rmse: Array, nrmse: Array, standard_errors: Array
 ) -> Ledger | None:
     """Estimate all suspects of a fit on its rows; None if there are too few rows.

@@ -13,7 +13,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field

@@ -17,13 +17,13 @@ from steelyard.assessment.validation_ways import Validation, Way, concerns, vali
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export.coerce import ModelLike, as_model
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.between import TorqueBetween
-from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
@@ -100,7 +100,7 @@ def _worst(sensitivity: Sensitivity) -> dict[str, float | None]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Validated(Viewed, Displayed):
+class Validated(Viewed, DisplayMixin):
     """The validation of a model.
 
     Attributes:
@@ -119,13 +119,13 @@ class Validated(Viewed, Displayed):
     warnings: tuple[str, ...]
     swept: Swept | None = None
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         failed = [f"{trial.name}: {way.name}" for trial in self.trials for way in trial.ways if not way.passed]
         outcome = "all tests passed" if not failed else f"{len(failed)} tests failed"
         kind: Any = "bad" if failed else "warning" if self.warnings else "good"
         trials = f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)}"
         sentence = f"{self.model.robot.name} against {self.against}: {trials}, {outcome}"
-        return Glance(kind, sentence, (*failed, *self.warnings))
+        return Headline(kind, sentence, (*failed, *self.warnings))
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return RMS errors ("errors"), RSD and agreement index ("relative"), and the torques of logs ("signals")."""

@@ -12,9 +12,9 @@ from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.covariance import Covariance, covariance
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulate_or_retreat
-from steelyard.estimation.simulated._start import Rounds, starting_point
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error._closed_loop import ClosedLoop, simulate_or_retreat
+from steelyard.estimation.simulation_error._start import Rounds, starting_point
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData

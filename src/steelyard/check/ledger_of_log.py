@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.assumptions.keep import keep_ledger
+from steelyard.assumptions.examine import examine_assumptions
 from steelyard.assumptions.ledger import Entry, Ledger
 from steelyard.assumptions.table import level_axes
 from steelyard.check._channels import STILL
@@ -26,23 +26,23 @@ _MOST_OF_THE_ERROR = 100.0
 _ELSEWHERE = ("delay", "smoothing", "friction drift")
 
 
-def ledger_of_log(study: Study, seen: Evidence) -> Ledger | None:
+def ledger_of_log(study: Study, evidence: Evidence) -> Ledger | None:
     """Test the assumptions of weighted least squares with the usual terms; None if the log is too short.
 
     Args:
         study: Study of one log.
-        seen: Its prepared rows.
+        evidence: Its prepared rows.
     """
     opening = study.opening
     model, rmse = opening.quick_fit()
-    deviations = np.array([np.std(y) for y in seen.y])
-    moving = sum(np.ptp(seen.q[:, j]) > STILL[seen.robot.joints[j].kind] for j in seen.joints)
+    deviations = np.array([np.std(y) for y in evidence.y])
+    moving = sum(np.ptp(evidence.q[:, j]) > STILL[evidence.robot.joints[j].kind] for j in evidence.joints)
     # Joints bear witness for one another while they move; on a joint that stands, friction holds any torque.
-    if not np.all(deviations > 0.0) or moving < min(2, len(seen.joints)):
+    if not np.all(deviations > 0.0) or moving < min(2, len(evidence.joints)):
         return None
     # Parameters have no stated errors here: only the torque counts as harm.
-    unknown = np.zeros(seen.base.rank)
-    return keep_ledger(opening, model, opening.judged_on([]), rmse, 100.0 * rmse / deviations, unknown)
+    unknown = np.zeros(evidence.base.rank)
+    return examine_assumptions(opening, model, opening.for_validation([]), rmse, 100.0 * rmse / deviations, unknown)
 
 
 def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:

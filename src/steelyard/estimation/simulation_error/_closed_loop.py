@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulation_error.experiment import Experiment, Run
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData

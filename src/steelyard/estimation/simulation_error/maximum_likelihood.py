@@ -12,8 +12,8 @@ from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._start import Rounds, Start, fit_with_weights, starting_point
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error._start import Rounds, Start, fit_with_weights, starting_point
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData

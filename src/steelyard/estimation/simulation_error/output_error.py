@@ -12,9 +12,9 @@ from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
-from steelyard.estimation.simulated._start import Rounds, starting_point
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error._closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
+from steelyard.estimation.simulation_error._start import Rounds, starting_point
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import LogCholesky
 from steelyard.regression.base_parameters import BaseParameters
@@ -78,7 +78,7 @@ class OutputError(Estimator[Experiment]):
             rounds.add(before, beta, free, cost=value)
         # The last linear fit is for the error bars; the parameters are those whose loop was simulated.
         final = search.fit(beta, theta)
-        std = final.problem.residual_std(beta, final.joined, final.weights)
+        std = final.problem.residual_std(beta, final.triangle, final.weights)
         fitted = replace(final, beta=beta, residual_std=std, details={"start": start.beta}, **rounds.outcome)
         estimate = fitted.estimate(prior)
         return replace(estimate, theta=theta, physical=True) if self.physical else estimate
@@ -165,7 +165,7 @@ class _Space:
         """min_x ‖R (β(x) − β̂)‖²/σ² + strength ‖(x − x⁰)/scale‖², by Levenberg–Marquardt; it needs no simulation."""
         from scipy.optimize import least_squares
 
-        R = free.joined[:-1, :-1] / max(free.noise, 1e-300)
+        R = free.triangle[:-1, :-1] / max(free.noise, 1e-300)
         scale = np.where(np.array([*[False] * 10 * self.map.links, *[not p for p in self.map.positive]]),
                          np.maximum(np.abs(self.x0), 1.0), 1.0)  # fmt: skip
         penalty = np.sqrt(self.strength) / scale

@@ -24,51 +24,51 @@ _CONTRADICTION = 2.0
 HIGH_CONDITION = 100.0
 
 
-def free_fits(seen: Evidence) -> dict[int, Fit]:
-    """Fit the equation of every joint `seen` with a used torque alone; return the fits by joint number."""
-    rows = seen.thinned(_MOST_ROWS)
-    return {joint: fit(A[rows], y[rows]) for joint, A, y in zip(seen.joints, seen.A, seen.y, strict=True)}
+def free_fits(evidence: Evidence) -> dict[int, Fit]:
+    """Fit the rows of each joint in `evidence` alone; return the fits by joint number."""
+    rows = evidence.thinned(_MOST_ROWS)
+    return {joint: fit(A[rows], y[rows]) for joint, A, y in zip(evidence.joints, evidence.A, evidence.y, strict=True)}
 
 
-def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
+def check_explained(evidence: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """Report torques that the motion does not explain.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
         fits: Fit of every joint's torque alone, by joint number.
     """
     for joint, found in fits.items():
-        name, kind = seen.robot.joints[joint].name, seen.robot.joints[joint].kind
-        if found.left > UNEXPLAINED and np.ptp(seen.q[:, joint]) > STILL[kind]:
+        name, kind = evidence.robot.joints[joint].name, evidence.robot.joints[joint].kind
+        if found.left > UNEXPLAINED and np.ptp(evidence.q[:, joint]) > STILL[kind]:
             share = f"{100 * found.left:.0f} %"
             message = f"{share} of the torque of '{name}' is explained neither by its motion nor by friction."
             advice = f"Check the torque channel of '{name}'; if it is right, leave it out of torque_used."
             yield Finding("unexplained", "warning", message, advice, name)
 
 
-def friction_columns(seen: Evidence) -> list[list[int]]:
-    """For every equation `seen`, list the columns of the joint's own friction."""
-    links = seen.robot.inertial_count
+def friction_columns(evidence: Evidence) -> list[list[int]]:
+    """List the columns of the joint's own friction, for every equation of `evidence`."""
+    links = evidence.robot.inertial_count
     # Joint on which the friction parameter acts, -1 for other parameters.
-    rubs = seen.base.terms.per_parameter(lambda term, c: c.index if c.side == "joint" and term.dissipative else -1)
+    rubs = evidence.base.terms.per_parameter(lambda term, c: c.index if c.side == "joint" and term.dissipative else -1)
     out: list[list[int]] = []
-    for joint, columns in zip(seen.joints, seen.columns, strict=True):
-        places = [seen.base.independent[int(c)] - links for c in columns]
+    for joint, columns in zip(evidence.joints, evidence.columns, strict=True):
+        places = [evidence.base.independent[int(c)] - links for c in columns]
         out.append([k for k, p in enumerate(places) if p >= 0 and rubs[p] == joint])
     return out
 
 
-def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
+def friction_share(evidence: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     """Compute the standard deviation of each joint's friction relative to that of its torque.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
         fits: Fit of every joint's torque alone, by joint number.
     """
     out: dict[int, float] = {}
-    for e, (joint, columns) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
-        part = seen.A[e][:, columns] @ fits[joint].values[columns]
-        out[joint] = float(np.std(part)) / max(float(np.std(seen.y[e])), 1e-300)
+    for e, (joint, columns) in enumerate(zip(evidence.joints, friction_columns(evidence), strict=True)):
+        part = evidence.A[e][:, columns] @ fits[joint].values[columns]
+        out[joint] = float(np.std(part)) / max(float(np.std(evidence.y[e])), 1e-300)
     return out
 
 
@@ -88,7 +88,7 @@ def check_contradiction(robot: Robot, fits: LeftOutFits) -> Iterator[Finding]:
     excess = np.sqrt(together / np.maximum(alone, 1e-300))
     worst = int(np.argmax(excess))
     if excess[worst] > _CONTRADICTION:
-        name = robot.joints[fits.seen.joints[worst]].name
+        name = robot.joints[fits.evidence.joints[worst]].name
         message = (
             f"The joints contradict one another: one fit to all of them predicts the torque of '{name}' "
             f"{excess[worst]:.1f} times worse than a fit to this joint alone."
@@ -106,15 +106,15 @@ SMALL_SHARE = 0.3
 ROOM = {"revolute": 1.0, "prismatic": 0.1}
 
 
-def check_motion(robot: Robot, seen: Excitation) -> Iterator[Finding]:
+def check_motion(robot: Robot, excitation: Excitation) -> Iterator[Finding]:
     """Report joints that hardly move and parameters that the motion does not show.
 
     Args:
         robot: Robot of the log.
-        seen: Excitation of the log.
+        excitation: Excitation of the log.
     """
     still = []
-    for joint, motion in zip(robot.joints, seen.joints, strict=True):
+    for joint, motion in zip(robot.joints, excitation.joints, strict=True):
         if motion.highest - motion.lowest < STILL[joint.kind]:
             still.append(joint.name)
             yield _still(joint, motion)
@@ -123,30 +123,30 @@ def check_motion(robot: Robot, seen: Excitation) -> Iterator[Finding]:
             yield Finding(
                 "standing", "note", message, f"Cut the pauses of '{joint.name}', or move it longer.", joint.name
             )
-    moving = [(j, m) for j, m in zip(robot.joints, seen.joints, strict=True) if j.name not in still and m.hidden]
-    hidden = sum(len(m.hidden) for m in seen.joints)
-    if seen.rank < seen.count:
+    moving = [(j, m) for j, m in zip(robot.joints, excitation.joints, strict=True) if j.name not in still and m.hidden]
+    hidden = sum(len(m.hidden) for m in excitation.joints)
+    if excitation.rank < excitation.count:
         yield Finding(
             "rank",
             "warning",
-            f"The motion shows {seen.rank} of {seen.count} combinations of parameters.",
+            f"The motion shows {excitation.rank} of {excitation.count} combinations of parameters.",
             "Move every joint through its range with several joints at a time, or lock those that stand still.",
         )
-    elif seen.condition_number is not None and seen.condition_number > HIGH_CONDITION:
+    elif excitation.condition_number is not None and excitation.condition_number > HIGH_CONDITION:
         yield Finding(
             "condition",
-            "warning" if hidden > POOR * seen.count else "note",  # a few hidden parameters need no better motion
-            f"cond₂ of the weighted base columns of unit length is {seen.condition_number:.0f}: the motion shows some "
-            "combinations a hundred times less than others.",
+            "warning" if hidden > POOR * excitation.count else "note",  # a few hidden parameters need no better motion
+            f"cond₂ of the weighted base columns of unit length is {excitation.condition_number:.0f}: the motion shows "
+            "some combinations a hundred times less than others.",
             "Plan a motion with `steelyard excite`, or vary postures and directions more.",
         )
     else:
-        number = seen.condition_number or 0.0
-        message = f"All {seen.count} base columns are independent; cond₂ {number:.0f} (weighted, unit length)."
+        number = excitation.condition_number or 0.0
+        message = f"All {excitation.count} base columns are independent; cond₂ {number:.0f} (weighted, unit length)."
         yield Finding("rank", "ok", message)
     for joint, motion in moving:
         total = motion.shown + motion.small + len(motion.hidden)
-        poor = len(motion.hidden) > 0.5 * total and hidden > POOR * seen.count
+        poor = len(motion.hidden) > 0.5 * total and hidden > POOR * excitation.count
         yield _hidden(joint, motion, total, poor)
 
 
@@ -175,24 +175,24 @@ _CERTAIN, _MUCH = 4.0, 0.1
 _DIRECTION_KNOWN = 0.02  # speed [rad/s, m/s] below which the direction of friction is smoothed
 
 
-def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
+def check_warming(evidence: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """Report joints whose friction changes during the log, as when a robot warms up.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
         fits: Fit of every joint's torque alone, by joint number.
     """
-    time = np.concatenate([m.t[m.keep] for m in seen.motions])
-    for e, (joint, places) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
+    time = np.concatenate([m.t[m.keep] for m in evidence.motions])
+    for e, (joint, places) in enumerate(zip(evidence.joints, friction_columns(evidence), strict=True)):
         if not places:
             continue
-        rest = seen.y[e] - seen.A[e] @ fits[joint].values
-        way = np.tanh(seen.dq[:, joint] / _DIRECTION_KNOWN)
+        rest = evidence.y[e] - evidence.A[e] @ fits[joint].values
+        way = np.tanh(evidence.dq[:, joint] / _DIRECTION_KNOWN)
         (change,), (error,) = drift_of(time, (rest * way)[:, None], (way**2)[:, None])
-        friction = np.abs(seen.A[e][:, places] @ fits[joint].values[places])
+        friction = np.abs(evidence.A[e][:, places] @ fits[joint].values[places])
         dry = float(np.mean(friction))
         if abs(change) > _CERTAIN * error and abs(change) > _MUCH * dry:
-            name, unit = seen.robot.joints[joint].name, seen.robot.joints[joint].effort_unit
+            name, unit = evidence.robot.joints[joint].name, evidence.robot.joints[joint].effort_unit
             word = "falls" if change < 0.0 else "rises"
             message = f"Friction of '{name}' {word} by {abs(change):.2g} ± {error:.1g} {unit} during the log."
             advice = "Warm the robot up before logging, or identify from a shorter piece."

@@ -64,7 +64,7 @@ class Exported(Outcome):
         more = [f"{self.file}{suffix}" for name in self.formats for suffix in MODEL_FORMATS[name].beside]
         return {"robot": self.model.robot.name, "possible": self.model.possible, "files": [*self.files(), *more]}
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
         where = f"Written to {folder}" if folder else "Nothing was written; with -o FOLDER the files are"

@@ -152,7 +152,7 @@ class BankValidation(Outcome):
 
         return bank_report(self.bank, self)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.local.page import print_validation
 
         print_validation(self, out, folder)
