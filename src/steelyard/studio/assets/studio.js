@@ -49,10 +49,10 @@
   }
 
   function trouble(form, error) {
-    var old = document.querySelector(".trouble.now");
+    var old = document.querySelector(".trouble.refusal");
     if (old) { old.remove(); }
     var box = document.createElement("div");
-    box.className = "trouble now";
+    box.className = "trouble refusal";
     box.setAttribute("role", "alert");
     if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.message === "away" ? "The studio does not answer. Check that `steelyard studio` is still running, then try again." : "This failed; reload the page and try again."; }
     (form.closest("section, main, aside") || form.parentNode).insertBefore(box, form.closest("section, main, aside") ? form.closest("section, main, aside").firstChild : form);
