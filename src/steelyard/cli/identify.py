@@ -87,12 +87,17 @@ class IdentifyOptions:
 
 
 @command(
-    "identify", epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run"
+    "identify",
+    epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run\n\n"
+    "Exit code: 0 model written, 1 model written but not to be used (see the verdict), 2 error.",
 )
 @opt.with_options(IdentifyOptions)
 def identify(o: IdentifyOptions) -> None:
     """Identify a robot's parameters from logs, validate them, and write a run folder."""
-    deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
+    delivered = deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
+    # The run folder is written, so a script can look at it; the next command of the script must not run.
+    if delivered.identification.verdict.grade == "poor":
+        raise typer.Exit(1)
 
 
 def _run(o: IdentifyOptions) -> IdentificationRun:
