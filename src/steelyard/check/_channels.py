@@ -225,6 +225,8 @@ _ADVICE = {
     "repeated": "Repeated rows are left out. Log every sample once, at the rate of the drives.",
     "remark": "",
 }
+# Relative difference between the measured and the nominal sampling rate that is mentioned: the third digit.
+_RATE_DIFFERS = 0.005
 # `check_channels` reports zero torques joint by joint.
 _SAID_ELSEWHERE = ("zero_torque",)
 
@@ -243,4 +245,7 @@ def check_times(log: Log) -> Iterator[Finding]:
     period = float(np.median(np.diff(log.t)))
     length = sum(float(log.t[stop - 1] - log.t[start]) for start, stop in log.segments)
     pieces = f", {len(log.segments)} pieces" if len(log.segments) > 1 else ""
-    yield Finding("length", "ok", f"{len(log)} samples, {length:.4g} s at {1.0 / period:.4g} Hz{pieces}.")
+    rate = (len(log) - len(log.segments)) / length if length > 0.0 else 1.0 / period
+    # Lost samples lower the measured rate, but not the median step.
+    nominal = f" on average (median step {1e3 * period:.4g} ms)" if abs(rate * period - 1.0) > _RATE_DIFFERS else ""
+    yield Finding("length", "ok", f"{len(log)} samples, {length:.4g} s at {rate:.4g} Hz{nominal}{pieces}.")
