@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ASSUMED_ERROR = 0.3
 # A link's mass rests on the description if it follows more than half of the description's error.
 _HALF = 0.5
+# Standard errors, and percent of the torque, below which a change has no effect on any use of the model.
+_NOTHING = 0.1
 # Instants at which the torque is compared.
 _INSTANTS = 500
 
@@ -48,11 +50,14 @@ class DescriptionShare:
     def sentence(self) -> str:
         worst = max(self.torque_percent.values(), default=0.0)
         source = "the inertias of the description" if self.described else "the assumed inertias (rods; none described)"
-        text = (
-            f"If {source} are wrong by {100.0 * self.relative_std:.0f} %, no base parameter changes by more than "
-            f"{number(self.standard_errors, 1)} standard errors, and the torque on these logs by at most "
-            f"{number(worst, 2)} %."
+        change = (
+            f"no base parameter changes by more than {number(self.standard_errors, 1)} standard errors, and the torque "
+            f"on these logs by at most {number(worst, 1)} %"
+            if max(self.standard_errors, worst) > _NOTHING
+            else f"base parameters and torques on these logs stay the same (within {_NOTHING} standard errors and "
+            f"{_NOTHING} %)"
         )
+        text = f"If {source} are wrong by {100.0 * self.relative_std:.0f} %, {change}."
         if not self.links:
             return text
         if len(self.links) == len(self.mass_percent):

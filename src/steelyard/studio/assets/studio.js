@@ -100,7 +100,9 @@
   };
   function put(id, html) {
     var element = document.getElementById(id);
-    if (element.innerHTML !== html) { Steelyard.swap(element, html); }
+    if (element.innerHTML === html) { return; }
+    Steelyard.swap(element, html);
+    if (id === "rail") { showStage(); }
   }
 
   // Update the stage, but not while the user types in it.
@@ -115,9 +117,12 @@
     Steelyard.ask("/body/" + stage + location.search).then(function (html) { Steelyard.swap(main, html); }).catch(function () { return null; });
   };
 
-  // On a narrow screen the rail is a row; scroll the current stage into view.
-  var here = document.querySelector("#rail a[aria-current]");
-  if (here) { here.parentNode.parentNode.scrollLeft = here.offsetLeft - 20; }
+  // On a narrow screen the rail is a row; scroll the current stage to its middle.
+  function showStage() {
+    var item = document.querySelector("#rail li:has(a[aria-current])"), row = item && item.parentNode;
+    if (row) { row.scrollLeft = item.offsetLeft - (row.clientWidth - item.offsetWidth) / 2; }
+  }
+  showStage();
 
   // The placeholder of a stage that the server is still rendering.
   var placeholder = document.querySelector("#stage > .placeholder");
