@@ -176,8 +176,8 @@ def import_all() -> None:
 
     for found in pkgutil.iter_modules(steelyard.cli.__path__):
         importlib.import_module(f"steelyard.cli.{found.name}")
-    for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.files", "local",
-                 "papers.run", "payload", "rehearse.rehearse", "report.terminal", "signals.read", "simulation",
+    for room in ("check", "compare", "demo", "excitation", "export", "friction",
+                 "identification.identify_files", "local", "papers.reproduce", "payload", "rehearse.rehearse", "report.terminal", "signals.read", "simulation",
                  "estimation.registry", "fleet.fleet", "fleet.page",
                  "use.simulated_motion", "use.stepwise", "use.model_validation"):  # fmt: skip
         importlib.import_module(f"steelyard.{room}")  # fmt: skip

@@ -26,7 +26,7 @@ from steelyard.ground.progress import (
 )
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate_bank import validate_bank
-from steelyard.papers.run import reproduce
+from steelyard.papers.reproduce import reproduce
 from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
 from steelyard.report import terminal

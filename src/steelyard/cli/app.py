@@ -27,7 +27,7 @@ LISTS = {
     "families": ("excitation.excite", "FAMILIES"),
     "criteria": ("excitation.criteria", "CRITERIA"),
     "prediction_formats": ("use.prediction_files", "PREDICTION_FORMATS"),
-    "payload_targets": ("payload.controllers", "PAYLOAD_TARGETS"),
+    "payload_targets": ("payload.controller_files", "PAYLOAD_TARGETS"),
     "motion_targets": ("excitation.controllers.target", "MOTION_TARGETS"),
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
@@ -37,7 +37,7 @@ LISTS = {
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),
     "controllers": ("compare.protocol", "CONTROLLERS"),
-    "sources": ("watch.source", "LIVE_SOURCES"),
+    "sources": ("watch.live_source", "LIVE_SOURCES"),
     "watch_outputs": ("watch.output", "WATCH_OUTPUTS"),
     "watch_monitors": ("watch.monitor", "MONITORS"),
 }

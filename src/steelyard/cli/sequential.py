@@ -32,7 +32,7 @@ def sequential(o: SequentialOptions) -> None:
     """Identify in steps: each movement gives a few parameters and uses those of the steps before."""
 
     def run() -> Stepwise:
-        from steelyard.estimation.sequential.plan import read_plan
+        from steelyard.estimation.sequential.read_plan import read_plan
         from steelyard.use.stepwise import Stepwise
 
         return Stepwise.of(read_plan(o.plan, o.robot_options.robot(o.robot)))

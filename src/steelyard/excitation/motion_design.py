@@ -31,8 +31,8 @@ from steelyard.excitation.interpolator import (
     program_to_dict,
 )
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.play import WHY_NO_TORQUE, Play
-from steelyard.excitation.problem import comparison_motion
+from steelyard.excitation.play_files import WHY_NO_TORQUE, Play
+from steelyard.excitation.search_problem import comparison_motion
 from steelyard.excitation.several import earlier_logs, excite_next, excite_several
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array

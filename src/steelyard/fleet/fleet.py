@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.fleet.results import fleet_tables, table_files
+from steelyard.fleet.robot_table import Fleet, read_fleet
 from steelyard.fleet.robot_types import FittedRobotType, file_names, fit_robot_type, robot_type_files
 from steelyard.fleet.run_fleet import FleetFactors, run_fleet
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.table import Fleet, read_fleet
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
 from steelyard.ground.reasons import explained

@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.fleet.columns import TABLES
-from steelyard.fleet.pictures import DatedPoints, OwnAndPooled, date_curves, own_and_pooled
+from steelyard.fleet.figures import DatedPoints, OwnAndPooled, date_curves, own_and_pooled
 from steelyard.fleet.results import read_fleet_table
 from steelyard.fleet.sections import Tables, drift_figure, shortened_note
 from steelyard.fleet.storage import FleetError

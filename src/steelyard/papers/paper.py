@@ -284,12 +284,12 @@ class Reproduction(Viewed):
         return tuple(s for s in self.statements if s.failed)
 
     def to_json(self) -> dict[str, Any]:
-        from steelyard.papers.run import reproduction_to_json
+        from steelyard.papers.reproduce import reproduction_to_json
 
         return reproduction_to_json(self)
 
     def view(self) -> Presentation:
-        from steelyard.papers.run import paper_page, print_reproduction
+        from steelyard.papers.reproduce import paper_page, print_reproduction
 
         return paper_page, print_reproduction
 

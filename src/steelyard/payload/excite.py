@@ -22,9 +22,9 @@ from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, Linear, criterion_named
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import SearchProblem, requirements
 from steelyard.excitation.sampled_motions import Sampled
 from steelyard.excitation.search import Search, SearchSettings
+from steelyard.excitation.search_problem import SearchProblem, requirements
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import one_blas_thread

@@ -14,7 +14,7 @@ from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.motion_design import expected_noise
-from steelyard.excitation.problem import comparison_motion
+from steelyard.excitation.search_problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns

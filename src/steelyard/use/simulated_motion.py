@@ -19,7 +19,7 @@ from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
 from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.log import Log
-from steelyard.simulation.friction import Friction
+from steelyard.simulation.dry_friction import Friction
 from steelyard.simulation.play import LOOPS_PER_SAMPLE, PlayableMotion, good_sensors, play, refine_steps
 from steelyard.simulation.simulate import simulate
 from steelyard.simulation.simulation import Ending, Simulation

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.estimation.sequential.identify import SequentialIdentification
 from steelyard.estimation.sequential.movement import Combination, Movement
-from steelyard.estimation.sequential.plan import SequentialPlan
+from steelyard.estimation.sequential.read_plan import SequentialPlan
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.reasons import explained

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.native._code import Code, vector_width
 from steelyard.dynamics.native._text import Text, Vectors
+from steelyard.dynamics.native.compiled_function import Compiled
 from steelyard.dynamics.native.drivers import TILE, add_tile
 from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.dynamics.native.kernel import aligned, callable_at
-from steelyard.dynamics.native.run import Compiled
 from steelyard.ground.arrays import Array
 
 _Index = NDArray[np.int64]

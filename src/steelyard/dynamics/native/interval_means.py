@@ -17,8 +17,8 @@ import numpy as np
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.native._code import Code
 from steelyard.dynamics.native._text import Text
+from steelyard.dynamics.native.compiled_function import Compiled
 from steelyard.dynamics.native.emit import STRIDE
-from steelyard.dynamics.native.run import Compiled
 from steelyard.ground.arrays import Array
 
 _ARGUMENTS = (
