@@ -12,7 +12,7 @@ from rich.console import Console
 import steelyard as sy
 from steelyard.compare.monte_carlo import monte_carlo
 from steelyard.compare.on_log import compare_on_log
-from steelyard.compare.schemes import compare_schemes
+from steelyard.compare.scheme_comparison import compare_schemes
 from steelyard.demo import run_demo, simulated_log
 from steelyard.friction.measure import measure_friction
 from steelyard.ground.progress import (

@@ -28,7 +28,7 @@ LISTS = {
     "criteria": ("excitation.criteria", "CRITERIA"),
     "prediction_formats": ("use.prediction_files", "PREDICTION_FORMATS"),
     "payload_targets": ("payload.controller_files", "PAYLOAD_TARGETS"),
-    "motion_targets": ("excitation.controllers.target", "MOTION_TARGETS"),
+    "motion_targets": ("excitation.controller_formats.target", "MOTION_TARGETS"),
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
     "presets": ("signals.presets", "PRESETS"),

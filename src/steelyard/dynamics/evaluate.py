@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import evaluate_graph
-from steelyard.dynamics.native.compiled_function import Batch, Compiled
+from steelyard.dynamics.native.compiled_function import Batch, CompiledFunction
 from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.ground.arrays import Array
 
@@ -40,7 +40,7 @@ class Evaluator:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.machine = Compiled(function)
+        self.machine = CompiledFunction(function)
         self._interpreted = 0
 
     @property

@@ -3,7 +3,7 @@
 import steelyard.errors
 
 from .constraints import Constraint, Limits, Plane, Point, box, default_limits
-from .controllers.target import MOTION_TARGETS, MotionTarget, Playback
+from .controller_formats.target import MOTION_TARGETS, MotionTarget, Playback
 from .criteria import CRITERIA, Criterion
 from .evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
 from .excite import excite

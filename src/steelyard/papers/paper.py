@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.ground import Array, Presentation, Viewed, number
+from steelyard.ground import Array, OutcomeWithPage, Presentation, number
 from steelyard.report import Panel, TableCell, TableColumn
 
 
@@ -259,7 +259,7 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Reproduction(Viewed):
+class Reproduction(OutcomeWithPage):
     """A paper and its results.
 
     Attributes:
