@@ -34,8 +34,8 @@ from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.gpu_starts.round import ManyStarts
-from steelyard.excitation.problem import SearchProblem, families_of, requirements
 from steelyard.excitation.search import Search
+from steelyard.excitation.search_problem import SearchProblem, families_of, requirements
 from steelyard.excitation.settle import find_centre
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.identification.identify import fit_rows, fit_study

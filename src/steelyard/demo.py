@@ -22,8 +22,8 @@ from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.progress import ProgressCallback, part, report_progress, reports_progress, steps
 from steelyard.identification.identification import Identification
+from steelyard.identification.identification_run import IdentificationRun
 from steelyard.identification.identify import identify
-from steelyard.identification.run import IdentificationRun
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin

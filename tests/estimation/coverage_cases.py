@@ -10,7 +10,7 @@ from estimation_cases import coloured
 from steelyard.dynamics import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.estimation import Estimate, make_estimator
-from steelyard.estimation.linear.rounding import Change, include_bias, rounding_shift
+from steelyard.estimation.linear.rounding_bias import Change, include_bias, rounding_shift
 from steelyard.parameters import nominal_terms
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters

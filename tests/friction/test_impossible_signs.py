@@ -17,8 +17,8 @@ from steelyard.friction.laws import FittedLaw, choose_law, fit_law, law_named
 from steelyard.friction.measure import FrictionCurves, _fit
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.numbers import NO_SIGN
+from steelyard.identification.identification_run import result_json
 from steelyard.identification.parameters_page import base_parameters_section, model_section
-from steelyard.identification.run import result_json
 
 SPEEDS = np.concatenate([-np.linspace(0.2, 2.0, 8), np.linspace(0.2, 2.0, 8)])
 

@@ -12,7 +12,7 @@ from rich.console import Console
 import steelyard as sy
 from steelyard.compare.monte_carlo import monte_carlo
 from steelyard.compare.on_log import compare_on_log
-from steelyard.compare.schemes import compare_schemes
+from steelyard.compare.scheme_comparison import compare_schemes
 from steelyard.demo import run_demo, simulated_log
 from steelyard.friction.measure import measure_friction
 from steelyard.ground.progress import (
@@ -26,7 +26,7 @@ from steelyard.ground.progress import (
 )
 from steelyard.local.identify import identify_locally
 from steelyard.local.validate_bank import validate_bank
-from steelyard.papers.run import reproduce
+from steelyard.papers.reproduce import reproduce
 from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
 from steelyard.report import terminal

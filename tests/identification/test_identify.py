@@ -132,7 +132,7 @@ def _written(path: Path) -> sy.Robot:
 
 def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Piece by piece, only the rows at the pieces' ends are lost."""
-    from steelyard.identification.files import identify_files
+    from steelyard.identification.identify_files import identify_files
     from steelyard.signals import source
 
     robot = _written(tmp_path / "run.parquet")
@@ -151,12 +151,12 @@ def test_a_hold_out_of_a_long_log_is_streamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold_out: dict[str, Any]
 ) -> None:
     """It gives what the log in memory does, but for the rows at the pieces' ends, and never holds more than a piece."""
-    from steelyard.identification import files
+    from steelyard.identification.identify_files import identify_files
     from steelyard.signals import source
 
     robot = _written(tmp_path / "run.parquet")
     how = {"terms": ("viscous", "coulomb"), "cutoff_hz": 10.0, "physical": False, "check": False, **hold_out}
-    whole = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
+    whole = identify_files(robot, [tmp_path / "run.parquet"], **how)
     sizes: list[int] = []
     chunks = source.log_chunks
 
@@ -169,7 +169,7 @@ def test_a_hold_out_of_a_long_log_is_streamed(
     monkeypatch.setattr(source, "PIECE_ROWS", 6000)
     monkeypatch.setattr(source, "log_chunks", watched)
     monkeypatch.delattr(source, "read_log")  # nothing is read at once
-    pieces = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
+    pieces = identify_files(robot, [tmp_path / "run.parquet"], **how)
     assert len(sizes) >= 3
     assert max(sizes) <= 9000
     lost = 1.0 - pieces.identification[0].samples / whole.identification[0].samples

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.assumptions.correct import can_correct, combined, corrected, leaves_torques, makes_sense
-from steelyard.assumptions.estimates import Estimates, Normals, doubt_of
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
-from steelyard.assumptions.rows import LedgerRows, ledger_rows
+from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
 from steelyard.assumptions.suspect import Suspect
+from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.student import each_two_sided, quantile, two_sided

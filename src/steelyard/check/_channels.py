@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.check._evidence import Evidence
-from steelyard.estimation.linear.rounding import rounding_noise
+from steelyard.estimation.linear.rounding_bias import rounding_noise
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding, Log, Severity

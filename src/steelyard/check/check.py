@@ -17,10 +17,10 @@ from steelyard.check._artefacts import (
     check_overshoot,
 )
 from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
-from steelyard.check._coupled import check_coupled
 from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import check_scale
 from steelyard.check._evidence import Evidence, Fit, gather
+from steelyard.check._joint_coupling import check_coupled
 from steelyard.check._kind_of_log import check_collinear, check_held_poses
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.free_fits import (

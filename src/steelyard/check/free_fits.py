@@ -10,7 +10,7 @@ from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
 from steelyard.check.left_out import LeftOutFits
-from steelyard.friction.drift import drift_of
+from steelyard.friction.warm_up import drift_of
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding
 

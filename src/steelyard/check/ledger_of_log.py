@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.assumptions.examine import examine_assumptions
 from steelyard.assumptions.ledger import Entry, Ledger
-from steelyard.assumptions.table import level_axes
+from steelyard.assumptions.suspect_table import level_axes
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence
 from steelyard.check.corrections import coupled_motors, wrong_clock, wrong_scale, wrong_zero

@@ -16,9 +16,9 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.excitation.motion_design import MotionDesign
-    from steelyard.excitation.play import Play
-    from steelyard.excitation.poses import Poses
+    from steelyard.excitation.play_files import Play
     from steelyard.excitation.search import SearchSettings
+    from steelyard.excitation.static_poses import Poses
     from steelyard.robot.robot import Robot
 
 
@@ -239,7 +239,7 @@ def _design(o: ExciteOptions, stack: ExitStack) -> MotionDesign | Poses | Play:
 
 def _play(o: ExciteOptions) -> Play:
     from steelyard.excitation.motion_design import read_design
-    from steelyard.excitation.play import Play
+    from steelyard.excitation.play_files import Play
 
     robot = o.robot_options.robot(o.robot)
     run = read_design(o.motion, robot)
@@ -247,7 +247,7 @@ def _play(o: ExciteOptions) -> Play:
 
 
 def _poses(robot: Robot, count: int, arguments: dict[str, Any]) -> Poses:
-    from steelyard.excitation.poses import static_poses
+    from steelyard.excitation.static_poses import static_poses
 
     shared = (
         "terms", "limits", "torque_margin", "box", "floor", "frame", "collision", "clearance", "packages", "srdf",

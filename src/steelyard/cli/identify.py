@@ -14,7 +14,7 @@ from steelyard.cli.completions import one_of
 from steelyard.cli.deliver import deliver
 
 if TYPE_CHECKING:
-    from steelyard.identification.run import IdentificationRun
+    from steelyard.identification.identification_run import IdentificationRun
 
 
 # Options that are arguments of `identify_files` with the same name.
@@ -102,8 +102,8 @@ def identify(o: IdentifyOptions) -> None:
 
 def _run(o: IdentifyOptions) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
-    from steelyard.identification.files import identify_files
-    from steelyard.identification.run import IdentificationRun
+    from steelyard.identification.identification_run import IdentificationRun
+    from steelyard.identification.identify_files import identify_files
 
     one_heap()
     robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)

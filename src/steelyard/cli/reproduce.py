@@ -32,7 +32,7 @@ def reproduce(
 ) -> None:
     """Reproduce the tables and figures of a paper next to the printed ones, and test its claims."""
     from steelyard.papers import PAPERS
-    from steelyard.papers.run import reproduce as run
+    from steelyard.papers.reproduce import reproduce as run
     from steelyard.report.terminal import console
 
     out = console()

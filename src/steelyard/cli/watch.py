@@ -142,8 +142,8 @@ def _speed(text: str) -> float:
 
 
 def _calibrate(o: WatchOptions) -> None:
-    from steelyard.watch.model import load_uncertain_model
     from steelyard.watch.threshold import calibrate
+    from steelyard.watch.uncertain_model import load_uncertain_model
 
     if not o.calibration:
         raise SteelyardError("--calibrate writes a file; give its name with --calibration FILE.")

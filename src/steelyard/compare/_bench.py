@@ -24,7 +24,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import Controller, Sensors, Simulation
 from steelyard.simulation.controllers import CONTROLLERS
-from steelyard.simulation.friction import smooth_terms
+from steelyard.simulation.dry_friction import smooth_terms
 from steelyard.simulation.play import play
 
 # Share of the limits that motions use, because the control loop overshoots.

@@ -13,7 +13,7 @@ from steelyard.assessment.holdout import split_last
 from steelyard.assessment.replay import possibility, replay_rmse
 from steelyard.assessment.score import score_models
 from steelyard.compare.methods import NOT_CONVERGED, Method, MethodRun, select_methods, try_fit
-from steelyard.compare.schemes import named_values
+from steelyard.compare.scheme_comparison import named_values
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Estimate
@@ -22,7 +22,7 @@ from steelyard.estimation.simulation_error.control_loop import ControlLoop, as_c
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.numbers import number
-from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
@@ -82,7 +82,7 @@ class LogResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogComparison(Viewed, DisplayMixin):
+class LogComparison(OutcomeWithPage, DisplayMixin):
     """All estimators on the same log.
 
     Attributes:

@@ -30,7 +30,7 @@ from .registry import (
 )
 from .sequential.identify import SequentialIdentification, Step, identify_sequentially
 from .sequential.movement import Movement
-from .sequential.plan import SequentialPlan, read_plan
+from .sequential.read_plan import SequentialPlan, read_plan
 from .simulation_error.didim import DirectInverse
 from .simulation_error.experiment import Experiment, Run
 from .simulation_error.instrumental import InstrumentalVariables

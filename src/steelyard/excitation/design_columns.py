@@ -12,7 +12,7 @@ from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.criteria import Criterion, Linear, MarginalInformation, UnitColumns, View, criterion_named
 from steelyard.excitation.goal import Goal, Observation
-from steelyard.excitation.sampled_motions import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
@@ -88,7 +88,7 @@ class DesignColumns:
         if not rows:
             raise ExcitationError("The torque of at least one joint must count; name it in `equations`.")
         times = Trajectory.standing(families, np.zeros(robot.dof)).times(rate)
-        sampled = Sampled(families, times)
+        sampled = SampledMotions(families, times)
 
         def observe(places: Sequence[int]) -> Observation:
             columns = [self.base.independent[k] for k in places]

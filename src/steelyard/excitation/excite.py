@@ -20,8 +20,8 @@ from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import FreeSpace, SearchProblem, families_of, requirements
 from steelyard.excitation.search import Progress, Search, SearchSettings
+from steelyard.excitation.search_problem import FreeSpace, SearchProblem, families_of, requirements
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed_pieces import Idle

@@ -17,7 +17,7 @@ from steelyard.excitation._motion_rows import grams_along
 from steelyard.excitation._plan_files import plan_files
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints._space import collision_constraints
-from steelyard.excitation.controllers.target import MOTION_TARGETS
+from steelyard.excitation.controller_formats.target import MOTION_TARGETS
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.excite import excite
@@ -31,14 +31,14 @@ from steelyard.excitation.interpolator import (
     program_to_dict,
 )
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.play import WHY_NO_TORQUE, Play
-from steelyard.excitation.problem import comparison_motion
+from steelyard.excitation.play_files import WHY_NO_TORQUE, Play
+from steelyard.excitation.search_problem import comparison_motion
 from steelyard.excitation.several import earlier_logs, excite_next, excite_several
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.terms import as_terms
@@ -67,7 +67,7 @@ _WHY_NULL = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MotionDesign(Viewed, DisplayMixin):
+class MotionDesign(OutcomeWithPage, DisplayMixin):
     """Designed motions.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
 
-from steelyard.excitation.controllers.target import MOTION_TARGETS
+from steelyard.excitation.controller_formats.target import MOTION_TARGETS
 from steelyard.excitation.fitness import Fitness
 from steelyard.excitation.motion_design import MotionDesign
 from steelyard.excitation.plan import Plan

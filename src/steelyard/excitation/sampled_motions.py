@@ -1,4 +1,4 @@
-"""`Sampled`: motions at given times as a linear map from coefficients to blocks of samples."""
+"""`SampledMotions`: motions at given times as a linear map from coefficients to blocks of samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.ground.arrays import Array
 _Index = NDArray[np.int64]
 
 
-class Sampled:
+class SampledMotions:
     """q, q̇, q̈ (`orders` 0, 1, 2, …) of all joints at `times`, for any coefficients `x`.
 
     Signals are `blocks` `(blocks, orders·joints, …)`, in the layout of machine code: row k·joints + j holds the k-th
@@ -41,13 +41,13 @@ class Sampled:
             bases = [(self._row(B), self._row(c[:, None])) for B, c in parts]
             self._groups.append((np.array(members, dtype=np.int64), where, bases))
 
-    def parts(self, blocks: int) -> list[Sampled]:
+    def parts(self, blocks: int) -> list[SampledMotions]:
         """Return the same motions in pieces of at most this number of `blocks`."""
         if self.blocks <= blocks:
             return [self]
         size = blocks * SAMPLES
         cuts = range(0, self.samples, size)
-        return [Sampled(self.families, self.times[k : k + size], self.orders) for k in cuts]
+        return [SampledMotions(self.families, self.times[k : k + size], self.orders) for k in cuts]
 
     def _row(self, columns: Array) -> Array:
         """Convert samples `(samples, k)` to one row per column, all blocks in sequence."""

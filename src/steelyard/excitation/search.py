@@ -17,7 +17,7 @@ from steelyard.excitation._lagrangian import Iterate, step
 from steelyard.excitation._search_state import SearchState, check_owner
 from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import SearchProblem
+from steelyard.excitation.search_problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array

@@ -22,7 +22,7 @@ from steelyard.check.check import check_later_piece, check_study
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
-from steelyard.identification.between import LogSums
+from steelyard.identification.log_differences import LogSums
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
 from steelyard.regression.spectra import BAND_EDGES

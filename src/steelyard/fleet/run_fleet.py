@@ -16,11 +16,11 @@ from steelyard.errors import SteelyardError
 from steelyard.fleet.connection import ExecutorError
 from steelyard.fleet.executor import AbandonedItemError, Executor, InProcessExecutor, make_executor
 from steelyard.fleet.log_factors import FAN_IN, LogFactors, merge_factors, skipped_log
+from steelyard.fleet.robot_table import Fleet, FleetLog
 from steelyard.fleet.settings import RobotTypeSettings, RobotTypeStudy, content_key, draw_logs, robot_key
 from steelyard.fleet.storage import FleetError, content_identity, file_state
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.table import Fleet, FleetLog
-from steelyard.fleet.worker import (
+from steelyard.fleet.worker_tasks import (
     LogTask,
     MergeTask,
     ProcessedLog,

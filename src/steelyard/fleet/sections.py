@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.fleet.pictures import DatedPoints, date_curves, fleet_map
+from steelyard.fleet.figures import DatedPoints, date_curves, fleet_map
 from steelyard.ground.numbers import Known, number, percent, with_error
 from steelyard.report.elements import (
     Heat,

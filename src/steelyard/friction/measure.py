@@ -18,7 +18,7 @@ from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.robot.load import RobotLike, as_robot
@@ -110,7 +110,7 @@ class JointFriction:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrictionCurves(Viewed, DisplayMixin):
+class FrictionCurves(OutcomeWithPage, DisplayMixin):
     """Friction of joints or drives. Its `curves` can be the argument `known_friction` of `identify`.
 
     Attributes:

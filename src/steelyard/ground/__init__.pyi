@@ -7,7 +7,7 @@ from .field import Field
 from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 from .numbers import number
-from .outcome import Content, Outcome, Presentation, Viewed
+from .outcome import Content, Outcome, OutcomeWithPage, Presentation
 from .progress import (
     CancelledError,
     ProgressCallback,
@@ -28,12 +28,12 @@ __all__ = [
     "Content",
     "Field",
     "Outcome",
+    "OutcomeWithPage",
     "Presentation",
     "ProgressCallback",
     "ProgressReport",
     "Registry",
     "RunFolderError",
-    "Viewed",
     "build",
     "check_target",
     "evaluate_expression",

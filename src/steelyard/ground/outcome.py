@@ -97,7 +97,7 @@ class Outcome(ABC):
         yield from own.items()
 
 
-class Viewed(Outcome):
+class OutcomeWithPage(Outcome):
     """A result whose `page.py` builds its report and its terminal text."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import percent
 from steelyard.ground.reasons import explained
-from steelyard.identification.between import LogShift, LogSums
+from steelyard.identification.log_differences import LogShift, LogSums
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.study import Study
 

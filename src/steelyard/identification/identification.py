@@ -227,7 +227,7 @@ class Identification(DisplayMixin):
             source: URDF or MJCF of the robot; the written URDF keeps its meshes and names. Default: the file that the
                 robot was read from.
         """
-        from steelyard.identification.run import IdentificationRun
+        from steelyard.identification.identification_run import IdentificationRun
 
         described = self._description if source is None else Path(source)
         return IdentificationRun(self, (), described).save(folder, overwrite=overwrite)

@@ -16,7 +16,7 @@ from steelyard.cutoff import choose_cutoff, judge_stated_cutoff
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.linear.rounding import fit_beta, include_bias, rounding_shift
+from steelyard.estimation.linear.rounding_bias import fit_beta, include_bias, rounding_shift
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.model import Model
+from steelyard.dynamics.native.compiled_function import Batch
 from steelyard.dynamics.native.drivers import TILE
 from steelyard.dynamics.native.kernel import on_cache_lines
-from steelyard.dynamics.native.run import Batch
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array, quick_length
 from steelyard.regression.base_parameters import BaseParameters

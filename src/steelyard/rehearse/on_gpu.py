@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.cuda.device import Device
-from steelyard.dynamics.native.run import default_threads
+from steelyard.dynamics.native.compiled_function import default_threads
 from steelyard.errors import SteelyardError
-from steelyard.estimation.linear.rounding import NEGLIGIBLE
+from steelyard.estimation.linear.rounding_bias import NEGLIGIBLE
 from steelyard.ground.arrays import Array
 from steelyard.identification.identify import fit_rows
 from steelyard.regression.data import Block, RegressionData

@@ -14,13 +14,13 @@ from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.motion_design import expected_noise
-from steelyard.excitation.problem import comparison_motion
+from steelyard.excitation.search_problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, part, report_progress, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
@@ -41,7 +41,7 @@ MOST_ROBOTS = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rehearsal(Viewed, DisplayMixin):
+class Rehearsal(OutcomeWithPage, DisplayMixin):
     """Result of a rehearsal.
 
     Attributes:

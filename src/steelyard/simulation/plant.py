@@ -17,7 +17,7 @@ from steelyard.ground.recent_values import Recent
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
 from steelyard.parameters import Terms
 from steelyard.robot.robot import Robot
-from steelyard.simulation.friction import DryFriction, smooth_terms, without_dry_friction
+from steelyard.simulation.dry_friction import DryFriction, smooth_terms, without_dry_friction
 
 # Lumped parameters: fewer numbers per link with the same dynamics.
 #

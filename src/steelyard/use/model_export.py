@@ -1,4 +1,4 @@
-"""`Exported`: a model as files for other programs."""
+"""`ModelExport`: a model as files for other programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS = ("urdf", "mjcf", "c", "csv")
 
 
 @dataclass(frozen=True, eq=False)
-class Exported(Outcome):
+class ModelExport(Outcome):
     """A model with the formats to write.
 
     Args:

@@ -1,4 +1,4 @@
-"""`Validated`: validation of a model's motion, against a plant (another model) or against logs."""
+"""`ModelValidation`: validation of a model's motion, against a plant (another model) or against logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steelyard.errors import SteelyardError
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
 from steelyard.signals.as_logs import LogsLike, as_logs
@@ -100,7 +100,7 @@ def _worst(sensitivity: Sensitivity) -> dict[str, float | None]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Validated(Viewed, DisplayMixin):
+class ModelValidation(OutcomeWithPage, DisplayMixin):
     """The validation of a model.
 
     Attributes:
@@ -151,7 +151,7 @@ class Validated(Viewed, DisplayMixin):
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
         """Return the figure of measured and predicted torque ("torque") for logs."""
-        from steelyard.use._validated_page import torque_figure
+        from steelyard.use._validation_page import torque_figure
 
         return {"torque": partial(torque_figure, self)} if any(t.score is not None for t in self.trials) else {}
 
@@ -203,9 +203,9 @@ class Validated(Viewed, DisplayMixin):
         return out
 
     def view(self) -> Presentation:
-        from steelyard.use._validated_page import print_validated, validated_report
+        from steelyard.use._validation_page import print_validation, validation_report
 
-        return validated_report, print_validated
+        return validation_report, print_validation
 
 
 def validate_on_plant(
@@ -216,7 +216,7 @@ def validate_on_plant(
     horizon: float = HORIZON,
     bandwidth_rad_s: float = 20.0,
     sweep_share: float = 0.0,
-) -> Validated:
+) -> ModelValidation:
     """Validate a model with four tests (`assessment.validate`) against a plant.
 
     Args:
@@ -255,7 +255,7 @@ def validate_on_plant(
 def validate_on_logs(
     model: ModelLike, logs: LogsLike, horizon: float = HORIZON, mapping: AnyMapping = None,
     *, torque_between: TorqueBetween = "auto", delay: float = 0.0,
-) -> Validated:  # fmt: skip
+) -> ModelValidation:  # fmt: skip
     """Validate a model against logs: torque prediction, and open-loop replay of the logged torques.
 
     Args:
@@ -285,10 +285,10 @@ def _check_horizon(horizon: float) -> None:
         raise SteelyardError(f"The horizon is {horizon:g} s; it must be positive.")
 
 
-def _validated(model: Model, against: str, trials: Sequence[Trial], swept: Swept | None = None) -> Validated:
+def _validated(model: Model, against: str, trials: Sequence[Trial], swept: Swept | None = None) -> ModelValidation:
     possible = possibility(model)
     failed = {way.name: way for trial in trials for way in trial.ways if not way.passed}
-    return Validated(model, against, tuple(trials), possible, concerns(possible, failed.values()), swept)
+    return ModelValidation(model, against, tuple(trials), possible, concerns(possible, failed.values()), swept)
 
 
 def _on_log(model: Model, log: Log, horizon: float, simulable: bool, preparation: Preparation) -> Trial:

@@ -17,7 +17,7 @@ from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns, wide_columns
 from steelyard.ground.numbers import number
-from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.ground.progress import steps
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
@@ -89,7 +89,7 @@ class PredictedLog:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions(Viewed, DisplayMixin):
+class Predictions(OutcomeWithPage, DisplayMixin):
     """The predictions for several logs.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""`let_move`: simulates a model that follows a motion, receives torques or falls freely, and its log."""
+"""`simulate_model`: simulates a model that follows a motion, receives torques or falls freely, and its log."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
 from steelyard.excitation.motion_design import expected_noise
 from steelyard.ground.arrays import Array
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
 from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.log import Log
-from steelyard.simulation.friction import Friction
+from steelyard.simulation.dry_friction import Friction
 from steelyard.simulation.play import LOOPS_PER_SAMPLE, PlayableMotion, good_sensors, play, refine_steps
 from steelyard.simulation.simulate import simulate
 from steelyard.simulation.simulation import Ending, Simulation
@@ -30,7 +30,7 @@ _MOST_SAMPLES = 10**7
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated(Viewed):
+class SimulatedMotion(OutcomeWithPage):
     """Simulated motions of a model.
 
     Attributes:
@@ -86,12 +86,12 @@ class Simulated(Viewed):
         return {"log.csv" if k == 0 else f"log-{k + 1}.csv": log.save for k, log in enumerate(self.logs)}
 
     def view(self) -> Presentation:
-        from steelyard.use._simulated_page import print_simulated, simulated_report
+        from steelyard.use._simulation_page import print_simulation, simulation_report
 
-        return simulated_report, print_simulated
+        return simulation_report, print_simulation
 
 
-def let_move(
+def simulate_model(
     model: Model,
     *,
     motions: Sequence[PlayableMotion] = (),
@@ -106,7 +106,7 @@ def let_move(
     seed: int = 0,
     torque_between: TorqueBetween = "auto",
     delay: float = 0.0,
-) -> Simulated:
+) -> SimulatedMotion:
     """Simulate a model that follows motions, receives torques, or falls freely for a duration.
 
     Args:
@@ -166,7 +166,7 @@ def let_move(
         _check_completed(model, run)
     level = None if noise is None else expected_noise(robot, noise)
     sensors = None if level is None else good_sensors(level, seed)
-    return Simulated(model, driven, tuple(runs), tuple(run.log(sensors=sensors) for run in runs), wanted, level)
+    return SimulatedMotion(model, driven, tuple(runs), tuple(run.log(sensors=sensors) for run in runs), wanted, level)
 
 
 def _replay(model: Model, log: Log, between: TorqueBetween, delay: float, options: dict[str, Any]) -> Simulation:

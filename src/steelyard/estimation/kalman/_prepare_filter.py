@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.kalman._noise import likeliest_noise, log_likelihood
 from steelyard.estimation.kalman._transition import Method, Transition
-from steelyard.estimation.kalman.consistency import FALSE_ALARM, Consistency
+from steelyard.estimation.kalman.consistency_tests import FALSE_ALARM, Consistency
 from steelyard.estimation.kalman.tuning import FilterTuning, Tuning, compute_tuning, refine_noise
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.simulation_error._start import Start, starting_point

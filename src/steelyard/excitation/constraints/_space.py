@@ -20,7 +20,7 @@ from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
     from steelyard.excitation.constraints._collision import Collision
-    from steelyard.excitation.problem import FreeSpace
+    from steelyard.excitation.search_problem import FreeSpace
 
 # Number of folders above the robot's file in which meshes of packages are searched.
 _FOLDERS_ABOVE = 6

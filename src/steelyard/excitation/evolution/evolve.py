@@ -25,8 +25,8 @@ from steelyard.excitation.evolution.strategies import Genetic, PiecewiseConstrai
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.fitness import Fitness, Generation
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import FreeSpace, families_of, requirements
 from steelyard.excitation.search import Progress
+from steelyard.excitation.search_problem import FreeSpace, families_of, requirements
 from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.watch.lines import LineDecoder
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
+from steelyard.watch.line_decoder import LineDecoder
+from steelyard.watch.live_source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
 
 # Largest number of bytes per read: about 30 ms of six axes at 20 kHz.
 READ_BYTES = 1 << 18

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import ExcitationError
-from steelyard.excitation.controllers.target import MOTION_TARGETS, SPEEDS, Playback
+from steelyard.excitation.controller_formats.target import MOTION_TARGETS, SPEEDS, Playback
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number

@@ -18,7 +18,7 @@ from steelyard.excitation.constraints._space import collision_constraints, free_
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design_columns import independent_of
-from steelyard.excitation.problem import FreeSpace, requirements
+from steelyard.excitation.search_problem import FreeSpace, requirements
 from steelyard.excitation.trajectories import Family
 from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array

@@ -16,7 +16,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.numbers import number
-from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
@@ -81,7 +81,7 @@ def named_values(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SchemeComparison(Viewed, DisplayMixin):
+class SchemeComparison(OutcomeWithPage, DisplayMixin):
     """All schemes on the same data.
 
     Attributes:

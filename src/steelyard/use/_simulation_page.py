@@ -9,7 +9,7 @@ from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.lines import Line, Panel, line_panels
 from steelyard.report.terminal import number, say, table
-from steelyard.use.simulated_motion import Simulated
+from steelyard.use.simulated_motion import SimulatedMotion
 
 # Keys and heads of the joint table; tracking only if there is a reference.
 _HEADS = {
@@ -18,7 +18,7 @@ _HEADS = {
 }  # fmt: skip
 
 
-def print_simulated(found: Simulated, out: Console, folder: str = "") -> None:
+def print_simulation(found: SimulatedMotion, out: Console, folder: str = "") -> None:
     """Print a simulated motion.
 
     Args:
@@ -40,7 +40,7 @@ def print_simulated(found: Simulated, out: Console, folder: str = "") -> None:
         say(out, f"Log: {folder}/log.csv; report: {folder}/report.html.")
 
 
-def simulated_report(found: Simulated) -> str:
+def simulation_report(found: SimulatedMotion) -> str:
     """Build the HTML page of a simulation, `found`."""
     sections = []
     for k, run in enumerate(found.runs):
@@ -63,7 +63,7 @@ def simulated_report(found: Simulated) -> str:
     return render_report(f"{found.model.robot.name} {found.driven}", sections, subtitle=f"The log contains {noise}.")
 
 
-def _figure(found: Simulated, k: int, signal: str) -> Figure:
+def _figure(found: SimulatedMotion, k: int, signal: str) -> Figure:
     """One panel per joint: true signal, logged signal if it differs, and reference."""
     run, log = found.runs[k], found.logs[k]
     panels = []

@@ -13,7 +13,7 @@ from steelyard.report.plots.figure import SERIES, Figure
 from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.terminal import bold, say, table
 from steelyard.robot.robot import Robot
-from steelyard.use.model_validation import Swept, Trial, Validated
+from steelyard.use.model_validation import ModelValidation, Swept, Trial
 
 # Number of parameters of a sweep on the terminal; the page shows all.
 _SHOWN = 10
@@ -29,7 +29,7 @@ _MEANINGS = {
 _RELATIVE = "Relative errors: RSD (0 is perfect), agreement index (1 is perfect)"
 
 
-def print_validated(found: Validated, out: Console, folder: str = "") -> None:
+def print_validation(found: ModelValidation, out: Console, folder: str = "") -> None:
     """Print a validation.
 
     Args:
@@ -76,7 +76,7 @@ def _swept_title(swept: Swept) -> str:
     return f"Effect of a parameter change of ±{100.0 * swept.share:g} % on the positions of the worst joint"
 
 
-def validated_report(found: Validated) -> str:
+def validation_report(found: ModelValidation) -> str:
     """Build the HTML page of a validation, `found`."""
     sections = [Section(_title(found, trial), _trial(found, trial)) for trial in found.trials]
     if found.swept is not None:
@@ -91,11 +91,11 @@ def validated_report(found: Validated) -> str:
     )
 
 
-def _title(found: Validated, trial: Trial) -> str:
+def _title(found: ModelValidation, trial: Trial) -> str:
     return f"Errors: {trial.name}" if len(found.trials) > 1 else "Errors"
 
 
-def _trial(found: Validated, trial: Trial) -> Html:
+def _trial(found: ModelValidation, trial: Trial) -> Html:
     robot = found.model.robot
     rows: list[list[TableCell]] = [
         [way.name, next((text for name, text in _MEANINGS.items() if way.name.startswith(name)), ""), way.unit,
@@ -162,7 +162,7 @@ def _torques(score: Score, robot: Robot) -> Figure:
     return torque_measured_predicted(score.t, score.measured, score.predicted, names, units)
 
 
-def torque_figure(found: Validated, log: str = "") -> Figure:
+def torque_figure(found: ModelValidation, log: str = "") -> Figure:
     """Draw measured and predicted torque.
 
     Args:

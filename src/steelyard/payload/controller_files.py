@@ -179,7 +179,7 @@ class PayloadTarget(ABC):
 
 
 PAYLOAD_TARGETS: Registry[PayloadTarget] = Registry(
-    "controller", ("steelyard.payload.controllers",), group="steelyard.payload_targets"
+    "controller", ("steelyard.payload.controller_files",), group="steelyard.payload_targets"
 )
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.excitation.controllers.streams import rows_as_csv
-from steelyard.excitation.controllers.target import MOTION_TARGETS, MotionTarget, Playback, decimal_texts, program_name
+from steelyard.excitation.controller_formats.streams import rows_as_csv
+from steelyard.excitation.controller_formats.target import (
+    MOTION_TARGETS,
+    MotionTarget,
+    Playback,
+    decimal_texts,
+    program_name,
+)
 from steelyard.ground.arrays import Array
 
 # The manufacturer's axes may differ from those of the URDF.

@@ -14,7 +14,7 @@ from steelyard.dynamics.function import trace
 from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.scan import Scan
 from steelyard.export.coerce import ModelLike, as_model
-from steelyard.export.table import read_covariance
+from steelyard.export.parameter_tables import read_covariance
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.regression.base_parameters import BaseParameters, base_parameters

@@ -12,7 +12,7 @@ from steelyard.dynamics.native.gram import blocks_of
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.constraints.traced_limit import TracedLimit
-from steelyard.excitation.gpu_starts.rows import ManySampled
+from steelyard.excitation.gpu_starts.many_motions import ManySampled
 from steelyard.ground.arrays import Array
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.excitation.controllers.target import (
+from steelyard.excitation.controller_formats.target import (
     APPROACH_SECONDS,
     APPROACH_SPEED,
     MOTION_TARGETS,

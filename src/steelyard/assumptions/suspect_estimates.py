@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from steelyard.assumptions.rows import LedgerRows
+from steelyard.assumptions.ledger_rows import LedgerRows
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Index
 

@@ -12,7 +12,7 @@ from steelyard.excitation.plan import Plan
 from steelyard.export import model_to_urdf
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome, file_name
-from steelyard.payload.controllers import PAYLOAD_TARGETS
+from steelyard.payload.controller_files import PAYLOAD_TARGETS
 from steelyard.payload.payload import ENTRIES, Payload
 from steelyard.robot.robot import Robot
 

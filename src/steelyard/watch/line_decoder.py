@@ -17,7 +17,7 @@ from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.arrays import Array
 from steelyard.watch.columns import LiveColumns, state_columns
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.source import SourceError, SourceOptions
+from steelyard.watch.live_source import SourceError, SourceOptions
 
 # Bytes of a line; a hundred joints with all digits take 8,000.
 MAX_LINE = 1 << 16

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.assumptions.modelled_motion import ModelledMotion
 from steelyard.assumptions.suspect import Suspect
-from steelyard.assumptions.table import columns_of, suspects_of
+from steelyard.assumptions.suspect_table import columns_of, suspects_of
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Index, Mask

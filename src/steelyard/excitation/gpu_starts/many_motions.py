@@ -13,21 +13,21 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.criteria import Linear, Norms, UnitColumns
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled_motions import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 
 # Largest size of rows in memory [bytes]; a gradient writes and reads them twice.
 _MOST_BYTES = 6 << 30
 
 
 class ManySampled:
-    """`Sampled` for many motions: signals, shape (orders, motions, joints, samples), and the transposed map.
+    """`SampledMotions` for many motions: signals, shape (orders, motions, joints, samples), and the transposed map.
 
     Args:
         sampled: Families, times and orders.
         device: The GPU.
     """
 
-    def __init__(self, sampled: Sampled, device: Device) -> None:
+    def __init__(self, sampled: SampledMotions, device: Device) -> None:
         self.joints, self.samples, self.orders = sampled.joints, sampled.samples, len(sampled.orders)
         ends = np.cumsum([0, *(f.size for f in sampled.families)])
         self.size, self.slices = int(ends[-1]), [slice(int(a), int(b)) for a, b in pairwise(ends)]

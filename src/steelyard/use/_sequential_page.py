@@ -9,10 +9,10 @@ from steelyard.report.elements import TableCell, TableColumn, callout, figure_ht
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.report.terminal import say, table
-from steelyard.use.stepwise import Stepwise
+from steelyard.use.sequential_result import SequentialResult
 
 
-def print_stepwise(found: Stepwise, out: Console, folder: str = "") -> None:
+def print_sequential(found: SequentialResult, out: Console, folder: str = "") -> None:
     """Print a sequential identification.
 
     Args:
@@ -33,7 +33,7 @@ def print_stepwise(found: Stepwise, out: Console, folder: str = "") -> None:
         say(out, f"\nReport: {folder}/report.html; table: found.csv.")
 
 
-def _summary(found: Stepwise) -> str:
+def _summary(found: SequentialResult) -> str:
     count, missing, zero = found.found.base.rank, found.found.undetermined, len(found.found.neglected)
     text = f"{count - zero - len(missing)} of {count} base parameters are identified by these movements"
     text += f", {zero} are assumed to be zero" if zero else ""
@@ -41,7 +41,7 @@ def _summary(found: Stepwise) -> str:
     return f"{text}; not identifiable from any movement: {shown}." if missing else f"{text}."
 
 
-def stepwise_report(found: Stepwise) -> str:
+def sequential_report(found: SequentialResult) -> str:
     """Build the HTML page of a sequential identification, `found`."""
     numbers: list[TableColumn | str] = [
         TableColumn("value"), TableColumn("± standard error", digits=2), TableColumn("own noise only", digits=2)

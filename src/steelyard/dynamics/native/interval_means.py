@@ -17,8 +17,8 @@ import numpy as np
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.native._code import Code
 from steelyard.dynamics.native._text import Text
+from steelyard.dynamics.native.compiled_function import CompiledFunction
 from steelyard.dynamics.native.emit import STRIDE
-from steelyard.dynamics.native.run import Compiled
 from steelyard.ground.arrays import Array
 
 _ARGUMENTS = (
@@ -39,7 +39,7 @@ class IntervalMeans:
         count = len(function.outputs) // 2
         self.stored, self.lost, self.mean = np.zeros(count), np.zeros(count), np.zeros(count)
         self._sample = sample
-        self._machine = Compiled(function)
+        self._machine = CompiledFunction(function)
         self._scratch = self._machine.scratch()
         inside, outside = (x.ctypes.data for x in self._scratch)
         state = (self.stored.ctypes.data, self.lost.ctypes.data, self.mean.ctypes.data)

@@ -1,4 +1,4 @@
-"""`Stepwise`: the result of a sequential identification."""
+"""`SequentialResult`: the result of a sequential identification."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from steelyard.estimation.sequential.identify import SequentialIdentification
 from steelyard.estimation.sequential.movement import Combination, Movement
-from steelyard.estimation.sequential.plan import SequentialPlan
+from steelyard.estimation.sequential.read_plan import SequentialPlan
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
 from steelyard.regression.base_parameters import BaseParameters
 
@@ -21,7 +21,7 @@ _COLUMNS = ("movement", "name", "unit", "value", "own_error", "standard_error")
 
 
 @dataclass(frozen=True, eq=False)
-class Stepwise(Viewed):
+class SequentialResult(OutcomeWithPage):
     """A plan of movements and its identification.
 
     Attributes:
@@ -33,7 +33,7 @@ class Stepwise(Viewed):
     found: SequentialIdentification
 
     @classmethod
-    def of(cls, plan: SequentialPlan) -> Stepwise:
+    def of(cls, plan: SequentialPlan) -> SequentialResult:
         """Identify according to a `plan`."""
         return cls(plan, plan.identify())
 
@@ -113,9 +113,9 @@ class Stepwise(Viewed):
         return {"found.csv": csv_text([_COLUMNS, *(row.values() for row in self.rows)])}
 
     def view(self) -> Presentation:
-        from steelyard.use._stepwise_page import print_stepwise, stepwise_report
+        from steelyard.use._sequential_page import print_sequential, sequential_report
 
-        return stepwise_report, print_stepwise
+        return sequential_report, print_sequential
 
 
 def _unit(base: BaseParameters, movement: Movement, name: str) -> str:

@@ -136,7 +136,7 @@ class MotionTarget(ABC):
 
 
 MOTION_TARGETS: Registry[MotionTarget] = Registry(
-    "controller", ("steelyard.excitation.controllers",), group="steelyard.motion_targets"
+    "controller", ("steelyard.excitation.controller_formats",), group="steelyard.motion_targets"
 )
 
 

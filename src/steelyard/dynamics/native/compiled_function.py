@@ -1,4 +1,4 @@
-"""`Compiled`: a traced function as machine code, run over the samples of a batch in threads."""
+"""`CompiledFunction`: a traced function as machine code, run over the samples of a batch in threads."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Batch:
         return out
 
 
-class Compiled:
+class CompiledFunction:
     """One function as machine code, compiled on first use.
 
     Args:
