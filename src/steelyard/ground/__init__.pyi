@@ -6,6 +6,7 @@ from .arrays import Array, one_blas_thread
 from .field import Field
 from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
+from .grades import Tone
 from .numbers import number
 from .outcome import Content, Outcome, Presentation, Viewed
 from .progress import CancelledError, HowFar, ProgressCallback, part, report_progress_to, reports_progress, steps
@@ -16,7 +17,7 @@ from .untrusted import read_json
 
 __all__ = [
     "Array", "CancelledError", "Content", "Field", "HowFar", "Outcome", "Presentation", "ProgressCallback",
-    "Registry", "RunFolderError", "Viewed", "build", "check_target", "evaluate_expression", "explained",
+    "Registry", "RunFolderError", "Tone", "Viewed", "build", "check_target", "evaluate_expression", "explained",
     "growing_folder", "number", "one_blas_thread", "part", "plain", "read_json", "report_progress_to",
     "reports_progress", "run_folder", "scalars", "steps", "sweep_up", "write_whole",
 ]  # fmt: skip
