@@ -164,6 +164,7 @@ def decoding(population: int = 150, alone: int = 10, rounds: int = 5) -> list[di
     from steelyard.excitation.design_columns import DesignColumns
     from steelyard.excitation.evolution._score import MotionScore, SampleTests
     from steelyard.excitation.evolution.via_points import programs_in
+    from steelyard.excitation.options import ExciteOptions
     from steelyard.excitation.trajectories import Fourier
 
     rate, out = 50.0, []
@@ -174,9 +175,9 @@ def decoding(population: int = 150, alone: int = 10, rounds: int = 5) -> list[di
         terms = sy.nominal_terms(robot)[0]
         with compiled_at_once():
             smooth = (Fourier(5, 10.0),) * robot.dof
-            given = (robot, terms, smooth, rate, made.limits, None, None, "dynamic", None, False, 0)
-            design = DesignColumns(*given)
-            score = MotionScore(design, design.goal("d", "natural", None, None, None), threads=1)
+            options = ExciteOptions(terms=terms, rate=rate, criterion="d")
+            design = DesignColumns(robot, smooth, made.limits, options)
+            score = MotionScore(design, design.goal(options), threads=1)
             tests = SampleTests(robot, sy.Model.nominal(robot), made.limits.tau, free_spaces(robot, box, None, ""))
             motions = made.signals(genes, rate)
             alive = [m for m in motions if m is not None]

@@ -34,6 +34,7 @@ from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.gpu_starts.round import ManyStarts
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.search import Search
 from steelyard.excitation.search_problem import SearchProblem, families_of, requirements
 from steelyard.excitation.settle import find_centre
@@ -119,9 +120,9 @@ def search_of(name: str, with_terms: bool, starts: int, on_gpu: bool) -> Search:
     robot = load_robot(name)
     families, bounds = families_of(robot, Fourier(5, 10.0)), limits_from(robot, None)
     bound = terms(robot, *TERMS) if with_terms else None
-    design = DesignColumns(robot, bound, families, 100.0, bounds, None, None, "dynamic", None, False, 0)
-    needs = requirements(robot, families, bounds, None, 0.0, [])
-    goal = design.goal("cond", "natural", None, None, None)
+    options = ExciteOptions(terms=bound)
+    design = DesignColumns(robot, families, bounds, options)
+    needs, goal = requirements(robot, families, bounds, options), design.goal(options)
     problem = SearchProblem(goal, find_centre(families, bounds, needs, 0), needs)
     return Search(problem, SearchSettings(starts=starts, gpu=on_gpu), 0)
 

@@ -13,6 +13,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
+from steelyard.robot.limit_options import LimitOptions
 
 if TYPE_CHECKING:
     from steelyard.check import Check, Checks
@@ -24,24 +25,10 @@ if TYPE_CHECKING:
 PROJECT_FILE = "steelyard.toml"
 # Comma-separated text, or a list of texts.
 Names = str | tuple[str, ...]
-# One number, one per joint, pairs of lower and upper positions, or "none".
-Limit = float | str | tuple[float | tuple[float, float], ...] | None
 
 
 class ProjectError(SteelyardError):
     """A project file cannot be used; the message names the file, the table and the key, and the remedy."""
-
-
-@dataclass(frozen=True)
-class ProjectLimits:
-    """Limits of designed motions, as in the options of `steelyard excite`; None: those of the robot."""
-
-    q: Limit = None
-    dq: Limit = None
-    ddq: Limit = None
-    jerk: Limit = None
-    tau: Limit = None
-    power: Limit = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +69,7 @@ class Project:
     mapping: str = ""
     controller: str = ""
     terms: Names = ()
-    limits: ProjectLimits = field(default_factory=ProjectLimits)
+    limits: LimitOptions = field(default_factory=LimitOptions)
     logs: ProjectLogs = field(default_factory=ProjectLogs)
     model: str = ""
     motion: str = ""
@@ -190,8 +177,10 @@ class Project:
         """Design a motion within the project's limits; `options` as of `steelyard.excite`."""
         from steelyard.excitation import excite
 
-        limits = {k: None if v == "none" else v for k, v in vars(self.limits).items() if v is not None}
-        own = {"limits": limits or None, "packages": [self.path_of(p) for p in listed_names(self.packages)]}
+        own = {
+            "limits": self.limits.stated() or None,
+            "packages": [self.path_of(p) for p in listed_names(self.packages)],
+        }
         return excite(self.load_robot(), **{**own, **options})
 
 

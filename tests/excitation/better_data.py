@@ -10,6 +10,7 @@ import steelyard as sy
 from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.motion_design import expected_noise
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.search_problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
@@ -57,7 +58,7 @@ def compare(name: str, seeds: range, search: SearchSettings | None = None) -> Co
     used = np.flatnonzero(robot.torque_used)
     plan = sy.excite(robot, terms=terms, criterion="d", weights=1.0 / noise[used], search=search)
     families = (Fourier(5, 10.0),) * robot.dof
-    needs = requirements(robot, families, limits, None, 0.0, ())[1:]
+    needs = requirements(robot, families, limits, ExciteOptions())[1:]
     base = sy.base_parameters(robot, terms)
     own = plan.standard_errors(noise[used])
     sums: dict[str, list[np.ndarray]] = {x: [] for x in ("d", "r", "dh", "rh", "ds", "rs", "p")}

@@ -29,6 +29,7 @@ from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.gpu_starts import round as first_round
 from steelyard.excitation.gpu_starts.descent import minimise
 from steelyard.excitation.gpu_starts.round import ManyStarts
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.search import Search
 from steelyard.excitation.search_problem import SearchProblem, requirements
 from steelyard.excitation.settle import find_centre
@@ -42,10 +43,11 @@ def problem(criterion: str = "cond", scaling: str = "natural", region: bool = Fa
     robot = load_robot("szabo3r")
     families = (Fourier(2, 4.0), BSpline(4.0, spans=4, closed=True), Fourier(2, 4.0))
     bounds = limits_from(robot, {"q": 2.0, "dq": 2.0, "ddq": 6.0, "tau": None})
-    design = DesignColumns(robot, None, families, 25.0, bounds, None, None, "dynamic", None, False, 0)
     regions = [([Point(robot.link_names[-1])], (*box((-5, -5, -5), (5, 5, 5)), Plane.floor(-0.2)))] if region else []
-    needs = requirements(robot, families, bounds, None, 0.0, regions)
-    goal = design.goal(criterion, scaling, None, None, None)
+    options = ExciteOptions(rate=25.0, criterion=criterion, scaling=scaling, regions=regions)
+    design = DesignColumns(robot, families, bounds, options)
+    needs = requirements(robot, families, bounds, options)
+    goal = design.goal(options)
     return SearchProblem(goal, find_centre(families, bounds, needs, 0), needs)
 
 

@@ -104,12 +104,12 @@ def test_values_are_determinants_of_rows():
     terms = sy.nominal_terms(robot)[0]
     genome = ViaPoints(robot, region, 5, limits)
     from steelyard.excitation.design_columns import DesignColumns
+    from steelyard.excitation.options import ExciteOptions
     from steelyard.excitation.trajectories import Fourier
 
-    design = DesignColumns(
-        robot, terms, (Fourier(5, 10.0),) * 6, RATE, limits, None, None, "dynamic", None, False, 0
-    )  # fmt: skip
-    score = MotionScore(design, design.goal("d", "natural", "torque", None, None), threads=2)
+    options = ExciteOptions(terms=terms, rate=RATE, criterion="d", weights="torque")
+    design = DesignColumns(robot, (Fourier(5, 10.0),) * 6, limits, options)
+    score = MotionScore(design, design.goal(options), threads=2)
     motions = genome.signals(np.random.default_rng(7).uniform(size=(6, genome.size)), RATE)
     values = score([None, *motions])
     assert values[0] == np.inf

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.regression.base_parameters import BaseParameters
 
 _LEVEL = 0.95
@@ -116,7 +117,7 @@ def error_spread(errors: Array, standing: NDArray[np.bool_]) -> tuple[float, flo
     share, means = counts[filled] / counts.sum(), sums[filled] / counts[filled]
     mean = float(share @ means)
     if mean <= 0.0:
-        return 0.0, 0.0, 1.96
+        return 0.0, 0.0, HALF_WIDTH_95
     blocks = len(means)
     deviation = np.sqrt(float(share @ (means - mean) ** 2) * blocks / max(blocks - 1, 1))
     structural = np.sqrt(_ERRORS * deviation / np.sqrt(blocks))

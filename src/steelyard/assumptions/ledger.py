@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.assumptions.harm import HARM_PERCENT
 from steelyard.assumptions.suspect import Suspect
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import number
 
 Answer = Literal["refuted", "confirmed", "not testable"]
@@ -85,7 +86,7 @@ class Entry:
         s, unit = self.suspect, f" {self.suspect.unit}" if self.suspect.unit else ""
         if self.estimate is None or self.standard_error is None:
             return ""
-        value = f"{self.estimate:+.3g} ± {number(1.96 * self.standard_error, 2)}{unit}"
+        value = f"{self.estimate:+.3g} ± {number(HALF_WIDTH_95 * self.standard_error, 2)}{unit}"
         others = f" (or {', '.join(self.rivals)}, which fit equally well)" if self.rivals else ""
         return f"{s.name}: {value}{others}; increases the torque error by {number(self.harm_percent, 2)} %."
 

@@ -39,6 +39,7 @@ from steelyard.check.severity import FATAL, Grade, advices, by_severity, verdict
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
+from steelyard.ground.grades import tone
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.progress import report_progress, steps
 from steelyard.ground.reasons import explained
@@ -110,8 +111,7 @@ class Check(Outcome, DisplayMixin):
         return tuple(e for e in self.entries if e.severity in ("warning", "problem"))
 
     def headline(self) -> Headline:
-        kinds: dict[Grade, Any] = {"good": "good", "usable": "warning"}
-        return Headline(kinds.get(self.grade, "bad"), f"{self.robot}: {self.verdict}", self.advice)
+        return Headline(tone(self.grade), f"{self.robot}: {self.verdict}", self.advice)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Tables of the findings, most severe first ("findings"), and of the excitation ("parameters", "joints")."""

@@ -27,17 +27,18 @@ def adds_error_hint(identify: _Identify) -> _Identify:
     """
 
     @wraps(identify)
-    def named(robot: RobotLike, log: Any, validate: Any = (), **options: Any) -> Any:
+    def named(robot: RobotLike, log: Any, validate: Any = (), options: Any = None, **more: Any) -> Any:
         # Logs are read once; wrong names and types raise first.
-        robot, mapping = as_robot(robot), options.get("mapping")
+        robot, mapping = as_robot(robot), more.get("mapping")
         log = log if isinstance(log, Study) else as_sources(log, robot, mapping)
         validate = as_sources(validate, robot, mapping)
         try:
-            return identify(robot, log, validate, **options)
+            return identify(robot, log, validate, options, **more)
         except (EstimationError, LogError) as error:
-            if not options.get("check", True):
+            stated = {**({} if options is None else vars(options)), **more}
+            if not stated.get("check", True):
                 raise
-            for name, finding in _problems(robot, log, validate, options):
+            for name, finding in _problems(robot, log, validate, stated):
                 raise EstimationError(f"{name}: {finding.message} {finding.advice}".rstrip()) from error
             raise
 

@@ -15,10 +15,10 @@ from steelyard.check import Check, Checks, Excitation
 from steelyard.check.pictures import FindingPicture
 from steelyard.check.severity import MOST_ADVICES, by_severity
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import TERMINAL_COLOURS, tone
 from steelyard.ground.numbers import number
 from steelyard.ground.repeat import repeat_command
 from steelyard.report.elements import (
-    CalloutKind,
     Heat,
     Html,
     TableCell,
@@ -39,10 +39,6 @@ from steelyard.report.plots.ranking import counts
 from steelyard.report.terminal import bold, say, table
 from steelyard.signals.log import Finding
 
-_COLOURS = {"warning": "yellow", "problem": "red"}
-_KINDS: dict[str, CalloutKind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
-_GRADES: dict[str, CalloutKind] = {"good": "good", "usable": "warning", "mend": "bad", "unusable": "bad"}
-
 
 def print_check(found: Check, out: Console) -> None:
     """Print a check; the verdict and the advice come last.
@@ -56,7 +52,7 @@ def print_check(found: Check, out: Console) -> None:
     if found.excitation is not None:
         _print_motion(found.excitation, out)
     ranked = by_severity(found.entries)
-    rows: list[list[str | Text]] = [[Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
+    rows: list[list[str | Text]] = [[Text(e.severity, TERMINAL_COLOURS[tone(e.severity)]), e.message] for e in ranked]
     out.print(table("Findings", ["", "finding"], rows))
     for line in lines(found.assumptions, [e.message for e in ranked]):
         say(out, line)
@@ -80,9 +76,9 @@ def print_checks(found: Checks, out: Console) -> None:
         worst = ranked[0].kind.replace("_", " ") if ranked else "–"
         excitation = check.excitation
         shown = "–" if excitation is None else f"{excitation.rank} of {excitation.count}"
-        grade = Text(check.grade, {"warning": "yellow", "bad": "red"}.get(_GRADES[check.grade], ""))
+        grade = Text(check.grade, TERMINAL_COLOURS[tone(check.grade)])
         rows.append([name, grade, *(str(n) for n in counts), worst, shown])
-        wrong += [[name, Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
+        wrong += [[name, Text(e.severity, TERMINAL_COLOURS[tone(e.severity)]), e.message] for e in ranked]
     columns = ["log", "verdict", "problems", "warnings", "notes", "worst", "base columns seen"]
     out.print(table(f"{found.checks[0].robot}: {len(rows)} logs", columns, rows, right=columns[2:5]))
     if wrong:
@@ -156,7 +152,7 @@ def check_verdict(checks: Sequence[tuple[str, Check]]) -> Verdict:
     """Give the verdict on all `checks`, (name, check) by log: that of the worst log."""
     worst = _worst(checks)
     headline = worst.verdict if len(checks) == 1 else _summary([check for _, check in checks])
-    return Verdict(_GRADES[worst.grade], headline, tuple(worst.advice))
+    return Verdict(tone(worst.grade), headline, tuple(worst.advice))
 
 
 def _worst(checks: Sequence[tuple[str, Check]]) -> Check:
@@ -222,7 +218,7 @@ def _next(logs: Sequence[str], worst: Check) -> Html:
 
 
 def _log(name: str, found: Check) -> list[Html]:
-    pieces = [callout(_GRADES[found.grade], f"{name}: {found.verdict}")]
+    pieces = [callout(tone(found.grade), f"{name}: {found.verdict}")]
     section = assumptions_section(found.assumptions)
     assumed = [] if section is None else [section.body]
     return [*pieces, *findings_html(found), in_order(found), *motion_html(name, found), *assumed]
@@ -241,7 +237,7 @@ def findings_html(found: Check, more: Callable[[Finding], str] = lambda _: "") -
 
 def _finding(entry: Finding, picture: FindingPicture | None, more: str) -> Html:
     what = Html(text(entry.message) + (f"<p>{text(entry.advice)}</p>" if entry.advice else "") + more)
-    said = callout(_KINDS[entry.severity], what)
+    said = callout(tone(entry.severity), what)
     return said if picture is None else join(said, figure_html(finding_figure(picture), picture.title, picture.about))
 
 

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
-from steelyard.cli.completions import one_of
 from steelyard.cli.deliver import deliver
+from steelyard.identification.options import IdentifyOptions
 
 if TYPE_CHECKING:
     from steelyard.identification.identification_run import IdentificationRun
 
 
-# Options that are arguments of `identify_files` with the same name.
-_PASSED_ON = (
-    "scheme", "estimator", "physical", "prior", "velocity", "mask", "delay", "torque_between", "period", "holdout",
-    "holdout_blocks", "significant", "plain", "tune",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class IdentifyOptions:
+@dataclass(frozen=True, kw_only=True)
+class IdentifyCommand:
     """Options of `steelyard identify`."""
 
     robot: opt.RobotSource
@@ -39,49 +32,7 @@ class IdentifyOptions:
     torque_used: Annotated[
         str, typer.Option(metavar="A,B,…", help="Joints whose measured torque is used; the others still move.")
     ] = ""
-    term_names: opt.TermNames = ""
-    scheme: Annotated[
-        str,
-        typer.Option(
-            metavar="S",
-            help="Scheme: {schemes:or}; options as name:key=value.",
-            autocompletion=one_of("schemes"),
-        ),
-    ] = "dynamic"
-    estimator: Annotated[str, typer.Option(metavar="E", help="{estimators}", autocompletion=one_of("estimators"))] = (
-        "wls"
-    )
-    physical: opt.Physical = True
-    prior: opt.PriorOption = "nominal"
-    cutoff: opt.Cutoff = None
-    score_cutoff: Annotated[
-        float | None, typer.Option(metavar="HZ", help="Low-pass cut-off of the scores; default: that of the fit.")
-    ] = None
-    velocity: opt.Velocity = "auto"
-    mask: Annotated[float, typer.Option(metavar="SPEED", help="Ignore rows slower than this, rad/s or m/s.")] = 0.0
-    delay: opt.OpenDelay = None
-    torque_between: opt.BetweenSamples = "auto"
-    period: Annotated[
-        float | None, typer.Option(metavar="S", help="Average a periodic motion over periods of S seconds.")
-    ] = None
-    holdout: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Last part of each log as hold-out, e.g. 0.3.")
-    ] = None
-    holdout_blocks: Annotated[
-        str, typer.Option(metavar="S:K", help="Every K-th block of S seconds as hold-out, e.g. 0.5:3.")
-    ] = ""
-    significant: Annotated[
-        bool, typer.Option("--significant", help="Remove insignificant parameters, and report the effect.")
-    ] = False
-    plain: Annotated[bool, typer.Option("--plain", help="Use the default terms without a search on LOG….")] = False
-    tune: Annotated[
-        bool,
-        typer.Option("--tune", help="Search for more terms than --terms on LOG…; without --terms this is the default."),
-    ] = False
-    friction: Annotated[
-        str, typer.Option(metavar="RUN", help="Run of `steelyard friction`; its curves are subtracted from the torque.")
-    ] = ""
-    controller: opt.ControllerFile = ""
+    fit: opt.Typed[IdentifyOptions]
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
@@ -91,8 +42,8 @@ class IdentifyOptions:
     epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run\n\n"
     "Exit code: 0 model written, 1 model written but not to be used (see the verdict), 2 error.",
 )
-@opt.with_options(IdentifyOptions)
-def identify(o: IdentifyOptions) -> None:
+@opt.with_options(IdentifyCommand)
+def identify(o: IdentifyCommand) -> None:
     """Identify a robot's parameters from logs, validate them, and write a run folder."""
     delivered = deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
     # The run folder is written, so a script can look at it; the next command of the script must not run.
@@ -100,7 +51,7 @@ def identify(o: IdentifyOptions) -> None:
         raise typer.Exit(1)
 
 
-def _run(o: IdentifyOptions) -> IdentificationRun:
+def _run(o: IdentifyCommand) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
     from steelyard.identification.identification_run import IdentificationRun
     from steelyard.identification.identify_files import identify_files
@@ -111,22 +62,9 @@ def _run(o: IdentifyOptions) -> IdentificationRun:
         robot,
         [Path(p) for p in o.logs],
         [Path(p) for p in o.validate or ()],
+        o.fit.options(),
         mapping=o.mapping or None,
-        terms=opt.words(o.term_names) or None,
-        known_friction=_curves(o.friction),
-        controller=o.controller or None,
-        cutoff_hz=o.cutoff,
-        score_cutoff_hz=o.score_cutoff,
-        **{name: getattr(o, name) for name in _PASSED_ON},
     )
-    friction = [str(Path(o.friction) / "result.json")] if o.friction else []
-    inputs = [Path(p) for p in [o.robot, *o.logs, *(o.validate or ()), o.mapping, o.controller, *friction] if p]
+    friction = [str(Path(o.fit["friction"]) / "result.json")] if o.fit["friction"] else []
+    inputs = [Path(p) for p in [o.robot, *o.logs, *(o.validate or ()), o.mapping, o.fit["controller"], *friction] if p]
     return IdentificationRun(result, inputs, opt.description(o.robot))
-
-
-def _curves(folder: str) -> Any:
-    if not folder:
-        return None
-    from steelyard.friction.compensation import read_friction
-
-    return read_friction(folder)

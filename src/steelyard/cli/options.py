@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
-from steelyard.cli.completions import robots, some_of
+from steelyard.cli.completions import one_of, robots, some_of
 from steelyard.cli.deliver import AnyOutcome, deliver
 from steelyard.cli.project_options import FromProject
 from steelyard.errors import SteelyardError
+from steelyard.ground.options import OptionText, option_texts
+from steelyard.ground.options import numbers as numbers
+from steelyard.ground.options import per_joint as per_joint
+from steelyard.ground.options import words as words
 
 if TYPE_CHECKING:
     from steelyard.dynamics.model import Model
@@ -175,6 +179,35 @@ class OutputOptions:
 OUTPUT_OPTIONS = OutputOptions()
 
 
+@dataclass(frozen=True)
+class Typed(Generic[_Options]):
+    """Options of a verb as they were typed.
+
+    Args:
+        kind: Dataclass of the verb's options.
+        values: Typed values by the name of the option.
+    """
+
+    kind: type[_Options]
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def options(self, **more: Any) -> _Options:
+        """Convert the texts to the verb's options.
+
+        Args:
+            more: Values that replace the typed ones, and fields without an option.
+        """
+        return self.kind(**self.stated(without=more), **more)
+
+    def stated(self, without: Collection[str] = ()) -> dict[str, Any]:
+        """Convert the typed texts, except empty ones and those of the fields `without`."""
+        typed = {n: (text, self.values[text.name]) for n, text in option_texts(self.kind) if n not in without}
+        return {n: text.value(value) for n, (text, value) in typed.items() if value != ""}
+
+
 def with_options(kind: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
     """Return a decorator for commands whose options are the fields of the dataclass `kind`.
 
@@ -196,17 +229,36 @@ def with_options(kind: type[_Options]) -> Callable[[Callable[[_Options], None]],
 def _parameters(kind: Any) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
-        if is_dataclass(hint := hints[field.name]):
+        hint = hints[field.name]
+        if get_origin(hint) is Typed:
+            yield from (_declared_parameter(text) for _, text in option_texts(get_args(hint)[0]))
+            continue
+        if is_dataclass(hint):
             yield from _parameters(hint)
             continue
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
+def _declared_parameter(text: OptionText) -> inspect.Parameter:
+    """Make the parameter of a command for a declared option."""
+    several = text.complete.startswith(",")
+    complete = (some_of if several else one_of)(text.complete.lstrip(",")) if text.complete else None
+    info = typer.Option(*text.flags, metavar=text.metavar or None, help=text.help, autocompletion=complete)
+    kind = text.kind | None if text.default is None and text.kind is not str else text.kind
+    marks = (info, FromProject(*text.keys)) if text.keys else (info,)
+    annotation: Any = Annotated[(kind, *marks)]
+    return inspect.Parameter(text.name, inspect.Parameter.KEYWORD_ONLY, default=text.default, annotation=annotation)
+
+
 def _build(kind: Any, values: dict[str, Any]) -> Any:
+    if get_origin(kind) is Typed:
+        verb = get_args(kind)[0]
+        return Typed(verb, {text.name: values[text.name] for _, text in option_texts(verb)})
     hints = get_type_hints(kind)
+    nested = {n for n, hint in hints.items() if is_dataclass(hint) or get_origin(hint) is Typed}
     names = [field.name for field in fields(kind)]
-    return kind(**{n: _build(hints[n], values) if is_dataclass(hints[n]) else values[n] for n in names})
+    return kind(**{n: _build(hints[n], values) if n in nested else values[n] for n in names})
 
 
 def _locked(text: str) -> tuple[str, float]:
@@ -252,56 +304,3 @@ def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[L
 def description(robot: str) -> Path | None:
     """Return the path of the option `robot` if its format can be edited (URDF, MJCF), else None."""
     return Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
-
-
-def words(text: str) -> list[str]:
-    """Split a comma-separated `text` into words."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def numbers(option: str, text: str, count: int) -> Sequence[float]:
-    """Parse comma-separated numbers.
-
-    Args:
-        option: Name of the option, for the error.
-        text: Text to parse.
-        count: Required number of numbers.
-    """
-    from steelyard.ground.field import LARGEST_NUMBER
-
-    try:
-        values = [float(word) for word in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) != count or not all(abs(x) <= LARGEST_NUMBER for x in values):
-        raise SteelyardError(f"{option} is '{text}'; give {count} finite numbers, separated by commas, e.g. 0,0,-9.81.")
-    return values
-
-
-def per_joint(option: str, text: str) -> Any:
-    """Parse one number, one per joint, or pairs low:high; None for "none", which removes a limit.
-
-    Args:
-        option: Name of the option, for the error.
-        text: Text to parse.
-    """
-    if text.lower() in ("none", "off", "inf"):
-        return None
-    parts = words(text)
-    try:
-        if any(":" in part for part in parts):
-            pairs = [tuple(float(x) for x in part.split(":")) for part in parts]
-            if any(len(pair) != 2 or any(x != x for x in pair) for pair in pairs):
-                raise ValueError
-            return pairs
-        values = [float(part) for part in parts]
-        if any(x != x for x in values):  # NaN
-            raise ValueError
-    except ValueError:
-        values = []
-    if not values:
-        raise SteelyardError(
-            f"{option} is '{text}'; give one number, one per joint separated by commas (positions also as low:high), "
-            "or none."
-        )
-    return values[0] if len(values) == 1 else values

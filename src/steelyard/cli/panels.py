@@ -12,7 +12,9 @@ PANELS = {
     ),
     "Options": (),
     "Robot": ("joints", "lock", "gravity", "snap", "torque_used", "packages", "frame", "srdf"),
-    "Model": ("term_names", "friction", "physical", "prior", "significant", "plain", "tune", "truth", "spread"),
+    "Model": (
+        "term_names", "terms", "friction", "physical", "prior", "significant", "plain", "tune", "truth", "spread",
+    ),
     "Fit": (
         "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "torque_between",
         "period", "order", "cutoffs", "limit", "method",

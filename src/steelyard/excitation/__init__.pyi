@@ -8,6 +8,7 @@ from .criteria import CRITERIA, Criterion
 from .evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
 from .excite import excite
 from .motion_design import MotionDesign, design_motions, expected_noise, read_design
+from .options import ExciteOptions
 from .plan import Plan
 from .play_files import Play
 from .search import Progress, SearchSettings
@@ -26,6 +27,7 @@ __all__ = [
     "Criterion",
     "EarlierLogs",
     "ExcitationError",
+    "ExciteOptions",
     "Fourier",
     "Genetic",
     "Limits",

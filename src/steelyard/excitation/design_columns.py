@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
-from steelyard.excitation.criteria import Criterion, Linear, MarginalInformation, UnitColumns, View, criterion_named
+from steelyard.excitation.criteria import Linear, MarginalInformation, UnitColumns, View, criterion_named
 from steelyard.excitation.goal import Goal, Observation
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import as_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
@@ -60,25 +61,21 @@ class DesignColumns:
     """The parameters that the moving joints can excite in the chosen equations, and their observation along motions.
 
     Args:
-        robot, terms, rate, equations, parameters, scheme, window, long_windows, seed: As in `excite`.
+        robot: The robot.
         families: Family of each joint.
         limits: Limits of the joints.
+        options: Options of the design; their terms are objects.
     """
 
     def __init__(
         self,
         robot: Robot,
-        terms: Terms | None,
         families: Sequence[Family],
-        rate: float,
         limits: Limits,
-        equations: Sequence[str] | None,
-        parameters: Sequence[str] | None,
-        scheme: str,
-        window: float | None,
-        long_windows: bool,
-        seed: int,
+        options: ExciteOptions,
     ) -> None:
+        rate, scheme, equations = options.rate, options.scheme, options.equations
+        terms = as_terms(robot, options.terms)
         self.robot, self.families, self.limits = robot, tuple(families), limits
         if terms is not None:
             terms.refuse_history("The design of a motion")
@@ -94,12 +91,12 @@ class DesignColumns:
             columns = [self.base.independent[k] for k in places]
             if scheme == "dynamic":
                 return TorqueRows(self.base.structure.dynamics, columns, sampled, rows)
-            windows = Windows.along(len(times), rate, window or 1.0 / rate, long_windows)
+            windows = Windows.along(len(times), rate, options.window or 1.0 / rate, options.long_windows)
             return SchemeRows(self.base.structure.dynamics, columns, sampled, scheme, rows, windows)
 
-        chosen = _named_columns(self.base, parameters)
+        chosen = _named_columns(self.base, options.parameters)
         first = observe(chosen)
-        identifiable = independent_of(self._random_gram(first, len(chosen), seed))
+        identifiable = independent_of(self._random_gram(first, len(chosen), options.seed))
         if not identifiable:
             raise ExcitationError("No parameter is identifiable: the moving joints excite none in these equations.")
         self.chosen = [chosen[k] for k in identifiable]
@@ -128,27 +125,16 @@ class DesignColumns:
                 total[np.ix_(place, place)] += gram
         return total
 
-    def goal(
-        self,
-        criterion: str | Criterion,
-        scaling: str,
-        weights: str | ArrayLike | None,
-        prior: Array | Factor | None,
-        wanted: Sequence[str] | None,
-    ) -> Goal:
-        """Return the objective of the search.
-
-        Args:
-            criterion, scaling, weights, prior, wanted: As in `excite`.
-        """
-        numbers, weighting = self._weights(weights)
+    def goal(self, options: ExciteOptions) -> Goal:
+        """Return the objective of the search by the criterion, scaling, weights and prior of the `options`."""
+        numbers, weighting = self._weights(options.weights)
         return Goal(
             self.observation,
-            criterion_named(criterion),
+            criterion_named(options.criterion),
             self.columns,
-            self._views(scaling, wanted),
+            self._views(options.scaling, options.wanted),
             numbers,
-            self._prior(prior, numbers),
+            self._prior(options.prior, numbers),
             weighting,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +16,7 @@ from steelyard.errors import ExcitationError, SteelyardError
 from steelyard.excitation._motion_rows import grams_along
 from steelyard.excitation._plan_files import plan_files
 from steelyard.excitation.constraints import Limits
-from steelyard.excitation.constraints._space import collision_constraints
+from steelyard.excitation.constraints._space import options_in_space
 from steelyard.excitation.controller_formats.target import MOTION_TARGETS
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
@@ -30,14 +30,17 @@ from steelyard.excitation.interpolator import (
     program_text,
     program_to_dict,
 )
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.play_files import WHY_NO_TORQUE, Play
+from steelyard.excitation.search import Progress
 from steelyard.excitation.search_problem import comparison_motion
 from steelyard.excitation.several import earlier_logs, excite_next, excite_several
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
+from steelyard.ground.options import with_changes, with_signature
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted_files import read_json
@@ -46,6 +49,7 @@ from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_logs
+from steelyard.signals.read import AnyMapping
 
 _FORMAT = "steelyard-excitation-1"
 # Via-points per second of a smooth motion, for controllers that take only via-points.
@@ -270,59 +274,63 @@ class MotionDesign(OutcomeWithPage, DisplayMixin):
         return {"duration": plan.trajectory.duration, "margins": plan.margins, "joints": joints}
 
 
+@with_signature(ExciteOptions)
 def design_motions(
     robot: RobotLike,
+    options: ExciteOptions | None = None,
     *,
     motions: int = 1,
     given: LogsLike = (),
+    mapping: AnyMapping = None,
     noise: float | Sequence[float] | None = None,
     settings: dict[str, Any] | None = None,
     targets: Sequence[str] = ("csv",),
-    **options: Any,
+    progress: Callable[[Progress], Any] | None = None,
+    checkpoint: str | Path | None = None,
+    **changes: Any,
 ) -> MotionDesign:
     """Design one or several motions with expected errors and checks, as `steelyard excite` does.
 
     Args:
         robot: The robot, as `load_robot` takes it.
+        options: Options of the design; None: the defaults.
         motions: Number of complementary motions (by gradients alone, without earlier logs).
         given: Earlier logs of this robot, as paths, `Log`s, frames or dicts: design for the parameters that they leave
             uncertain.
+        mapping: Meaning of the columns of these logs, as in `read_log`.
         noise: Torque noise for the expected errors [N m, N], one number or one per joint (default: good drives).
         settings: Settings stored with the result (default: the options).
         targets: Names in `MOTION_TARGETS` to write files for (ur, ros2, franka, kuka, abb, fanuc, csv).
-        options: Options of `excite`.
+        progress, checkpoint: As in `excite`.
+        **changes: Fields of `ExciteOptions` that replace those of `options`.
     """
     robot = as_robot(robot)
     for name in targets:  # before a search of minutes
         MOTION_TARGETS[name].check(name, robot)
-    given = as_logs(given, robot, options.pop("mapping", None))
-    has_population = options.get("optimiser", "gradient") != "gradient"
-    if motions > 1 and (has_population or given or options.get("checkpoint") is not None):
+    o, given = with_changes(options or ExciteOptions(), changes, "design_motions"), as_logs(given, robot, mapping)
+    if motions > 1 and (o.optimiser != "gradient" or given or checkpoint is not None):
         raise ExcitationError(
             "Several motions at once need the optimiser gradient and exclude given logs and a checkpoint."
         )
-    if given and options.get("weights") is not None:
+    if given and o.weights is not None:
         raise ExcitationError("Given logs determine the weights; leave the weights out.")
-    terms, sigma = as_terms(robot, options.pop("terms", None)), expected_noise(robot, noise)
-    options["terms"] = terms
-    if motions > 1:
-        # Build the collision scene once for all motions.
-        usual: dict[str, Any] = {"collision": False, "clearance": 0.02, "packages": (), "srdf": None}
-        bodies, notes = collision_constraints(robot, *(options.pop(name, value) for name, value in usual.items()))
-        options["constraints"] = [*bodies, *options.get("constraints", ())]
-        plans = excite_several(robot, motions, **options)
+    terms, sigma = as_terms(robot, o.terms), expected_noise(robot, noise)
+    o, notes = replace(o, terms=terms), list[str]()
+    if motions > 1:  # Build the collision scene once for all motions.
+        o, notes = options_in_space(robot, o)
+        plans = excite_several(robot, motions, o, progress=progress)
     elif given:
-        options.pop("weights", None)
-        # Criterion and rate are the same as without logs.
-        same: dict[str, Any] = {"criterion": "cond", "rate": 100.0} | options
-        plans, notes = (excite_next(robot, earlier_logs(robot, given, terms), **same),), []
+        known = earlier_logs(robot, given, terms)
+        plans = (excite_next(robot, known, o, progress=progress, checkpoint=checkpoint),)
     else:
-        plans, notes = (excite(robot, **options),), []
+        plans = (excite(robot, o, progress=progress, checkpoint=checkpoint),)
     notes += dict.fromkeys(note for plan in plans for note in plan.notes)
     if not robot.has_inertia:
         notes.append("The robot's file states no inertias: torques are unknown, and their limits were ignored.")
     if settings is None:
-        settings = {k: v for k, v in options.items() if isinstance(v, (str, int, float))}
+        usual = ExciteOptions()
+        stated = {n: v for n, v in vars(o).items() if n in changes or v is not getattr(usual, n)}
+        settings = {n: v for n, v in stated.items() if isinstance(v, (str, int, float))}
     return MotionDesign(robot, plans, sigma, {**settings, "bound_terms": terms}, tuple(notes), tuple(targets))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits, Plane, Point
 from steelyard.excitation.constraints.traced_limit import power_limit, torque_limit, workspace
 from steelyard.excitation.goal import Goal
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.settle import settle, settle_on_grid
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
@@ -27,13 +28,7 @@ _TRACED_GRID = 20
 
 
 def requirements(
-    robot: Robot,
-    families: Sequence[Family],
-    limits: Limits,
-    model: Model | None,
-    torque_margin: float,
-    regions: Sequence[FreeSpace],
-    constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
+    robot: Robot, families: Sequence[Family], limits: Limits, options: ExciteOptions
 ) -> tuple[Constraint, ...]:
     """Return all constraints of a motion: joint limits, finite torque and power limits, regions and others.
 
@@ -43,14 +38,12 @@ def requirements(
         robot: The robot.
         families: Family of each joint.
         limits: Limits of the joints.
-        model: Model for torque and power limits; None: the nominal one.
-        torque_margin, regions, constraints: As in `excite`.
+        options: Their model, torque margin, regions and constraints count.
     """
     out: list[Constraint] = [JointLimits(limits, families, _grid(families, _LINEAR_GRID), robot.joint_names)]
     coarse = _grid(families, _TRACED_GRID)
     drives = [x for x in ("tau", "power") if np.any(np.isfinite(getattr(limits, x)))]
-    if model is None and robot.has_inertia:
-        model = Model.nominal(robot)
+    model = Model.nominal(robot) if options.model is None and robot.has_inertia else options.model
     if "power" in drives and model is None:
         raise ExcitationError(
             f"Power limits need a model, and robot '{robot.name}' states no inertias; lift them (--power none), or "
@@ -58,14 +51,14 @@ def requirements(
         )
     if model is not None:
         if "tau" in drives:
-            out.append(torque_limit(model, limits, families, coarse, torque_margin, lazy=True))
+            out.append(torque_limit(model, limits, families, coarse, options.torque_margin, lazy=True))
         if "power" in drives:
-            out.append(power_limit(model, limits, families, coarse, torque_margin, lazy=True))
-    elif torque_margin:
+            out.append(power_limit(model, limits, families, coarse, options.torque_margin, lazy=True))
+    elif options.torque_margin:
         raise ExcitationError(f"A torque margin needs a model, and robot '{robot.name}' states no inertias.")
-    for points, planes in regions:
+    for points, planes in options.regions:
         out.append(workspace(robot, points, planes, families, coarse))
-    return (*out, *(c(families) if callable(c) else c for c in constraints))
+    return (*out, *(c(families) if callable(c) else c for c in options.constraints))
 
 
 def _grid(families: Sequence[Family], per_coefficient: int) -> Array:

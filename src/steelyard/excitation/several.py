@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,11 @@ import numpy as np
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.criteria import criterion_named
 from steelyard.excitation.excite import excite
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
+from steelyard.excitation.search import Progress
 from steelyard.ground.arrays import Array
+from steelyard.ground.options import with_changes
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.factor import Factor
@@ -92,13 +95,10 @@ def earlier_logs(
 def excite_next(
     robot: RobotLike,
     logs: LogsLike | EarlierLogs,
+    options: ExciteOptions | None = None,
     *,
-    terms: TermsLike | None = None,
-    equations: Sequence[str] | None = None,
-    rate: float | None = None,
-    criterion: Any = "d",
     design: Any = excite,
-    **options: Any,
+    **changes: Any,
 ) -> Plan:
     """Design the next motion after earlier logs: `excite` for the information of old and new rows together.
 
@@ -108,37 +108,28 @@ def excite_next(
     Args:
         robot: The robot.
         logs: Its logs, or their information (`earlier_logs`).
-        terms, equations: As in `excite`.
-        rate: Sampling rate [Hz]; None: that of the logs.
-        criterion: As in `excite`; "d" weighs the error bars of all parameters.
+        options: Options of the design; None: the defaults, but with the rate of the logs and the criterion "d", which
+            weighs the error bars of all parameters. The logs determine the weights and the prior.
         design: `excite` or `evolve`.
-        options: Further options of `design`.
+        **changes: Fields of `ExciteOptions` that replace those of `options`, and further arguments of `design`.
     """
     robot = as_robot(robot)
+    terms, equations = (changes.get(name, getattr(options, name, None)) for name in ("terms", "equations"))
     information = (logs if isinstance(logs, EarlierLogs) else earlier_logs(robot, logs, terms)).of(equations)
-    plan: Plan = design(
-        robot,
-        terms=terms,
-        equations=equations,
-        rate=rate or 1.0 / information.period,
-        criterion=criterion,
-        weights=1.0 / information.sigma,
-        prior=information.factor,
-        **options,
-    )
+    own = {"rate": 1.0 / information.period, "criterion": "d"} if options is None else {}
+    known = {"weights": 1.0 / information.sigma, "prior": information.factor}
+    plan: Plan = design(robot, options=options, **{**own, **changes, **known})
     return plan
 
 
 def excite_several(
     robot: RobotLike,
     count: int,
+    options: ExciteOptions | None = None,
     *,
-    terms: TermsLike | None = None,
-    prior: Factor | None = None,
-    equations: Sequence[str] | None = None,
     sweeps: int = 1,
-    seed: int = 0,
-    **options: Any,
+    progress: Callable[[Progress], Any] | None = None,
+    **changes: Any,
 ) -> tuple[Plan, ...]:
     """Design motions whose logs together are most informative; each one is within all limits.
 
@@ -147,31 +138,32 @@ def excite_several(
     value of the last plan counts all motions.
 
     Args:
-        robot, terms, equations, seed: As in `excite`.
+        robot, progress: As in `excite`.
         count: Number of motions.
-        prior: Factor of earlier logs.
+        options: Options of the design; the prior, if any, is the factor of earlier logs.
         sweeps: Number of improvement sweeps.
-        options: Further options of `excite`.
+        **changes: Fields of `ExciteOptions` that replace those of `options`.
     """
+    o = with_changes(options or ExciteOptions(), changes, "excite_several")
     if count < 1:
         raise ExcitationError(f"{count} motions cannot be designed; ask for one at least.")
     arm = as_robot(robot)
-    base = base_parameters(arm, terms)
+    base = base_parameters(arm, o.terms)
 
     def alone(plan: Plan) -> Factor:
         """Return the expected information of a motion, as the factor of a log."""
         q, dq, ddq = plan.trajectory.sample(plan.trajectory.times(plan.rate))
         factor = reduce(Rows(base.structure.dynamics, base.independent), q, dq, ddq, np.zeros_like(q))
-        return EarlierLogs(factor, np.ones(len(factor.equations)), 1.0).of(equations).factor
+        return EarlierLogs(factor, np.ones(len(factor.equations)), 1.0).of(o.equations).factor
 
     def design(others: Sequence[Plan], number: int) -> Plan:
-        factors = [f for f in (prior, *(alone(p) for p in others)) if f is not None]
+        factors: list[Any] = [f for f in (o.prior, *(alone(p) for p in others)) if f is not None]
         merged = factors[0].merge(*factors[1:]) if factors else None
-        return excite(arm, terms=terms, prior=merged, equations=equations, seed=seed + number, **options)
+        return excite(arm, replace(o, prior=merged, seed=o.seed + number), progress=progress)
 
     plans: list[Plan] = []
     plans.extend(design(plans, k) for k in range(count))
-    better = criterion_named(options.get("criterion", "cond")).larger_is_better
+    better = criterion_named(o.criterion).larger_is_better
     best = plans[-1].value
     for sweep in range(sweeps if count > 1 else 0):
         for k in range(count):

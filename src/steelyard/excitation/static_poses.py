@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, Limits
-from steelyard.excitation.constraints._space import collision_constraints, free_spaces
+from steelyard.excitation.constraints._space import options_in_space
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design_columns import independent_of
-from steelyard.excitation.search_problem import FreeSpace, requirements
+from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.search_problem import requirements
 from steelyard.excitation.trajectories import Family
 from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
+from steelyard.ground.options import with_changes
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.progress import steps
-from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
 
@@ -36,6 +34,11 @@ _CANDIDATES = 400
 _ROUNDS = 20
 # Smallest gain of an exchange (log det); less is rounding.
 _GAIN = 1e-9
+# Options that matter at standstill.
+_USED = (
+    "terms", "limits", "model", "torque_margin", "box", "frame", "floor", "collision", "clearance", "packages", "srdf",
+    "regions", "constraints", "seed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,21 +105,8 @@ class Poses(Outcome):
 def static_poses(
     robot: RobotLike,
     count: int,
-    *,
-    terms: TermsLike | None = None,
-    limits: Mapping[str, ArrayLike] | Limits | None = None,
-    model: Model | None = None,
-    torque_margin: float = 0.0,
-    box: Sequence[float] | None = None,
-    frame: str = "",
-    floor: float | None = None,
-    collision: bool | None = False,
-    clearance: float = 0.02,
-    packages: Sequence[str | Path] = (),
-    srdf: str | Path | None = None,
-    regions: Sequence[FreeSpace] = (),
-    constraints: Sequence[Any] = (),
-    seed: int = 0,
+    options: ExciteOptions | None = None,
+    **changes: Any,
 ) -> Poses:
     """Choose postures that maximise det(WᵀW) of the static torque rows, within all limits.
 
@@ -124,19 +114,19 @@ def static_poses(
     exact gradient.
 
     Args:
-        robot, terms, limits, model, torque_margin, box, frame, floor, collision, clearance, packages, srdf, regions: As
-            in `excite`.
+        robot: As in `excite`.
         count: Number of postures.
-        constraints, seed: As in `excite`.
+        options: Options of the design; their terms, limits, model, space and seed count.
+        **changes: Fields of `ExciteOptions` that replace those of `options`.
     """
     robot = as_robot(robot)
-    regions = [*free_spaces(robot, box, floor, frame), *regions]
-    constraints = [*collision_constraints(robot, collision, clearance, packages, srdf)[0], *constraints]
-    bounds = limits_from(robot, limits)
-    base = base_parameters(robot, terms)
+    o = with_changes(options or ExciteOptions(), changes, "static_poses", _USED)
+    o, _ = options_in_space(robot, o)
+    bounds = limits_from(robot, o.limits)
+    base = base_parameters(robot, o.terms)
     families: tuple[Family, ...] = (Idle(1.0, None),) * robot.dof
-    needs = requirements(robot, families, bounds, model, torque_margin, regions, constraints)
-    candidates = _candidates(bounds, needs, seed)
+    needs = requirements(robot, families, bounds, o)
+    candidates = _candidates(bounds, needs, o.seed)
     dynamics, joints = base.structure.dynamics, np.flatnonzero(robot.torque_used)
     all_columns = np.array(base.independent)
     rows = _rows(dynamics, candidates, joints, all_columns)
@@ -151,7 +141,7 @@ def static_poses(
             f"{count} postures are too few for {len(identifiable)} gravity parameters; give {least} or more."
         )
     columns = all_columns[identifiable]
-    chosen = _exchange(rows[:, :, identifiable], count, np.random.default_rng([seed, 2]))
+    chosen = _exchange(rows[:, :, identifiable], count, np.random.default_rng([o.seed, 2]))
     q = _move_along_gradient(dynamics, candidates[chosen], joints, columns, bounds, needs)
     W = _rows(dynamics, q, joints, columns).reshape(-1, len(columns))
     names, units = tuple(base.names[k] for k in identifiable), tuple(base.units[k] for k in identifiable)

@@ -35,7 +35,7 @@ class ModelFormat:
 
 MODEL_FORMATS: Registry[ModelFormat] = Registry(
     "format",
-    tuple(f"steelyard.export.{name}" for name in ("formats", "sdf", "xacro", "usd", "fmu", "observer")),
+    tuple(f"steelyard.export.{name}" for name in ("formats", "sdf", "xacro", "usd", "fmu", "observer_code")),
     group="steelyard.exports",
 )
 

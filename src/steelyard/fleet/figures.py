@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.report.plots.figure import AROUND_ZERO, BLUE, GREY, VERMILLION, Figure
 from steelyard.report.plots.series import rounded
 
 _CELL, _MARGIN = 30, 150  # pixels of a joint in a map, and of its margins
 _ROW = 24  # pixels of a parameter
-_WIDTH = 1.96  # half of a 95 % interval, in standard errors
 
 
 def fleet_map(
@@ -102,7 +102,7 @@ def date_curves(curves: Sequence[DatedPoints], name: str = "a day, 95 % interval
     figure = made([curve.title for curve in curves], height=190 if len(curves) > 1 else 300)
     for row, curve in enumerate(curves, start=1):
         days = [moment(t) for t in curve.dates]
-        half = rounded(_WIDTH * np.asarray(curve.errors, dtype=float)) if len(curve.errors) else None
+        half = rounded(HALF_WIDTH_95 * np.asarray(curve.errors, dtype=float)) if len(curve.errors) else None
         figure.add(
             "scatter", row, x=days, y=rounded(curve.values), mode="markers", name=name,
             marker={"color": BLUE, "size": 6},
@@ -126,7 +126,7 @@ def date_curves(curves: Sequence[DatedPoints], name: str = "a day, 95 % interval
 
 
 def _span(curve: DatedPoints) -> tuple[float, float]:
-    half = _WIDTH * np.asarray(curve.errors if len(curve.errors) else np.zeros(len(curve.values)), dtype=float)
+    half = HALF_WIDTH_95 * np.asarray(curve.errors if len(curve.errors) else np.zeros(len(curve.values)), dtype=float)
     values = np.asarray(curve.values, dtype=float)
     return float(np.min(values - half, initial=np.inf)), float(np.max(values + half, initial=-np.inf))
 
@@ -163,7 +163,9 @@ def own_and_pooled(parameters: Sequence[OwnAndPooled]) -> Figure:
     """Draw own and pooled 95 % intervals of `parameters`, each in a row with its own scale around the type's mean."""
     rows = np.arange(len(parameters), dtype=float)
     own, pooled = (np.array([getattr(p, name) for p in parameters], dtype=float) for name in ("own", "pooled"))
-    errors = [_WIDTH * np.array([getattr(p, n) for p in parameters], dtype=float) for n in ("own_error", "error")]
+    errors = [
+        HALF_WIDTH_95 * np.array([getattr(p, n) for p in parameters], dtype=float) for n in ("own_error", "error")
+    ]
     mean = np.array([p.mean for p in parameters], dtype=float)
     away = [np.abs(v - mean) + np.nan_to_num(e) for v, e in ((own, errors[0]), (pooled, errors[1]))]
     scale = np.fmax(np.nan_to_num(away[0]), np.nan_to_num(away[1]))

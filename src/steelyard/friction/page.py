@@ -18,6 +18,7 @@ from steelyard.friction.coordinates import Coordinates
 from steelyard.friction.laws import Choice
 from steelyard.friction.measure import FrictionCurves, JointFriction
 from steelyard.friction.plateaus import Plateau
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import NO_SIGN, Known, number, with_error
 from steelyard.ground.outcome import RESULT
 from steelyard.ground.untrusted_files import read_json
@@ -115,7 +116,7 @@ def _friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Fi
         if joint.law.slopes is not None:
             warm = [p.temperature for p in joint.points]
             marker = {"color": warm, "colorscale": "Cividis", "size": 7, "colorbar": {"title": {"text": "°C"}}}
-        bars = {"type": "data", "array": np.asarray(1.96 * joint.error), "thickness": 1, "color": BLUE}
+        bars = {"type": "data", "array": np.asarray(HALF_WIDTH_95 * joint.error), "thickness": 1, "color": BLUE}
         x, y = np.asarray(joint.velocity), np.asarray(joint.torque)
         figure.add("scatter", row, x=x, y=y, error_y=bars, mode="markers", name="measured, 95 %", marker=marker)
         # Separate lines for the directions avoid a line across the jump at zero.
@@ -130,7 +131,7 @@ def _law(figure: Figure, row: int, joint: JointFriction, side: float) -> None:
     if not speeds.size:
         return
     v = side * np.geomspace(max(speeds.min() / 3.0, 1e-4), speeds.max(), _LINE)
-    value, band = joint.law(v), 1.96 * joint.law.band(v)
+    value, band = joint.law(v), HALF_WIDTH_95 * joint.law.band(v)
     edge = np.concatenate([value + band, (value - band)[::-1]])
     filled = {"fill": "toself", "fillcolor": "rgba(213,94,0,0.15)", "hoverinfo": "skip", "showlegend": False}
     figure.line(row, np.concatenate([v, v[::-1]]), edge, None, VERMILLION, 0, **filled)

@@ -6,6 +6,7 @@ from .arrays import Array, one_blas_thread
 from .field import Field
 from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
+from .grades import Tone
 from .numbers import number
 from .outcome import Content, Outcome, OutcomeWithPage, Presentation
 from .progress import (
@@ -34,6 +35,7 @@ __all__ = [
     "ProgressReport",
     "Registry",
     "RunFolderError",
+    "Tone",
     "build",
     "check_target",
     "evaluate_expression",

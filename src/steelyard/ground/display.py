@@ -6,18 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.grades import TONE_COLOURS, Tone
 from steelyard.ground.numbers import DASH, number
 
 # Columns of one length, by name. A notebook shows the first table of a result.
 NamedColumns = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
 # Limits of the display in a notebook; `to_pandas` gives everything.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 20, 12, 6
-_COLOURS = {"good": "#009E73", "note": "#0072B2", "warning": "#E69F00", "bad": "#D55E00"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Headline:
         points: Reasons and remarks, one sentence each.
     """
 
-    kind: Literal["good", "note", "warning", "bad"]
+    kind: Tone
     sentence: str
     points: tuple[str, ...] = ()
 
@@ -119,7 +119,7 @@ class DisplayMixin(ABC):
 
     def _repr_html_(self) -> str:
         headline = self.headline()
-        colour = _COLOURS[headline.kind]
+        colour = TONE_COLOURS[headline.kind]
         points = "".join(f"<li>{escape(point)}</li>" for point in headline.points[:_MOST_POINTS])
         return (
             f'<div><p style="border-left:4px solid {colour};padding-left:8px">'

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from steelyard.ground.grades import HALF_WIDTH_95
+
 # Larger numbers get an exponent.
 _LONG = 1e7
 # Shown for a missing number.
@@ -90,4 +92,4 @@ def with_interval(value: float, standard_error: float) -> str:
         value: The number.
         standard_error: Its standard error.
     """
-    return with_error(value, 1.96 * float(standard_error))
+    return with_error(value, HALF_WIDTH_95 * float(standard_error))

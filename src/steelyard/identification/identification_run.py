@@ -21,6 +21,7 @@ from steelyard.errors import ExportError
 from steelyard.estimation.linear.significance import Removals
 from steelyard.export import covariance_to_csv, model_to_sidecar, parameters_to_csv
 from steelyard.export._bodies import IDENTIFY_POSSIBLE
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
@@ -145,7 +146,10 @@ def result_json(
             "unit": result.base.units[k],
             "value": float(estimate.beta[k]),
             "standard_error": float(errors[k]),
-            "interval_95": [float(estimate.beta[k] - 1.96 * errors[k]), float(estimate.beta[k] + 1.96 * errors[k])],
+            "interval_95": [
+                float(estimate.beta[k] - HALF_WIDTH_95 * errors[k]),
+                float(estimate.beta[k] + HALF_WIDTH_95 * errors[k]),
+            ],
             "relative_percent": float(100.0 * errors[k] / abs(estimate.beta[k])) if estimate.beta[k] else math.inf,
             "free_value": float(result.free.beta[k]),
             "impossible_sign": bool(signs[0][k]),

@@ -20,6 +20,7 @@ from steelyard.estimation.linear.rounding_bias import fit_beta, include_bias, ro
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
+from steelyard.ground.options import with_changes, with_signature
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
 from steelyard.identification._assumption_check import add_ledger
 from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars
@@ -30,53 +31,43 @@ from steelyard.identification._verdict import grade_model
 from steelyard.identification.agreement import agreement_of
 from steelyard.identification.description_share import description_share
 from steelyard.identification.identification import Identification, IdentificationSettings
-from steelyard.parameters.terms import TermsLike, identification_terms
+from steelyard.identification.options import OF_FILES, IdentifyOptions
+from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_text
+from steelyard.regression.schemes import Dynamic, make_scheme, scheme_text
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_sources
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation, velocity_plan
+from steelyard.signals.prepare import velocity_plan
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 if TYPE_CHECKING:
     from steelyard.estimation.simulation_error.control_loop import ControlLoop
     from steelyard.estimation.simulation_error.experiment import Experiment
-    from steelyard.friction.compensation import CurvesLike, SmoothedCurve
+    from steelyard.friction.compensation import SmoothedCurve
 
 
 # Load-dependent terms are fitted again if the joint loads of the model differ from those assumed.
 _MOST_REFITS = 3
 
 
+@with_signature(IdentifyOptions)
 @adds_error_hint
 @reports_progress
 def identify(
     robot: RobotLike,
     log: LogsLike | Study,
     validate: LogsLike = (),
+    options: IdentifyOptions | None = None,
     *,
-    terms: TermsLike | None = None,
-    scheme: str | Scheme = "dynamic",
-    estimator: str = "wls",
-    physical: bool = True,
-    prior: str = "nominal",
-    preparation: Preparation | None = None,
-    score_cutoff_hz: float | None = None,
-    significant: bool = False,
-    plain: bool = False,
-    tune: bool = False,
-    known_friction: CurvesLike | None = None,
-    controller: str | os.PathLike[str] | ControlLoop | None = None,
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
-    check: bool = True,
-    files: bool = True,
     mapping: AnyMapping = None,
     progress: ProgressCallback | None = None,
+    **changes: Any,
 ) -> Identification:
     """Identify the parameters of a robot from one or more logs and validate them on others.
 
@@ -85,65 +76,51 @@ def identify(
         log: Identification logs: a path, a `Log`, a frame (pandas, polars, xarray), a dict of arrays, or several. A
             `Study` reuses its preparation and its filtered signals.
         validate: Validation logs; they take no part in any choice.
-        terms: Joint terms, by name ("viscous,coulomb", or a list) or as objects; no search follows. Default: rotor,
-            viscous, Coulomb and offset, and the terms that a search on the identification logs adds.
-        scheme: Form of the equations: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
-            "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or an object.
-        estimator: Name from `steelyard.estimation.ESTIMATORS`, with options as in "ekf:start=prior" (see
-            docs/how-to-choose.md).
-        physical: Whether the result must be physically possible; otherwise it is the free fit.
-        prior: "nominal" (inertias of the description, if given and possible) or "none".
-        preparation: Filter, derivatives and masks; by default chosen from the identification logs.
-        score_cutoff_hz: Cut-off of the filter of the scores [Hz]; default: the cut-off of the fit.
-        significant: Whether to remove insignificant base parameters one by one. With `physical=False` this reduced fit
-            is delivered. A physically possible model has all parameters, and the reduced fit is in `reduced`.
-        plain: Whether to use the default terms without a search.
-        tune: Whether to search for further terms if `terms` is given.
-        known_friction: Friction curves by joint or motor (`measure_friction`, or functions of velocity). They are
-            subtracted from the torque, and replace the default friction terms in the model as tables.
-        controller: Controller of the logged robot, for estimators that simulate the closed loop: a `ControlLoop` or a
-            file (`read_control_loop`).
+        options: Options of the identification; None: the defaults.
         names: Names of the identification logs, for tables and plots.
         validate_names: Names of the validation logs.
-        check: Whether to check the logs (`check_log`) and test the assumptions of the fit.
-        files: Whether to fit the best model that each robot file format can store, and to score the files.
         mapping: Meaning of the columns of files and frames, as in `read_log`; None: automatic.
         progress: Callback for progress (`steelyard.ground.progress`).
+        **changes: Fields of `IdentifyOptions` that replace those of `options`, such as `estimator="ols"`.
     """
+    o = with_changes(options or IdentifyOptions(), changes, "identify")
+    terms, known_friction, estimator = o.terms, o.known_friction, o.estimator
+    if any(getattr(o, name) for name in OF_FILES):
+        raise SteelyardError(f"{', '.join(OF_FILES)} need log files; split or average the logs, or use identify_files.")
     robot = as_robot(robot)
-    written = make_scheme(scheme)
-    if prior not in ("nominal", "none"):
-        raise UnknownNameError("prior", prior, ("nominal", "none"))
+    written = make_scheme(o.scheme)
+    if o.prior not in ("nominal", "none"):
+        raise UnknownNameError("prior", o.prior, ("nominal", "none"))
     check_use(
-        estimator, physical=physical, controller=controller is not None, scheme=written.name,
-        significant=significant, known_friction=known_friction is not None,
+        estimator, physical=o.physical, controller=o.controller is not None, scheme=written.name,
+        significant=o.significant, known_friction=known_friction is not None,
     )  # fmt: skip
-    if known_friction is not None and tune:
+    if known_friction is not None and o.tune:
         raise SteelyardError("--tune (in Python: tune) searches for friction terms. Remove it or the known friction.")
-    if plain and tune:
+    if o.plain and o.tune:
         raise SteelyardError("--plain fits without a search and --tune (in Python: tune) with one. Choose one.")
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
     validation_logs = as_sources(validate, robot, mapping)
-    study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
-    study = replace(study, look=check_later_piece if check else None)
+    study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), o.prepared()), scheme=written)
+    study = replace(study, look=check_later_piece if o.check else None)
     report_progress("Preparing the rows", 0.02)
     of = spelled_estimator(estimator).of
     # At standstill, nonlinear estimators need the rows of all joints.
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
     study = replace(study, preparation=study.preparation.for_rows(torques, one_by_one))
-    loop = _loop(controller, study.robot)
+    loop = _loop(o.controller, study.robot)
     curves, fitted_terms = (
         ({}, terms) if known_friction is None else friction_curves(study.robot, known_friction, terms)
     )
     settings = IdentificationSettings(
         scheme=scheme_text(written),
         estimator=estimator,
-        physical=physical,
-        prior=prior,
+        physical=o.physical,
+        prior=o.prior,
         preparation=study.preparation,
-        score_cutoff_hz=score_cutoff_hz,
-        significant=significant,
-        plain=plain,
+        score_cutoff_hz=o.score_cutoff_hz,
+        significant=o.significant,
+        plain=o.plain,
         known_friction=tuple(curves),
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
@@ -156,13 +133,13 @@ def identify(
     if torques and study.band is None:
         study = choose_cutoff(study)
         settings = replace(settings, preparation=study.preparation)
-        if check and study.band is None:
+        if o.check and study.band is None:
             study = judge_stated_cutoff(study)
     if curves:
         curves = fit_rounding(study, curves)
         study = replace(study, known_friction=curves)
     # The search supports torque rows only.
-    searches = tune or (terms is None and not plain and known_friction is None)
+    searches = o.tune or (terms is None and not o.plain and known_friction is None)
     task = usual = _Task(study, settings, curves, loop, rotors_stated=terms is not None)
     structure = None
     if searches and torques:
@@ -196,7 +173,7 @@ def identify(
         "reduced": None if fit.reduced is None else task.model(fit.reduced),
     }
     scoring = score_models_on_logs(
-        study, models, score_cutoff_hz, validation_logs, names, validate_names, find_copies=check
+        study, models, o.score_cutoff_hz, validation_logs, names, validate_names, find_copies=o.check
     )
     result = Identification(
         robot=study.robot,
@@ -223,18 +200,18 @@ def identify(
         reduced_validation=scoring.validation["reduced"],
         structure=structure,
         agreement=agreement_of(study, scoring.names, fit.free),
-        checks=tuple(zip(scoring.names, check_study(with_fitted_friction(study)), strict=True)) if check else (),
-        **(check_validation_logs(scoring) if check and validation_logs else {}),
+        checks=tuple(zip(scoring.names, check_study(with_fitted_friction(study)), strict=True)) if o.check else (),
+        **(check_validation_logs(scoring) if o.check and validation_logs else {}),
     )
     if not curves:
         result = replace(result, description=description_share(result))
-    if check and torques and one_by_one and not curves:
+    if o.check and torques and one_by_one and not curves:
         result = add_ledger(result, study, scoring.independent)
-    if files:
+    if o.files:
         from steelyard.identification.file_scores import with_files
 
         result = with_files(result, usual.study, scoring, _format_fit(usual))
-    if curves and check and terms is None:
+    if curves and o.check and terms is None:
         result = replace(result, without_known_friction=error_with_fitted_friction(robot, logs, result))
     return replace(result, verdict=grade_model(result))
 

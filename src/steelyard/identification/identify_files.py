@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import filecmp
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from steelyard.assessment.holdout import split_blocks, split_last
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import one_blas_thread
+from steelyard.ground.options import with_changes
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
+from steelyard.identification.options import IdentifyOptions
 from steelyard.robot.robot import Robot
-from steelyard.signals.between import as_torque_between
 from steelyard.signals.excerpt import average_periods
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation, as_velocity
 from steelyard.signals.source import LogFile, Source, open_log
 
 
@@ -24,17 +25,10 @@ def identify_files(
     robot: Robot,
     logs: Sequence[Path],
     validate: Sequence[Path] = (),
+    options: IdentifyOptions | None = None,
     *,
     mapping: str | None = None,
-    holdout: float | None = None,
-    holdout_blocks: str = "",
-    cutoff_hz: float | None = None,
-    velocity: str = "auto",
-    mask: float = 0.0,
-    delay: float | None = None,
-    torque_between: str = "auto",
-    period: float | None = None,
-    **options: Any,
+    **changes: Any,
 ) -> Identification:
     """Identify a robot from log files.
 
@@ -42,17 +36,12 @@ def identify_files(
         robot: Robot to identify.
         logs: Identification log files.
         validate: Validation log files.
+        options: Options of the identification; None: the defaults.
         mapping: Mapping file with the meaning of the columns; None: automatic.
-        holdout: Share at the end of each log that is held out for validation.
-        holdout_blocks: "seconds:every" holds out every n-th block of this length.
-        cutoff_hz: Cut-off of the low-pass filter [Hz]; None: automatic.
-        velocity: "measured", "differentiated" (from positions) or "auto" (the better one).
-        mask: Speed below which the rows of a joint are ignored [rad/s, m/s].
-        delay: Delay of the torques after the positions [s]; None: estimated.
-        torque_between: Course of the torque between samples: "held", "sampled", "averaged" or "auto" (estimated).
-        period: Period of a periodic motion [s] over which the identification logs are averaged.
-        **options: Options of `identify`.
+        **changes: Fields of `IdentifyOptions` that replace those of `options`, such as `holdout=0.3`.
     """
+    o = with_changes(options or IdentifyOptions(), changes, "identify_files")
+    holdout, holdout_blocks, period = o.holdout, o.holdout_blocks, o.period
     if holdout is not None and holdout_blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
     _refuse_copies(logs, validate)
@@ -75,16 +64,9 @@ def identify_files(
             robot,
             used,
             validation,
-            preparation=Preparation(
-                cutoff_hz=cutoff_hz,
-                velocity=as_velocity(velocity),
-                mask=mask,
-                delay=delay,
-                torque_between=as_torque_between(torque_between),
-            ),
+            replace(o, preparation=o.prepared(), period=None, holdout=None, holdout_blocks=""),
             names=names,
             validate_names=validation_names,
-            **options,
         )
 
 

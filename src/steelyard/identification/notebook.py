@@ -12,18 +12,17 @@ from steelyard.assessment.columns import score_columns, signal_columns
 from steelyard.assessment.score import Score
 from steelyard.errors import UnknownNameError
 from steelyard.ground.display import Headline, NamedColumns
+from steelyard.ground.grades import HALF_WIDTH_95, tone
 from steelyard.identification.identification import Identification
 
 if TYPE_CHECKING:
     from steelyard.report.plots import Figure
 
-_KINDS: dict[str, Any] = {"good": "good", "usable": "warning", "poor": "bad"}
-
 
 def identification_headline(result: Identification) -> Headline:
     """Summarize `result`: robot, verdict and reasons."""
     verdict = result.verdict
-    return Headline(_KINDS[verdict.grade], f"{result.robot.name}. {verdict.sentence}", verdict.reasons)
+    return Headline(tone(verdict.grade), f"{result.robot.name}. {verdict.sentence}", verdict.reasons)
 
 
 def identification_tables(result: Identification) -> Mapping[str, Callable[[], NamedColumns]]:
@@ -40,7 +39,7 @@ def identification_tables(result: Identification) -> Mapping[str, Callable[[], N
 
 def _parameters(result: Identification) -> NamedColumns:
     base, estimate = result.base, result.estimate
-    half = 1.96 * estimate.standard_errors
+    half = HALF_WIDTH_95 * estimate.standard_errors
     return {
         "name": base.names,
         "formula": base.formulas,

@@ -13,6 +13,7 @@ from steelyard.assessment.score import JointScore
 from steelyard.assumptions.page import assumptions_section, lines
 from steelyard.check.page import checked
 from steelyard.estimation.history_page import history_section
+from steelyard.ground.grades import tone
 from steelyard.ground.numbers import Known, number
 from steelyard.identification.files_page import files_section
 from steelyard.identification.identification import Identification
@@ -51,7 +52,7 @@ def identification_report(
     """
     verdict = result.verdict
     history = result.free.parameter_history
-    kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict.grade]
+    kind = tone(verdict.grade)
     sections: list[Section | None] = [
         scores_section(result),
         files_section(result),

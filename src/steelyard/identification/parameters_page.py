@@ -12,6 +12,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import NO_SIGN, WHY_NO_SIGN, Known, number, percent, with_error
 from steelyard.identification.identification import Identification
 from steelyard.identification.score_page import effort_unit
@@ -102,9 +103,9 @@ def base_table(parameters: Sequence[BaseEstimate]) -> Html:
         (
             p.formula,
             p.unit,
-            "" if p.no_sign else whisker(p.value, 1.96 * p.standard_error, p.before),
+            "" if p.no_sign else whisker(p.value, HALF_WIDTH_95 * p.standard_error, p.before),
             NO_SIGN if p.no_sign else Known(p.value, p.standard_error),
-            1.96 * p.standard_error,
+            HALF_WIDTH_95 * p.standard_error,
             abs(p.value) / p.standard_error if p.standard_error > 0.0 and not p.no_sign else None,
             "" if abs(p.value) > 2.0 * p.standard_error else "maybe zero",
             NO_SIGN if p.free_no_sign else Known(p.free, p.standard_error),

@@ -21,6 +21,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground import (
     ProgressCallback,
     RunFolderError,
+    Tone,
     build,
     check_target,
     explained,
@@ -38,7 +39,6 @@ from steelyard.papers import load_paper
 from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement, tables_and_figures
 from steelyard.papers.result_cache import ResultCache
 from steelyard.report import (
-    CalloutKind,
     Html,
     Section,
     TableCell,
@@ -118,7 +118,7 @@ def _item(item: Item) -> Html:
     return join(*pieces)
 
 
-def _tone(statement: Statement) -> CalloutKind:
+def _tone(statement: Statement) -> Tone:
     if statement.holds is None:
         return "note"
     return "good" if statement.holds else "bad" if statement.failed else "warning"

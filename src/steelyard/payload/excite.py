@@ -21,6 +21,7 @@ from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, Linear, criterion_named
 from steelyard.excitation.goal import Goal
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.search import Search, SearchSettings
@@ -87,7 +88,7 @@ def excite_payload(
         rows = TorqueRows(cast(Dynamics, _Sensor(robot, frame)), range(10), SampledMotions(families, times), range(6))
         goal = Goal(rows, criterion_named(criterion), INERTIAL_NAMES, (_expected(sizes),), 1.0 / sigma, None,
                     "rows over the noise of their axis")  # fmt: skip
-        needs = requirements(robot, families, bounds, None, 0.0, ())
+        needs = requirements(robot, families, bounds, ExciteOptions())
         problem = SearchProblem(goal, find_centre(families, bounds, needs, seed), needs)
         run = Search(problem, search or SearchSettings(), seed, None, None, "")
         plan = run.plan(INERTIAL_NAMES, _UNITS, joint_names=robot.joint_names, rate=rate, limits=bounds)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import Known
 from steelyard.payload.payload import ENTRIES, Payload
 from steelyard.report.elements import (
@@ -88,9 +89,9 @@ def _table(load: Payload) -> list[Html]:
         (
             name,
             unit,
-            whisker(value, 1.96 * error),
+            whisker(value, HALF_WIDTH_95 * error),
             Known(value, error),
-            1.96 * error,
+            HALF_WIDTH_95 * error,
             "" if identifiable else "not identifiable from this motion",
         )
         for name, unit, value, error, identifiable in rows

@@ -15,6 +15,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import percent as as_percent
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
@@ -78,7 +79,7 @@ class Trial:
     @property
     def outside(self) -> Mask:
         """Whether each base parameter is outside its 95 % interval."""
-        return np.asarray(np.abs(self.z_scores) > 1.96)
+        return np.asarray(np.abs(self.z_scores) > HALF_WIDTH_95)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from rich.console import Console
 
+from steelyard.ground.grades import HALF_WIDTH_95, Tone
 from steelyard.ground.numbers import Known
 from steelyard.identification.score_page import effort_units
 from steelyard.rehearse._judge import Judgement
 from steelyard.rehearse.rehearse import Rehearsal
 from steelyard.report.elements import (
-    CalloutKind,
     Heat,
     Html,
     TableCell,
@@ -67,7 +67,7 @@ def _values(found: Rehearsal, z: Sequence[float]) -> list[float]:
     if len(found.trials) <= _EACH:
         return list(z)
     scores = np.array(z)
-    outside = 100.0 * float(np.mean(np.abs(scores) > 1.96))
+    outside = 100.0 * float(np.mean(np.abs(scores) > HALF_WIDTH_95))
     return [float(scores.mean()), float(scores.std()), outside, float(max(z, key=abs))]
 
 
@@ -85,7 +85,7 @@ def _print_z_scores(found: Rehearsal, out: Console) -> None:
     )
 
 
-def _tone(judgement: Judgement) -> CalloutKind:
+def _tone(judgement: Judgement) -> Tone:
     return "good" if judgement.passed else "bad" if judgement.decides else "warning"
 
 
@@ -121,8 +121,8 @@ def _z_scores(found: Rehearsal) -> Html:
 
 def _parameters(found: Rehearsal) -> Html:
     rows: list[list[TableCell]] = [
-        [r["name"], r["unit"], whisker(r["found"], 1.96 * r["standard_error"], r["true"]),
-         *(Known(r[key], r["standard_error"]) for key in ("true", "found")), 1.96 * r["standard_error"],
+        [r["name"], r["unit"], whisker(r["found"], HALF_WIDTH_95 * r["standard_error"], r["true"]),
+         *(Known(r[key], r["standard_error"]) for key in ("true", "found")), HALF_WIDTH_95 * r["standard_error"],
          *_cells(found, r["z_scores"])]
         for r in found.rows
     ]  # fmt: skip

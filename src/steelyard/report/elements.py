@@ -10,20 +10,14 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
+from steelyard.ground.grades import SIGNS, Tone
 from steelyard.ground.numbers import DASH, Known, number
 from steelyard.report.plots.figure import Figure
 
-CalloutKind = Literal["good", "note", "warning", "bad"]
-_SIGNS: dict[CalloutKind, tuple[str, str]] = {
-    "good": ("✓", "Good"),
-    "note": ("i", "Note"),
-    "warning": ("!", "Warning"),
-    "bad": ("✕", "Problem"),
-}
 # Marks by which the page's scripts find figures, and three-dimensional figures.
 PLOT_DATA, IN_SPACE = 'class="plot-data"', "data-space"
 # Marks of robot scenes, tabs and commands.
@@ -88,7 +82,7 @@ def paragraph(value: str) -> Html:
     return Html(f"<p>{text(value)}</p>")
 
 
-def callout(kind: CalloutKind, message: str, word: str = "") -> Html:
+def callout(kind: Tone, message: str, word: str = "") -> Html:
     """Draw a coloured box around a message.
 
     Args:
@@ -96,7 +90,7 @@ def callout(kind: CalloutKind, message: str, word: str = "") -> Html:
         message: Text of the box.
         word: Bold first word; default: the word of the kind.
     """
-    sign, usual = _SIGNS[kind]
+    sign, usual = SIGNS[kind]
     return Html(
         f'<div class="callout {kind}" role="note"><span class="sign" aria-hidden="true">{sign}</span>'
         f'<div><strong class="word">{text(word or usual)}.</strong> {text(message)}</div></div>'

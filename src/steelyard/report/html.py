@@ -11,6 +11,7 @@ from importlib.metadata import version
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
+from steelyard.ground.grades import Tone
 from steelyard.ground.repeat import repeat_command
 from steelyard.report.elements import (
     COMMAND,
@@ -18,7 +19,6 @@ from steelyard.report.elements import (
     PLOT_DATA,
     SCENE_DATA,
     TABS,
-    CalloutKind,
     Html,
     anchor,
     text,
@@ -61,7 +61,7 @@ class Verdict:
         points: Reasons, listed below the headline.
     """
 
-    kind: CalloutKind
+    kind: Tone
     headline: str
     points: tuple[str, ...] = ()
 

@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import Known, with_error
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, callout, join, paragraph, table_html, tabs
 from steelyard.studio.studio_folder import StudioError
 from steelyard.studio.summaries import moving_error
 
-# Half width of a 95 % interval [standard errors].
-HALF_WIDTH_95 = 1.96
 # Number of rows above which a table scrolls.
 _TALL = 16
 _ABSENT = "This run lacks the parameter."

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from steelyard.ground.grades import tone
 from steelyard.ground.outcome import RESULT
 from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, join, paragraph, table_html, text
@@ -68,7 +69,7 @@ def identification_html(run: str) -> Html:
     result = read_result(run)
     try:
         verdict = result["verdict"]
-        kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict["grade"]]
+        kind = tone(verdict["grade"])
         rows = [
             BaseEstimate(
                 p["formula"], p["unit"], _float(p["value"]), _float(p["standard_error"]), _float(p["free_value"]),

@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.ground.files import write_whole
+from steelyard.ground.options import option_texts
+from steelyard.identification.options import IdentifyOptions
 from steelyard.studio.provenance import log_texts
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 _SETTINGS_FILE = "identify.json"
+_TEXTS = {text.name: text for _, text in option_texts(IdentifyOptions)}
 # Number fields: name in the form, option of the command, label, unit.
-NUMBERS = (
-    ("cutoff", "--cutoff", "Cut-off of the fit", "Hz"),
-    ("score_cutoff", "--score-cutoff", "Cut-off of the scores", "Hz"),
-    ("mask", "--mask", "Ignore samples slower than", "rad/s, m/s"),
-    ("delay", "--delay", "Delay of the torques", "s"),
-    ("period", "--period", "Average over periods of", "s"),
+NUMBERS = tuple(
+    (name, _TEXTS[name].flag, _TEXTS[name].label, _TEXTS[name].unit)
+    for name in ("cutoff", "score_cutoff", "mask", "delay", "period")
 )
 # Menus: name, option of the command, default.
-MENUS = (
-    ("estimator", "--estimator", "wls"), ("scheme", "--scheme", "dynamic"), ("prior", "--prior", "nominal"),
-    ("velocity", "--velocity", "auto"), ("friction", "--friction", ""),
-)  # fmt: skip
+MENUS = tuple(
+    (name, _TEXTS[name].flag, str(_TEXTS[name].default))
+    for name in ("estimator", "scheme", "prior", "velocity", "friction")
+)
 _SEVERAL = ("judge_by", "term")
 _NAMES = (
     "judge", "share", "blocks", "form", "structure", "significant", *(n[0] for n in NUMBERS), *(m[0] for m in MENUS),

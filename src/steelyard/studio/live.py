@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import number
 from steelyard.report.elements import Heat, Html, TableColumn, callout, join, table_html, text
 from steelyard.studio.allowed_commands import WATCH_SOURCE
@@ -141,7 +142,7 @@ def _load(report: Mapping[str, Any]) -> Html:
     load = report.get("load")
     if not load or load.get("mass") is None:
         return Html("")
-    mass = f"{number(load['mass'], 3)} ± {number(1.96 * load['mass_error'], 2)} kg"
+    mass = f"{number(load['mass'], 3)} ± {number(HALF_WIDTH_95 * load['mass_error'], 2)} kg"
     words = f"Payload {mass}" if load.get("carries") else f"No payload ({mass})"
     return callout("note", f"{words}{'' if load.get('settled', True) else ', not settled yet'}.", "Payload")
 

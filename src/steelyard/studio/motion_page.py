@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from steelyard.ground.grades import Tone
 from steelyard.ground.numbers import number
 from steelyard.report.elements import (
-    CalloutKind,
     Html,
     TableCell,
     TableColumn,
@@ -203,7 +203,7 @@ def result_panel(run: str, result: Mapping[str, Any], others: Sequence[str], job
         job: Id of its search if that can be continued, else "".
     """
     verdict, criterion, plan = result["verdict"], result["criterion"], result["plans"][-1]
-    kind: CalloutKind = "good" if verdict["grade"] == "good" else "warning"
+    kind: Tone = "good" if verdict["grade"] == "good" else "warning"
     notes = [callout("note", note) for note in result["notes"] if note not in verdict["reasons"]]
     words = " ".join([verdict["sentence"], *verdict["reasons"]])
     random = result["random_motion"]["condition_number"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.excitation.options import ExciteOptions
 from steelyard.ground.files import write_whole
+from steelyard.ground.options import option_texts
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 _SETTINGS_FILE = "motion.json"
@@ -40,23 +42,20 @@ class SearchOption:
     unit: str = ""
 
 
-SEARCH_OPTIONS = (
-    SearchOption("duration", "--duration", "10", "Length", "s"),
-    SearchOption("criterion", "--criterion", "cond", "Criterion"),
-    SearchOption("terms", "--terms", "", "Parameters to excite"),
-    SearchOption("floor", "--floor", "", "Floor height", "m"),
-    SearchOption("frame", "--frame", "", "Link in the box"),
-    SearchOption("collision", "", "", "Avoid self-collisions"),
-    SearchOption("clearance", "--clearance", "0.02", "Clearance", "m"),
-    SearchOption("torque_margin", "--torque-margin", "0", "Torque margin", "share"),
-    SearchOption("harmonics", "--harmonics", "5", "Harmonics"),
-    SearchOption("rate", "--rate", "100", "Sample rate", "Hz"),
-    SearchOption("optimiser", "--optimiser", "gradient", "Optimiser"),
-    SearchOption("population", "--population", "150", "Population"),
-    SearchOption("generations", "--generations", "100", "Generations"),
-    SearchOption("seed", "--seed", "0", "Seed"),
-    SearchOption("time", "--time", "", "Stop after", "s"),
-)
+def _search_options() -> Iterator[SearchOption]:
+    """Return the options of `excite` that the form has, with the words of the command, and a time limit."""
+    texts = dict(option_texts(ExciteOptions))
+    for name in (
+        "duration", "criterion", "terms", "floor", "frame", "collision", "clearance", "torque_margin", "harmonics",
+        "rate", "optimiser", "population", "generations", "seed",
+    ):  # fmt: skip
+        text = texts[name]
+        default = "" if text.default is None else f"{text.default:g}" if text.kind is float else str(text.default)
+        yield SearchOption(name, text.flag, default, text.label, text.unit)
+    yield SearchOption("time", "--time", "", "Stop after", "s")
+
+
+SEARCH_OPTIONS = tuple(_search_options())
 _EVOLUTION = ("population", "generations")
 _NUMBERS = ("duration", "floor", "clearance", "torque_margin", "harmonics", "rate", *_EVOLUTION, "seed", "time")
 

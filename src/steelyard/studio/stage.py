@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from steelyard.ground.grades import Tone, tone
 from steelyard.ground.registry import Registry
 from steelyard.report.elements import Html
 from steelyard.studio.helper_process import HelperProcess
@@ -16,6 +17,12 @@ from steelyard.studio.studio_folder import StudioError, StudioFolder
 # Order of the stages on the rail (the navigation list); the library of runs is not on it.
 RAIL = ("robot", "data", "check", "motion", "identify", "use")
 StatusKind = Literal["empty", "done", "working", "warning", "bad"]
+_OF_TONES: dict[Tone, StatusKind] = {"good": "done", "note": "done", "warning": "warning", "bad": "bad"}
+
+
+def status_kind(grade: str) -> StatusKind:
+    """Return the kind of a stage's status for the `grade` of its result."""
+    return _OF_TONES[tone(grade)]
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from steelyard.ground.display import Headline
+from steelyard.ground.grades import tone
 from steelyard.ground.numbers import number, percent, with_error
 from steelyard.report.elements import Html
 from steelyard.studio.thumbnails import bars_thumbnail, curve_thumbnail, sign_thumbnail
 
 _LONGEST = 600
 _MOST_POINTS = 40
-_KINDS: dict[str, Any] = {
-    "good": "good", "usable": "warning", "warning": "warning", "poor": "bad", "bad": "bad", "mend": "bad",
-    "unusable": "bad",
-}  # fmt: skip
 
 
 class RunSummary(NamedTuple):
@@ -230,7 +227,7 @@ def moving_error(joint: Mapping[str, Any]) -> Any:
 
 def _headline(grade: Any, sentence: str, points: Sequence[Any]) -> Headline:
     texts = tuple(_text(point) for point in points[:_MOST_POINTS])
-    return Headline(_KINDS.get(grade, "note") if isinstance(grade, str) else "note", sentence[:_LONGEST], texts)
+    return Headline(tone(grade), sentence[:_LONGEST], texts)
 
 
 def _listed(values: Sequence[float]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import Known, number
 from steelyard.report.elements import Html, TableColumn, callout, join, table_html, text, whisker
 from steelyard.studio.jobs import StudioJob
@@ -228,7 +229,14 @@ def _load(name: str, load: Mapping[str, Any]) -> Html:
         for m in _MOMENTS
     ]
     cells = [
-        [what, unit, whisker(value, 1.96 * error), Known(value, error), 1.96 * error, "" if ok else "not identifiable"]
+        [
+            what,
+            unit,
+            whisker(value, HALF_WIDTH_95 * error),
+            Known(value, error),
+            HALF_WIDTH_95 * error,
+            "" if ok else "not identifiable",
+        ]
         for what, unit, value, error, ok in rows
     ]
     columns: list[TableColumn | str] = [

@@ -16,6 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns, wide_columns
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.ground.progress import steps
@@ -32,8 +33,6 @@ from steelyard.use.prediction_files import PREDICTION_FORMATS
 
 # Larger clock values are dates in nanoseconds.
 _DATES = 1e15
-# Half of the 95 % interval of a Gaussian, in standard deviations.
-_GAUSSIAN = 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +238,7 @@ def _predict(
         predictions = [by.prediction(m.q, m.dq, m.ddq) for m in motions]
         torques = [p.torque for p in predictions]
         band, outside = np.concatenate([p.band for p in predictions]), np.concatenate([p.outside for p in predictions])
-        half = _GAUSSIAN * band
+        half = HALF_WIDTH_95 * band
     else:
         torques = [by.torque(m.q, m.dq, m.ddq, m.filter.period) for m in motions]
         if torque_band is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from steelyard.errors import ExcitationError, SteelyardError, UnknownNameError
 from steelyard.excitation.constraints.limits import Constraint
 from steelyard.excitation.constraints.traced_limit import Plane, Point
 from steelyard.excitation.constraints.traced_limit import box as inside_box
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.trajectories import Family, Idle
 from steelyard.ground.untrusted_files import read_bytes
 from steelyard.ground.xml import MAX_BYTES
@@ -49,6 +51,19 @@ def free_spaces(robot: Robot, box: Sequence[float] | None, floor: float | None, 
         if moved:
             out.append((moved, [Plane.floor(floor)]))
     return out
+
+
+def options_in_space(robot: Robot, o: ExciteOptions) -> tuple[ExciteOptions, list[str]]:
+    """Return options whose regions contain the box and the floor, and whose constraints contain the collisions.
+
+    Args:
+        robot: The robot.
+        o: Options with the box, the floor, and whether collisions are avoided.
+    """
+    apart, notes = collision_constraints(robot, o.collision, o.clearance, o.packages, o.srdf)
+    regions = [*free_spaces(robot, o.box, o.floor, o.frame), *o.regions]
+    in_space = replace(o, regions=regions, constraints=[*apart, *o.constraints])
+    return replace(in_space, box=None, frame="", floor=None, collision=False), notes
 
 
 def collision_constraints(

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError
 from steelyard.excitation._search_state import check_owner, search_key
-from steelyard.excitation.constraints import Constraint, JointLimits, Limits
+from steelyard.excitation.constraints import Constraint, JointLimits
+from steelyard.excitation.constraints._space import options_in_space
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.evolution._score import MotionScore, SampleTests
 from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
 from steelyard.excitation.evolution.strategies import Genetic, PiecewiseConstraint
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.fitness import Fitness, Generation
+from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.search import Progress
-from steelyard.excitation.search_problem import FreeSpace, families_of, requirements
+from steelyard.excitation.search_problem import families_of, requirements
 from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
+from steelyard.ground.options import with_changes
 from steelyard.ground.untrusted_files import read_json
-from steelyard.parameters.terms import Terms
-from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
 
 _FORMAT = "steelyard-evolution-1"
@@ -196,31 +195,24 @@ _SLOWER = 40
 _HELPED_BY_CALM = ("torque limits", "power limits", "joint limits")
 _STEPS_BACK = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 10**6)
 
+# Options that the genome and the optimiser do not replace.
+_USED = (
+    "terms", "rate", "limits", "criterion", "scaling", "equations", "parameters", "wanted", "weights", "prior", "model",
+    "torque_margin", "box", "frame", "floor", "collision", "clearance", "packages", "srdf", "regions", "constraints",
+    "seed", "patience",
+)  # fmt: skip
+
 
 def evolve(
     robot: Robot,
     genome: ViaPoints | Family | Sequence[Family],
+    options: ExciteOptions | None = None,
     *,
     optimiser: Optimiser | None = None,
-    terms: Terms | None = None,
-    rate: float = 100.0,
-    limits: Mapping[str, ArrayLike] | Limits | None = None,
-    criterion: str | Criterion = "d",
-    scaling: str = "natural",
-    equations: Sequence[str] | None = None,
-    parameters: Sequence[str] | None = None,
-    wanted: Sequence[str] | None = None,
-    weights: str | ArrayLike | None = None,
-    prior: Array | Factor | None = None,
-    model: Model | None = None,
-    torque_margin: float = 0.0,
-    regions: Sequence[FreeSpace] = (),
-    constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
-    seed: int = 0,
     progress: Callable[[Progress], Any] | None = None,
     checkpoint: str | Path | None = None,
     threads: int | None = None,
-    patience: int | None = None,
+    **changes: Any,
 ) -> Plan:
     """Design a motion by a population: `Genetic()` (Pedrocchi et al. 2013) or `CovarianceAdaptation()` (CMA-ES).
 
@@ -231,28 +223,29 @@ def evolve(
         robot: The robot.
         genome: `ViaPoints` (programs of a robot's own controller), or a smooth family (one for all joints, or one per
             joint) whose coefficients are the genes.
+        options: Options of the design; None: the defaults, but with the criterion "d". Via-points have their own
+            limits, and the genome and the optimiser replace the options about them.
         optimiser: The optimiser with its settings.
-        limits: As in `excite`; via-points have their own.
+        progress: As in `excite`.
         checkpoint: JSON file written after every generation; an existing one is resumed.
         threads: Threads for the Gram matrices (default: all cores).
-        patience: Number of generations with a gain below 1 % after which the run ends (default: never).
-        terms, rate, criterion, scaling, equations, parameters, wanted, weights, prior, model: As in `excite`.
-        torque_margin, regions, constraints, seed, progress: As in `excite`.
+        **changes: Fields of `ExciteOptions` that replace those of `options`.
     """
     chosen = optimiser or Genetic()
-    if patience is not None and patience < 1:
-        raise ExcitationError(f"patience is {patience}; give a number of generations, 1 or more, or None.")
-    bounds = genome.limits if isinstance(genome, ViaPoints) else limits_from(robot, limits)
+    o = with_changes(options or ExciteOptions(criterion="d"), changes, "evolve", _USED)
+    if o.patience is not None and o.patience < 1:
+        raise ExcitationError(f"patience is {o.patience}; give a number of generations, 1 or more, or None.")
+    bounds = genome.limits if isinstance(genome, ViaPoints) else limits_from(robot, o.limits)
+    o, notes = options_in_space(robot, o)
+    rate, regions = o.rate, o.regions
     families = _families(robot, genome)
     with one_blas_thread(), compiled_at_once():  # else a resumed search would differ in the last digits
-        design = DesignColumns(
-            robot, terms, families, rate, bounds, equations, parameters, "dynamic", None, False, seed
-        )
-        goal = design.goal(criterion, scaling, weights, prior, wanted)
+        design = DesignColumns(robot, families, bounds, replace(o, scheme="dynamic"))
+        goal = design.goal(o)
         score = MotionScore(design, goal, threads)
 
         def needs_of(some: Sequence[Family]) -> tuple[Constraint, ...]:
-            every = requirements(robot, some, bounds, model, torque_margin, regions, constraints)
+            every = requirements(robot, some, bounds, o)
             if not isinstance(genome, ViaPoints):
                 return every
             return tuple(c if isinstance(c, JointLimits) else PiecewiseConstraint(c) for c in every)
@@ -263,10 +256,10 @@ def evolve(
             space, needs = genome, ()
         else:
             needs = needs_of(families)
-            space = Coefficients(find_centre(families, bounds, needs, seed), needs)
-        nominal = model or (Model.nominal(robot) if robot.has_inertia else None)
+            space = Coefficients(find_centre(families, bounds, needs, o.seed), needs)
+        nominal = o.model or (Model.nominal(robot) if robot.has_inertia else None)
         # Smooth families test torques and positions on their own grids.
-        tests = SampleTests(robot, nominal, (1.0 - torque_margin) * bounds.tau, regions)
+        tests = SampleTests(robot, nominal, (1.0 - o.torque_margin) * bounds.tau, regions)
 
         def evaluate(population: Array) -> Array:
             motions = space.signals(population, rate)
@@ -276,12 +269,12 @@ def evolve(
             (motion,) = space.signals(genes[None], rate)
             return {} if motion is None else goal.progress_values(score.grams(motion))
 
-        counts = len(regions), len(constraints)
-        about = chosen, rate, *counts, list(regions), torque_margin, goal.about
+        counts = len(regions), len(o.constraints)
+        about = chosen, rate, *counts, list(regions), o.torque_margin, goal.about
         key = search_key(bounds, robot.fingerprint, design.columns, goal.label, space.label, *about)
         report_value = goal.criterion.report_value
         run = _Evolution(
-            chosen, space.size, seed, evaluate, report_value, progress, checkpoint, key, patience, plot_values
+            chosen, space.size, o.seed, evaluate, report_value, progress, checkpoint, key, o.patience, plot_values
         )
         record = run.run()
         trajectory, checked, genes = _deliver(space, record, needs_of)
@@ -300,12 +293,13 @@ def evolve(
         value=value,
         start_value=report_value(_first(record)),
         limits=bounds,
-        seed=seed,
+        seed=o.seed,
         evaluations=record.evaluations,
         history=tuple((n, report_value(v)) for n, v in record.history if np.isfinite(v)),
         fitness=record.fitness(goal.label, report_value),
         stopped=run.stopped,
         program=genome.program(genes) if isinstance(genome, ViaPoints) else None,
+        notes=tuple(notes),
     )
 
 

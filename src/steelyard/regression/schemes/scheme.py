@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.named_options import parse_named_options
+from steelyard.ground.options import parse_named_options
 from steelyard.ground.registry import Registry
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData

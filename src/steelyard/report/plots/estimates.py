@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.report.plots.figure import AFTER, AROUND_ZERO, BEFORE, BLUE, SERIES, Figure, Words
 from steelyard.report.plots.series import rounded
 
 _ROW = 22  # pixels per parameter
-# Half the width of a 95 % interval, in standard errors.
-_WIDTH = 1.96
 # Below this ratio of the largest to the smallest value an axis has ticks at 1, 2, 5, else at powers of ten.
 _WIDE = 1e3
 # Pixels of one box, and between two rows of boxes.
@@ -40,7 +39,7 @@ def parameter_intervals(
         before: Earlier values to compare with; None omits them.
         before_is: Legend entry of the earlier values.
     """
-    value, error = np.asarray(after, dtype=float), _WIDTH * np.asarray(standard_error, dtype=float)
+    value, error = np.asarray(after, dtype=float), HALF_WIDTH_95 * np.asarray(standard_error, dtype=float)
     old = np.full(len(names), np.nan) if before is None else np.asarray(before, dtype=float)
     scale = np.fmax(np.abs(value) + np.where(np.isfinite(error), error, 0.0), np.abs(np.nan_to_num(old)))
     scale = np.where(scale > 0.0, scale, 1.0)
@@ -212,7 +211,7 @@ def parameter_histories(
             )
         ends = y[-1, which]
         if standard_error is not None:
-            error = _WIDTH * np.asarray(standard_error, dtype=float)[which]
+            error = HALF_WIDTH_95 * np.asarray(standard_error, dtype=float)[which]
             figure.add(
                 "scatter",
                 row,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.report.plots.figure import AROUND_ZERO, GREY, MEASURED, RESIDUAL, Figure
 from steelyard.report.plots.series import by_joint, decimate, decimate_over, in_steps, position_unit, share, units
 
@@ -94,7 +95,7 @@ def residual_autocorrelation(residual: ArrayLike, rate: float, joints: Sequence[
     lags = max(1, min(samples - 1, round(longest * rate)))
     rho = autocorrelation(left, lags)
     seconds = np.arange(lags + 1) / rate
-    band = 1.96 / np.sqrt(samples)
+    band = HALF_WIDTH_95 / np.sqrt(samples)
     figure = Figure.by_joint(joints, height=130)
     for k in range(n):
         keep = decimate(rho[:, k], share(2 * n))

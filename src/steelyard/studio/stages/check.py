@@ -21,7 +21,7 @@ from steelyard.studio.check_facts import check_html, repaired_mapping
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import attribute, button, command_line, job_html
 from steelyard.studio.provenance import is_current, log_texts, provenance_of, runs_of, save_provenance, saved_provenance
-from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus, StatusKind
+from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus, status_kind
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 _INTRODUCTION = (
@@ -29,9 +29,7 @@ _INTRODUCTION = (
     "a joint that never moved. This stage checks every log, lists problems by severity, and can fix many of them in "
     "the mapping."
 )
-_GRADES: dict[str, tuple[StatusKind, int]] = {
-    "good": ("done", 0), "usable": ("warning", 1), "mend": ("bad", 2), "unusable": ("bad", 3),
-}  # fmt: skip
+_GRADES = ("good", "usable", "mend", "unusable")
 
 
 class CheckStage(Stage):
@@ -114,7 +112,7 @@ def _status_of(run: str, _changed: int) -> StageStatus:
     try:
         result = read_json(Path(run) / RESULT, StudioError, "check the logs again").value
         logs = result.get("logs", [result])
-        kind, _ = max((_GRADES[log["grade"]] for log in logs), key=lambda grade: grade[1])
+        kind = status_kind(max((log["grade"] for log in logs), key=_GRADES.index))
         counts = [sum(e["severity"] == s for log in logs for e in log["entries"]) for s in ("problem", "warning")]
     except (StudioError, ValueError, LookupError, TypeError, AttributeError):
         return StageStatus("bad", "its result cannot be read")

@@ -21,7 +21,7 @@ from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import attribute, command_line, job_html
 from steelyard.studio.provenance import is_current, log_texts, provenance_of, runs_of, save_provenance
 from steelyard.studio.run_entries import RunEntry, run_entry
-from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus, StatusKind
+from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus, status_kind
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 from steelyard.studio.summaries import moving_error
 
@@ -30,7 +30,6 @@ _INTRODUCTION = (
     "The default settings suit most robots; the friction laws of each joint are chosen by a search."
 )
 _ROLES = ("identify", "validate")
-_GRADES: dict[str, StatusKind] = {"good": "done", "usable": "warning", "poor": "bad"}
 # Largest number of runs that fit side by side.
 _MOST_COMPARED = 5
 
@@ -118,7 +117,7 @@ def _status_of(run: str, _changed: int) -> StageStatus:
     """Return the status for the result of a run."""
     with suppress(StudioError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         result = read_json(Path(run) / RESULT, StudioError, "identify again").value
-        kind = _GRADES[result["verdict"]["grade"]]
+        kind = status_kind(result["verdict"]["grade"])
         scores = result["validation"] or result["identification"]
         # Errors while moving, as in the verdict: at rest the friction torque is undetermined. Older runs have no
         # pooled error.

@@ -13,7 +13,7 @@ from steelyard.studio.live import live_html, watch_command, watch_form, watch_ht
 from steelyard.studio.page import attribute, command_line, form
 from steelyard.studio.roles import ListedLog, listed_logs
 from steelyard.studio.run_entries import RunEntry, run_entries, run_entry
-from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus, StatusKind
+from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus, status_kind
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 from steelyard.studio.use_commands import USE_COMMANDS, model_argument, path_argument
 from steelyard.studio.use_facts import export_formats, friction_figure_html, load_choices
@@ -31,7 +31,6 @@ from steelyard.studio.use_pages import (
     section,
 )
 
-_KINDS: dict[str, StatusKind] = {"good": "done", "warning": "warning", "bad": "bad", "note": "done"}
 # Largest number of models to choose from, newest first.
 _MOST_MODELS = 50
 # End of the monitor's output that is searched for its last report [characters].
@@ -61,7 +60,7 @@ class UseStage(Stage):
             return StageStatus("done", name) if exists else StageStatus("bad", f"{name} is missing")
         if not written:
             return StageStatus("empty", f"ready: {run.name}")
-        return StageStatus(_KINDS[run.summary.headline.kind], run.name)
+        return StageStatus(status_kind(run.summary.headline.kind), run.name)
 
     async def body(self, context: StageContext, query: FormData) -> Html:
         return await asyncio.to_thread(_body, context)
