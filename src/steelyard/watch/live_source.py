@@ -17,7 +17,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.robot.robot import Robot
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 
 LOOPBACK = "127.0.0.1"
 # Host names of this machine; an address without a host means the same.
