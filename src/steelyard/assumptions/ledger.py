@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.assumptions.harm import HARM_PERCENT
 from steelyard.assumptions.suspect import Suspect
 from steelyard.ground.numbers import number
+from steelyard.ground.short_repr import short_repr
 
 Answer = Literal["refuted", "confirmed", "not testable"]
 
@@ -18,6 +19,7 @@ Answer = Literal["refuted", "confirmed", "not testable"]
 FALSE_REFUTATIONS = 0.02
 
 
+@short_repr
 @dataclass(frozen=True)
 class Entry:
     """Test result of one assumption.
@@ -108,6 +110,7 @@ class Entry:
         }  # fmt: skip
 
 
+@short_repr
 @dataclass(frozen=True)
 class Ledger:
     """All assumptions of a fit.

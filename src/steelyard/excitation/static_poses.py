@@ -25,6 +25,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.progress import steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
@@ -38,6 +39,7 @@ _ROUNDS = 20
 _GAIN = 1e-9
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Poses(Outcome):
     """Static postures and the parameters that they identify.

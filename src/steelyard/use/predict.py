@@ -19,6 +19,7 @@ from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_co
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.ground.progress import steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_logs, log_label
@@ -36,6 +37,7 @@ _DATES = 1e15
 _GAUSSIAN = 1.96
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PredictedLog:
     """The predicted torques of one log, shape (samples, joints) [N m or N].

@@ -42,7 +42,7 @@ class ForeignSnapshotError(SnapshotError):
 def model_digest(model: Model) -> str:
     """Return a digest of a `model`: its robot, terms and parameters."""
     digest = hashlib.sha256(_FORMAT.encode())
-    digest.update(f"{model.robot.fingerprint} {model.robot.joint_names} {model.terms!r}".encode())
+    digest.update(f"{model.robot.fingerprint} {model.robot.joint_names} {model.terms.terms!r}".encode())
     digest.update(np.ascontiguousarray(model.theta, dtype="<f8").tobytes())
     return digest.hexdigest()[:32]
 
