@@ -3,18 +3,20 @@
 import steelyard.errors
 
 from .constraints import Constraint, Limits, Plane, Point, box, default_limits
+from .constraints.limits import limits_from
 from .controller_formats.target import MOTION_TARGETS, MotionTarget, Playback
 from .criteria import CRITERIA, Criterion
 from .evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
 from .excite import excite
 from .motion_design import MotionDesign, design_motions, expected_noise, read_design
 from .options import ExciteOptions
+from .page import joint_motion
 from .plan import Plan
 from .play_files import Play
 from .search import Progress, SearchSettings
 from .several import EarlierLogs, earlier_logs, excite_next, excite_several
 from .static_poses import Poses, static_poses
-from .trajectories import Acceleration, Fourier, SplinedQuintic
+from .trajectories import Acceleration, Fourier, SplinedQuintic, Trajectory
 
 ExcitationError = steelyard.errors.ExcitationError
 
@@ -42,6 +44,7 @@ __all__ = [
     "Progress",
     "SearchSettings",
     "SplinedQuintic",
+    "Trajectory",
     "ViaPoints",
     "box",
     "default_limits",
@@ -52,6 +55,8 @@ __all__ = [
     "excite_next",
     "excite_several",
     "expected_noise",
+    "joint_motion",
+    "limits_from",
     "read_design",
     "static_poses",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from steelyard.fleet.storage import FleetError
 from steelyard.ground.numbers import Known, number, with_error
 from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.report.elements import Heat, TableCell, TableColumn, figure_html, join, paragraph, table_html, tabs
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import say, table
@@ -32,6 +33,7 @@ _MAX_ROWS = 60
 _FULL_AT = 1.0
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class FleetRobot(OutcomeWithPage):
     """Results of one robot of a fleet.

@@ -24,6 +24,7 @@ from steelyard.export._bodies import IDENTIFY_POSSIBLE
 from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.signals.prepare import Preparation
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class IdentificationRun(Outcome):
     """An identification with its inputs.

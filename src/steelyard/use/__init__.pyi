@@ -1,5 +1,6 @@
 """Uses of a model: torque prediction, simulation, validation, export, and sequential identification."""
 
+from ._band_of import torque_band_of, torque_delay_of
 from .model_export import FORMATS, ModelExport
 from .model_validation import ModelValidation, Swept, Trial, validate_on_logs, validate_on_plant
 from .predict import PredictedLog, Predictions, predict
@@ -7,17 +8,7 @@ from .sequential_result import SequentialResult
 from .simulated_motion import SimulatedMotion, simulate_model
 
 __all__ = [
-    "FORMATS",
-    "ModelExport",
-    "ModelValidation",
-    "PredictedLog",
-    "Predictions",
-    "SequentialResult",
-    "SimulatedMotion",
-    "Swept",
-    "Trial",
-    "predict",
-    "simulate_model",
-    "validate_on_logs",
-    "validate_on_plant",
+    "FORMATS", "ModelExport", "ModelValidation", "PredictedLog", "Predictions", "SequentialResult",
+    "SimulatedMotion", "Swept", "Trial", "predict", "simulate_model", "torque_band_of", "torque_delay_of",
+    "validate_on_logs", "validate_on_plant",
 ]  # fmt: skip

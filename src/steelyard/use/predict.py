@@ -20,6 +20,7 @@ from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.ground.progress import steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_logs, log_label
@@ -35,6 +36,7 @@ from steelyard.use.prediction_files import PREDICTION_FORMATS
 _DATES = 1e15
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PredictedLog:
     """The predicted torques of one log, shape (samples, joints) [N m or N].

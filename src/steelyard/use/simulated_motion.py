@@ -17,6 +17,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.log import Log
 from steelyard.simulation.dry_friction import Friction
@@ -29,6 +30,7 @@ from steelyard.simulation.torque_signal import TorqueSignal
 _MOST_SAMPLES = 10**7
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class SimulatedMotion(OutcomeWithPage):
     """Simulated motions of a model.
