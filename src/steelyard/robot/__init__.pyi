@@ -3,6 +3,7 @@
 from .formats import ROBOT_FORMATS, read_robot
 from .kinematics.poses import link_poses
 from .library import builtin_names, catalogue
+from .limit_options import LimitOptions
 from .load import load_robot
 from .meshes import mesh_path
 from .mjcf import read_mjcf
@@ -12,7 +13,7 @@ from .transmission import BallScrew, ConstantRatio, Transmission
 from .urdf import read_urdf
 
 __all__ = [
-    "ROBOT_FORMATS", "BallScrew", "ConstantRatio", "Joint", "Link", "NominalTerm", "Robot", "Transmission",
+    "ROBOT_FORMATS", "BallScrew", "ConstantRatio", "Joint", "LimitOptions", "Link", "NominalTerm", "Robot", "Transmission",
     "builtin_names", "catalogue", "inertia_ellipsoid", "link_poses", "load_robot", "mesh_path", "named_meshes",
     "read_mjcf", "read_robot", "read_urdf", "scene_of",
 ]  # fmt: skip
