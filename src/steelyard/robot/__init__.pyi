@@ -13,7 +13,7 @@ from .transmission import BallScrew, ConstantRatio, Transmission
 from .urdf import read_urdf
 
 __all__ = [
-    "ROBOT_FORMATS", "BallScrew", "ConstantRatio", "Joint", "LimitOptions", "Link", "NominalTerm", "Robot", "Transmission",
-    "builtin_names", "catalogue", "inertia_ellipsoid", "link_poses", "load_robot", "mesh_path", "named_meshes",
-    "read_mjcf", "read_robot", "read_urdf", "scene_of",
+    "ROBOT_FORMATS", "BallScrew", "ConstantRatio", "Joint", "LimitOptions", "Link", "NominalTerm", "Robot",
+    "Transmission", "builtin_names", "catalogue", "inertia_ellipsoid", "link_poses", "load_robot", "mesh_path",
+    "named_meshes", "read_mjcf", "read_robot", "read_urdf", "scene_of",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.ground.options import per_joint, verb_option
+from steelyard.ground.short_repr import short_repr
 
 # One number, one per joint, pairs of lower and upper positions, or "none".
 Limit = float | str | tuple[float | tuple[float, float], ...] | None
@@ -15,6 +16,7 @@ def _limit(key: str, help: str, end: str = "; one number or one per joint; none:
     return verb_option(None, f"{help}{end}", "X[,…]", parse=per_joint, keys=(f"limits.{key}",))
 
 
+@short_repr
 @dataclass(frozen=True)
 class LimitOptions:
     """Limits of designed motions, as in the project file; None: those of the robot."""
