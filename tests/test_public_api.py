@@ -163,13 +163,14 @@ def _is_scalar(annotation: str) -> bool:
 
 
 def test_results_of_a_workflow_print_in_a_few_lines() -> None:
-    robot = sy.load_robot("szabo3r")
+    robot = sy.load_robot("rotradi")
     model = sy.Model.nominal(robot)
     rng = np.random.default_rng(0)
     run = sy.simulate(model, duration=0.2)
     objects = [
-        robot, *robot.joints, *robot.links, model, model.terms, sy.terms(robot), sy.base_parameters(robot), run, run.log(),
-        sy.inspect_robot(robot), sy.check_log(robot, run.log()), sy.Preparation(), sy.excitation.default_limits(robot),
+        robot, *robot.joints, *robot.links, model, model.terms, sy.terms(robot), sy.base_parameters(robot), run,
+        run.log(), sy.inspect_robot(robot), sy.check_log(robot, run.log()),
+        sy.Preparation(), sy.excitation.default_limits(robot),
         sy.dynamics.Dynamics(robot), sy.excitation.SearchSettings(), sy.WatchSettings(), sy.Protocol(), rng,
     ]  # fmt: skip
     for each in objects:
