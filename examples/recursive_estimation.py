@@ -5,9 +5,7 @@ from arm import ARM, record
 import steelyard as sy
 
 stream = sy.recursive(ARM, record(1), terms="viscous,coulomb", noise=0.3, every=400)
+print("    time", *(f"{name[:20]:>24}" for name in stream.base.names[:3]))
 for snapshot in stream:
-    print(f"{snapshot.t:5.1f} s", snapshot.beta[:4].round(3))
-
-print("estimate ± standard error after", snapshot.samples, "samples:")
-for name, value, error in zip(stream.base.names, snapshot.beta, snapshot.standard_errors, strict=True):
-    print(f"{name:40.40} {value:9.4g} ± {error:.2g}")
+    values = zip(snapshot.beta[:3], snapshot.standard_errors[:3], strict=True)
+    print(f"{snapshot.t:6.1f} s", *(f"{value:14.4f} ± {error:7.4f}" for value, error in values))
