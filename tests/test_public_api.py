@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -163,14 +163,14 @@ def _is_scalar(annotation: str) -> bool:
 
 
 def test_results_of_a_workflow_print_in_a_few_lines() -> None:
-    robot = sy.load_robot("szabo3r")
+    robot = sy.load_robot("rotradi")
     model = sy.Model.nominal(robot)
     rng = np.random.default_rng(0)
     run = sy.simulate(model, duration=0.2)
     objects = [
         robot, *robot.joints, *robot.links, model, model.terms, sy.terms(robot), sy.base_parameters(robot), run,
-        run.log(),
-        sy.inspect_robot(robot), sy.check_log(robot, run.log()), sy.Preparation(), sy.excitation.default_limits(robot),
+        run.log(), sy.inspect_robot(robot), sy.check_log(robot, run.log()),
+        sy.Preparation(), sy.excitation.default_limits(robot),
         sy.dynamics.Dynamics(robot), sy.excitation.SearchSettings(), sy.WatchSettings(), sy.Protocol(), rng,
     ]  # fmt: skip
     for each in objects:
@@ -180,3 +180,32 @@ def test_results_of_a_workflow_print_in_a_few_lines() -> None:
 def test_a_short_result_keeps_its_numbers() -> None:
     report = sy.ProgressReport("Fitting", 0.25, "wls", {"best": 1.0})
     assert repr(report) == "ProgressReport(stage='Fitting', fraction=0.25, message='wls', results=<1 by name>)"
+
+
+def _wrong_shapes() -> dict[str, Callable[[], object]]:
+    """Calls with one array of a wrong shape each."""
+    robot = sy.load_robot("rotradi")
+    model, t = sy.Model.nominal(robot), np.arange(100) / 100.0
+    three, four = np.zeros((100, 3)), np.zeros((100, 4))
+    log = sy.Log(robot.joint_names, t, three, three, three, three)
+    return {
+        "regressor": lambda: robot.torque_regressor(four, three, three),
+        "torque": lambda: model.torque(three, four, three),
+        "log": lambda: sy.Log(robot.joint_names, t, four),
+        "log of another length": lambda: sy.Log(robot.joint_names, t[:50], three),
+        "parameters": lambda: sy.Model(robot, model.terms, np.zeros(5)),
+        "limits": lambda: sy.excite(robot, limits={"q": [1.0, 1.0], "dq": 1.0, "ddq": 1.0}),
+        "posture": lambda: sy.excite(robot, limits={"q": 1.0, "dq": 1.0, "ddq": 1.0}, posture=[0.0, 0.0]),
+        "sweeps": lambda: sy.design_sweeps(robot, posture=[0.0, 0.0]),
+        "start": lambda: sy.simulate(model, duration=0.1, q0=[0.0, 0.0]),
+        "prior covariance": lambda: sy.recursive(robot, log, P0=np.eye(2)),
+        "gains": lambda: sy.PD(kp=[1.0, 1.0, 1.0], kd=[1.0, 1.0]),
+    }
+
+
+@pytest.mark.parametrize("name", _wrong_shapes())
+def test_an_array_of_a_wrong_shape_is_a_shape_error(name: str) -> None:
+    """The message says which shape came and which one is needed."""
+    with pytest.raises(sy.ShapeError, match=r"\d") as caught:
+        _wrong_shapes()[name]()
+    assert isinstance(caught.value, sy.SteelyardError)

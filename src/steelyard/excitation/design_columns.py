@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import ExcitationError, UnknownNameError
+from steelyard.errors import ExcitationError, ShapeError, UnknownNameError
 from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.criteria import Linear, MarginalInformation, UnitColumns, View, criterion_named
@@ -192,5 +192,5 @@ class DesignColumns:
         if matrix.shape == (size,):
             matrix = np.diag(matrix)
         if matrix.shape != (size, size) or not np.allclose(matrix, matrix.T):
-            raise ExcitationError(f"prior has shape {matrix.shape}; give a symmetric ({size}, {size}) or its diagonal.")
+            raise ShapeError(f"prior has shape {matrix.shape}; give a symmetric ({size}, {size}) or its diagonal.")
         return matrix

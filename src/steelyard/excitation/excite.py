@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.evaluate import compiled_at_once
-from steelyard.errors import ExcitationError, UnknownNameError
+from steelyard.errors import ExcitationError, ShapeError, UnknownNameError
 from steelyard.excitation._search_state import search_key
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints._space import options_in_space
@@ -157,7 +157,7 @@ def _check_bandwidth(families: Sequence[Family], bandwidth_hz: float | None) -> 
 def _posture(robot: Robot, limits: Limits, posture: ArrayLike) -> Array:
     q = np.asarray(posture, dtype=float)
     if q.shape != (robot.dof,):
-        raise ExcitationError(f"posture has shape {q.shape}; give one position per joint, ({robot.dof},).")
+        raise ShapeError(f"posture has shape {q.shape}; give one position per joint, ({robot.dof},).")
     for joint, x, low, high in zip(robot.joints, q, limits.lower, limits.upper, strict=True):
         if not low <= x <= high:
             raise ExcitationError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import SteelyardError
+from steelyard.errors import ShapeError, SteelyardError
 from steelyard.excitation.constraints.limits import Limits, limits_from
 from steelyard.excitation.interpolator import JointMove, MotionLimits, Move, Program, ProgramMotion, interpolate
 from steelyard.excitation.trajectories.trajectory import motion_rows
@@ -125,7 +125,7 @@ def design_sweeps(
     bounds = limits_from(robot, limits)
     middle = bounds.middle if posture is None else np.asarray(posture, dtype=float)
     if middle.shape != (robot.dof,):
-        raise SteelyardError(f"The posture has shape {middle.shape}; '{robot.name}' has {robot.dof} joints.")
+        raise ShapeError(f"The posture has shape {middle.shape}; '{robot.name}' has {robot.dof} joints.")
     coordinates = Coordinates.of(robot, on)
     moves: list[Move] = []
     speeds: dict[str, Array] = {}

@@ -53,8 +53,12 @@ def _brief(value: Any) -> str:
 
 
 def _brief_collection(values: Collection[Any]) -> str:
-    simple = all(isinstance(x, str | int | float | bool | None) for x in values) and not isinstance(values, Mapping)
-    if simple and len(text := repr(values)) <= _MOST_OF_VALUE:
+    few = len(values) <= _MOST_OF_VALUE and not isinstance(values, Mapping)
+    if (
+        few
+        and all(isinstance(x, str | int | float | None) for x in values)
+        and len(text := repr(values)) <= _MOST_OF_VALUE
+    ):
         return text
     kind = "by name" if isinstance(values, Mapping) else "values"
     return f"<{len(values)} {kind}>" if len(values) else "{}" if isinstance(values, Mapping) else "()"

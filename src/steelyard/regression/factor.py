@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import StructureError
+from steelyard.errors import ShapeError, StructureError
 from steelyard.ground.arrays import Array, solve_triangle
 from steelyard.ground.short_repr import short_repr
 from steelyard.regression.rows import Equation
@@ -76,7 +76,7 @@ class Factor:
         wanted = self.columns.tolist() if columns is None else columns
         scale = np.ones(len(self.equations)) if weights is None else np.asarray(weights, dtype=float)
         if scale.shape != (len(self.equations),):
-            raise StructureError(f"Expected {len(self.equations)} weights, one per equation, not shape {scale.shape}.")
+            raise ShapeError(f"Expected {len(self.equations)} weights, one per equation, not shape {scale.shape}.")
         return triangle(np.vstack([w * block for w, block in zip(scale, self.blocks(wanted), strict=True)]))
 
     def blocks(self, columns: Sequence[int]) -> list[Array]:

@@ -267,8 +267,10 @@ def _root_of_inverse(P0: ArrayLike, count: int) -> Array:
         if covariance.shape not in ((), (count,)) or not np.all(covariance > 0.0):
             raise EstimationError(f"P0 must be positive: a number, {count} variances, or a matrix (inf: unknown).")
         return np.diag(np.broadcast_to(1.0 / np.sqrt(covariance), (count,)))
-    if covariance.shape != (count, count) or not np.allclose(covariance, covariance.T, rtol=1e-9, atol=0.0):
-        raise EstimationError(f"P0 has shape {covariance.shape}; a symmetric matrix of {count} × {count} is needed.")
+    if covariance.shape != (count, count):
+        raise ShapeError(f"P0 has shape {covariance.shape}; a symmetric matrix of {count} × {count} is needed.")
+    if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=0.0):
+        raise EstimationError("P0 is not symmetric; give a covariance matrix, a variance per parameter, or a number.")
     try:
         lower = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import ShapeError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.short_repr import short_repr
@@ -219,7 +220,7 @@ def _levels(value: Any, robot: Robot, name: str) -> Array | None:
         return None
     array = np.asarray(value, dtype=float)
     if array.ndim > 1 or (array.ndim == 1 and array.shape != (robot.dof,)):
-        raise EstimationError(f"{name} has shape {array.shape}; give one number, or one per joint ({robot.dof}).")
+        raise ShapeError(f"{name} has shape {array.shape}; give one number, or one per joint ({robot.dof}).")
     if not np.all(np.isfinite(array)) or np.any(array < 0.0):
         raise EstimationError(f"{name} is {value}; a standard deviation must be finite and not negative.")
     return frozen(np.broadcast_to(array, (robot.dof,)).copy())
@@ -243,7 +244,7 @@ def _run(log: Log, motion: Motion, reference: Any, control_period: float | None,
         parts = tuple(np.asarray(part, dtype=float) for part in reference)
         for part in parts:
             if part.shape != log.q.shape:
-                raise EstimationError(f"A reference has shape {part.shape}; the log's positions have {log.q.shape}.")
+                raise ShapeError(f"A reference has shape {part.shape}; the log's positions have {log.q.shape}.")
         parts = tuple(_at(clock, log.t, part) for part in parts)
     if len(parts) != 3:
         raise EstimationError(f"A reference has three parts (q, dq, ddq), not {len(parts)}.")

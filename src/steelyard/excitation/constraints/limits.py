@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import ExcitationError, UnknownNameError
+from steelyard.errors import ExcitationError, ShapeError, UnknownNameError
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
@@ -160,7 +160,7 @@ def _per_joint(robot: Robot, name: str, value: ArrayLike | None) -> Array:
     table = np.asarray(np.inf if value is None else value, dtype=float)
     if table.shape not in ((), (robot.dof,)):
         pairs = ", or (lower, upper) pairs" if name == "q" else ""
-        raise ExcitationError(
+        raise ShapeError(
             f"limits['{name}'] has shape {table.shape}; give one number, or {robot.dof}, one per joint{pairs}."
         )
     return np.array(np.broadcast_to(table, (robot.dof,)))
