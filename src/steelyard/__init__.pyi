@@ -22,6 +22,8 @@ from .estimation.sequential.movement import Movement
 from .excitation import ExcitationError, Plan, excite
 from .export.coerce import as_model
 from .friction.measure import FrictionCurves, measure_friction
+from .gravity.gravity_model import GravityModel
+from .gravity.identify import identify_gravity
 from .identification.identification import Identification
 from .identification.identify import identify
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
@@ -42,12 +44,12 @@ from .use.validated import Validated, validate_on_logs, validate_on_plant
 
 __all__ = [
     "PD", "BallScrew", "BaseParameters", "Check", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError",
-    "FrictionCurves", "Identification", "Inspection", "Joint", "Link", "Log", "LogComparison", "LogError", "Model",
-    "Movement", "PDGravity", "Parameter", "PayloadResult", "Plan", "Possibility", "Predictions", "Preparation",
-    "Project", "Replay", "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError",
+    "FrictionCurves", "GravityModel", "Identification", "Inspection", "Joint", "Link", "Log", "LogComparison",
+    "LogError", "Model", "Movement", "PDGravity", "Parameter", "PayloadResult", "Plan", "Possibility", "Predictions",
+    "Preparation", "Project", "Replay", "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError",
     "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "Validated",
     "Wave", "as_model", "base_parameters", "builtin_names", "check_log", "compare_on_log", "excite", "fit_log",
-    "guess_mapping", "identify", "identify_payload", "identify_sequentially", "inspect_robot", "load_log", "load_robot",
-    "measure_friction", "nominal_terms", "possibility", "predict", "read_log", "recursive", "replay", "simulate",
-    "terms", "validate_on_logs", "validate_on_plant",
+    "guess_mapping", "identify", "identify_gravity", "identify_payload", "identify_sequentially", "inspect_robot",
+    "load_log", "load_robot", "measure_friction", "nominal_terms", "possibility", "predict", "read_log", "recursive",
+    "replay", "simulate", "terms", "validate_on_logs", "validate_on_plant",
 ]  # fmt: skip

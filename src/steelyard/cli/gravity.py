@@ -1,0 +1,46 @@
+"""`steelyard gravity`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from steelyard.cli import options as opt
+from steelyard.cli.app import command
+
+
+@dataclass(frozen=True)
+class GravityOptions:
+    """Options of `steelyard gravity`."""
+
+    robot: opt.RobotSource
+    logs: Annotated[
+        list[str],
+        typer.Argument(metavar="LOG", help="Tables with a pose in each row, or logs in which the robot stands."),
+    ]
+    validate: Annotated[list[str] | None, typer.Option(metavar="LOG", help="Log for validation. May be repeated.")] = (
+        None
+    )
+    mapping: opt.MapFile = ""
+    robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    term_names: Annotated[
+        str,
+        typer.Option("--terms", metavar="T,…", help="Joint terms that act at rest: offset, spring, counterbalance."),
+    ] = "offset"
+    out: opt.OutputOptions = opt.OUTPUT_OPTIONS
+
+
+@command("gravity", epilog="Example: steelyard gravity arm.urdf poses.csv -o gravity")
+@opt.with_options(GravityOptions)
+def gravity(o: GravityOptions) -> None:
+    """Identify the gravity torque of a robot from poses at rest, and write its compensation in C."""
+    from steelyard.gravity import GravityModel, identify_gravity
+
+    def run() -> GravityModel:
+        robot = o.robot_options.robot(o.robot)
+        logs, extra = opt.logs_from(o.logs, robot, o.mapping), opt.logs_from(o.validate, robot, o.mapping)
+        return identify_gravity(robot, logs, extra, terms=opt.words(o.term_names))
+
+    o.out.deliver(run)

@@ -1,0 +1,148 @@
+"""`held_poses`: poses at rest, from the rows of a table or from the standing phases of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.errors import LogError
+from steelyard.ground.arrays import Array
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.rounding import position_steps
+
+# A joint that moves by less than this [rad, m] is at rest.
+_STILL = {"revolute": 0.02, "prismatic": 0.002}
+_FEWEST_ROWS = 3
+# No arm moves so slowly that a row per second [s] describes its motion.
+_SLOWEST_PERIOD = 1.0
+# A joint stands if it stays within this share of `_STILL` for this time [s]; the first part of a phase, in which the
+# arm settles, is left out.
+_SHARE_OF_STILL, _PHASE, _SETTLING = 0.05, 0.4, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class HeldPoses:
+    """Poses at which a robot stands, with the torques that hold it.
+
+    Attributes:
+        joints: Names of the joints.
+        q: Positions [rad or m], shape (poses, joints).
+        tau: Torques [N m or N], shape (poses, joints).
+        side: Sign of the last motion of each joint before the pose; 0 if unknown.
+        log: Index of the log of each pose.
+        row: First row of each pose in its log, from 1.
+        samples: Number of rows of each pose.
+    """
+
+    joints: tuple[str, ...]
+    q: Array
+    tau: Array
+    side: Array
+    log: NDArray[np.int64]
+    row: NDArray[np.int64]
+    samples: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def select(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> HeldPoses:
+        """Select poses by their `rows`."""
+        return HeldPoses(
+            self.joints, self.q[rows], self.tau[rows], self.side[rows], self.log[rows], self.row[rows],
+            self.samples[rows],
+        )  # fmt: skip
+
+
+def rows_are_poses(robot: Robot, log: Log) -> bool:
+    """Whether the rows of a log are poses at rest and not samples of a motion.
+
+    Signs: positions have most of their power above half of the Nyquist frequency, so that nothing is known of what
+    happens between two rows; or the velocities are zero throughout and the time counts the rows; or more than a second
+    lies between two rows.
+
+    Args:
+        robot: Robot of the log.
+        log: The log.
+    """
+    moved = [k for k, j in enumerate(robot.joints) if np.ptp(log.q[:, k]) > _STILL[j.kind]]
+    if len(log) < _FEWEST_ROWS or not moved:
+        return False
+    steps, stands = np.diff(log.t), log.dq is None or not log.dq.any()
+    if stands and (np.allclose(steps, 1.0) or np.median(steps) >= _SLOWEST_PERIOD):
+        return True
+    return len(log) >= 8 and bool(np.median([_share_above_half(log.q[:, k]) for k in moved]) > 0.5)
+
+
+def _share_above_half(x: Array) -> float:
+    """Share of a signal's power above half of the Nyquist frequency."""
+    # The window keeps a trend from leaking to all frequencies.
+    power = np.abs(np.fft.rfft((x - x.mean()) * np.hanning(len(x)))) ** 2
+    return float(power[len(power) // 2 :].sum() / max(float(power[1:].sum()), 1e-300))
+
+
+def held_poses(robot: Robot, logs: Sequence[Log]) -> HeldPoses:
+    """Collect the poses at rest of logs: their rows, or the phases in which all joints stand.
+
+    Args:
+        robot: Robot of the logs.
+        logs: Logs with torques.
+    """
+    parts = [_poses_of(robot, log, k) for k, log in enumerate(logs)]
+    q, tau, side = (np.concatenate([getattr(p, name) for p in parts]) for name in ("q", "tau", "side"))
+    index, row, samples = (np.concatenate([getattr(p, name) for p in parts]) for name in ("log", "row", "samples"))
+    return HeldPoses(robot.joint_names, q, tau, side, index, row, samples)
+
+
+def _poses_of(robot: Robot, log: Log, index: int) -> HeldPoses:
+    if log.tau is None:
+        name = log.meta.get("source", "The log")
+        raise LogError(f"{name}: there is no torque; gravity needs torques, or currents with torque_constants.")
+    tolerance = np.array([_SHARE_OF_STILL * _STILL[j.kind] for j in robot.joints])
+    phases = [(k, k + 1) for k in range(len(log))] if rows_are_poses(robot, log) else _phases(log, tolerance)
+    count = len(phases)
+    q, tau = (np.array([x[a:b].mean(axis=0) for a, b in phases]).reshape(count, robot.dof) for x in (log.q, log.tau))
+    side = np.zeros((count, robot.dof))
+    for k, (a, _) in enumerate(phases):
+        side[k] = _last_direction(log.q[:a], q[k], 4.0 * tolerance) if a else 0.0
+    start = np.array([a + 1 for a, _ in phases], dtype=np.int64)
+    samples = np.array([b - a for a, b in phases], dtype=np.int64)
+    return HeldPoses(robot.joint_names, q, tau, side, np.full(count, index), start, samples)
+
+
+def _phases(log: Log, tolerance: Array) -> list[tuple[int, int]]:
+    """Find the ranges of rows in which no joint moves, without the time in which the arm settles."""
+    width = np.maximum(tolerance, 2.5 * position_steps(log))
+    out: list[tuple[int, int]] = []
+    for start, stop in log.segments or ((0, len(log)),):
+        a = start
+        while a < stop:
+            # The longest range from here in which every joint stays within its width.
+            inside = np.ptp(log.q[a : a + 1], axis=0)
+            low, high, b = log.q[a].copy(), log.q[a].copy(), a + 1
+            while b < stop:
+                low, high = np.minimum(low, log.q[b]), np.maximum(high, log.q[b])
+                inside = high - low
+                if np.any(inside > width):
+                    break
+                b += 1
+            if log.t[b - 1] - log.t[a] >= _PHASE:
+                first = int(np.searchsorted(log.t, log.t[a] + _SETTLING))
+                out.append((first, b))
+                a = b
+            else:
+                a += 1 if b < stop else b - a
+    return out
+
+
+def _last_direction(before: Array, here: Array, tolerance: Array) -> Array:
+    """Return the sign of the last motion of each joint towards a position; 0 if it did not move."""
+    away = here - before
+    out = np.zeros(len(here))
+    for k in range(len(here)):
+        rows = np.flatnonzero(np.abs(away[:, k]) > tolerance[k])
+        out[k] = np.sign(away[rows[-1], k]) if len(rows) else 0.0
+    return out
