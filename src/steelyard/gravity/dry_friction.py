@@ -9,6 +9,7 @@ distance of the residuals to the tube, and the tube itself is as narrow as the r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ class DryFriction:
     Attributes:
         kind: "noise": Gaussian; "side": Coulomb friction against the last motion, and Gaussian noise; "tube": uniform
             within ± `limit`, and Gaussian noise.
-        limit: Friction [N m or N]; 0 for "noise".
+        limit: Friction [N m or N]; 0 for "noise"; negative if the torque points along the last motion.
         noise: Standard deviation of the noise [N m or N].
     """
 
@@ -50,10 +51,16 @@ class DryFriction:
             return np.asarray(-0.5 * (r / noise) ** 2 - np.log(noise * _SQRT_2_PI))
         return np.asarray(_log_difference(r, self.limit, noise) - np.log(2.0 * self.limit))
 
-    def slope_and_weight(self, r: Array) -> tuple[Array, Array]:
-        """Compute the first derivative of the logarithm of the density, and minus the second one, at residuals `r`."""
+    def slope_and_weight(self, r: Array, variance: Array | float = 0.0) -> tuple[Array, Array]:
+        """Compute the first derivative of the logarithm of the density, and minus the second one.
+
+        Args:
+            r: Residuals [N m or N].
+            variance: Variance that adds to that of the noise, but for a tube.
+        """
         if self.kind != "tube":
-            return -r / self.noise**2, np.full_like(r, self.noise**-2)
+            total = self.noise**2 + variance
+            return -r / total, np.ones_like(r) / total
         log_d = _log_difference(r, self.limit, self.noise)
         u, v = (self.limit - r) / self.noise, (-self.limit - r) / self.noise
         pu, pv = (np.exp(np.minimum(-0.5 * x**2 - log_d, 600.0)) / _SQRT_2_PI for x in (u, v))
@@ -65,11 +72,8 @@ class DryFriction:
         """Compute the Fisher information of one residual about its mean [1/(N m)²]."""
         if self.kind != "tube":
             return float(self.noise**-2)
-        edge = self.limit + 8.0 * self.noise
-        near_edges = [s * self.limit + self.noise * np.linspace(-8.0, 8.0, 401) for s in (-1.0, 1.0)]
-        r = np.unique(np.concatenate([np.linspace(-edge, edge, 401), *near_edges]))
-        slope = self.slope_and_weight(r)[0]
-        return float(np.trapezoid(slope**2 * np.exp(self.log_density(r)), r))
+        ratios, logs = _information_table()
+        return float(np.exp(np.interp(np.log(self.limit / self.noise), ratios, logs))) / self.noise**2
 
     @property
     def half_width(self) -> float:
@@ -80,6 +84,19 @@ class DryFriction:
         p = np.exp(self.log_density(r))
         share = np.concatenate([[0.0], np.cumsum(0.5 * (p[1:] + p[:-1]) * np.diff(r))])
         return float(np.interp(0.95 * share[-1], share, r))
+
+
+@cache
+def _information_table() -> tuple[Array, Array]:
+    """Compute logarithms of the Fisher information of a tube in units of 1/σ², over those of F/σ, by quadrature."""
+    ratios = np.linspace(np.log(1e-2), np.log(1.0 / _LEAST_NOISE), 80)
+    r = np.linspace(0.0, 1.0 / _LEAST_NOISE + 8.0, 6001)
+    logs = []
+    for ratio in np.exp(ratios):
+        tube = DryFriction("tube", float(ratio), 1.0)
+        slope = tube.slope_and_weight(r)[0]
+        logs.append(np.log(2.0 * np.trapezoid(slope**2 * np.exp(tube.log_density(r)), r)))
+    return ratios, np.array(logs)
 
 
 def _log_difference(r: Array, limit: Array | float, noise: Array | float) -> Array:

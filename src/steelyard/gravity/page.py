@@ -70,7 +70,7 @@ def _joint_rows(gravity: GravityModel) -> list[list[str]]:
         both = percent(100.0 * float(score.rms_with_friction[k]) / max(float(score.std[k]), 1e-300))
         rows.append(
             [joint.name, joint.effort_unit, number(float(score.std[k]), 3), number(float(score.rms[k]), 2),
-             percent(float(score.percent[k])), both, number(f.limit or f.half_width, 2), _FRICTION[f.kind],
+             percent(float(score.percent[k])), both, number(abs(f.limit) or f.half_width, 2), _FRICTION[f.kind],
              number(float(gravity.workspace_band[k]), 2)]
         )  # fmt: skip
     return rows

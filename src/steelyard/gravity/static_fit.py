@@ -12,7 +12,8 @@ from steelyard.gravity.dry_friction import DryFriction, FrictionKind, fit_tube
 from steelyard.ground.arrays import Array
 
 _ITERATIONS = 60
-_SMALL_STEP = 1e-7
+# Steps below this share of a standard error, and changes of the noise below this share, are too small to matter.
+_SMALL_STEP, _SMALL_CHANGE = 0.02, 0.02
 # Residuals of a joint are never taken for more exact than this share of its torques: rounding of files.
 _EXACT = 1e-6
 
@@ -71,6 +72,7 @@ class StaticFit:
         """Compute the log-density of `rows`, shape (poses, joints), with the uncertainty of the unknowns."""
         r = self.residuals(rows) - self.friction_torque(rows.side)
         variance = np.maximum(np.einsum("njk,kl,njl->nj", rows.A, self.covariance, rows.A), 0.0)
+        variance += _unknown_side(self.friction, rows.side)
         # The uncertainty of the prediction adds to the noise, row by row.
         return np.column_stack([f.log_density(r[:, j], variance[:, j]) for j, f in enumerate(self.friction)])
 
@@ -110,7 +112,7 @@ def fit_static(
         beta[:p] = start.beta
         beta[p:] = [start.friction[j].limit if start.friction[j].kind == "side" else 0.0 for j in sided]
     for iteration in range(_ITERATIONS):
-        step, hessian = _newton(A, rows.y, beta, friction, wide, middle, used)
+        step, hessian = _newton(A, rows.y, rows.side, beta, friction, wide, middle, used)
         beta = beta + step
         r = rows.y - A @ beta
         inverse = _inverse(hessian)
@@ -121,18 +123,22 @@ def fit_static(
             if kinds[j] == "tube" and iteration > 1:
                 friction[j] = fit_tube(r[:, j], before)
             else:
-                taken = float(np.einsum("nk,kl,nl->", A[:, j], inverse, A[:, j])) / before.noise**2
-                left = max(n - taken, 0.25 * n) if before.kind != "tube" else n
-                limit = abs(float(beta[p + sided.index(j)])) if j in sided else 0.0
-                noise = max(float(np.sqrt(np.sum(r[:, j] ** 2) / left)), float(floor[j]))
+                known = rows.side[:, j] != 0.0 if j in sided else np.ones(n, dtype=bool)
+                own = A[known, j]
+                taken = float(np.einsum("nk,kl,nl->", own, inverse, own)) / before.noise**2
+                left = max(len(own) - taken, 0.25 * len(own)) if before.kind != "tube" else len(own)
+                limit = float(beta[p + sided.index(j)]) if j in sided else 0.0
+                noise = max(float(np.sqrt(np.sum(r[known, j] ** 2) / left)), float(floor[j]))
                 friction[j] = DryFriction("side" if j in sided else "noise", limit, noise)
             change = max(change, abs(friction[j].noise / before.noise - 1.0))
-        if iteration > 2 and change < 1e-3 and np.all(np.abs(step) <= _SMALL_STEP + 1e-4 * np.sqrt(np.diag(inverse))):
+        if iteration > 2 and change < _SMALL_CHANGE and np.all(np.abs(step) <= _SMALL_STEP * np.sqrt(np.diag(inverse))):
             break
     information, slope = np.zeros_like(wide), np.zeros(len(beta))
     for j in used:
-        information += friction[j].information() * A[:, j].T @ A[:, j]
-        slope -= A[:, j].T @ friction[j].slope_and_weight(rows.y[:, j] - A[:, j] @ beta)[0]
+        own, extra = A[:, j], _unknown_side(friction, rows.side)[:, j]
+        share = 1.0 / (1.0 + extra / friction[j].noise ** 2)
+        information += friction[j].information() * (own * share[:, None]).T @ own
+        slope -= own.T @ friction[j].slope_and_weight(rows.y[:, j] - own @ beta, extra)[0]
     taken = float(np.trace(_inverse(information + wide) @ information))
     # Eliminate the friction against the last motion.
     if sided:
@@ -141,14 +147,21 @@ def fit_static(
     return StaticFit(beta[:p], tuple(friction), information, slope[:p], prior, max(n * len(used) - taken, 1.0))
 
 
+def _unknown_side(friction: Sequence[DryFriction], side: Array) -> Array:
+    """Compute the variance of the friction where the side that a pose was approached from is unknown."""
+    return np.array([f.limit**2 if f.kind == "side" else 0.0 for f in friction]) * (side == 0.0)
+
+
 def _newton(
-    A: Array, y: Array, beta: Array, friction: Sequence[DryFriction], prior: Array, middle: Array, used: Sequence[int]
-) -> tuple[Array, Array]:
+    A: Array, y: Array, side: Array, beta: Array, friction: Sequence[DryFriction], prior: Array, middle: Array,
+    used: Sequence[int],
+) -> tuple[Array, Array]:  # fmt: skip
     """Compute one damped Newton step of the log-likelihood and the prior, and the Hessian."""
+    unknown = _unknown_side(friction, side)
     hessian, pull = prior.copy(), -prior @ (beta - middle)
     r = y - A @ beta
     for j in used:
-        slope, weight = friction[j].slope_and_weight(r[:, j])
+        slope, weight = friction[j].slope_and_weight(r[:, j], unknown[:, j])
         if friction[j].kind == "tube":
             # Inside the tube the likelihood is flat; a share of the expected information keeps the step bounded.
             weight = np.maximum(weight, 0.1 * friction[j].information())

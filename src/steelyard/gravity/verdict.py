@@ -43,8 +43,10 @@ def gravity_verdict(gravity: GravityModel) -> Glance:
     for k in carrying:
         f = gravity.friction[k]
         if f.kind != "noise":
-            how = "opposes the last motion" if f.kind == "side" else "has any value in a tube"
-            points.append(f"{joints[k].name}: dry friction of {number(f.limit, 2)} {joints[k].effort_unit} {how}.")
+            how = "depends on the side of approach" if f.kind == "side" else "has any value in a tube"
+            points.append(
+                f"{joints[k].name}: dry friction of ± {number(abs(f.limit), 2)} {joints[k].effort_unit} {how}."
+            )
     if gravity.border:
         points.append(
             f"At a bound (zero mass, or centre of mass at the end of its reach): {', '.join(gravity.border)}."
