@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from steelyard.cli.completions import one_of
 from steelyard.cli.deliver import deliver
 
 if TYPE_CHECKING:
+    from steelyard.gravity import GravityModel
     from steelyard.identification.run import IdentificationRun
 
 
@@ -95,7 +97,23 @@ def identify(o: IdentifyOptions) -> None:
     deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
 
 
-def _run(o: IdentifyOptions) -> IdentificationRun:
+def _run(o: IdentifyOptions) -> IdentificationRun | GravityModel:
+    from steelyard.signals.held_poses import HeldPosesError
+
+    try:
+        return _model(o)
+    except HeldPosesError:
+        from steelyard.gravity import identify_gravity
+
+        warnings.warn(
+            "The rows are held poses, not samples of a motion: this identifies gravity alone, as `steelyard gravity`.",
+            stacklevel=2,
+        )
+        robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
+        return identify_gravity(robot, list(o.logs), list(o.validate or ()), mapping=o.mapping or None)
+
+
+def _model(o: IdentifyOptions) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
     from steelyard.identification.files import identify_files
     from steelyard.identification.run import IdentificationRun

@@ -40,6 +40,12 @@ class PayloadOptions:
     sensor: Annotated[
         bool, typer.Option("--sensor", help="Use the force–torque sensor at --frame instead of the joint torques.")
     ] = False
+    at_rest: Annotated[
+        bool,
+        typer.Option(
+            "--at-rest", help="Use only the times at which the robot stands; tables of held poses need no option."
+        ),
+    ] = False
     integral: Annotated[
         float | None,
         typer.Option(metavar="S", help="With --sensor: integrate over S seconds, which needs no accelerations."),
@@ -84,6 +90,8 @@ def payload(o: PayloadOptions) -> None:
         raise SteelyardError("--integral is only for --sensor; joint torques are filtered instead.")
     if o.sensor and (o.delay or o.torque_between != "auto"):
         raise SteelyardError("--delay and --torque-between are for joint torques; remove them, or remove --sensor.")
+    if o.at_rest and (o.sensor or o.design):
+        raise SteelyardError("--at-rest is for joint torques; remove it, or remove --sensor or --design.")
     if o.targets and (o.design or o.known):
         raise SteelyardError("--for writes an identified payload; it cannot be combined with --design or --known.")
     if not o.design and not o.with_load:
@@ -126,7 +134,7 @@ def _run(o: PayloadOptions, robot: Robot) -> Outcome:
         loads = list(
             identify_payload(
                 robot, with_payload, bare, arm=load_model(o.arm) if o.arm else None, frame=o.frame, terms=terms,
-                friction=cast(Any, o.friction), physical=o.physical, preparation=preparation,
+                friction=cast(Any, o.friction), physical=o.physical, preparation=preparation, at_rest=o.at_rest or None,
             ).loads
         )  # fmt: skip
     runs = [PayloadRun(load, robot, opt.description(o.robot), targets) for load in loads]

@@ -108,14 +108,15 @@ def _log_difference(r: Array, limit: Array | float, noise: Array | float) -> Arr
     return np.asarray(near + np.log1p(-np.exp(np.minimum(far - near, -1e-12))))
 
 
-def fit_tube(r: Array, start: DryFriction | None = None) -> DryFriction:
+def fit_tube(r: Array, start: DryFriction | None = None, least_noise: float = 1e-12) -> DryFriction:
     """Fit width and noise of a tube to residuals by maximum likelihood.
 
     Args:
         r: Residuals of one joint [N m or N].
         start: Result of the last iteration.
+        least_noise: Least standard deviation of the noise [N m or N].
     """
-    size = max(float(np.sqrt(np.mean(r**2))), 1e-12)
+    size = max(float(np.sqrt(np.mean(r**2))), least_noise)
     warm = start is not None and start.kind == "tube"
     limit, noise = (start.limit, start.noise) if start is not None and warm else (1.6 * size, 0.2 * size)
     x, width = np.log([limit, noise]), 0.1 if warm else 0.4
@@ -123,7 +124,7 @@ def fit_tube(r: Array, start: DryFriction | None = None) -> DryFriction:
     # A pattern search: of nine neighbours the best one, or half of the width.
     while width > _FINEST:
         limits, noises = np.exp(x + width * moves).T[:, :, None]
-        noises = np.maximum(noises, _LEAST_NOISE * limits)
+        noises = np.maximum(np.maximum(noises, _LEAST_NOISE * limits), least_noise)
         values = np.sum(_log_difference(r, limits, noises) - np.log(limits), axis=1)
         best = int(np.argmax(values))
         x = x + width * moves[best]
@@ -131,4 +132,4 @@ def fit_tube(r: Array, start: DryFriction | None = None) -> DryFriction:
         if np.any(x < np.log(1e-4 * size)):
             break
     limit = float(np.exp(x[0]))
-    return DryFriction("tube", limit, max(float(np.exp(x[1])), _LEAST_NOISE * limit))
+    return DryFriction("tube", limit, max(float(np.exp(x[1])), _LEAST_NOISE * limit, least_noise))

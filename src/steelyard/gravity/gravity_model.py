@@ -24,6 +24,8 @@ from steelyard.signals.held_poses import HeldPoses
 _POSTURES = 400
 # A base parameter is open if the poses take less than half of the variance that it had before them.
 _OPEN = 0.5
+# Standard deviations below this [N m or N] are rounding.
+_LEAST = 1e-12
 # A joint carries gravity if the model explains more than half of the variance of its torque.
 _CARRIES = 0.5
 
@@ -59,12 +61,12 @@ class GravityScore:
     @property
     def percent(self) -> Array:
         """The error as a percentage of the standard deviation."""
-        return np.asarray(100.0 * self.rms / np.maximum(self.std, 1e-300))
+        return np.asarray(100.0 * self.rms / np.maximum(self.std, _LEAST))
 
     @property
     def explained(self) -> Array:
         """Share of the variance of the torque that the model explains, per joint."""
-        return np.asarray(1.0 - (self.rms / np.maximum(self.std, 1e-300)) ** 2)
+        return np.asarray(1.0 - (self.rms / np.maximum(self.std, _LEAST)) ** 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

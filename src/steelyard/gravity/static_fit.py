@@ -103,10 +103,14 @@ def fit_static(
     wide = np.zeros((p + len(sided),) * 2)
     wide[:p, :p] = prior
     middle = np.concatenate([center, np.zeros(len(sided))])
-    floor = np.maximum(_EXACT * np.sqrt(np.mean(rows.y**2, axis=0)), 1e-12)
+    rms = np.sqrt(np.mean(rows.y**2, axis=0))
+    # A joint without load is judged by the others, in numbers: its own torque is rounding.
+    floor = np.maximum(_EXACT * np.maximum(rms, 1e-3 * rms.max()), 1e-12)
     used = np.flatnonzero(rows.used).tolist()
     size = np.maximum(rows.y.std(axis=0), floor)
     friction = [DryFriction("noise", 0.0, float(s)) for s in size] if start is None else list(start.friction)
+    for k, j in enumerate(sided):
+        wide[p + k, p + k] = (10.0 * float(size[j])) ** -2
     beta = middle.copy()
     if start is not None:
         beta[:p] = start.beta
@@ -121,12 +125,13 @@ def fit_static(
             before = friction[j]
             # The tube starts from the residuals of least squares.
             if kinds[j] == "tube" and iteration > 1:
-                friction[j] = fit_tube(r[:, j], before)
+                friction[j] = fit_tube(r[:, j], before, float(floor[j]))
             else:
                 known = rows.side[:, j] != 0.0 if j in sided else np.ones(n, dtype=bool)
+                known = known if known.any() else ~known
                 own = A[known, j]
                 taken = float(np.einsum("nk,kl,nl->", own, inverse, own)) / before.noise**2
-                left = max(len(own) - taken, 0.25 * len(own)) if before.kind != "tube" else len(own)
+                left = max(len(own) - taken, 0.25 * len(own), 1.0) if before.kind != "tube" else len(own)
                 limit = float(beta[p + sided.index(j)]) if j in sided else 0.0
                 noise = max(float(np.sqrt(np.sum(r[known, j] ** 2) / left)), float(floor[j]))
                 friction[j] = DryFriction("side" if j in sided else "noise", limit, noise)
@@ -149,7 +154,7 @@ def fit_static(
 
 def _unknown_side(friction: Sequence[DryFriction], side: Array) -> Array:
     """Compute the variance of the friction where the side that a pose was approached from is unknown."""
-    return np.array([f.limit**2 if f.kind == "side" else 0.0 for f in friction]) * (side == 0.0)
+    return np.asarray(np.array([f.limit**2 if f.kind == "side" else 0.0 for f in friction]) * (side == 0.0))
 
 
 def _newton(

@@ -11,18 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.gravity.columns import GravityColumns
+from steelyard.gravity.dry_friction import FrictionKind
 from steelyard.gravity.identify import choose_friction, left_out_parts, link_prior, widened
 from steelyard.gravity.static_fit import StaticFit, StaticRows, fit_static
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import parameters_from_com
-from steelyard.signals.held_poses import HeldPoses, held_poses
+from steelyard.signals.held_poses import HeldPoses, held_poses, join_poses
 from steelyard.signals.log import Log
 
 # Poses [rad, m] are the same within this: gravity differs by less than a thousandth of itself.
@@ -106,8 +108,10 @@ def _problem(
         y = np.array([loaded.tau[k] - bare.tau[same].mean(axis=0) for k, same in pairs])
         A = np.concatenate([own[at], offsets[at]], axis=2)
         rows = StaticRows(A, y, np.zeros_like(y), used)
-        problem = _Problem(rows, loaded.select(at), np.zeros(A.shape[2]), np.concatenate([of_load, of_offsets]), "pairs")
-        if _shows_mass(problem, fit_static(rows, ("noise",) * joints, problem.center, problem.prior)):
+        problem = _Problem(
+            rows, loaded.select(at), np.zeros(A.shape[2]), np.concatenate([of_load, of_offsets]), "pairs"
+        )
+        if _shows_mass(problem, fit_static(rows, _noise(joints), problem.center, problem.prior)):
             return problem
     return _together(columns, loaded, bare, host, own)
 
@@ -115,11 +119,7 @@ def _problem(
 def _together(columns: GravityColumns, loaded: HeldPoses, bare: HeldPoses, host: int, own: Array) -> _Problem:
     """Arm and payload in one regression; the offsets with the payload are others than those without."""
     joints, count = columns.robot.dof, len(bare) + len(loaded)
-    both = HeldPoses(
-        bare.joints, *(np.concatenate([getattr(p, x) for p in (bare, loaded)]) for x in ("q", "tau", "side")),
-        np.concatenate([bare.log, loaded.log + bare.log.max() + 1]), np.concatenate([bare.row, loaded.row]),
-        np.concatenate([bare.samples, loaded.samples]),
-    )  # fmt: skip
+    both = join_poses([bare, loaded])
     arm = columns.base_rows(both.q)
     A = np.zeros((count, joints, 4 + arm.shape[2] + joints))
     A[len(bare) :, :, :4] = own
@@ -131,12 +131,14 @@ def _together(columns: GravityColumns, loaded: HeldPoses, bare: HeldPoses, host:
     center = np.concatenate([np.zeros(4), columns.groups @ middle, np.zeros(joints)])
     widths = np.concatenate([std[4 * host : 4 * host + 4], base, np.full(joints, std[-1])])
     # Poses with and without it alternate, so that each left-out part has both.
-    order = np.argsort(np.concatenate([np.linspace(0.0, 1.0, len(bare)), np.linspace(0.0, 1.0, len(loaded))]), kind="stable")
+    order = np.argsort(
+        np.concatenate([np.linspace(0.0, 1.0, len(bare)), np.linspace(0.0, 1.0, len(loaded))]), kind="stable"
+    )
     rows = StaticRows(A[order], both.tau[order], both.side[order], np.array(columns.robot.torque_used))
-    return _Problem(rows, both.select(order), center, widths, "arm and payload together")
+    return _Problem(rows, both.select(order), center, widths, "together")
 
 
-def _pairs(loaded: HeldPoses, bare: HeldPoses) -> list[tuple[int, Array]]:
+def _pairs(loaded: HeldPoses, bare: HeldPoses) -> list[tuple[int, NDArray[np.intp]]]:
     """Find the poses that were held with and without the payload."""
     out = []
     for k, q in enumerate(loaded.q):
@@ -144,6 +146,11 @@ def _pairs(loaded: HeldPoses, bare: HeldPoses) -> list[tuple[int, Array]]:
         if len(same):
             out.append((k, same))
     return out
+
+
+def _noise(joints: int) -> tuple[FrictionKind, ...]:
+    each: FrictionKind = "noise"
+    return (each,) * joints
 
 
 def _shows_mass(problem: _Problem, fit: StaticFit) -> bool:
@@ -157,8 +164,8 @@ def _solve(problem: _Problem, robot: Robot, host: int, frame: str) -> tuple[Payl
     fit = fit_static(rows, kinds, center, prior)
     if not _shows_mass(problem, fit):
         raise EstimationError(
-            "The mass of the payload is not identifiable from these poses; hold poses in which it loads two joints with "
-            "different lever arms."
+            "The mass of the payload is not identifiable from these poses; hold poses in which it loads two "
+            "joints with different lever arms."
         )
     covariance = widened(fit, [fit_static(rows.select(~out), kinds, center, prior, fit) for out in parts])[:4, :4]
     covariance, degrees = _between_joints(problem, kinds, fit, covariance)
@@ -169,11 +176,16 @@ def _solve(problem: _Problem, robot: Robot, host: int, frame: str) -> tuple[Payl
             f"The mass of the payload would be {mass:.3g} ± {error:.2g} kg: the logs with and without it seem to be "
             "exchanged; give the logs with it as --with (with_load)."
         )
+    how = {"pairs": f"{len(problem.poses)} poses held with and without it", "known arm": "the arm's model",
+           "together": "arm and payload together"}[problem.how]  # fmt: skip
     notes = [
-        "Poses at rest do not show the inertia of the payload: the files have that of an aluminium ball of its mass."
+        f"Mass and centre of gravity come from poses at rest ({how}). These do not show the inertia: the files "
+        "have that of an aluminium ball of the same mass."
     ]
     if mass < 2.0 * error:
-        notes.append(f"The mass, {mass:.3g} ± {error:.2g} kg, is not significantly above zero; there may be no payload.")
+        notes.append(
+            f"The mass, {mass:.3g} ± {error:.2g} kg, is not significantly above zero; there may be no payload."
+        )
     seen = [bool(covariance[k, k] < _TAKEN * problem.std[k] ** 2) for k in range(4)]
     if not all(seen):
         hidden = ", ".join(n for n, s in zip("xyz", seen[1:], strict=True) if not s)
@@ -195,7 +207,9 @@ def _ten(mass: float, moment: Array) -> Array:
     return np.asarray(parameters_from_com(mass, moment / mass, 0.4 * mass * radius**2 * np.eye(3)))
 
 
-def _between_joints(problem: _Problem, kinds: Sequence, fit: StaticFit, covariance: Array) -> tuple[Array, float]:
+def _between_joints(
+    problem: _Problem, kinds: Sequence[FrictionKind], fit: StaticFit, covariance: Array
+) -> tuple[Array, float]:
     """Widen the covariance by the scatter of fits that each leave out a joint.
 
     An error of a torque channel's scale is the same at all poses, so that left-out poses do not show it.

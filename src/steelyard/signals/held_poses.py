@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,10 @@ _SLOWEST_PERIOD = 1.0
 # A joint stands if it stays within this share of `_STILL` for this time [s]; the first part of a phase, in which the
 # arm settles, is left out.
 _SHARE_OF_STILL, _PHASE, _SETTLING = 0.05, 0.4, 0.2
+
+
+class HeldPosesError(LogError):
+    """The rows of a log are poses at rest, where a motion is needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +66,7 @@ def rows_are_poses(robot: Robot, log: Log) -> bool:
 
     Signs: positions have most of their power above half of the Nyquist frequency, so that nothing is known of what
     happens between two rows; or the velocities are zero throughout and the time counts the rows; or more than a second
-    lies between two rows.
+    and a visible motion lie between two rows.
 
     Args:
         robot: Robot of the log.
@@ -72,9 +76,32 @@ def rows_are_poses(robot: Robot, log: Log) -> bool:
     if len(log) < _FEWEST_ROWS or not moved:
         return False
     steps, stands = np.diff(log.t), log.dq is None or not log.dq.any()
-    if stands and (np.allclose(steps, 1.0) or np.median(steps) >= _SLOWEST_PERIOD):
+    if stands and np.allclose(steps, 1.0):
+        return True
+    # A motion whose time has the wrong unit has small steps from row to row; a table of poses has large ones.
+    limits = np.array([_STILL[j.kind] for j in robot.joints])
+    if (
+        stands
+        and np.median(steps) >= _SLOWEST_PERIOD
+        and np.mean(np.any(np.abs(np.diff(log.q, axis=0)) > limits, 1)) > 0.5
+    ):
         return True
     return len(log) >= 8 and bool(np.median([_share_above_half(log.q[:, k]) for k in moved]) > 0.5)
+
+
+def refuse_held_poses(robot: Robot, logs: Iterable[object]) -> None:
+    """Refuse logs whose rows are poses at rest, for users that need a motion.
+
+    Args:
+        robot: Robot of the logs.
+        logs: Logs; those that are read in pieces are no tables of poses.
+    """
+    for log in logs:
+        if isinstance(log, Log) and rows_are_poses(robot, log):
+            raise HeldPosesError(
+                f"{log.meta.get('source', 'The log')}: the rows are held poses, not samples of a motion, so that they "
+                "show gravity only; use `steelyard gravity` (in Python: identify_gravity), or log a motion."
+            )
 
 
 def _share_above_half(x: Array) -> float:
@@ -91,10 +118,14 @@ def held_poses(robot: Robot, logs: Sequence[Log]) -> HeldPoses:
         robot: Robot of the logs.
         logs: Logs with torques.
     """
-    parts = [_poses_of(robot, log, k) for k, log in enumerate(logs)]
+    return join_poses([_poses_of(robot, log, k) for k, log in enumerate(logs)])
+
+
+def join_poses(parts: Sequence[HeldPoses]) -> HeldPoses:
+    """Join poses of one robot; logs with the same index in two of the `parts` become one."""
     q, tau, side = (np.concatenate([getattr(p, name) for p in parts]) for name in ("q", "tau", "side"))
-    index, row, samples = (np.concatenate([getattr(p, name) for p in parts]) for name in ("log", "row", "samples"))
-    return HeldPoses(robot.joint_names, q, tau, side, index, row, samples)
+    log, row, samples = (np.concatenate([getattr(p, name) for p in parts]) for name in ("log", "row", "samples"))
+    return HeldPoses(parts[0].joints, q, tau, side, log, row, samples)
 
 
 def _poses_of(robot: Robot, log: Log, index: int) -> HeldPoses:
