@@ -12,6 +12,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import as_sources
+from steelyard.signals.held_poses import HeldPosesError
 from steelyard.signals.log import Finding
 from steelyard.signals.source import Source
 from steelyard.study import Study
@@ -34,6 +35,8 @@ def adds_error_hint(identify: _Identify) -> _Identify:
         validate = as_sources(validate, robot, mapping)
         try:
             return identify(robot, log, validate, **options)
+        except HeldPosesError:
+            raise
         except (EstimationError, LogError) as error:
             if not options.get("check", True):
                 raise

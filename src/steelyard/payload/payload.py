@@ -107,6 +107,11 @@ class Payload(Displayed):
         return bool(smallest_pseudo_eigenvalues(self.parameters)[0] > 0.0)
 
     @property
+    def shows_inertia(self) -> bool:
+        """Whether the data determine any entry of the inertia; poses at rest determine none."""
+        return any(self.identifiable[4:])
+
+    @property
     def standard_errors(self) -> Array:
         """Standard errors of the ten parameters."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
@@ -171,7 +176,9 @@ class Payload(Displayed):
             },
             "inertia": {
                 "value": dict(zip(_MOMENTS, (float(self.inertia[ij]) for ij in ENTRIES), strict=True)),
-                "standard_error": dict(zip(_MOMENTS, self.inertia_error.tolist(), strict=True)),
+                "standard_error": dict(
+                    zip(_MOMENTS, self.inertia_error.tolist() if self.shows_inertia else [None] * 6, strict=True)
+                ),
                 "about": "center_of_gravity",
                 "unit": "kg m²",
             },
