@@ -12,7 +12,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import as_sources
-from steelyard.signals.held_poses import HeldPosesError
+from steelyard.signals.held_poses import refuse_held_poses
 from steelyard.signals.log import Finding
 from steelyard.signals.source import Source
 from steelyard.study import Study
@@ -33,10 +33,10 @@ def adds_error_hint(identify: _Identify) -> _Identify:
         robot, mapping = as_robot(robot), options.get("mapping")
         log = log if isinstance(log, Study) else as_sources(log, robot, mapping)
         validate = as_sources(validate, robot, mapping)
+        if not isinstance(log, Study):
+            refuse_held_poses(robot, log)
         try:
             return identify(robot, log, validate, **options)
-        except HeldPosesError:
-            raise
         except (EstimationError, LogError) as error:
             if not options.get("check", True):
                 raise

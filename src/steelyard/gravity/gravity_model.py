@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.gravity.columns import GravityColumns, random_postures
-from steelyard.gravity.dry_friction import DryFriction
+from steelyard.gravity.friction_at_rest import FrictionAtRest
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
@@ -93,7 +93,7 @@ class GravityModel(Viewed, Displayed):
     beta: Array
     covariance: Array
     degrees: float
-    friction: tuple[DryFriction, ...]
+    friction: tuple[FrictionAtRest, ...]
     prior: Array
     scores: Mapping[str, GravityScore]
     errors: Array

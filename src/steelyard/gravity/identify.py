@@ -18,7 +18,7 @@ from steelyard.errors import LogError
 from steelyard.estimation.linear.block_jackknife import jackknife
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.gravity.columns import GravityColumns
-from steelyard.gravity.dry_friction import FrictionKind
+from steelyard.gravity.friction_at_rest import FrictionKind
 from steelyard.gravity.gravity_model import GravityModel, GravityScore
 from steelyard.gravity.link_bounds import nearest_links
 from steelyard.gravity.static_fit import StaticFit, StaticRows, fit_static

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.gravity.dry_friction import DryFriction, FrictionKind, fit_tube
+from steelyard.gravity.friction_at_rest import FrictionAtRest, FrictionKind, fit_tube
 from steelyard.ground.arrays import Array
 
 _ITERATIONS = 60
@@ -53,7 +53,7 @@ class StaticFit:
     """
 
     beta: Array
-    friction: tuple[DryFriction, ...]
+    friction: tuple[FrictionAtRest, ...]
     information: Array
     slope: Array
     prior: Array
@@ -108,7 +108,7 @@ def fit_static(
     floor = np.maximum(_EXACT * np.maximum(rms, 1e-3 * rms.max()), 1e-12)
     used = np.flatnonzero(rows.used).tolist()
     size = np.maximum(rows.y.std(axis=0), floor)
-    friction = [DryFriction("noise", 0.0, float(s)) for s in size] if start is None else list(start.friction)
+    friction = [FrictionAtRest("noise", 0.0, float(s)) for s in size] if start is None else list(start.friction)
     for k, j in enumerate(sided):
         wide[p + k, p + k] = (10.0 * float(size[j])) ** -2
     beta = middle.copy()
@@ -134,7 +134,7 @@ def fit_static(
                 left = max(len(own) - taken, 0.25 * len(own), 1.0) if before.kind != "tube" else len(own)
                 limit = float(beta[p + sided.index(j)]) if j in sided else 0.0
                 noise = max(float(np.sqrt(np.sum(r[known, j] ** 2) / left)), float(floor[j]))
-                friction[j] = DryFriction("side" if j in sided else "noise", limit, noise)
+                friction[j] = FrictionAtRest("side" if j in sided else "noise", limit, noise)
             change = max(change, abs(friction[j].noise / before.noise - 1.0))
         if iteration > 2 and change < _SMALL_CHANGE and np.all(np.abs(step) <= _SMALL_STEP * np.sqrt(np.diag(inverse))):
             break
@@ -152,13 +152,13 @@ def fit_static(
     return StaticFit(beta[:p], tuple(friction), information, slope[:p], prior, max(n * len(used) - taken, 1.0))
 
 
-def _unknown_side(friction: Sequence[DryFriction], side: Array) -> Array:
+def _unknown_side(friction: Sequence[FrictionAtRest], side: Array) -> Array:
     """Compute the variance of the friction where the side that a pose was approached from is unknown."""
     return np.asarray(np.array([f.limit**2 if f.kind == "side" else 0.0 for f in friction]) * (side == 0.0))
 
 
 def _newton(
-    A: Array, y: Array, side: Array, beta: Array, friction: Sequence[DryFriction], prior: Array, middle: Array,
+    A: Array, y: Array, side: Array, beta: Array, friction: Sequence[FrictionAtRest], prior: Array, middle: Array,
     used: Sequence[int],
 ) -> tuple[Array, Array]:  # fmt: skip
     """Compute one damped Newton step of the log-likelihood and the prior, and the Hessian."""

@@ -36,7 +36,6 @@ from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_te
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import LogsLike, as_sources
-from steelyard.signals.held_poses import refuse_held_poses
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, velocity_plan
 from steelyard.signals.read import AnyMapping
@@ -124,8 +123,6 @@ def identify(
         raise SteelyardError("--plain fits without a search and --tune (in Python: tune) with one. Choose one.")
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
     validation_logs = as_sources(validate, robot, mapping)
-    if not isinstance(logs, Study):
-        refuse_held_poses(robot, logs)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
     study = replace(study, look=found_later if check else None)
     tell_progress("Preparing the rows", 0.02)

@@ -17,7 +17,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.gravity.columns import GravityColumns
-from steelyard.gravity.dry_friction import FrictionKind
+from steelyard.gravity.friction_at_rest import FrictionKind
 from steelyard.gravity.identify import choose_friction, left_out_parts, link_prior, widened
 from steelyard.gravity.static_fit import StaticFit, StaticRows, fit_static
 from steelyard.ground.arrays import Array, one_blas_thread

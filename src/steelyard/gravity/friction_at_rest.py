@@ -25,7 +25,7 @@ _SQRT_2_PI = float(np.sqrt(2.0 * np.pi))
 
 
 @dataclass(frozen=True)
-class DryFriction:
+class FrictionAtRest:
     """Distribution of the residual torque of one joint at rest.
 
     Attributes:
@@ -93,7 +93,7 @@ def _information_table() -> tuple[Array, Array]:
     r = np.linspace(0.0, 1.0 / _LEAST_NOISE + 8.0, 6001)
     logs = []
     for ratio in np.exp(ratios):
-        tube = DryFriction("tube", float(ratio), 1.0)
+        tube = FrictionAtRest("tube", float(ratio), 1.0)
         slope = tube.slope_and_weight(r)[0]
         logs.append(np.log(2.0 * np.trapezoid(slope**2 * np.exp(tube.log_density(r)), r)))
     return ratios, np.array(logs)
@@ -108,7 +108,7 @@ def _log_difference(r: Array, limit: Array | float, noise: Array | float) -> Arr
     return np.asarray(near + np.log1p(-np.exp(np.minimum(far - near, -1e-12))))
 
 
-def fit_tube(r: Array, start: DryFriction | None = None, least_noise: float = 1e-12) -> DryFriction:
+def fit_tube(r: Array, start: FrictionAtRest | None = None, least_noise: float = 1e-12) -> FrictionAtRest:
     """Fit width and noise of a tube to residuals by maximum likelihood.
 
     Args:
@@ -132,4 +132,4 @@ def fit_tube(r: Array, start: DryFriction | None = None, least_noise: float = 1e
         if np.any(x < np.log(1e-4 * size)):
             break
     limit = float(np.exp(x[0]))
-    return DryFriction("tube", limit, max(float(np.exp(x[1])), _LEAST_NOISE * limit, least_noise))
+    return FrictionAtRest("tube", limit, max(float(np.exp(x[1])), _LEAST_NOISE * limit, least_noise))
