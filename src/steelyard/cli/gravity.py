@@ -9,6 +9,7 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
+from steelyard.errors import SteelyardError
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class GravityOptions:
         str,
         typer.Option("--terms", metavar="T,…", help="Joint terms that act at rest: offset, spring, counterbalance."),
     ] = "offset"
+    goal: opt.GoalColumns = ""
+    stiffness: Annotated[
+        str,
+        typer.Option(metavar="K,…", help="With --goal: stiffness of each servo, N m/rad or N/m."),
+    ] = ""
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
@@ -40,7 +46,13 @@ def gravity(o: GravityOptions) -> None:
 
     def run() -> GravityModel:
         robot = o.robot_options.robot(o.robot)
-        logs, extra = opt.logs_from(o.logs, robot, o.mapping), opt.logs_from(o.validate, robot, o.mapping)
+        if bool(o.goal) != bool(o.stiffness):
+            raise SteelyardError(
+                "--goal and --stiffness belong together; `steelyard payload --known` gives the stiffness from a weight."
+            )
+        stiffness = opt.numbers("--stiffness", o.stiffness, robot.dof) if o.stiffness else [1.0]
+        logs = opt.servo_logs(o.logs, robot, o.mapping, o.goal, stiffness)
+        extra = opt.servo_logs(o.validate, robot, o.mapping, o.goal, stiffness)
         return identify_gravity(robot, logs, extra, terms=opt.words(o.term_names))
 
     o.out.deliver(run)

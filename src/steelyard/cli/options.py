@@ -58,6 +58,12 @@ MapFile = Annotated[
     ),
     FromProject("mapping"),
 ]
+GoalColumns = Annotated[
+    str,
+    typer.Option(
+        "--goal", metavar="COLS", help="Columns of the goals of servos without torque, as goal{{}} or names: a,b,…."
+    ),
+]
 ControllerFile = Annotated[
     str,
     typer.Option("--controller", metavar="F", help="Controller of the robot (YAML, TOML), for didim, cloe, …."),
@@ -247,6 +253,31 @@ def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[L
     from steelyard.signals.read import read_log
 
     return [read_log(path, robot, mapping or None) for path in paths or ()]
+
+
+def servo_logs(
+    paths: Sequence[str] | None, robot: Robot, mapping: str, goal: str, stiffness: Sequence[float] = (1.0,)
+) -> list[Log]:
+    """Read logs, with the torque of servos that log their goal and position only.
+
+    Args:
+        paths: Paths of the logs.
+        robot: Robot of the logs.
+        mapping: As for `logs_from`.
+        goal: Columns of the goal positions; "" for logs with torques.
+        stiffness: Stiffness of each joint, or of all [N m/rad or N/m]; 1 leaves the distance to the goal.
+    """
+    if not goal:
+        return logs_from(paths, robot, mapping)
+    from steelyard.gravity.servo import goal_mapping, servo_log
+    from steelyard.signals.read import read_log
+
+    of_goals = goal_mapping(mapping or None, goal)
+    K = stiffness[0] if len(stiffness) == 1 else list(stiffness)
+    return [
+        servo_log(log, read_log(path, robot, of_goals).q, K)
+        for path, log in zip(paths or (), logs_from(paths, robot, mapping), strict=True)
+    ]
 
 
 def description(robot: str) -> Path | None:

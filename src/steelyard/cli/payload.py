@@ -46,6 +46,7 @@ class PayloadOptions:
             "--at-rest", help="Use only the times at which the robot stands; tables of held poses need no option."
         ),
     ] = False
+    goal: opt.GoalColumns = ""
     integral: Annotated[
         float | None,
         typer.Option(metavar="S", help="With --sensor: integrate over S seconds, which needs no accelerations."),
@@ -113,15 +114,16 @@ def _run(o: PayloadOptions, robot: Robot) -> Outcome:
     for name in targets:  # refuse unknown names before the logs are read
         PAYLOAD_TARGETS[name]
     groups = _groups(o.with_load or ())
-    with_payload = [opt.logs_from(paths, robot, o.mapping) for paths in groups.values()]
-    bare = opt.logs_from(o.without, robot, o.mapping)
+    with_payload = [opt.servo_logs(paths, robot, o.mapping, o.goal) for paths in groups.values()]
+    bare = opt.servo_logs(o.without, robot, o.mapping, o.goal)
     terms = opt.words(o.term_names) or None
     preparation = Preparation(delay=o.delay, torque_between=as_torque_between(o.torque_between))
     if o.known:
         from steelyard.payload import drive_gains, read_payload
 
         loaded = [log for logs in with_payload for log in logs]
-        return drive_gains(robot, loaded, bare, read_payload(o.known), terms=terms, preparation=preparation)
+        load, at_rest = read_payload(o.known), o.at_rest or bool(o.goal) or None
+        return drive_gains(robot, loaded, bare, load, terms=terms, preparation=preparation, at_rest=at_rest)
     if o.sensor:
         from steelyard.payload import SensorModel, identify_payload_by_sensor
 
@@ -134,7 +136,8 @@ def _run(o: PayloadOptions, robot: Robot) -> Outcome:
         loads = list(
             identify_payload(
                 robot, with_payload, bare, arm=load_model(o.arm) if o.arm else None, frame=o.frame, terms=terms,
-                friction=cast(Any, o.friction), physical=o.physical, preparation=preparation, at_rest=o.at_rest or None,
+                friction=cast(Any, o.friction), physical=o.physical, preparation=preparation,
+                at_rest=o.at_rest or bool(o.goal) or None,
             ).loads
         )  # fmt: skip
     runs = [PayloadRun(load, robot, opt.description(o.robot), targets) for load in loads]

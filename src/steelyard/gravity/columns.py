@@ -51,7 +51,9 @@ class GravityColumns:
         of_links = [10 * k + i for k in range(len(robot.links)) for i in range(4)]
         columns = tuple([*of_links, *range(first, len(dynamics.parameters))])
         rng = np.random.default_rng(0)
-        q = random_postures(robot, _POSTURES, rng)
+        # The structure does not depend on limits.
+        wide = _widths(robot)
+        q = rng.uniform(-wide, wide, (_POSTURES, robot.dof))
         rows = _static_rows(dynamics, q, columns)[:, robot.torque_used].reshape(-1, len(columns))
         # First moments before masses: a mass then appears as a part of the moments that its link's place adds to.
         place = {0: 2, 1: 0, 2: 0, 3: 0}
@@ -124,12 +126,18 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         count: Number of postures.
         rng: Random generator.
     """
-    wide = np.array([np.pi if j.kind == "revolute" else 0.5 for j in robot.joints])
-    low = np.array([j.lower if np.isfinite(j.lower) else -w for j, w in zip(robot.joints, wide, strict=True)])
-    high = np.array([j.upper if np.isfinite(j.upper) else w for j, w in zip(robot.joints, wide, strict=True)])
-    turns = np.array([j.kind == "revolute" for j in robot.joints])
-    low, high = (np.where(turns, np.clip(x, -np.pi, np.pi), x) for x in (low, high))
+    wide = _widths(robot)
+    known = np.array([np.isfinite(j.lower) and np.isfinite(j.upper) and j.upper > j.lower for j in robot.joints])
+    low = np.where(known, [j.lower for j in robot.joints], -wide)
+    high = np.where(known, [j.upper for j in robot.joints], wide)
+    # A full turn shows all that several turns show.
+    turns = np.array([j.kind == "revolute" for j in robot.joints]) & (high - low > 2.0 * np.pi)
+    low, high = np.where(turns, -np.pi, low), np.where(turns, np.pi, high)
     return np.asarray(rng.uniform(low, high, (count, robot.dof)))
+
+
+def _widths(robot: Robot) -> Array:
+    return np.array([np.pi if j.kind == "revolute" else 0.5 for j in robot.joints])
 
 
 def _static_rows(dynamics: Dynamics, q: Array, columns: tuple[int, ...]) -> Array:

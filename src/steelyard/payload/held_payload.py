@@ -102,7 +102,7 @@ def _problem(
         return _Problem(rows, loaded, np.zeros(A.shape[2]), np.concatenate([of_load, of_offsets]), "known arm")
     if bare is None:
         raise LogError("The payload is a difference: give logs without it, or a model of the bare arm.")
-    pairs = _pairs(loaded, bare)
+    pairs = pairs_of_poses(loaded, bare)
     if len(pairs) >= _FEWEST_PAIRS:
         at = np.array([k for k, _ in pairs])
         y = np.array([loaded.tau[k] - bare.tau[same].mean(axis=0) for k, same in pairs])
@@ -138,8 +138,16 @@ def _together(columns: GravityColumns, loaded: HeldPoses, bare: HeldPoses, host:
     return _Problem(rows, both.select(order), center, widths, "together")
 
 
-def _pairs(loaded: HeldPoses, bare: HeldPoses) -> list[tuple[int, NDArray[np.intp]]]:
-    """Find the poses that were held with and without the payload."""
+def pairs_of_poses(loaded: HeldPoses, bare: HeldPoses) -> list[tuple[int, NDArray[np.intp]]]:
+    """Find the poses that were held with and without the payload.
+
+    Args:
+        loaded: Poses with it.
+        bare: Poses without it.
+
+    Returns:
+        Index of each such pose with it, and the indices of the same one without it.
+    """
     out = []
     for k, q in enumerate(loaded.q):
         same = np.flatnonzero(np.max(np.abs(bare.q - q), axis=1) <= _SAME_POSE)
