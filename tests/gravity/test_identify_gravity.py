@@ -99,6 +99,30 @@ def test_intervals_contain_the_truth() -> None:
     assert np.mean(inside) > 0.8
 
 
+def test_a_touched_robot_and_a_wrong_number_are_named_and_left_out() -> None:
+    log = table(NAME, 40, 4, "tube", share=0.02)
+    q, tau = log.q.copy(), log.tau.copy()
+    tau[11] += 40.0  # a hand that pushes
+    q[23, 2] = np.rad2deg(q[23, 2])
+    found = sy.identify_gravity(public_robot(NAME), Log(log.joints, log.t, q, dq=log.dq, tau=tau))
+    assert found.odd == ((1, 12), (1, 24))
+    assert any("row 12, row 24" in point for point in found.glance().points)
+    assert not sy.identify_gravity(public_robot(NAME), log).odd
+
+
+def test_a_table_needs_no_time(tmp_path: Path) -> None:
+    log = table(NAME, 20, 6)
+    head = ",".join(f"{x}{k}" for x in ("q", "tau") for k in range(1, 7))
+    np.savetxt(tmp_path / "poses.csv", np.hstack([log.q, log.tau]), delimiter=",", header=head, comments="")
+    found = sy.identify_gravity(public_robot(NAME), tmp_path / "poses.csv")
+    assert np.allclose(found.beta, sy.identify_gravity(public_robot(NAME), log).beta, atol=1e-6)
+    # A motion without time stays refused.
+    smooth = np.cumsum(np.full((200, 6), 1e-3), axis=0)
+    np.savetxt(tmp_path / "motion.csv", np.hstack([smooth, smooth]), delimiter=",", header=head, comments="")
+    with pytest.raises(sy.LogError, match="time"):
+        sy.identify_gravity(public_robot(NAME), tmp_path / "motion.csv")
+
+
 def test_the_code_in_c_computes_the_same_torque(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler here")

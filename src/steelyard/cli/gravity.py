@@ -30,6 +30,12 @@ class GravityOptions:
         str,
         typer.Option("--terms", metavar="T,…", help="Joint terms that act at rest: offset, spring, counterbalance."),
     ] = "offset"
+    rows: Annotated[
+        bool | None,
+        typer.Option(
+            "--rows/--standing", help="Each row is a pose, or the robot stands at times; default: as the log."
+        ),
+    ] = None
     goal: opt.GoalColumns = ""
     stiffness: Annotated[
         str,
@@ -53,6 +59,6 @@ def gravity(o: GravityOptions) -> None:
         stiffness = opt.numbers("--stiffness", o.stiffness, robot.dof) if o.stiffness else [1.0]
         logs = opt.servo_logs(o.logs, robot, o.mapping, o.goal, stiffness)
         extra = opt.servo_logs(o.validate, robot, o.mapping, o.goal, stiffness)
-        return identify_gravity(robot, logs, extra, terms=opt.words(o.term_names))
+        return identify_gravity(robot, logs, extra, terms=opt.words(o.term_names), rows=o.rows)
 
     o.out.deliver(run)

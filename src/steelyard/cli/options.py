@@ -258,7 +258,7 @@ def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[L
 def servo_logs(
     paths: Sequence[str] | None, robot: Robot, mapping: str, goal: str, stiffness: Sequence[float] = (1.0,)
 ) -> list[Log]:
-    """Read logs, with the torque of servos that log their goal and position only.
+    """Read logs or tables of poses, with the torque of servos that log their goal and position only.
 
     Args:
         paths: Paths of the logs.
@@ -267,17 +267,17 @@ def servo_logs(
         goal: Columns of the goal positions; "" for logs with torques.
         stiffness: Stiffness of each joint, or of all [N m/rad or N/m]; 1 leaves the distance to the goal.
     """
+    from steelyard.signals.held_poses import logs_or_poses
+
+    logs = [log for path in paths or () for log in logs_or_poses(path, robot, mapping or None)]
     if not goal:
-        return logs_from(paths, robot, mapping)
+        return logs
     from steelyard.gravity.servo import goal_mapping, servo_log
-    from steelyard.signals.read import read_log
 
     of_goals = goal_mapping(mapping or None, goal)
+    goals = [log.q for path in paths or () for log in logs_or_poses(path, robot, of_goals)]
     K = stiffness[0] if len(stiffness) == 1 else list(stiffness)
-    return [
-        servo_log(log, read_log(path, robot, of_goals).q, K)
-        for path, log in zip(paths or (), logs_from(paths, robot, mapping), strict=True)
-    ]
+    return [servo_log(log, q, K) for log, q in zip(logs, goals, strict=True)]
 
 
 def description(robot: str) -> Path | None:

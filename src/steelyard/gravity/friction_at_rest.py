@@ -19,8 +19,8 @@ from steelyard.ground.arrays import Array
 FrictionKind = Literal["noise", "side", "tube"]
 # Noise below this share of the tube cannot be found: it would take fifty poses to place one within it.
 _LEAST_NOISE = 0.02
-# Width of the search of a tube at its end, as a share of its limit and noise.
-_FINEST = 0.01
+# Width of the search of a tube at its end, as a share of its limit and noise; thirty poses determine no more.
+_FINEST = 0.03
 _SQRT_2_PI = float(np.sqrt(2.0 * np.pi))
 
 

@@ -85,6 +85,7 @@ class GravityModel(Viewed, Displayed):
         scores: Errors at left-out poses, and at those for validation.
         errors: Errors at each left-out pose [N m or N], shape (poses, joints).
         border: Links whose mass is zero, or whose centre of mass is at the end of their reach.
+        odd: Poses that were left out as odd: number of the log and row, both from 1.
     """
 
     model: Model
@@ -98,6 +99,7 @@ class GravityModel(Viewed, Displayed):
     scores: Mapping[str, GravityScore]
     errors: Array
     border: tuple[str, ...] = ()
+    odd: tuple[tuple[int, int], ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -135,7 +137,7 @@ class GravityModel(Viewed, Displayed):
     def half_band(self, q: ArrayLike) -> Array:
         """Compute half the width of the 95 % interval of the torque without friction at postures `q` [N m or N]."""
         A = self.columns.base_rows(q)
-        return np.asarray(self._factor * np.sqrt(np.einsum("njk,kl,njl->nj", A, self.covariance, A)))
+        return np.asarray(self._factor * np.sqrt(np.maximum(np.sum(A @ self.covariance * A, axis=2), 0.0)))
 
     @cached_property
     def workspace_band(self) -> Array:
@@ -179,6 +181,7 @@ class GravityModel(Viewed, Displayed):
             "robot": self.robot.name,
             "verdict": {"kind": glance.kind, "sentence": glance.sentence, "points": list(glance.points)},
             "poses": len(self.poses),
+            "odd_poses": [{"log": log, "row": row} for log, row in self.odd],
             "joints": _by_rows(joints),
             "base_parameters": _by_rows(parameters),
             "links": [

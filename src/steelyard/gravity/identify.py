@@ -24,14 +24,19 @@ from steelyard.gravity.link_bounds import nearest_links
 from steelyard.gravity.static_fit import StaticFit, StaticRows, fit_static
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
+from steelyard.ground.student import quantile
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
-from steelyard.signals.held_poses import HeldPoses, held_poses
+from steelyard.signals.given import LogsLike
+from steelyard.signals.held_poses import HeldPoses, held_poses, logs_or_poses
 from steelyard.signals.read import AnyMapping
 
 # Left-out parts: ten leave nine tenths of the poses for every fit.
 _PARTS = 10
+# A pose is odd if noise with heavy tails, Student's t with this many degrees of freedom, would bring less than half
+# such a pose among all of them. Odd poses may inflate the noise by the second number. If more than this share is odd, none
+# is: the model is wrong, not the poses.
+_TAILS, _INFLATED, _MOST_ODD = 3, 5.0, 0.1
 _KINDS: tuple[FrictionKind, ...] = ("noise", "side", "tube")
 
 
@@ -42,6 +47,7 @@ def identify_gravity(
     validate: LogsLike = (),
     *,
     terms: TermsLike | None = ("offset",),
+    rows: bool | None = None,
     mapping: AnyMapping = None,
     progress: ProgressCallback | None = None,
 ) -> GravityModel:
@@ -52,20 +58,22 @@ def identify_gravity(
         log: Tables with a pose in each row, or logs in which the robot stands at times.
         validate: The same for validation; they take no part in any choice.
         terms: Joint terms that act at rest: offset, spring, counterbalance.
-        mapping: Meaning of the columns of files and frames, as in `read_log`.
+        rows: Whether each row of the logs is a pose at rest; None: each log shows it.
+        mapping: Meaning of the columns of files and frames, as in `read_log`; tables of poses need no time.
         progress: Callback for the progress (`steelyard.ground.progress`).
     """
     robot = as_robot(robot)
-    poses = held_poses(robot, as_logs(log, robot, mapping))
+    poses = held_poses(robot, logs_or_poses(log, robot, mapping), rows)
+    extra = logs_or_poses(validate, robot, mapping)
     columns = GravityColumns.of(robot, terms)
     tell_progress("Poses", 0.1)
     with one_blas_thread():
-        return _identify(
-            columns, poses, held_poses(robot, extra) if (extra := as_logs(validate, robot, mapping)) else None
-        )
+        return _identify(columns, poses, held_poses(robot, extra, rows) if extra else None)
 
 
-def _identify(columns: GravityColumns, poses: HeldPoses, validation: HeldPoses | None) -> GravityModel:
+def _identify(
+    columns: GravityColumns, poses: HeldPoses, validation: HeldPoses | None, without: tuple[tuple[int, int], ...] = ()
+) -> GravityModel:
     robot = columns.robot
     _refuse_too_few(columns, poses)
     rows = StaticRows(columns.base_rows(poses.q), poses.tau, poses.side, np.array(robot.torque_used))
@@ -77,6 +85,11 @@ def _identify(columns: GravityColumns, poses: HeldPoses, validation: HeldPoses |
     fit = fit_static(rows, kinds, center, prior)
     tell_progress("Left-out poses", 0.7)
     fits = [fit_static(rows.select(~out), kinds, center, prior, fit) for out in parts]
+    odd = odd_poses(rows, parts, fits)
+    if odd.any() and not without:
+        return _identify(
+            columns, poses.select(~odd), validation, tuple(zip(poses.log[odd] + 1, poses.row[odd], strict=True))
+        )
 
     def links(one: StaticFit) -> tuple[Array, tuple[int, ...]]:
         return nearest_links(columns.groups, one.beta, one.information, one.slope, middle, std, columns.reach)
@@ -96,8 +109,32 @@ def _identify(columns: GravityColumns, poses: HeldPoses, validation: HeldPoses |
         scores["validation"] = GravityScore.of(rest, fit.friction_torque(validation.side), validation.tau)
     return GravityModel(
         Model(robot, columns.dynamics.terms, theta), columns, poses, fit.beta, covariance, fit.degrees, fit.friction,
-        prior, scores, errors, tuple(robot.link_names[k] for k in border),
+        prior, scores, errors, tuple(robot.link_names[k] for k in border), tuple((int(a), int(b)) for a, b in without),
     )  # fmt: skip
+
+
+def odd_poses(rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequence[StaticFit]) -> NDArray[np.bool_]:
+    """Find poses whose torques no distribution of the others explains: a touched robot, a wrong row.
+
+    Args:
+        rows: Equations.
+        parts: Poses that were left out together.
+        fits: Fits without each part.
+    """
+    scores = np.zeros(rows.y.shape)
+    for out, one in zip(parts, fits, strict=True):
+        r = rows.select(out)
+        error = one.residuals(r) - one.friction_torque(r.side)
+        variance = np.maximum(np.sum(r.A @ one.covariance * r.A, axis=2), 0.0)
+        limit = np.array([abs(f.limit) for f in one.friction])
+        noise = np.array([f.noise for f in one.friction])
+        # Friction may have any value in its tube, whatever kind was chosen.
+        scores[out] = np.maximum(np.abs(error) - limit, 0.0) / np.sqrt(noise**2 + variance)
+    scores = scores[:, rows.used]
+    # The noise itself includes odd poses, so that it is taken from the middle of the scores.
+    middle = np.maximum(np.median(scores, axis=0) / 0.6745, 1.0 / _INFLATED)
+    odd = np.any(scores > quantile(1.0 - 0.5 / scores.size, _TAILS) * middle, axis=1)
+    return odd if odd.sum() <= _MOST_ODD * len(odd) else np.zeros(len(odd), dtype=bool)
 
 
 def _refuse_too_few(columns: GravityColumns, poses: HeldPoses) -> None:

@@ -16,6 +16,7 @@ _ITERATIONS = 60
 _SMALL_STEP, _SMALL_CHANGE = 0.02, 0.02
 # Residuals of a joint are never taken for more exact than this share of its torques: rounding of files.
 _EXACT = 1e-6
+_RIDGE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class StaticFit:
     def log_score(self, rows: StaticRows) -> Array:
         """Compute the log-density of `rows`, shape (poses, joints), with the uncertainty of the unknowns."""
         r = self.residuals(rows) - self.friction_torque(rows.side)
-        variance = np.maximum(np.einsum("njk,kl,njl->nj", rows.A, self.covariance, rows.A), 0.0)
+        variance = np.maximum(np.sum(rows.A @ self.covariance * rows.A, axis=2), 0.0)
         variance += _unknown_side(self.friction, rows.side)
         # The uncertainty of the prediction adds to the noise, row by row.
         return np.column_stack([f.log_density(r[:, j], variance[:, j]) for j, f in enumerate(self.friction)])
@@ -130,7 +131,7 @@ def fit_static(
                 known = rows.side[:, j] != 0.0 if j in sided else np.ones(n, dtype=bool)
                 known = known if known.any() else ~known
                 own = A[known, j]
-                taken = float(np.einsum("nk,kl,nl->", own, inverse, own)) / before.noise**2
+                taken = float(np.sum(own @ inverse * own)) / before.noise**2
                 left = max(len(own) - taken, 0.25 * len(own), 1.0) if before.kind != "tube" else len(own)
                 limit = float(beta[p + sided.index(j)]) if j in sided else 0.0
                 noise = max(float(np.sqrt(np.sum(r[known, j] ** 2) / left)), float(floor[j]))
@@ -189,7 +190,9 @@ def _newton(
 
 def _inverse(matrix: Array) -> Array:
     """Invert a symmetric positive matrix whose columns have different units."""
-    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    return np.asarray(
-        np.linalg.pinv(matrix / np.outer(scale, scale), rcond=1e-14, hermitian=True) / np.outer(scale, scale)
-    )
+    lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scale = np.where(lengths > 0.0, lengths, 1.0)
+    scaled = matrix / np.outer(scale, scale)
+    # A little on the diagonal, below rounding of the data, keeps directions finite that nothing determines.
+    inverse = np.linalg.inv(scaled + _RIDGE * np.eye(len(scale)))
+    return np.asarray(0.5 * (inverse + inverse.T) / np.outer(scale, scale))

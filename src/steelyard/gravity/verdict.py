@@ -47,6 +47,11 @@ def gravity_verdict(gravity: GravityModel) -> Glance:
             points.append(
                 f"{joints[k].name}: dry friction of ± {number(abs(f.limit), 2)} {joints[k].effort_unit} {how}."
             )
+    if gravity.odd:
+        places = ", ".join(f"row {row}" + (f" of log {log}" if log > 1 else "") for log, row in gravity.odd[:8])
+        points.append(
+            f"Left out: {places}, whose torques fit no friction; was the robot touched, or is a number wrong?"
+        )
     if gravity.border:
         points.append(
             f"At a bound (zero mass, or centre of mass at the end of its reach): {', '.join(gravity.border)}."

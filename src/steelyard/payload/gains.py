@@ -25,8 +25,8 @@ from steelyard.payload.identify import prepare_rows
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
-from steelyard.signals.held_poses import rows_are_poses
+from steelyard.signals.given import LogsLike
+from steelyard.signals.held_poses import logs_or_poses, rows_are_poses
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 
@@ -107,7 +107,7 @@ def drive_gains(
         mapping: Meaning of the columns of files and frames, as in `read_log`.
     """
     robot = as_robot(robot)
-    loaded, bare = as_logs(with_load, robot, mapping), as_logs(without, robot, mapping)
+    loaded, bare = logs_or_poses(with_load, robot, mapping), logs_or_poses(without, robot, mapping)
     if at_rest or (at_rest is None and all(rows_are_poses(robot, log) for log in (*loaded, *bare))):
         from steelyard.payload.gains_at_rest import scale_at_rest
 

@@ -38,8 +38,8 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, LogsLike, as_logs, is_one_log
-from steelyard.signals.held_poses import rows_are_poses
+from steelyard.signals.given import LogLike, LogsLike, is_one_log
+from steelyard.signals.held_poses import logs_or_poses, rows_are_poses
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
@@ -166,7 +166,7 @@ def identify_payload(
         progress: Callback for the progress (`steelyard.ground.progress`).
     """
     robot, arm = as_robot(robot), None if arm is None else as_model(arm)
-    with_load, without = _groups(with_load, robot, mapping), as_logs(without, robot, mapping)
+    with_load, without = _groups(with_load, robot, mapping), logs_or_poses(without, robot, mapping)
     every = [*without, *(log for group in with_load for log in group)]
     if at_rest or (at_rest is None and every and all(rows_are_poses(robot, log) for log in every)):
         from steelyard.payload.held_payload import payload_at_rest
@@ -356,7 +356,7 @@ def _groups(logs: Any, robot: Robot, mapping: AnyMapping) -> list[list[Log]]:
     """Read logs by payload: one group, unless `logs` is a list of lists."""
     is_list = isinstance(logs, Sequence) and not is_one_log(logs)
     several = is_list and bool(logs) and not any(is_one_log(x) for x in logs)
-    return [as_logs(x, robot, mapping) for x in (logs if several else [logs])]
+    return [logs_or_poses(x, robot, mapping) for x in (logs if several else [logs])]
 
 
 def _arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
+from steelyard.signals._layout import NoTimeError
+from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
+from steelyard.signals.mapping import as_mapping
+from steelyard.signals.read import AnyMapping
 from steelyard.signals.rounding import position_steps
 
 # A joint that moves by less than this [rad, m] is at rest.
@@ -61,12 +65,29 @@ class HeldPoses:
         )  # fmt: skip
 
 
+def logs_or_poses(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> list[Log]:
+    """Convert an argument to logs in memory, as `as_logs` does; tables of poses need no time.
+
+    Args:
+        given: As for `as_logs`.
+        robot: Robot of the logs.
+        mapping: As for `as_logs`.
+    """
+    try:
+        return as_logs(given, robot, mapping)
+    except NoTimeError:
+        logs = as_logs(given, robot, replace(as_mapping(mapping), rate=1.0))
+        if not all(rows_are_poses(robot, log) for log in logs):
+            raise
+        return logs
+
+
 def rows_are_poses(robot: Robot, log: Log) -> bool:
     """Whether the rows of a log are poses at rest and not samples of a motion.
 
     Signs: positions have most of their power above half of the Nyquist frequency, so that nothing is known of what
-    happens between two rows; or the velocities are zero throughout and the time counts the rows; or more than a second
-    and a visible motion lie between two rows.
+    happens between two rows; or rows are a second or more apart (or the time counts them), and velocities are zero
+    throughout, or without velocities the joints move visibly from row to row.
 
     Args:
         robot: Robot of the log.
@@ -75,16 +96,13 @@ def rows_are_poses(robot: Robot, log: Log) -> bool:
     moved = [k for k, j in enumerate(robot.joints) if np.ptp(log.q[:, k]) > _STILL[j.kind]]
     if len(log) < _FEWEST_ROWS or not moved:
         return False
-    steps, stands = np.diff(log.t), log.dq is None or not log.dq.any()
-    if stands and np.allclose(steps, 1.0):
-        return True
-    # A motion whose time has the wrong unit has small steps from row to row; a table of poses has large ones.
-    limits = np.array([_STILL[j.kind] for j in robot.joints])
-    if (
-        stands
-        and np.median(steps) >= _SLOWEST_PERIOD
-        and np.mean(np.any(np.abs(np.diff(log.q, axis=0)) > limits, 1)) > 0.5
-    ):
+    steps, limits = np.diff(log.t), np.array([_STILL[j.kind] for j in robot.joints])
+    if log.dq is None:
+        # A motion whose time counts rows, or has the wrong unit, has small steps from row to row; poses have large.
+        apart = bool(np.mean(np.any(np.abs(np.diff(log.q, axis=0)) > limits, axis=1)) > 0.5)
+    else:
+        apart = not log.dq.any()
+    if apart and np.median(steps) >= _SLOWEST_PERIOD:
         return True
     return len(log) >= 8 and bool(np.median([_share_above_half(log.q[:, k]) for k in moved]) > 0.5)
 
@@ -111,14 +129,15 @@ def _share_above_half(x: Array) -> float:
     return float(power[len(power) // 2 :].sum() / max(float(power[1:].sum()), 1e-300))
 
 
-def held_poses(robot: Robot, logs: Sequence[Log]) -> HeldPoses:
+def held_poses(robot: Robot, logs: Sequence[Log], rows: bool | None = None) -> HeldPoses:
     """Collect the poses at rest of logs: their rows, or the phases in which all joints stand.
 
     Args:
         robot: Robot of the logs.
         logs: Logs with torques.
+        rows: Whether each row is a pose; None: each log shows it.
     """
-    return join_poses([_poses_of(robot, log, k) for k, log in enumerate(logs)])
+    return join_poses([_poses_of(robot, log, k, rows) for k, log in enumerate(logs)])
 
 
 def join_poses(parts: Sequence[HeldPoses]) -> HeldPoses:
@@ -128,12 +147,13 @@ def join_poses(parts: Sequence[HeldPoses]) -> HeldPoses:
     return HeldPoses(parts[0].joints, q, tau, side, log, row, samples)
 
 
-def _poses_of(robot: Robot, log: Log, index: int) -> HeldPoses:
+def _poses_of(robot: Robot, log: Log, index: int, rows: bool | None) -> HeldPoses:
     if log.tau is None:
         name = log.meta.get("source", "The log")
         raise LogError(f"{name}: there is no torque; gravity needs torques, or currents with torque_constants.")
     tolerance = np.array([_SHARE_OF_STILL * _STILL[j.kind] for j in robot.joints])
-    phases = [(k, k + 1) for k in range(len(log))] if rows_are_poses(robot, log) else _phases(log, tolerance)
+    each = rows_are_poses(robot, log) if rows is None else rows
+    phases = [(k, k + 1) for k in range(len(log))] if each else _phases(log, tolerance)
     count = len(phases)
     q, tau = (np.array([x[a:b].mean(axis=0) for a, b in phases]).reshape(count, robot.dof) for x in (log.q, log.tau))
     side = np.zeros((count, robot.dof))
