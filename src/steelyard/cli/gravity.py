@@ -19,7 +19,7 @@ class GravityOptions:
     robot: opt.RobotSource
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG", help="Tables with a pose in each row, or logs in which the robot stands."),
+        typer.Argument(metavar="LOG", help="Tables with a pose in each row, or logs of motions with stops."),
     ]
     validate: Annotated[list[str] | None, typer.Option(metavar="LOG", help="Log for validation. May be repeated.")] = (
         None
@@ -33,7 +33,7 @@ class GravityOptions:
     rows: Annotated[
         bool | None,
         typer.Option(
-            "--rows/--standing", help="Each row is a pose, or the robot stands at times; default: as the log."
+            "--rows/--standing", help="Each row is a pose, or poses are the stops of a motion; default: automatic."
         ),
     ] = None
     goal: opt.GoalColumns = ""

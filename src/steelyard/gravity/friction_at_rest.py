@@ -56,7 +56,7 @@ class FrictionAtRest:
 
         Args:
             r: Residuals [N m or N].
-            variance: Variance that adds to that of the noise, but for a tube.
+            variance: Additional variance of the noise; a tube ignores it.
         """
         if self.kind != "tube":
             total = self.noise**2 + variance

@@ -1,4 +1,4 @@
-"""`identify_gravity`: identifies the gravity torque of a robot from poses at which it stands.
+"""`identify_gravity`: identifies the gravity torque of a robot from poses at rest.
 
 At rest τ = Y_g(q) θ + offset + friction: only masses, first moments, offsets and springs act. Dry friction is between
 −F and F at every pose. Whether it is like noise, opposes the last motion or may have any value in a tube is chosen per
@@ -34,8 +34,8 @@ from steelyard.signals.read import AnyMapping
 # Left-out parts: ten leave nine tenths of the poses for every fit.
 _PARTS = 10
 # A pose is odd if noise with heavy tails, Student's t with this many degrees of freedom, would bring less than half
-# such a pose among all of them. Odd poses may inflate the noise by the second number. If more than this share is odd, none
-# is: the model is wrong, not the poses.
+# such a pose among all of them. Odd poses may inflate the noise by the second number. If more than this share is odd,
+# none is: the model is wrong, not the poses.
 _TAILS, _INFLATED, _MOST_ODD = 3, 5.0, 0.1
 _KINDS: tuple[FrictionKind, ...] = ("noise", "side", "tube")
 
@@ -55,7 +55,7 @@ def identify_gravity(
 
     Args:
         robot: Robot, as `load_robot` takes it; its masses are the values that the poses leave open.
-        log: Tables with a pose in each row, or logs in which the robot stands at times.
+        log: Tables with a pose in each row, or logs of motions with stops.
         validate: The same for validation; they take no part in any choice.
         terms: Joint terms that act at rest: offset, spring, counterbalance.
         rows: Whether each row of the logs is a pose at rest; None: each log shows it.
@@ -118,7 +118,7 @@ def odd_poses(rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequen
 
     Args:
         rows: Equations.
-        parts: Poses that were left out together.
+        parts: Left-out parts.
         fits: Fits without each part.
     """
     scores = np.zeros(rows.y.shape)
