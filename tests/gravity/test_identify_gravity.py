@@ -62,6 +62,21 @@ def test_friction_of_one_kind_is_separated_from_gravity(friction: str) -> None:
     assert np.all(np.sqrt((error**2).mean(axis=0)) < 0.02 * size)
 
 
+def test_poses_approached_from_both_sides_cancel_friction_that_depends_on_the_load() -> None:
+    robot, rng = public_robot(NAME), np.random.default_rng(8)
+    q = np.repeat(rng.uniform(-2.5, 2.5, (30, 6)), 2, axis=0) + 1e-5 * rng.normal(size=(60, 6))
+    tau = gravity_torque(NAME, q)
+    size = np.maximum(np.abs(tau).max(axis=0), 1.0)
+    friction = (0.1 * size + 0.1 * np.abs(tau)) * np.tile([[1.0], [-1.0]], (30, 1))
+    noise = 0.002 * size * rng.normal(size=q.shape)
+    found = sy.identify_gravity(robot, Log(robot.joint_names, np.arange(60.0), q, tau=tau + friction + noise))
+    assert len(found.poses) == 30
+    error = found.torque(q) - tau
+    assert np.all(np.sqrt((error**2).mean(axis=0)) < 0.004 * size)
+    inside = (np.abs(found.beta - true_base(found)) < found.half_widths)[of_links(found)]
+    assert inside.mean() >= 0.8
+
+
 def test_few_poses_leave_parameters_open_and_the_next_poses_close_them() -> None:
     robot, log = public_robot(NAME), table(NAME, 60, 2)
     # Only the last two joints move.

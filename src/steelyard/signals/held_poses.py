@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +100,9 @@ def rows_are_poses(robot: Robot, log: Log) -> bool:
     steps, limits = np.diff(log.t), np.array([_STILL[j.kind] for j in robot.joints])
     if log.dq is None:
         # A motion whose time counts rows, or has the wrong unit, has small steps from row to row; poses have large.
-        apart = bool(np.mean(np.any(np.abs(np.diff(log.q, axis=0)) > limits, axis=1)) > 0.5)
+        change = np.abs(np.diff(log.q, axis=0))
+        moving, far = (int(np.any(change > x * limits, axis=1).sum()) for x in (_SHARE_OF_STILL, 1.0))
+        apart = far > 0.5 * moving
     else:
         apart = not log.dq.any()
     if apart and np.median(steps) >= _SLOWEST_PERIOD:
@@ -153,7 +156,7 @@ def _poses_of(robot: Robot, log: Log, index: int, rows: bool | None) -> HeldPose
         raise LogError(f"{name}: there is no torque; gravity needs torques, or currents with torque_constants.")
     tolerance = np.array([_SHARE_OF_STILL * _STILL[j.kind] for j in robot.joints])
     each = rows_are_poses(robot, log) if rows is None else rows
-    phases = [(k, k + 1) for k in range(len(log))] if each else _phases(log, tolerance)
+    phases = _repeats(log.q, tolerance) if each else _phases(log, tolerance)
     count = len(phases)
     q, tau = (np.array([x[a:b].mean(axis=0) for a, b in phases]).reshape(count, robot.dof) for x in (log.q, log.tau))
     side = np.zeros((count, robot.dof))
@@ -187,6 +190,15 @@ def _phases(log: Log, tolerance: Array) -> list[tuple[int, int]]:
             else:
                 a += 1 if b < stop else b - a
     return out
+
+
+def _repeats(q: Array, tolerance: Array) -> list[tuple[int, int]]:
+    """Group consecutive rows of the same pose: their mean cancels dry friction if the sides of approach differ."""
+    starts = [0]
+    for k in range(1, len(q)):
+        if np.any(np.abs(q[k] - q[starts[-1]]) > tolerance):
+            starts.append(k)
+    return list(pairwise([*starts, len(q)]))
 
 
 def _last_direction(before: Array, here: Array, tolerance: Array) -> Array:
