@@ -4,6 +4,5 @@ from .sensitivity import Sensitivity, agreement_index, residual_standard_deviati
 from .validation_ways import Validation, Way, validate
 
 __all__ = [
-    "Sensitivity", "Validation", "Way", "agreement_index", "residual_standard_deviation", "rms", "sweep",
-    "validate",
+    "Sensitivity", "Validation", "Way", "agreement_index", "residual_standard_deviation", "rms", "sweep", "validate",
 ]  # fmt: skip

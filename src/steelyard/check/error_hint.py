@@ -12,6 +12,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import as_sources
+from steelyard.signals.held_poses import refuse_held_poses
 from steelyard.signals.log import Finding
 from steelyard.signals.source import Source
 from steelyard.study import Study
@@ -32,6 +33,8 @@ def adds_error_hint(identify: _Identify) -> _Identify:
         robot, mapping = as_robot(robot), more.get("mapping")
         log = log if isinstance(log, Study) else as_sources(log, robot, mapping)
         validate = as_sources(validate, robot, mapping)
+        if not isinstance(log, Study):
+            refuse_held_poses(robot, log)
         try:
             return identify(robot, log, validate, options, **more)
         except (EstimationError, LogError) as error:

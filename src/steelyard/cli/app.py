@@ -87,6 +87,7 @@ STAGES = {
         "identify": "Identify a robot's parameters from logs, validate them, and write a run folder.",
         "sequential": "Identify in steps: each movement gives a few parameters and uses those of the steps before.",
         "friction": "Measure friction over velocity, per joint or per drive, and fit a friction law.",
+        "gravity": "Identify the gravity torque of a robot from poses at rest, and write its compensation in C.",
         "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
         "fleet": "Identify many robots from many logs, on all cores or several machines; a later run reads only new "
         "logs.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from steelyard.cli.deliver import deliver
 from steelyard.identification.options import IdentifyOptions
 
 if TYPE_CHECKING:
+    from steelyard.gravity import GravityModel
     from steelyard.identification.identification_run import IdentificationRun
 
 
@@ -47,11 +49,27 @@ def identify(o: IdentifyCommand) -> None:
     """Identify a robot's parameters from logs, validate them, and write a run folder."""
     delivered = deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
     # The run folder is written, so a script can look at it; the next command of the script must not run.
-    if delivered.identification.verdict.grade == "poor":
+    if delivered.verdict.grade == "poor":
         raise typer.Exit(1)
 
 
-def _run(o: IdentifyCommand) -> IdentificationRun:
+def _run(o: IdentifyCommand) -> IdentificationRun | GravityModel:
+    from steelyard.signals.held_poses import HeldPosesError
+
+    try:
+        return _model(o)
+    except HeldPosesError:
+        from steelyard.gravity import identify_gravity
+
+        warnings.warn(
+            "The rows are held poses, not samples of a motion: this identifies gravity alone, as `steelyard gravity`.",
+            stacklevel=2,
+        )
+        robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
+        return identify_gravity(robot, list(o.logs), list(o.validate or ()), mapping=o.mapping or None)
+
+
+def _model(o: IdentifyCommand) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
     from steelyard.identification.identification_run import IdentificationRun
     from steelyard.identification.identify_files import identify_files

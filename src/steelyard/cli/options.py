@@ -62,6 +62,12 @@ MapFile = Annotated[
     ),
     FromProject("mapping"),
 ]
+GoalColumns = Annotated[
+    str,
+    typer.Option(
+        "--goal", metavar="COLS", help="Columns of the goals of servos without torque, as goal{{}} or names: a,b,…."
+    ),
+]
 ControllerFile = Annotated[
     str,
     typer.Option("--controller", metavar="F", help="Controller of the robot (YAML, TOML), for didim, cloe, …."),
@@ -299,6 +305,31 @@ def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[L
     from steelyard.signals.read import read_log
 
     return [read_log(path, robot, mapping or None) for path in paths or ()]
+
+
+def servo_logs(
+    paths: Sequence[str] | None, robot: Robot, mapping: str, goal: str, stiffness: Sequence[float] = (1.0,)
+) -> list[Log]:
+    """Read logs or tables of poses, with the torque of servos that log their goal and position only.
+
+    Args:
+        paths: Paths of the logs.
+        robot: Robot of the logs.
+        mapping: As for `logs_from`.
+        goal: Columns of the goal positions; "" for logs with torques.
+        stiffness: Stiffness of each joint, or of all [N m/rad or N/m]; 1 leaves the distance to the goal.
+    """
+    from steelyard.signals.held_poses import logs_or_poses
+
+    logs = [log for path in paths or () for log in logs_or_poses(path, robot, mapping or None)]
+    if not goal:
+        return logs
+    from steelyard.gravity.servo import goal_mapping, servo_log
+
+    of_goals = goal_mapping(mapping or None, goal)
+    goals = [log.q for path in paths or () for log in logs_or_poses(path, robot, of_goals)]
+    K = stiffness[0] if len(stiffness) == 1 else list(stiffness)
+    return [servo_log(log, q, K) for log, q in zip(logs, goals, strict=True)]
 
 
 def description(robot: str) -> Path | None:

@@ -40,6 +40,13 @@ class PayloadOptions:
     sensor: Annotated[
         bool, typer.Option("--sensor", help="Use the force–torque sensor at --frame instead of the joint torques.")
     ] = False
+    at_rest: Annotated[
+        bool,
+        typer.Option(
+            "--at-rest", help="Use only the times at which the robot stands; tables of held poses need no option."
+        ),
+    ] = False
+    goal: opt.GoalColumns = ""
     integral: Annotated[
         float | None,
         typer.Option(metavar="S", help="With --sensor: integrate over S seconds, which needs no accelerations."),
@@ -84,6 +91,8 @@ def payload(o: PayloadOptions) -> None:
         raise SteelyardError("--integral is only for --sensor; joint torques are filtered instead.")
     if o.sensor and (o.delay or o.torque_between != "auto"):
         raise SteelyardError("--delay and --torque-between are for joint torques; remove them, or remove --sensor.")
+    if o.at_rest and (o.sensor or o.design):
+        raise SteelyardError("--at-rest is for joint torques; remove it, or remove --sensor or --design.")
     if o.targets and (o.design or o.known):
         raise SteelyardError("--for writes an identified payload; it cannot be combined with --design or --known.")
     if not o.design and not o.with_load:
@@ -105,15 +114,16 @@ def _run(o: PayloadOptions, robot: Robot) -> Outcome:
     for name in targets:  # refuse unknown names before the logs are read
         PAYLOAD_TARGETS[name]
     groups = _groups(o.with_load or ())
-    with_payload = [opt.logs_from(paths, robot, o.mapping) for paths in groups.values()]
-    bare = opt.logs_from(o.without, robot, o.mapping)
+    with_payload = [opt.servo_logs(paths, robot, o.mapping, o.goal) for paths in groups.values()]
+    bare = opt.servo_logs(o.without, robot, o.mapping, o.goal)
     terms = opt.words(o.term_names) or None
     preparation = Preparation(delay=o.delay, torque_between=as_torque_between(o.torque_between))
     if o.known:
         from steelyard.payload import drive_gains, read_payload
 
         loaded = [log for logs in with_payload for log in logs]
-        return drive_gains(robot, loaded, bare, read_payload(o.known), terms=terms, preparation=preparation)
+        load, at_rest = read_payload(o.known), o.at_rest or bool(o.goal) or None
+        return drive_gains(robot, loaded, bare, load, terms=terms, preparation=preparation, at_rest=at_rest)
     if o.sensor:
         from steelyard.payload import SensorModel, identify_payload_by_sensor
 
@@ -127,6 +137,7 @@ def _run(o: PayloadOptions, robot: Robot) -> Outcome:
             identify_payload(
                 robot, with_payload, bare, arm=load_model(o.arm) if o.arm else None, frame=o.frame, terms=terms,
                 friction=cast(Any, o.friction), physical=o.physical, preparation=preparation,
+                at_rest=o.at_rest or bool(o.goal) or None,
             ).loads
         )  # fmt: skip
     runs = [PayloadRun(load, robot, opt.description(o.robot), targets) for load in loads]

@@ -65,7 +65,7 @@ _KEYWORDS = frozenset(
 )
 
 
-def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
+def model_to_c(model: Model, path: str | os.PathLike[str], name: str, only: Sequence[str] = ()) -> tuple[Path, Path]:
     """Write a model as C99 source and header; return both paths.
 
     The functions `NAME_inverse_dynamics`, `NAME_gravity` and `NAME_mass_matrix` are straight-line code with the
@@ -78,9 +78,12 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
         model: Model to write.
         path: Path of the source (.c); the header (.h) is next to it.
         name: Prefix NAME of the functions.
+        only: Functions to write, such as "gravity" for a model without inertias; default: all.
     """
     target = c_target(path, name)
     functions = _c_functions(model)
+    if only:
+        functions = {key: functions[key] for key in only}
     header = target.with_suffix(".h")
     write_whole(header, _header(model, name, functions))
     write_whole(target, _source(model, name, functions, header.name))
@@ -102,6 +105,13 @@ def c_target(path: str | os.PathLike[str], name: str) -> Path:
     if not target.name.isprintable() or set(target.name) & set('"\\<>?*'):
         raise ExportError(f"{target}: C cannot include a file with this name; use letters, digits, - and _.")
     return target
+
+
+_MEANING = {
+    "inverse_dynamics": "the torque for a motion: rigid body, friction and all other terms",
+    "gravity": "the torque that holds the robot still: gravity, springs, offsets",
+    "mass_matrix": "M, row by row, rotors included; M[i * JOINTS + j] = M[j * JOINTS + i]",
+}
 
 
 def _c_functions(model: Model) -> dict[str, Function]:
@@ -209,9 +219,7 @@ def _header(model: Model, name: str, functions: dict[str, Function]) -> str:
         "Operations per call (add, mul, div, sin and cos, others):",
         *(f"  {key}: {_counts(function)}" for key, function in functions.items() if key != "positions"),
         "",
-        "inverse_dynamics  the torque for a motion: rigid body, friction and all other terms",
-        "gravity           the torque that holds the robot still: gravity, springs, offsets",
-        "mass_matrix       M, row by row, rotors included; M[i * JOINTS + j] = M[j * JOINTS + i]",
+        *(f"{key:<18}{_MEANING[key]}" for key in functions if key in _MEANING),
         f"Arguments must not overlap the result. {state}",
     ]
     return "\n".join(

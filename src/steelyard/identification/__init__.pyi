@@ -12,6 +12,6 @@ from .score_page import error_level
 from .structure import StructureStep
 
 __all__ = [
-    "BaseEstimate", "Identification", "IdentificationRun", "IdentifyOptions", "LogSums", "StructureStep", "base_table",
-    "error_level", "identify", "identify_files", "structure_table",
+    "BaseEstimate", "Identification", "IdentificationRun", "IdentifyOptions", "LogSums", "StructureStep",
+    "base_table", "error_level", "identify", "identify_files", "structure_table",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.reasons import explained
 from steelyard.ground.short_repr import short_repr
+from steelyard.identification._verdict import Verdict
 from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.signals.prepare import Preparation
@@ -47,6 +48,10 @@ class IdentificationRun(Outcome):
     identification: Identification
     inputs: Sequence[Path] = ()
     source: Path | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.identification.verdict
 
     def to_json(self) -> dict[str, Any]:
         return result_json(self.identification, self.inputs, self.missing_files)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.errors import printable
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.ground.arrays import Array
@@ -25,7 +26,8 @@ from steelyard.payload.identify import prepare_rows
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.as_logs import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike
+from steelyard.signals.held_poses import logs_or_poses, rows_are_poses
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 
@@ -44,11 +46,13 @@ class DriveGains(Outcome):
         joints: Names of the joints.
         values: Factor for the torque channel of each joint.
         standard_errors: Standard errors of the factors.
+        robot_joints: All joints of the robot, if the data show the factors of some only; theirs stay 1 in gains.toml.
     """
 
     joints: tuple[str, ...]
     values: Array
     standard_errors: Array
+    robot_joints: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         each = zip(self.joints, self.values.tolist(), self.standard_errors.tolist(), strict=True)
@@ -56,8 +60,11 @@ class DriveGains(Outcome):
 
     def files(self) -> dict[str, Content]:
         """gains.toml: a line for the mapping of logs of this robot."""
-        values = ", ".join(f"{x:.6g}" for x in self.values)
-        return {"gains.toml": f"torque_scale = [{values}]\n"}
+        known = dict(zip(self.joints, self.values, strict=True))
+        values = ", ".join(f"{known.get(joint, 1.0):.6g}" for joint in self.robot_joints or self.joints)
+        open_ones = [joint for joint in self.robot_joints if joint not in known]
+        note = f"# Not identifiable, left at 1: {plain_names(open_ones)}.\n" if open_ones else ""
+        return {"gains.toml": f"{note}torque_scale = [{values}]\n"}
 
     def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.ground.numbers import Known, number
@@ -73,6 +80,11 @@ class DriveGains(Outcome):
             say(out, f"\nWritten to {folder}: gains.toml (a line for --map), result.json.")
 
 
+def plain_names(names: Sequence[str]) -> str:
+    """Join `names` for a comment: on one line, without characters that control it."""
+    return printable(", ".join(names)).replace("\n", " ")
+
+
 def drive_gains(
     robot: RobotLike,
     with_load: LogsLike,
@@ -81,6 +93,7 @@ def drive_gains(
     *,
     terms: TermsLike | None = None,
     preparation: Preparation | None = None,
+    at_rest: bool | None = None,
     mapping: AnyMapping = None,
 ) -> DriveGains:
     """Estimate the scale factors of all torque channels.
@@ -92,10 +105,15 @@ def drive_gains(
         load: The payload, with all ten parameters known.
         terms: Joint terms, as for `identify`.
         preparation: As for `identify`.
+        at_rest: As for `identify_payload`.
         mapping: Meaning of the columns of files and frames, as in `read_log`.
     """
     robot = as_robot(robot)
-    loaded, bare = as_logs(with_load, robot, mapping), as_logs(without, robot, mapping)
+    loaded, bare = logs_or_poses(with_load, robot, mapping), logs_or_poses(without, robot, mapping)
+    if at_rest or (at_rest is None and all(rows_are_poses(robot, log) for log in (*loaded, *bare))):
+        from steelyard.payload.gains_at_rest import scale_at_rest
+
+        return scale_at_rest(robot, loaded, bare, load)
     rows = prepare_rows(robot, [loaded], bare, terms, preparation)
     place = rows.robot.moving_frame(load.frame)
     own = frame_transfer(place, link_frame(rows.robot.links[place.host], place.host)) @ load.parameters
@@ -109,12 +127,22 @@ def drive_gains(
     fit = WeightedLeastSquares().free(substitute(joined, unknowns), unknowns)
     inflation = float(np.mean(fit.covariance.inflation))
     used = tuple(e.name for e in rows.data[0].equations)
-    c, errors = _gauss_newton(fit.problem.blocks, fit.weights, fit.beta / fit.beta[0], len(used))
+    c, errors, _ = gauss_newton(fit.problem.blocks, fit.weights, fit.beta / fit.beta[0], len(used))
     return DriveGains(used, 1.0 / c, errors * np.sqrt(inflation) / c**2)
 
 
-def _gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints: int) -> tuple[Array, Array]:
-    """Minimise Σ ‖w (c_e B x − y)‖² over c and x with x₁ = 1 and w = 1/σ; return c and its standard deviations."""
+def gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints: int) -> tuple[Array, Array, Array]:
+    """Minimise Σ ‖w (c_e B x − y)‖² over c and x with x₁ = 1.
+
+    Args:
+        blocks: [B y] of each log and joint, joints innermost.
+        weights: w = 1/σ of each block.
+        start: First x.
+        joints: Number of joints.
+
+    Returns:
+        c, its standard deviations, and x.
+    """
     x, c = start.copy(), np.ones(joints)
     for _ in range(_ITERATIONS):
         jacobian, rest = [], []
@@ -134,5 +162,5 @@ def _gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints:
         c, x[1:] = c + step[:joints], x[1:] + step[joints:]
         if np.all(np.abs(step[:joints]) < 1e-10 * np.abs(c)):
             information = (J / lengths).T @ (J / lengths)
-            return c, np.sqrt(np.diag(np.linalg.inv(information)))[:joints] / lengths[:joints]
+            return c, np.sqrt(np.diag(np.linalg.inv(information)))[:joints] / lengths[:joints], x
     raise EstimationError("The gains did not converge; check that all logs are of one robot, with the known payload.")

@@ -39,7 +39,8 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.as_logs import LogLike, LogsLike, as_logs, is_one_log
+from steelyard.signals.as_logs import LogLike, LogsLike, is_one_log
+from steelyard.signals.held_poses import logs_or_poses, rows_are_poses
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
@@ -101,7 +102,7 @@ class PayloadResult(DisplayMixin):
     Attributes:
         loads: One payload per group of logs.
         residual_std: Standard deviation of the residuals of each joint [N m or N].
-        cutoff_hz: Cut-off of the low-pass filter [Hz].
+        cutoff_hz: Cut-off of the low-pass filter [Hz]; 0 for poses at rest.
         details: Result code of the estimator and names of the unknowns.
     """
 
@@ -143,6 +144,7 @@ def identify_payload(
     friction: Friction = "own",
     physical: bool = True,
     preparation: Preparation | None = None,
+    at_rest: bool | None = None,
     mapping: AnyMapping = None,
     progress: ProgressCallback | None = None,
 ) -> PayloadResult:
@@ -160,11 +162,19 @@ def identify_payload(
             one.
         physical: Require a physically possible body.
         preparation: As for `identify`.
+        at_rest: Use poses at rest alone, which show mass and centre of gravity: rows of tables, or phases in which the
+            robot stands. Default: only if the rows of all logs are held poses.
         mapping: Meaning of the columns of files and frames, as in `read_log`.
         progress: Callback for the progress (`steelyard.ground.progress`).
     """
     robot, arm = as_robot(robot), None if arm is None else as_model(arm)
-    with_load, without = _groups(with_load, robot, mapping), as_logs(without, robot, mapping)
+    with_load, without = _groups(with_load, robot, mapping), logs_or_poses(without, robot, mapping)
+    every = [*without, *(log for group in with_load for log in group)]
+    if at_rest or (at_rest is None and every and all(rows_are_poses(robot, log) for log in every)):
+        from steelyard.payload.held_payload import payload_at_rest
+
+        each = [payload_at_rest(robot, group, without, arm, frame) for group in with_load]
+        return PayloadResult(tuple(load for load, _ in each), each[0][1], 0.0, {"result": "at rest"})
     if arm is None and not without:
         raise SteelyardError("The payload is a difference: give logs without it, or a model of the bare arm.")
     if arm is not None and arm.robot.joint_names != robot.joint_names:
@@ -348,7 +358,7 @@ def _groups(logs: Any, robot: Robot, mapping: AnyMapping) -> list[list[Log]]:
     """Read logs by payload: one group, unless `logs` is a list of lists."""
     is_list = isinstance(logs, Sequence) and not is_one_log(logs)
     several = is_list and bool(logs) and not any(is_one_log(x) for x in logs)
-    return [as_logs(x, robot, mapping) for x in (logs if several else [logs])]
+    return [logs_or_poses(x, robot, mapping) for x in (logs if several else [logs])]
 
 
 def _arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:

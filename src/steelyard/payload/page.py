@@ -84,6 +84,7 @@ def _table(load: Payload) -> list[Html]:
     rows += [
         (f"inertia {names[i]}{names[j]}", "kg m²", float(load.inertia[i, j]), float(e), load.identifiable[place[i, j]])
         for (i, j), e in zip(ENTRIES, load.inertia_error, strict=True)
+        if load.shows_inertia
     ]
     cells: list[Sequence[TableCell]] = [
         (

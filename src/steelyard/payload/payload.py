@@ -18,6 +18,7 @@ from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.files import csv_text
 from steelyard.ground.numbers import with_error
+from steelyard.ground.reasons import WHY_NULL
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import (
@@ -30,6 +31,7 @@ from steelyard.robot.spatial import (
 )
 
 _MOMENTS = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
+_AT_REST = "Poses at rest do not show the inertia."
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
@@ -107,6 +109,11 @@ class Payload(DisplayMixin):
         return bool(smallest_pseudo_eigenvalues(self.parameters)[0] > 0.0)
 
     @property
+    def shows_inertia(self) -> bool:
+        """Whether the data determine any entry of the inertia; poses at rest determine none."""
+        return any(self.identifiable[4:])
+
+    @property
     def standard_errors(self) -> Array:
         """Standard errors of the ten parameters."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
@@ -171,9 +178,12 @@ class Payload(DisplayMixin):
             },
             "inertia": {
                 "value": dict(zip(_MOMENTS, (float(self.inertia[ij]) for ij in ENTRIES), strict=True)),
-                "standard_error": dict(zip(_MOMENTS, self.inertia_error.tolist(), strict=True)),
+                "standard_error": dict(
+                    zip(_MOMENTS, self.inertia_error.tolist() if self.shows_inertia else [None] * 6, strict=True)
+                ),
                 "about": "center_of_gravity",
                 "unit": "kg m²",
+                **({} if self.shows_inertia else {WHY_NULL: {f"standard_error/{name}": _AT_REST for name in _MOMENTS}}),
             },
             "parameters": {
                 "names": list(INERTIAL_NAMES),

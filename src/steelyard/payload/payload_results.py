@@ -72,6 +72,7 @@ class PayloadRun(Outcome):
         rows += [
             [f"inertia {names[i]}{names[j]}", "kg m²", str(Known(load.inertia[i, j], error)), number(error, 2)]
             for (i, j), error in zip(ENTRIES, load.inertia_error, strict=True)
+            if load.shows_inertia
         ]
         title = f"Payload in frame '{load.frame}', inertia about its centre of gravity"
         columns = ["", "unit", "value", "± standard error"]

@@ -145,6 +145,10 @@ def _joints(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapp
     )
 
 
+class NoTimeError(LogError):
+    """A log has no time, which only a table of poses at rest may lack."""
+
+
 def _time(names: Sequence[str], mapping: LogMapping) -> str | None:
     if mapping.rate is not None:
         return None
@@ -152,7 +156,7 @@ def _time(names: Sequence[str], mapping: LogMapping) -> str | None:
         return _known(mapping.time, names)
     time = recognise_time(names)
     if time is None:
-        raise LogError(
+        raise NoTimeError(
             f'no column with the time was recognised; name it in a mapping (time = "…") or give the samples per '
             f"second (time = {{rate = 1000}}). Columns: {_listed(names)}."
         )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import LogError, ShapeError, UnreachableError
+from steelyard.errors import LogError, ShapeError
 from steelyard.ground.archives import opened_archive
 from steelyard.ground.field import Field
 from steelyard.ground.remote import RemoteFile
@@ -29,7 +29,7 @@ def with_path(error: Exception, path: str | os.PathLike[str] | RemoteFile, mappi
     text = str(error)
     plain = path if isinstance(path, RemoteFile) else Path(path)
     has_prefix = text.startswith((f"{path}: ", f"{plain}: ", f"{mapping}: "))
-    kind = UnreachableError if isinstance(error, UnreachableError) else LogError
+    kind = type(error) if isinstance(error, LogError) else LogError
     return kind(text if has_prefix else f"{path}: {text}")
 
 

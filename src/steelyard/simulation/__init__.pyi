@@ -12,6 +12,5 @@ from .torque_signal import TorqueSignal, Wave, read_torque_signal
 __all__ = [
     "PD", "PID", "ComputedTorque", "Controller", "Ending", "FeedForward", "LuGre", "LuGreFit", "LuGreRun",
     "PDGravity", "Reference", "Sensors", "Simulation", "SimulationWarning", "TorqueSignal", "Wave",
-    "effective_inertia", "good_sensors", "play", "read_torque_signal", "refine_lugre", "simulate",
-    "simulate_lugre",
+    "effective_inertia", "good_sensors", "play", "read_torque_signal", "refine_lugre", "simulate", "simulate_lugre",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from .sequential_result import SequentialResult
 from .simulated_motion import SimulatedMotion, simulate_model
 
 __all__ = [
-    "FORMATS", "ModelExport", "ModelValidation", "PredictedLog", "Predictions", "SequentialResult",
-    "SimulatedMotion", "Swept", "Trial", "predict", "simulate_model", "torque_band_of", "torque_delay_of",
-    "validate_on_logs", "validate_on_plant",
+    "FORMATS", "ModelExport", "ModelValidation", "PredictedLog", "Predictions", "SequentialResult", "SimulatedMotion",
+    "Swept", "Trial", "predict", "simulate_model", "torque_band_of", "torque_delay_of", "validate_on_logs",
+    "validate_on_plant",
 ]  # fmt: skip

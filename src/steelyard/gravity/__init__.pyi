@@ -1,0 +1,8 @@
+"""Gravity from poses at rest: identification, scores, compensation code, the next poses to hold."""
+
+from .gravity_model import GravityModel, GravityScore
+from .identify import identify_gravity
+from .next_poses import next_poses
+from .servo import servo_log
+
+__all__ = ["GravityModel", "GravityScore", "identify_gravity", "next_poses", "servo_log"]

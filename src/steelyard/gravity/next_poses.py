@@ -1,0 +1,53 @@
+"""`next_poses`: the poses that reduce the error of the gravity torque most, one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steelyard.gravity.columns import random_postures
+from steelyard.ground.arrays import Array
+
+if TYPE_CHECKING:
+    from steelyard.gravity.gravity_model import GravityModel
+
+_CANDIDATES = 600
+_WORKSPACE = 300
+
+
+def next_poses(gravity: GravityModel, count: int = 5) -> tuple[Array, Array]:
+    """Choose poses to hold next, within the limits of the joints; collisions are not checked.
+
+    The measure is the variance of the torque over the workspace, in units of each joint's friction and noise (V-optimal
+    design, Fedorov 1972), so that poses for parameters that nobody needs are not asked for.
+
+    Args:
+        gravity: Gravity model.
+        count: Number of poses.
+
+    Returns:
+        Poses [rad, m], shape (poses, joints), and the half band of the torque that remains after each [N m or N],
+        shape (poses, joints): the half band of `GravityModel.workspace_band`, to first order.
+    """
+    robot = gravity.robot
+    # The same seed gives the same poses; they differ from those that judge the band.
+    q = random_postures(robot, _CANDIDATES, np.random.default_rng(1))
+    weights = np.array(
+        [f.information() if u else 0.0 for f, u in zip(gravity.friction, robot.torque_used, strict=True)]
+    )
+    used = np.flatnonzero(weights > 0.0)
+    rows = gravity.columns.base_rows(q)[:, used] * np.sqrt(weights[used])[:, None]
+    everywhere = rows[:_WORKSPACE]
+    wanted = np.einsum("njk,njl->kl", everywhere, everywhere) / _WORKSPACE
+    C, start = gravity.covariance.copy(), np.trace(wanted @ gravity.covariance)
+    chosen, bands = [], []
+    for _ in range(count):
+        CA = rows @ C
+        inner = np.linalg.inv(np.eye(len(used)) + np.einsum("njk,nlk->njl", CA, rows))
+        gains = np.einsum("njl,nlk,km,njm->n", inner, CA, wanted, CA)
+        best = int(np.argmax(gains))
+        C = C - CA[best].T @ inner[best] @ CA[best]
+        chosen.append(q[best])
+        bands.append(gravity.workspace_band * np.sqrt(max(np.trace(wanted @ C), 0.0) / max(start, 1e-300)))
+    return np.array(chosen), np.array(bands)
