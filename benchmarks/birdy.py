@@ -27,7 +27,7 @@ from common import machine
 from steelyard.compare import Comparison, Protocol, monte_carlo
 from steelyard.compare.methods import MethodRun
 from steelyard.ground.numbers import number
-from steelyard.ground.progress import HowFar
+from steelyard.ground.progress import ProgressReport
 from steelyard.robot.library import builtin
 
 ROOT = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ def main() -> int:
     return 0 if found.protocol.starts == PROTOCOL.starts else 1
 
 
-def _say(told: HowFar) -> None:
+def _say(told: ProgressReport) -> None:
     print(f"\r{told.message:<40}", end="", file=sys.stderr, flush=True)
 
 

@@ -32,11 +32,11 @@ from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.watch import threshold
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.model import UncertainModel, load_uncertain_model
 from steelyard.watch.monitor import WatchSetup
 from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.residual_scale import ResidualScale
+from steelyard.watch.uncertain_model import UncertainModel, load_uncertain_model
 
 DATA = Path(os.environ.get("STEELYARD_DATA", "")) / "ur10e"
 MAP = Path(__file__).parent / "maps" / "ur10e.toml"

@@ -29,8 +29,8 @@ from steelyard.estimation import (
     make_experiment_estimator,
 )
 from steelyard.estimation.linear.problem import LeastSquaresProblem
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, block_means
-from steelyard.estimation.simulated._start import fit_with_weights
+from steelyard.estimation.simulation_error._closed_loop import ClosedLoop, block_means
+from steelyard.estimation.simulation_error._start import fit_with_weights
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin

@@ -21,7 +21,7 @@ import steelyard as sy
 from steelyard.excitation import CRITERIA, SearchSettings
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Fourier
 
 UR10 = {"q": 2.5, "dq": 2.0, "ddq": 5.0}
@@ -32,10 +32,12 @@ SEVEN = {
 }
 
 
-def torque_goal(robot, samples: int = 1000, harmonics: int = 5, rest: bool = False) -> tuple[Goal, Sampled, tuple]:
+def torque_goal(
+    robot, samples: int = 1000, harmonics: int = 5, rest: bool = False
+) -> tuple[Goal, SampledMotions, tuple]:
     """D-optimality of the base columns; without conditions 11 coefficients per joint: 66 for a UR10."""
     base = sy.base_parameters(robot)
-    sampled = Sampled([Fourier(harmonics, 10.0, rest=rest)] * robot.dof, np.arange(samples) * 10.0 / samples)
+    sampled = SampledMotions([Fourier(harmonics, 10.0, rest=rest)] * robot.dof, np.arange(samples) * 10.0 / samples)
     rows = TorqueRows(base.structure.dynamics, base.independent, sampled, range(robot.dof))
     return Goal(rows, CRITERIA["d"], base.names), sampled, base.independent
 

@@ -25,7 +25,7 @@ import numpy as np
 from common import save
 from made_fleet import FAILS_FROM, FIRST, FleetPlan, own_of, robot_id, true_links, write_fleet, write_table
 
-from steelyard.check.check import found_later
+from steelyard.check.check import check_later_piece
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.signals.source import open_log
@@ -120,11 +120,11 @@ def own_pass(table: Path, plan: FleetPlan, found: FleetOutcome, look: bool, robo
                 ready = found.factors.studies[plan.model(r)]
                 for file in sorted((table.parent / robot_id(r)).glob("*.parquet"))[: 1 if warm else None]:
                     study = replace(
-                        ready.study_of(open_log(file, ready.study.robot)), look=found_later if look else None
+                        ready.study_of(open_log(file, ready.study.robot)), look=check_later_piece if look else None
                     )
                     study.rows.reduction()
                     if look:
-                        found_later(study.robot, study.beginnings[0])
+                        check_later_piece(study.robot, study.beginnings[0])
                     count += sum(len(log) for log in study.beginnings)
     return count / (time.process_time() - begin)
 

@@ -175,7 +175,7 @@ def whole_job(counts: list[int]) -> None:
 
 # Where the time goes: the functions of each phase, and the least that its work could take.
 PHASES = {
-    "read": [("steelyard.signals.source", "LogFile.pieces"), ("steelyard.identification.files", "open_log")],
+    "read": [("steelyard.signals.source", "LogFile.pieces"), ("steelyard.identification.identify_files", "open_log")],
     "prepare": [("steelyard.study", "Study._prepare")],
     "rows, filtered": [("steelyard.regression.observe", "_blocks")],
     "triangles and spectra": [("steelyard.regression.data", "_Triangles.add"), ("steelyard.regression.spectra",
@@ -246,7 +246,7 @@ def phases(samples: int) -> None:
         write_log(log, samples)
         text = as_csv(log)
         from steelyard.identification import page as report_module
-        from steelyard.identification.files import identify_files
+        from steelyard.identification.identify_files import identify_files
         from steelyard.robot import load_robot
 
         robot = load_robot(public_urdf("ur10"))

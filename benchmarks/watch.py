@@ -37,12 +37,12 @@ from steelyard.dynamics import Model
 from steelyard.robot import load_robot
 from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.clock import SampleClock, plausible_bounds
+from steelyard.watch.live_source import LiveSource, ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch, WatchTimes
 from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, make_output
 from steelyard.watch.snapshots import Snapshots
-from steelyard.watch.source import LiveSource, ReconnectingSource, SourceOptions, open_source
 
 RATE = 1000.0
 _COUNTED = range(3000)

@@ -31,12 +31,12 @@ from steelyard.robot.library import builtin
 from steelyard.simulation.working_life import DAY_S, Mishap, WorkingLife
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.drives import friction_at
+from steelyard.watch.live_source import LiveSource, ReconnectingSource, SourceOptions
 from steelyard.watch.loop import RobotWatch, WatchTimes
 from steelyard.watch.monitor import MONITORS, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, WatchOutput, WatchReport
 from steelyard.watch.snapshots import Snapshots
-from steelyard.watch.source import LiveSource, ReconnectingSource, SourceOptions
 
 TOLD = ("load", "health", "model")
 

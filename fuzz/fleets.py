@@ -17,10 +17,10 @@ from steelyard.errors import SteelyardError
 from steelyard.fleet.connection import check_identity, dashboard_page, worker_cores
 from steelyard.fleet.executor import check_outcome
 from steelyard.fleet.log_factors import _MAGIC, LogFactors, _head, merge_factors, skipped_log
+from steelyard.fleet.robot_table import read_fleet
 from steelyard.fleet.settings import RobotTypeSettings, content_key
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.table import read_fleet
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 
 Target = tuple[str, str, tuple[bytes, ...], change.Mutator, Callable[[Path], Any]]
 

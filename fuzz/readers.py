@@ -26,8 +26,8 @@ from steelyard.compare.monte_carlo import _Records
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.recursion.state import read_state, write_state
-from steelyard.estimation.sequential.plan import read_plan
-from steelyard.estimation.simulated.control_loop import read_control_loop
+from steelyard.estimation.sequential.read_plan import read_plan
+from steelyard.estimation.simulation_error.control_loop import read_control_loop
 from steelyard.excitation.excite import excite
 from steelyard.excitation.motion_design import design_motions, read_design
 from steelyard.excitation.search import Search, SearchSettings
@@ -35,9 +35,9 @@ from steelyard.export.sidecar import load_model, model_to_sidecar, sidecar_path
 from steelyard.export.urdf import model_to_urdf
 from steelyard.friction.compensation import read_friction
 from steelyard.ground.schema import build
-from steelyard.ground.untrusted import read_json
-from steelyard.local.files import RegionMotions, load_bank, read_motions, save_bank
+from steelyard.ground.untrusted_files import read_json
 from steelyard.local.regions import read_regions
+from steelyard.local.run_folders import RegionMotions, load_bank, read_motions, save_bank
 from steelyard.papers.paper import Item
 from steelyard.parameters.terms import terms
 from steelyard.regression.inspection import inspect_robot

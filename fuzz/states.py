@@ -24,12 +24,12 @@ from steelyard.ground.arrays import one_blas_thread
 from steelyard.parameters.terms import terms
 from steelyard.robot.robot import Robot
 from steelyard.watch.clock import SampleClock, plausible_bounds
+from steelyard.watch.live_source import ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch
 from steelyard.watch.monitor import MONITORS, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs
 from steelyard.watch.snapshots import Snapshots
-from steelyard.watch.source import ReconnectingSource, SourceOptions, open_source
 
 Target = tuple[str, str, tuple[bytes, ...], change.Mutator, Callable[[Path], Any]]
 _NUMBERS = (0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e300, 1e149, -1e149, 1e30, 5e-324, 1e-200, 2.0**62)

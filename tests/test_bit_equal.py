@@ -16,8 +16,8 @@ import steelyard as sy
 from steelyard.assessment.holdout import split_last
 from steelyard.check import check_log
 from steelyard.demo import simulated_log
-from steelyard.identification.files import identify_files
 from steelyard.identification.identify import identify
+from steelyard.identification.identify_files import identify_files
 from steelyard.signals import source
 
 SETTINGS: dict[str, dict[str, str]] = {

@@ -33,7 +33,7 @@ ALLOWED = {
     ("studio/worker.py", "run_module"): "the program itself, in the process of a job",
     ("studio/internal_jobs.py", "import_module"): "a module of the table beside it",
     (
-        "fleet/worker.py",
+        "fleet/worker_tasks.py",
         "pickle",
     ): "a model, from the coordinator to its own workers; Dask pickles all it sends",
     (

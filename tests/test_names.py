@@ -1,4 +1,8 @@
-"""One name, one meaning: what two public modules define under the same name is told apart by its name."""
+"""One name, one meaning, for modules and for what they define; a module is named after a thing or an action.
+
+The name of a module is a noun (`payload`), or a verb with its object (`read_plan`). A participle alone (`given`,
+`exported`) says that something happened, but not to what.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from sources import parsed
 
 PACKAGE = Path(__file__).parents[1] / "src" / "steelyard"
@@ -55,7 +60,7 @@ def test_no_public_name_has_two_meanings():
 # Words that had several units or meanings (CONTRIBUTING.md, "Words"), and where one is still right: options keep their
 # names, a scheme its hidden old setting, and levels of a comparison are texts such as "auto".
 VAGUE = {"bandwidth", "cutoff", "score_cutoff", "spread", "spreads", "realisable", "physically_consistent"}
-KEPT = {"cutoff": {"regression/schemes/filtered.py", "compare/protocol.py"}}
+KEPT = {"cutoff": {"regression/schemes/filtered_balance.py", "compare/protocol.py"}}
 
 
 def named(tree: ast.Module) -> Iterator[str]:
@@ -77,3 +82,82 @@ def test_arguments_and_fields_say_their_unit_and_which_spread_they_mean():
         if vague and not place.startswith("cli/"):
             found[place] = vague
     assert not found
+
+
+# Module names that several rooms use, and the one meaning that they share.
+SHARED = {
+    "columns": "declared tables of the room's results",
+    "excitation": "how well a motion shows the parameters",
+    "excite": "design of a motion: of the robot, or of its payload",
+    "formats": "table of the file formats that a room reads or writes",
+    "friction": "friction of the joints",
+    "helper_process": "a child process of the application",
+    "identify": "the function of the room that identifies",
+    "kinematics": "poses and velocities of the links",
+    "mjcf": "MuJoCo's format, read or written",
+    "notebook": "display in notebooks",
+    "objects": "models of other libraries, read or written",
+    "on_gpu": "the GPU back end of the room",
+    "page": "the page of the room's results, and their text on a terminal",
+    "payload": "payload of the robot",
+    "registry": "a registry of members by name",
+    "robot_page": "the page of one robot",
+    "settings": "settings of the room's function",
+    "terminal": "output on a terminal",
+    "urdf": "URDF, read or written",
+}
+# Adjectives and nouns that end as participles do.
+NO_PARTICIPLES = {"speed", "feed", "seed"}
+IRREGULAR = {
+    "begun", "broken", "built", "chosen", "done", "drawn", "driven", "felt", "found", "given", "gone", "heard", "held",
+    "hidden", "kept", "known", "left", "lost", "made", "meant", "met", "paid", "said", "seen", "sent", "shown", "sold",
+    "spent", "spoken", "stood", "taken", "told", "thought", "won", "worn", "written",
+}  # fmt: skip
+
+
+def module_names() -> dict[str, list[str]]:
+    """Paths of the modules and packages by name, without those of papers, commands and stages.
+
+    A command and a stage of the studio are named after the verb that they run.
+    """
+    names: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.parent if path.name == "__init__.py" else path.with_suffix("")
+        name = module.relative_to(PACKAGE).as_posix()
+        if path.name == "__main__.py" or module == PACKAGE or name.startswith(("papers/", "cli/", "studio/stages/")):
+            continue
+        names[module.name].append(name)
+    return names
+
+
+def test_no_module_name_has_two_meanings() -> None:
+    """A room may contain a module of its own name; private modules are known in their folder alone."""
+    twice = {}
+    for name, places in module_names().items():
+        ours = [place for place in places if place.split("/")[-2:] != [name, name] and not name.startswith("_")]
+        if len(ours) > 1:
+            twice[name] = ours
+    assert len(module_names()) > 300, "the package was not found"
+    assert {name: places for name, places in twice.items() if name not in SHARED} == {}
+    assert set(SHARED) <= set(twice), f"no longer shared: {sorted(set(SHARED) - set(twice))}"
+
+
+def is_participle(name: str) -> bool:
+    """Whether a name is one word that ends as a participle does; `parsed_tree` has a noun."""
+    word = name.lstrip("_")
+    return (
+        "_" not in word
+        and word not in NO_PARTICIPLES
+        and (word in IRREGULAR or (len(word) > 3 and word.endswith("ed")))
+    )
+
+
+def test_no_module_is_named_by_a_participle_alone() -> None:
+    assert [places for name, places in module_names().items() if is_participle(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("given", True), ("_exported", True), ("held_poses", False), ("rows", False)]
+)
+def test_a_participle_is_recognised(name: str, expected: bool) -> None:
+    assert is_participle(name) is expected

@@ -193,7 +193,7 @@ def test_a_result_shows_itself_in_a_line_and_in_a_notebook(kind: str, results: d
     assert not read.open
     assert "table" in read.seen
     assert not {"script", "link", "style", "img"} & set(read.seen)
-    assert found.glance().sentence in read.text
+    assert found.headline().sentence in read.text
     assert len(page) < 40_000
     for figure in found.figures():
         assert f".plot.{figure}()" in page

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.identification.files import identify_files
 from steelyard.identification.identification import Identification
+from steelyard.identification.identify_files import identify_files
 from steelyard.robot import load_robot
 
 DATA = os.environ.get("STEELYARD_DATA")

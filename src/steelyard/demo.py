@@ -20,10 +20,10 @@ from steelyard.excitation.motion_design import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
-from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps, tell_progress
+from steelyard.ground.progress import ProgressCallback, part, report_progress, reports_progress, steps
 from steelyard.identification.identification import Identification
+from steelyard.identification.identification_run import IdentificationRun
 from steelyard.identification.identify import identify
-from steelyard.identification.run import IdentificationRun
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
@@ -153,7 +153,7 @@ class Demo(Outcome):
             "run": str(self.folder),
         }
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         _print_demo(self, out)
 
 
@@ -176,11 +176,11 @@ def run_demo(folder: Path, progress: ProgressCallback | None = None) -> Demo:
     robot = builtin("ns16")
     truth = demo_truth(robot)
     log, other = (simulated_log(truth, seed) for seed in steps((1, 2), "Simulating a motion", str, 0.0, 0.35))
-    tell_progress("Checking the log", 0.35)
+    report_progress("Checking the log", 0.35)
     check = check_log(robot, log, _TERMS)
     with part(0.45, 0.85):
         found = identify(robot, log, [other], terms=_TERMS, names=["first motion"], validate_names=["second motion"])
-    tell_progress("Writing the report", 0.85)
+    report_progress("Writing the report", 0.85)
     IdentificationRun(found).save(folder, overwrite=True)
     return Demo(truth, found, check, folder)
 

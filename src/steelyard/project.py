@@ -165,7 +165,7 @@ class Project:
 
     def identify(self, **options: Any) -> Identification:
         """Fit the logs of role `identify`, validate on those of `validate`; `options` as of `steelyard.identify`."""
-        from steelyard.identification.files import identify_files
+        from steelyard.identification.identify_files import identify_files
 
         logs, judges = ([Path(p) for p in self.log_paths(role)] for role in ("identify", "validate"))
         if not logs:

@@ -203,7 +203,7 @@ class Study:
             _findings={},
         )
 
-    def judged_on(self, logs: Sequence[Source]) -> Study:
+    def for_validation(self, logs: Sequence[Source]) -> Study:
         """Return a study of validation `logs`, which choose no settings.
 
         A streamed log is read once: a pass starts with its beginning, which the check has read.
@@ -316,9 +316,9 @@ class Study:
         theta = np.zeros(len(self.base.parameters))
         weights, left = None, np.zeros(0)
         for _ in range(2):  # the second time each joint is weighted by its noise
-            joined = factor.joined(weights, columns)
-            scale = np.maximum(np.linalg.norm(joined[:, :-1], axis=0), 1e-300)
-            theta[columns] = np.linalg.lstsq(joined[:, :-1] / scale, joined[:, -1], rcond=1e-8)[0] / scale
+            Ry = factor.combined_triangle(weights, columns)
+            scale = np.maximum(np.linalg.norm(Ry[:, :-1], axis=0), 1e-300)
+            theta[columns] = np.linalg.lstsq(Ry[:, :-1] / scale, Ry[:, -1], rcond=1e-8)[0] / scale
             left = np.sqrt(factor.residual_sums(theta[columns], columns) / np.maximum(factor.rows, 1))
             weights = 1.0 / np.maximum(left, 1e-9 * max(float(np.max(left)), 1e-9))
         return Model(self.robot, self.terms, theta), left
@@ -348,7 +348,7 @@ class Study:
     @cached_property
     def rows(self) -> RegressionData:
         """Rows y = A θ of all logs in the form of the scheme; reduced in one pass, log by log."""
-        return RegressionData.joined(tuple(self.parts.values()))
+        return RegressionData.concatenate(tuple(self.parts.values()))
 
     def rows_of(self, source: Source) -> RegressionData:
         """Make the rows of the log `source`; for a long one the same pass sums the unfiltered torques."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 import steelyard as sy
-from steelyard.assessment.pooled import pool_scores
 from steelyard.assessment.score import JointScore, Score, score_models
+from steelyard.assessment.torque_error import pool_scores
 from steelyard.demo import simulated_log
 from steelyard.ground.reasons import missing
 from steelyard.robot.library import builtin

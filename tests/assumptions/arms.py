@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from torque_plants import Plant
 
-from steelyard.assumptions import Ledger, keep_ledger
+from steelyard.assumptions import Ledger, examine_assumptions
 from steelyard.dynamics.model import Model
 from steelyard.parameters.terms import identification_terms
 from steelyard.signals.log import Log
@@ -48,9 +48,9 @@ def ledger(change: Change = unchanged, seed: int = 0, delay: float = 0.0, judged
     preparation = Preparation(cutoff_hz=8.0).for_rows(torques=True, one_by_one=True)
     study = Study.of(robot, logs[0], identification_terms(robot), preparation)
     model, left = study.quick_fit()
-    judges = study.judged_on([logs[1]] if judged else [])
+    judges = study.for_validation([logs[1]] if judged else [])
     errors = np.full(study.base.rank, np.inf)
-    found = keep_ledger(study, model, judges, left, left / np.std(logs[1].tau, axis=0), errors)
+    found = examine_assumptions(study, model, judges, left, left / np.std(logs[1].tau, axis=0), errors)
     assert found is not None
     assert isinstance(model, Model)
     return found

@@ -176,10 +176,10 @@ def import_all() -> None:
 
     for found in pkgutil.iter_modules(steelyard.cli.__path__):
         importlib.import_module(f"steelyard.cli.{found.name}")
-    for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.files", "local",
-                 "papers.run", "payload", "rehearse.rehearse", "report.terminal", "signals.read", "simulation",
-                 "estimation.registry", "fleet.fleet", "fleet.page",
-                 "use.simulated", "use.stepwise", "use.validated"):  # fmt: skip
+    for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.identify_files",
+                 "local", "papers.reproduce", "payload", "rehearse.rehearse", "report.terminal", "signals.read",
+                 "simulation", "estimation.registry", "fleet.fleet", "fleet.page", "use.simulated_motion",
+                 "use.sequential_result", "use.model_validation"):  # fmt: skip
         importlib.import_module(f"steelyard.{room}")  # fmt: skip
 
 

@@ -19,14 +19,14 @@ from steelyard.compare.monte_carlo import RUNS, _all_runs, _Records, records_fol
 from steelyard.compare.protocol import Cell
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation import ESTIMATORS
-from steelyard.ground.progress import HowFar
+from steelyard.ground.progress import ProgressReport
 from steelyard.robot import load_robot
 
 PENDULUM = str(Path(__file__).with_name("pendulum.yaml"))
 ROBOT = load_robot(PENDULUM)
 TINY = Protocol(
     estimators=("wls", "didim", "wls-physical"), trajectories=1, starts=2, noises=(NOISES["standard"],),
-    rates=(500.0,), control_rate=500.0, duration=2.0, harmonics=4, judged_on=1,
+    rates=(500.0,), control_rate=500.0, duration=2.0, harmonics=4, evaluation_motions=1,
 )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(whole: Comparison, tmp
     class StopError(Exception):
         pass
 
-    def stop(report: HowFar) -> None:
+    def stop(report: ProgressReport) -> None:
         if report.message.startswith("2 of 6"):
             raise StopError
 

@@ -17,7 +17,7 @@ from steelyard.errors import SteelyardError
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.simulation import PD, Sensors, simulate
-from steelyard.simulation.friction import smooth_terms
+from steelyard.simulation.dry_friction import smooth_terms
 
 PENDULUM = str(Path(__file__).with_name("pendulum.yaml"))
 ROBOT = load_robot(PENDULUM)

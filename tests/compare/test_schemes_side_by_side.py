@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from steelyard.cli import app
-from steelyard.compare.schemes import compare_schemes
+from steelyard.compare.scheme_comparison import compare_schemes
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.robot import load_robot

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from steelyard.dynamics import Dynamics
+from steelyard.dynamics.cuda.code_lines import row_lines
 from steelyard.dynamics.cuda.gram_text import TILE_EDGE, gram_plan, gram_text, unpack_grams
 from steelyard.dynamics.cuda.grams import has_gpu
-from steelyard.dynamics.cuda.lines import row_lines
 from steelyard.errors import SteelyardError
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters

@@ -10,7 +10,7 @@ from estimation_cases import coloured
 from steelyard.dynamics import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.estimation import Estimate, make_estimator
-from steelyard.estimation.linear.rounding import Change, include_bias, rounding_shift
+from steelyard.estimation.linear.rounding_bias import Change, include_bias, rounding_shift
 from steelyard.parameters import nominal_terms
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
@@ -54,7 +54,7 @@ class LoggedCase:
         bare = np.std(self.dynamics.inverse_dynamics(*self.motion, inertias), axis=0)
         sizes = {"Ia": np.std(ddq, axis=0), "Fv": np.std(dq, axis=0), "Fc": np.ones(self.robot.dof)}
         values = []
-        for term, place in self.terms.placed:
+        for term, place in self.terms.with_coordinates:
             for column in term.columns:
                 values.append(0.1 * bare[place.index] / sizes[column.symbol][place.index])
         return np.array(values)

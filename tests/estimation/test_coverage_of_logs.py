@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from coverage_cases import LoggedCase, logged_case
 
-from steelyard.estimation.linear.rounding import rounding_noise
+from steelyard.estimation.linear.rounding_bias import rounding_noise
 from steelyard.robot.library import builtin_names
 from steelyard.signals.filters import LowPass, derivative
 from steelyard.signals.rounding import acceleration_noise, position_steps

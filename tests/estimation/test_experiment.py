@@ -9,7 +9,7 @@ import pytest
 from experiment_cases import loop_case
 
 from steelyard.estimation import EstimationError, OutputError, estimator_names, make_experiment_estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulation_error._closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.signals.log import Log
 
 CLOSED = estimator_names(needs_controller=True)

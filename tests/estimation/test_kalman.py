@@ -24,7 +24,7 @@ from steelyard.estimation import (
     make_estimator,
     make_experiment_estimator,
 )
-from steelyard.estimation.kalman.consistency import Consistency
+from steelyard.estimation.kalman.consistency_tests import Consistency
 from steelyard.regression.base_parameters import base_parameters
 
 FILTERS = estimator_names(family="filter")

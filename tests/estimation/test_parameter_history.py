@@ -14,7 +14,7 @@ from report_pages import figures
 import steelyard as sy
 from steelyard.estimation import Adaline, Hopfield, RecursiveLeastSquares
 from steelyard.ground.moments import Moments
-from steelyard.identification.run import IdentificationRun
+from steelyard.identification.identification_run import IdentificationRun
 from steelyard.regression.data import RegressionData
 
 

@@ -85,7 +85,7 @@ def test_it_is_at_least_as_near_to_the_truth_as_the_free_fit() -> None:
         _, data = measured("szabo3r", 0.2, seed)
         free = WeightedLeastSquares().fit(data, c.base)
         estimate = PhysicallyConsistent(strength=0.0).fit(data, c.base)
-        R = data.factor().joined(1.0 / free.residual_std, c.base.independent)[:-1, :-1]
+        R = data.factor().combined_triangle(1.0 / free.residual_std, c.base.independent)[:-1, :-1]
         assert np.linalg.norm(R @ (estimate.beta - c.beta)) < np.linalg.norm(R @ (free.beta - c.beta)) + 0.05
 
 
@@ -104,7 +104,7 @@ def test_the_optimum_is_stationary() -> None:
     """Central differences of the cost along random directions, against its size one standard deviation away."""
     c, data = measured("rotradi", 0.05)
     free = WeightedLeastSquares().free(data, c.base)
-    program = formulate(c.base, free.joined[:-1, :-1], free.beta, None, 0.05, 1e-6, None, {}).program
+    program = formulate(c.base, free.triangle[:-1, :-1], free.beta, None, 0.05, 1e-6, None, {}).program
 
     def cost(x: np.ndarray) -> float:
         X = program.matrices(x)
@@ -128,6 +128,23 @@ def test_unidentifiable_parameters_come_from_the_prior() -> None:
     heavier = PhysicallyConsistent().fit(data, c.base, Prior(np.concatenate([1.3 * c.theta[:70], c.theta[70:]])))
     assert heavier.theta[0] == pytest.approx(1.3 * c.theta[0], rel=0.01)  # the first link's mass is not identifiable
     assert np.all(np.abs(heavier.beta - estimate.beta) < 0.05 * estimate.standard_errors)
+
+
+@pytest.mark.parametrize(("name", "level"), [("arm7", 0.02), ("szabo3r", 0.2)])
+def test_the_response_to_the_reference_bodies_is_that_of_refits(name: str, level: float) -> None:
+    """Two refits per link, with its described body 1 % lighter and 1 % heavier; the third order remains, 1e-4."""
+    c, data = measured(name, level)
+    response = PhysicallyConsistent().fit(data, c.base, Prior(c.theta)).details["reference_response"]
+    refit = PhysicallyConsistent(shares=False)
+    for k in range(len(c.robot.links)):
+        both = []
+        for sign in (1.0, -1.0):
+            theta = c.theta.copy()
+            theta[10 * k : 10 * k + 10] *= np.exp(0.01 * sign)
+            both.append(refit.fit(data, c.base, Prior(theta)).theta)
+        links = slice(0, 10 * len(c.robot.links))
+        slope = (both[0] - both[1])[links] / 0.02
+        assert response[k, links] == pytest.approx(slope, abs=2e-3 * np.abs(slope).max())
 
 
 def test_an_impossible_prior_is_replaced_with_a_note() -> None:

@@ -8,7 +8,7 @@ import steelyard as sy
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.criteria import CRITERIA
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Fourier
 from steelyard.robot import Joint, Link, Robot
 
@@ -30,7 +30,7 @@ def torque_goal(robot, terms=None, criterion="cond", samples=150, harmonics=3, *
     """Return a goal over torque rows, its base parameters and its sampled motions."""
     base = sy.base_parameters(robot, terms)
     families = [Fourier(harmonics, 4.0)] * robot.dof
-    sampled = Sampled(families, np.arange(samples) * 4.0 / samples)
+    sampled = SampledMotions(families, np.arange(samples) * 4.0 / samples)
     rows = TorqueRows(base.structure.dynamics, base.independent, sampled, range(robot.dof))
     return Goal(rows, CRITERIA[criterion], base.names, **more), base, sampled
 

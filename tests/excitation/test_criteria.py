@@ -10,7 +10,7 @@ import steelyard as sy
 from steelyard.excitation._motion_rows import SchemeRows, Windows
 from steelyard.excitation.criteria import CRITERIA, Linear, MarginalInformation, UnitColumns
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Fourier
 
 
@@ -121,7 +121,7 @@ def test_gradients_with_respect_to_coefficients(name):
 def test_integral_schemes_have_exact_gradients(scheme, long):
     robot, terms = szabo()
     base = sy.base_parameters(robot, terms)
-    sampled = Sampled([Fourier(3, 4.0)] * 3, np.arange(200) / 50.0)
+    sampled = SampledMotions([Fourier(3, 4.0)] * 3, np.arange(200) / 50.0)
     windows = Windows.along(200, 50.0, 0.1, long)
     rows = SchemeRows(base.structure.dynamics, base.independent, sampled, scheme, [0, 1, 2], windows)
     # A small prior: directions that 39 rows hardly excite would cover the differences with rounding.
@@ -137,7 +137,7 @@ def test_integral_rows_balance_the_work_and_the_impulse_of_the_torques():
     model = sy.Model.nominal(robot)
     base = sy.base_parameters(robot, model.terms)
     rate, count = 2000.0, 4001
-    sampled = Sampled([Fourier(2, 2.0)] * 3, np.arange(count) / rate)
+    sampled = SampledMotions([Fourier(2, 2.0)] * 3, np.arange(count) / rate)
     x = np.random.default_rng(5).normal(size=sampled.size)
     q, dq, ddq = sampled.signals(x)
     tau = model.torque(q, dq, ddq)
@@ -154,7 +154,7 @@ def test_a_pendulum_has_the_published_energy_rows():
     """Energy rows of one joint are g Δcos q, Δ½q̇² and the friction integrals (Kozłowski & Dutkiewicz 1996, 5.1)."""
     robot = pendulum()
     base = sy.base_parameters(robot, sy.terms(robot, "viscous", "coulomb"))
-    sampled = Sampled([Fourier(3, 4.0, rest=False)], np.arange(801) / 200.0)
+    sampled = SampledMotions([Fourier(3, 4.0, rest=False)], np.arange(801) / 200.0)
     windows = Windows.along(801, 200.0, 0.005, False)
     rows = SchemeRows(base.structure.dynamics, base.independent, sampled, "energy", [0], windows)
     x = np.random.default_rng(6).normal(size=sampled.size)

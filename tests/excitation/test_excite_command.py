@@ -243,8 +243,8 @@ def test_integrals_and_a_family_for_each_joint(tmp_path):
 def test_a_random_motion_is_compared_with_the_rows_of_the_same_scheme(scheme: str) -> None:
     """Its condition number is that of the windowed balances, computed independently from the regressors."""
     from steelyard.excitation.motion_design import design_motions
-    from steelyard.excitation.problem import comparison_motion
     from steelyard.excitation.search import SearchSettings
+    from steelyard.excitation.search_problem import comparison_motion
     from steelyard.excitation.trajectories import Fourier
     from steelyard.regression.base_parameters import base_parameters
     from steelyard.robot.library import builtin

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.cli import app
-from steelyard.excitation.controllers.target import MOTION_TARGETS, SPEEDS, Playback
-from steelyard.excitation.play import Play
+from steelyard.excitation.controller_formats.target import MOTION_TARGETS, SPEEDS, Playback
+from steelyard.excitation.play_files import Play
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
 NUMBER = r"-?\d+\.\d+"

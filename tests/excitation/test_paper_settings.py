@@ -9,7 +9,7 @@ from excitation_cases import pendulum, szabo
 import steelyard as sy
 from steelyard.excitation import SearchSettings
 from steelyard.excitation._motion_rows import SchemeRows, Windows
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Fourier
 
 PARAMETERS = ["mx1", "Izz1", "Fv1", "Fc1"]
@@ -41,7 +41,7 @@ def test_one_joint_integral_model_of_kozlowski_and_dutkiewicz():
     times = np.arange(0.0, 4.0, 0.005)
     family = Fourier(5, 4.0, rest=False)
     columns = [base.independent[base.names.index(n)] for n in PARAMETERS]
-    sampled = Sampled([family], times)
+    sampled = SampledMotions([family], times)
     rows = SchemeRows(base.structure.dynamics, columns, sampled, "energy", [0], Windows.along(800, 200.0, 0.005, False))
     # q = 0.3 (1 − cos ωt): in the series' own coefficients b₁ = 0.3 ω, q₀ = 0.3
     cosine = np.zeros(11)

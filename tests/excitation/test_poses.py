@@ -77,7 +77,7 @@ def test_the_next_motion_uses_earlier_logs():
     assert np.all((known.sigma > 0.001) & (known.sigma < 0.1))
     plan = excite_next(robot, known, terms=terms, **OPTIONS)
     alone = sy.excite(robot, terms=terms, criterion="d", rate=1.0 / known.period, weights=1.0 / known.sigma, **OPTIONS)
-    old = known.factor.joined(1.0 / known.sigma, sy.base_parameters(robot, terms).independent)[:, :-1]
+    old = known.factor.combined_triangle(1.0 / known.sigma, sy.base_parameters(robot, terms).independent)[:, :-1]
 
     def together(p):
         new = sum(g / s**2 for g, s in zip(p.grams, known.sigma, strict=True))

@@ -103,7 +103,7 @@ def test_several_robots_are_planted_and_all_count(plan):
     robot = sy.load_robot("szabo3r")
     told = []
     found = rehearse(robot, plan.trajectory, seed=3, seeds=3, limits=plan.limits, progress=told.append)
-    rows = [p.seen for p in told if p.seen.get("of") == "rehearsal"]
+    rows = [p.results for p in told if p.results.get("of") == "rehearsal"]
     assert [{k: v for k, v in row.items() if k not in ("of", "robot", "robots")} for row in rows] == [
         trial.to_json() for trial in found.trials
     ]

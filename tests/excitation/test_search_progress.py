@@ -11,7 +11,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.excitation import SearchSettings
-from steelyard.ground.progress import HowFar, report_progress_to
+from steelyard.ground.progress import ProgressReport, report_progress_to
 
 LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -21,12 +21,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def design(optimiser: str, **more: Any) -> tuple[Any, list[HowFar]]:
-    reports: list[HowFar] = []
+def design(optimiser: str, **more: Any) -> tuple[Any, list[ProgressReport]]:
+    reports: list[ProgressReport] = []
     options = {"harmonics": 3, "duration": 4.0, "rate": 50.0, "limits": LIMITS, "optimiser": optimiser}
     with report_progress_to(reports.append):
         plan = sy.excite("szabo3r", **{**options, **SETTINGS[optimiser], **more})
-    return plan, [p for p in reports if p.seen.get("of") == "motion"]
+    return plan, [p for p in reports if p.results.get("of") == "motion"]
 
 
 @pytest.mark.parametrize("criterion", ["cond", "sigma"])  # minimised, and maximised
@@ -34,7 +34,7 @@ def design(optimiser: str, **more: Any) -> tuple[Any, list[HowFar]]:
 def test_the_best_never_gets_worse_and_ends_at_the_result(optimiser: str, criterion: str) -> None:
     plan, reports = design(optimiser, criterion=criterion)
     assert len(reports) >= 4
-    values = [p.seen for p in reports]
+    values = [p.results for p in reports]
     counts = [s["evaluations"] for s in values]
     assert counts == sorted(counts)
     assert counts[-1] == plan.evaluations
@@ -62,10 +62,10 @@ def test_listeners_change_nothing(optimiser: str) -> None:
 def test_a_best_beyond_a_torque_limit_is_not_feasible() -> None:
     """The search ignores torque limits until a solution breaks them; the result keeps them."""
     plan, reports = design("gradient", limits={**LIMITS, "tau": [4.0, 14.0, 7.0]})
-    searched = [p.seen for p in reports if p.stage.startswith("Looking")]
+    searched = [p.results for p in reports if p.stage.startswith("Looking")]
     assert not searched[-1]["feasible"]
     assert reports[-1].stage == "Keeping the motion within all limits"
-    assert reports[-1].seen["settled"] == pytest.approx(plan.value)
+    assert reports[-1].results["settled"] == pytest.approx(plan.value)
     assert plan.violation == 0.0
 
 
@@ -76,10 +76,10 @@ def test_a_resumed_search_reports_its_history(optimiser: str, tmp_path: Path) ->
     assert early.stopped
     assert any("stopped before its end" in note for note in early.notes)
     plan, reports = design(optimiser, checkpoint=file)
-    curve = reports[0].seen["earlier"]
-    assert curve[-1][1] == pytest.approx(before[-1].seen["best"])
-    assert curve[-1][0] <= before[-1].seen["evaluations"] <= reports[1].seen["evaluations"]
-    assert reports[-1].seen["best"] <= curve[-1][1] + 1e-12
+    curve = reports[0].results["earlier"]
+    assert curve[-1][1] == pytest.approx(before[-1].results["best"])
+    assert curve[-1][0] <= before[-1].results["evaluations"] <= reports[1].results["evaluations"]
+    assert reports[-1].results["best"] <= curve[-1][1] + 1e-12
     assert not plan.stopped
     assert not any("stopped" in note for note in plan.notes)
 

@@ -15,7 +15,7 @@ from fault_logs import Bench, Planted, identify, planted
 from sound_logs import Base, healthy, real_base, simulated_base
 
 from steelyard.errors import SteelyardError
-from steelyard.identification.files import identify_files
+from steelyard.identification.identify_files import identify_files
 
 # Of most families one (wrong signs and clocks are among CAUSES); the fault stands in both logs, so that no score can
 # show it, unless said otherwise.

@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
-from steelyard.identification.between import LogSums
+from steelyard.identification.log_differences import LogSums
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation

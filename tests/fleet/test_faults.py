@@ -22,7 +22,7 @@ from steelyard.fleet import executor, run_fleet
 from steelyard.fleet.connection import ExecutorError
 from steelyard.fleet.executor import AbandonedItemError, DaskExecutor
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
-from steelyard.ground.progress import HowFar
+from steelyard.ground.progress import ProgressReport
 from tests.fleet.faulty_worker import deadly, squared, unfit
 from tests.fleet.planar_fleet import write_fleet
 
@@ -206,7 +206,7 @@ def test_a_run_survives_a_restarted_scheduler(logs: Path, undisturbed: list[byte
     processes = start()
     again: list[subprocess.Popen[bytes]] = []
 
-    def lose(far: HowFar) -> None:
+    def lose(far: ProgressReport) -> None:
         if "Processing" in far.stage and far.message.startswith("8 of") and not again:
             for process in processes:
                 process.kill()
@@ -241,7 +241,7 @@ def test_a_lost_scheduler_keeps_the_finished_logs(
         started("worker", address, "--nthreads", "1", "--no-dashboard", "--nworkers", "1"),
     ]
 
-    def lose(far: HowFar) -> None:
+    def lose(far: ProgressReport) -> None:
         if "Processing" in far.stage and far.message.startswith("8 of"):
             for process in processes:
                 process.kill()
@@ -278,7 +278,7 @@ def test_logs_that_vanish_or_break_during_the_run_are_listed(logs: Path, tmp_pat
     mine = write_fleet(tmp_path / "logs", robots=2, logs=4, samples=800)
     gone, cut = mine / "arm1" / "2026-01-03.parquet", mine / "arm1" / "2026-01-04.parquet"
 
-    def spoil(far: HowFar) -> None:
+    def spoil(far: ProgressReport) -> None:
         if "Processing" in far.stage and far.message.startswith("2 of"):
             gone.unlink()
             cut.write_bytes(cut.read_bytes()[:1000])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.fleet.log_factors import FactorsError, LogFactors, log_factors, merge_factors, skipped_log
-from steelyard.identification.between import LogSums
+from steelyard.identification.log_differences import LogSums
 from steelyard.study import Study
 from tests.fleet.planar_fleet import made_log, planar
 

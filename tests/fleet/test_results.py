@@ -115,7 +115,7 @@ def test_scores_are_those_of_the_rows(found: FleetOutcome, model: FittedRobotTyp
     study = found.factors.studies["planar"].study
     log = next(log for log in model.logs if log.robot == "arm2" and log.factor is not None)
     x = model.pooled.by_name["arm2"].x
-    rows = study.judged_on([made_log(200, truth(0.8), 1000)]).rows
+    rows = study.for_validation([made_log(200, truth(0.8), 1000)]).rows
     theta = np.zeros(rows.parameters)
     theta[list(model.base.independent)] = x[: model.base.rank]
     left = [np.concatenate(rows.residuals((1.0 + x[model.base.rank + e]) * theta)[e]) for e in range(2)]

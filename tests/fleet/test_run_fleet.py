@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.fleet import run_fleet, worker
+from steelyard.fleet import run_fleet, worker_tasks
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.fleet.log_factors import LogFactors, log_factors, merge_factors
+from steelyard.fleet.robot_table import read_fleet
 from steelyard.fleet.run_fleet import FleetFactors
 from steelyard.fleet.settings import RobotTypeSettings, RobotTypeStudy, draw_logs
 from steelyard.fleet.storage import FleetError
-from steelyard.fleet.table import read_fleet
 from steelyard.identification.identify import identify
 from tests.fleet.planar_fleet import made_log, planar, truth, write_fleet, write_log
 
@@ -82,7 +82,7 @@ def test_a_second_run_reads_no_logs_and_gives_identical_results(
         raise AssertionError("read again")
 
     monkeypatch.setattr(run_fleet, "content_identity", refuse)
-    monkeypatch.setattr(worker, "open_log", refuse)
+    monkeypatch.setattr(worker_tasks, "open_log", refuse)
     again = run(once[0])
     assert (again.factors.tally.kept, again.factors.tally.mapped, again.factors.tally.merged) == (12, 0, 0)
     assert as_bytes(again.factors) == as_bytes(once[1].factors)
@@ -117,9 +117,9 @@ def test_changed_settings_recompute_the_factors(copy: Path) -> None:
 def test_settings_are_chosen_once(once: tuple[Path, FleetOutcome], copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def chosen(task: worker.SettingsTask) -> RobotTypeSettings | str:
+    def chosen(task: worker_tasks.SettingsTask) -> RobotTypeSettings | str:
         calls.append(task.robot_type)
-        return worker.choose_type_settings(task)
+        return worker_tasks.choose_type_settings(task)
 
     monkeypatch.setattr(run_fleet, "choose_type_settings", chosen)
     run(copy)

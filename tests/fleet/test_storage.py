@@ -15,8 +15,8 @@ from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError, UnreachableError
 from steelyard.fleet.fleet import identify_fleet
+from steelyard.fleet.robot_table import read_fleet
 from steelyard.fleet.storage import FleetError, content_identity, file_state, files_at
-from steelyard.fleet.table import read_fleet
 from steelyard.ground.remote import any_path
 from steelyard.signals.read import read_log
 from steelyard.signals.source import open_log

@@ -13,8 +13,8 @@ from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError
 from steelyard.fleet.patterns import date_in_name
+from steelyard.fleet.robot_table import RobotType, read_fleet
 from steelyard.fleet.storage import FleetError, content_identity, file_state
-from steelyard.fleet.table import RobotType, read_fleet
 from steelyard.robot.library import builtin
 from steelyard.signals.read import read_log
 

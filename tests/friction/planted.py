@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.friction.experiment import FrictionExperiment, design_sweeps
+from steelyard.friction.design_sweeps import FrictionExperiment, design_sweeps
 from steelyard.parameters.terms import terms
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log

@@ -14,7 +14,7 @@ from steelyard.cli import app
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.friction import design_sweeps, measure_friction, read_friction
 from steelyard.friction.compensation import remaining_terms, smoothed_curves
-from steelyard.friction.experiment import FrictionExperiment
+from steelyard.friction.design_sweeps import FrictionExperiment
 from steelyard.robot import Transmission, load_robot
 from steelyard.signals.log import Log
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 from steelyard.errors import SteelyardError
 from steelyard.friction import find_plateaus
-from steelyard.friction.experiment import FRACTIONS, design_sweeps
+from steelyard.friction.design_sweeps import FRACTIONS, design_sweeps
 from steelyard.robot import load_robot
 
 

@@ -17,8 +17,8 @@ from steelyard.friction.laws import FittedLaw, choose_law, fit_law, law_named
 from steelyard.friction.measure import FrictionCurves, _fit
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.numbers import NO_SIGN
+from steelyard.identification.identification_run import result_json
 from steelyard.identification.parameters_page import base_parameters_section, model_section
-from steelyard.identification.run import result_json
 
 SPEEDS = np.concatenate([-np.linspace(0.2, 2.0, 8), np.linspace(0.2, 2.0, 8)])
 
@@ -55,7 +55,7 @@ def test_coefficients_with_an_impossible_sign_are_named_without_a_value() -> Non
     joint = _fit("q1", points, "plateaus", "coulomb-viscous", False, None)
     found = FrictionCurves(sy.load_robot("rotradi"), (joint,), {})
     out = Console(width=300, record=True, file=io.StringIO())
-    found.tell(out)
+    found.print_to(out)
     printed = out.export_text()
     assert f"Fv {NO_SIGN}" in printed
     assert "Fv is not identifiable: the best fit has an impossible sign." in printed

@@ -29,7 +29,7 @@ class Mass(Outcome):
     def files(self) -> dict[str, Content]:
         return {"tables/mass.csv": f"mass\n{self.mass}\n", "mass.bin": self._write}
 
-    def tell(self, out: Any, folder: str = "") -> None:
+    def print_to(self, out: Any, folder: str = "") -> None:
         out.append(f"{self.mass} kg, in {folder}")
 
     def _write(self, path: Path) -> None:

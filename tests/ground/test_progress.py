@@ -12,21 +12,21 @@ from rich.console import Console
 import steelyard as sy
 from steelyard.compare.monte_carlo import monte_carlo
 from steelyard.compare.on_log import compare_on_log
-from steelyard.compare.schemes import compare_schemes
+from steelyard.compare.scheme_comparison import compare_schemes
 from steelyard.demo import run_demo, simulated_log
 from steelyard.friction.measure import measure_friction
 from steelyard.ground.progress import (
     CancelledError,
-    HowFar,
+    ProgressReport,
     part,
+    report_progress,
     report_progress_to,
     reports_progress,
     steps,
-    tell_progress,
 )
 from steelyard.local.identify import identify_locally
-from steelyard.local.validate import validate_bank
-from steelyard.papers.run import reproduce
+from steelyard.local.validate_bank import validate_bank
+from steelyard.papers.reproduce import reproduce
 from steelyard.payload.identify import identify_payload
 from steelyard.rehearse import rehearse
 from steelyard.report import terminal
@@ -45,16 +45,16 @@ def test_every_long_function_accepts_a_progress_callback(function: object) -> No
 
 
 def test_parts_report_fractions_of_the_whole() -> None:
-    reports: list[HowFar] = []
+    reports: list[ProgressReport] = []
 
     @reports_progress
     def whole(progress: object = None) -> None:
-        tell_progress("first")
+        report_progress("first")
         with part(0.2, 0.6):
             for letter in steps("ab", "letters"):
-                tell_progress("inside", 0.5, letter)
-        tell_progress("behind", 0.1)  # the fraction never decreases
-        tell_progress("last", 1.0)
+                report_progress("inside", 0.5, letter)
+        report_progress("behind", 0.1)  # the fraction never decreases
+        report_progress("last", 1.0)
 
     whole(progress=reports.append)
     assert [p.stage for p in reports] == [
@@ -62,7 +62,7 @@ def test_parts_report_fractions_of_the_whole() -> None:
     ]  # fmt: skip
     assert np.allclose([p.fraction for p in reports], [0.0, 0.2, 0.3, 0.4, 0.5, 0.5, 1.0])
     assert [p.message for p in reports if p.stage == "letters"] == ["a", "b"]
-    tell_progress("without a callback", 0.5)
+    report_progress("without a callback", 0.5)
     assert len(reports) == 7
 
 
@@ -72,7 +72,7 @@ def test_leaving_steps_early_restores_the_state() -> None:
         for _ in (walk := steps("abcd", "letters")):
             break
         walk.close()
-        tell_progress("behind", 0.75)
+        report_progress("behind", 0.75)
     assert reports == [0.0, 0.75]
 
 
@@ -87,7 +87,7 @@ def log(robot: sy.Robot) -> sy.Log:
 
 
 def test_identify_reports_its_stages_in_order(robot: sy.Robot, log: sy.Log) -> None:
-    reports: list[HowFar] = []
+    reports: list[ProgressReport] = []
     quiet = sy.identify(robot, log)
     reported = sy.identify(robot, log, progress=reports.append)
     assert np.array_equal(quiet.model.theta, reported.model.theta)
@@ -102,7 +102,7 @@ def test_a_callback_can_cancel_a_comparison(robot: sy.Robot, log: sy.Log) -> Non
     """A comparison continues after a failed estimator, but not after a cancellation."""
     reports: list[str] = []
 
-    def cancel(report: HowFar) -> None:
+    def cancel(report: ProgressReport) -> None:
         reports.append(report.message)
         if report.stage == "Scheme dynamic · Fitting":
             raise CancelledError
@@ -119,7 +119,7 @@ def test_a_bar_shows_stage_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(terminal, "_standard_error", lambda quiet: console)
     monkeypatch.setattr(terminal, "_LEAST_SECONDS", 0.0)
     with terminal.bar() as callback:
-        callback(HowFar("Fitting \x1b[31mq1", 0.5, "wls"))
+        callback(ProgressReport("Fitting \x1b[31mq1", 0.5, "wls"))
     assert "Fitting" in out.getvalue()
     assert "50%" in out.getvalue()
     assert "0 s left" in out.getvalue()
@@ -128,7 +128,7 @@ def test_a_bar_shows_stage_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_a_terminal_no_bar_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     with terminal.bar() as callback:
-        callback(HowFar("Fitting", 0.5))
+        callback(ProgressReport("Fitting", 0.5))
     assert capsys.readouterr().err == ""
 
 

@@ -13,7 +13,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import RobotError, SteelyardError
 from steelyard.ground.documents import parse_document, read_document
 from steelyard.ground.field import Field
-from steelyard.ground.untrusted import parse_json, read_bytes, read_json
+from steelyard.ground.untrusted_files import parse_json, read_bytes, read_json
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import MOST_JOINTS
 from steelyard.signals.mapping import LogMapping

@@ -16,10 +16,10 @@ from scipy.stats import norm
 
 from steelyard.dynamics.model import Model
 from steelyard.identification.agreement import FALSE_ALARMS, Agreement
-from steelyard.identification.between import LogSums, f_as_z
 from steelyard.identification.identification import Identification
+from steelyard.identification.identification_run import IdentificationRun, result_json
 from steelyard.identification.identify import identify
-from steelyard.identification.run import IdentificationRun, result_json
+from steelyard.identification.log_differences import LogSums, f_as_z
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
@@ -229,7 +229,7 @@ def test_a_log_that_disagrees_caps_the_verdict_and_is_reported_everywhere() -> N
     assert offset["excess_std"] > 0.1
     run = IdentificationRun(found)
     console = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115
-    run.tell(console)
+    run.print_to(console)
     assert "'c' disagrees" in console.export_text()
     assert "Log by log" in run.page()
 

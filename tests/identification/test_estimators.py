@@ -27,7 +27,7 @@ from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import PD, Sensors, simulate
-from steelyard.simulation.friction import smooth_terms
+from steelyard.simulation.dry_friction import smooth_terms
 
 PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
 ROBOT = load_robot(PENDULUM)

@@ -16,10 +16,10 @@ from typer.main import get_command
 import steelyard as sy
 from steelyard.cli.app import app
 from steelyard.identification.identification import Identification
+from steelyard.identification.identification_run import result_json
 from steelyard.identification.identify import identify
 from steelyard.identification.page import identification_report, print_identification
 from steelyard.identification.parameters_page import described_base
-from steelyard.identification.run import result_json
 from steelyard.identification.torque_parts import prediction_band, torque_parts
 from steelyard.robot.library import builtin
 

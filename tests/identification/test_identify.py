@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,32 @@ def test_the_delivered_model_is_possible(found: Identification) -> None:
 def test_the_verdict_has_reasons(found: Identification) -> None:
     assert found.verdict.grade == "good"
     assert "hold-out data" in found.verdict.reasons[0]
+
+
+def test_the_verdict_says_what_rests_on_the_description(found: Identification) -> None:
+    """A description with each link 30 % lighter or heavier changes torque and masses by about the stated amounts.
+
+    Four standard deviations of a sum of random signs, since the statement is to first order.
+    """
+    share = found.description
+    assert share is not None
+    assert share.described
+    assert share.sentence in found.verdict.reasons
+    truth = sy.Model.nominal(builtin("arm7"))
+    first, second = (simulated_log(truth, seed) for seed in (1, 2))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], len(found.robot.links))
+    links = [
+        replace(link, inertia=link.inertia * np.exp(share.relative_std * sign))
+        for link, sign in zip(found.robot.links, signs, strict=True)
+    ]
+    other = identify(replace(found.robot, links=tuple(links)), first, [second])
+    a, b = found.validation[0], other.validation[0]
+    change = 100.0 * np.sqrt(np.mean((a.predicted - b.predicted) ** 2, axis=0) / np.var(a.measured, axis=0))
+    assert np.all(change < 4.0 * np.array(list(share.torque_percent.values())))
+    masses = [model.theta[: found.robot.inertial_count : 10] for model in (found.model, other.model)]
+    moved = 100.0 * np.abs(masses[1] / masses[0] - 1.0)
+    assert np.all(moved < 4.0 * np.array(list(share.mass_percent.values())))
+    assert {found.robot.link_names[0]} <= set(share.links)  # no torque depends on the first link's mass
 
 
 def test_prediction_is_the_models(found: Identification) -> None:
@@ -105,7 +132,7 @@ def _written(path: Path) -> sy.Robot:
 
 def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Piece by piece, only the rows at the pieces' ends are lost."""
-    from steelyard.identification.files import identify_files
+    from steelyard.identification.identify_files import identify_files
     from steelyard.signals import source
 
     robot = _written(tmp_path / "run.parquet")
@@ -124,12 +151,12 @@ def test_a_hold_out_of_a_long_log_is_streamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold_out: dict[str, Any]
 ) -> None:
     """It gives what the log in memory does, but for the rows at the pieces' ends, and never holds more than a piece."""
-    from steelyard.identification import files
+    from steelyard.identification.identify_files import identify_files
     from steelyard.signals import source
 
     robot = _written(tmp_path / "run.parquet")
     how = {"terms": ("viscous", "coulomb"), "cutoff_hz": 10.0, "physical": False, "check": False, **hold_out}
-    whole = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
+    whole = identify_files(robot, [tmp_path / "run.parquet"], **how)
     sizes: list[int] = []
     chunks = source.log_chunks
 
@@ -142,7 +169,7 @@ def test_a_hold_out_of_a_long_log_is_streamed(
     monkeypatch.setattr(source, "PIECE_ROWS", 6000)
     monkeypatch.setattr(source, "log_chunks", watched)
     monkeypatch.delattr(source, "read_log")  # nothing is read at once
-    pieces = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
+    pieces = identify_files(robot, [tmp_path / "run.parquet"], **how)
     assert len(sizes) >= 3
     assert max(sizes) <= 9000
     lost = 1.0 - pieces.identification[0].samples / whole.identification[0].samples

@@ -99,7 +99,7 @@ def test_the_planted_friction_is_found(kind: str) -> None:
 def test_friction_under_load_ends_where_the_log_ends() -> None:
     """The limit is the largest load of the log, and a motion of three times the speed gets no more friction."""
     found = identify(ROBOT, log("coulomb-loaded"), check=False)
-    limits = {c.index: t.load_limit for t, c in found.model.terms.placed if isinstance(t, LoadedTerm)}
+    limits = {c.index: t.load_limit for t, c in found.model.terms.with_coordinates if isinstance(t, LoadedTerm)}
     assert limits
     _, q, dq, ddq = motion(0, 40.0)
     shown = np.max(np.abs(plant("coulomb-loaded").rigid_torque(q, dq, ddq)), axis=0)

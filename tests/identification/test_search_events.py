@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from test_search import log, plant
 
-from steelyard.ground.progress import HowFar
+from steelyard.ground.progress import ProgressReport
 from steelyard.identification._search_offers import term_text
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 
 
 @pytest.fixture(scope="module", params=["stribeck", "coulomb"])
-def heard(request: pytest.FixtureRequest) -> tuple[str, Identification, list[HowFar]]:
-    told: list[HowFar] = []
+def heard(request: pytest.FixtureRequest) -> tuple[str, Identification, list[ProgressReport]]:
+    told: list[ProgressReport] = []
     return request.param, identify(plant(request.param).robot, log(request.param), progress=told.append), told
 
 
 def test_the_rows_that_were_taken_are_the_structure_that_is_reported(
-    heard: tuple[str, Identification, list[HowFar]],
+    heard: tuple[str, Identification, list[ProgressReport]],
 ) -> None:
     _, found, told = heard
-    seen = [p.seen for p in told if p.seen.get("of") == "structure"]
+    seen = [p.results for p in told if p.results.get("of") == "structure"]
     steps, (chosen,) = [s for s in seen if s["event"] == "step"], [s for s in seen if s["event"] == "chosen"]
     assert found.structure is not None
     reported = found.structure.to_json()["steps"]
@@ -54,9 +54,9 @@ def _short(text: str) -> str:
     return kind if kind in ("rotor", "viscous", "offset") else text if "smooth" in text else kind
 
 
-def test_every_step_says_why_and_what_else_was_tried(heard: tuple[str, Identification, list[HowFar]]) -> None:
+def test_every_step_says_why_and_what_else_was_tried(heard: tuple[str, Identification, list[ProgressReport]]) -> None:
     kind, _, told = heard
-    steps = [p.seen for p in told if p.seen.get("event") == "step"]
+    steps = [p.results for p in told if p.results.get("event") == "step"]
     for step in steps:
         gain = step["before_percent"] - step["after_percent"]
         if step["change"].startswith("-"):
@@ -68,12 +68,12 @@ def test_every_step_says_why_and_what_else_was_tried(heard: tuple[str, Identific
             assert len(step["candidates"]) > 1
             assert min(best) <= step["after_percent"] * (1.0 + 1e-4)
     assert any(s["taken"] and "stribeck" in s["change"] for s in steps) == (kind == "stribeck")
-    json.dumps([dict(p.seen) for p in told], allow_nan=False)
+    json.dumps([dict(p.results) for p in told], allow_nan=False)
 
 
-def test_who_listens_changes_nothing(heard: tuple[str, Identification, list[HowFar]]) -> None:
+def test_who_listens_changes_nothing(heard: tuple[str, Identification, list[ProgressReport]]) -> None:
     kind, found, told = heard
     assert np.array_equal(identify(plant(kind).robot, log(kind)).model.theta, found.model.theta)
-    fits = [p.seen for p in told if p.seen.get("of") == "fit"]
+    fits = [p.results for p in told if p.results.get("of") == "fit"]
     assert fits[0]["parameters"] == found.base.rank
     assert np.allclose(fits[-1]["residual_std"], found.estimate.residual_std, rtol=1e-4)  # Rounded to five digits.

@@ -9,8 +9,8 @@ from steelyard.errors import SteelyardError
 from steelyard.papers.ns16 import PAPER
 from steelyard.papers.ns16._lab import PLANTS, Lab
 from steelyard.papers.ns16.tables import _printed_coefficients, friction_labels, printed_values, table_2
+from steelyard.papers.reproduce import run_paper
 from steelyard.papers.result_cache import ResultCache
-from steelyard.papers.run import run_paper
 
 
 @pytest.mark.parametrize("item", [table_2, printed_values, friction_labels])

@@ -26,9 +26,9 @@ from steelyard.papers.paper import (
     paper_table,
     tables_and_figures,
 )
+from steelyard.papers.reproduce import contents_list, paper_page, reproduce, run_paper
 from steelyard.papers.rotradi.lab import PAPER_SCHEMES
 from steelyard.papers.rotradi.ranking import Runs
-from steelyard.papers.run import contents_list, paper_page, reproduce, run_paper
 
 ROOT = Path(__file__).parents[2]
 # All tables and figures of the papers, counted in print.
@@ -45,7 +45,9 @@ def test_every_table_and_figure_is_shown_or_has_a_reason(name: str) -> None:
         assert content.shown_in or re.search("photograph|diagram|chart|not given", content.reason), content
     docs = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
     part = docs.split(f"<!-- {name} -->\n")[1].split("<!-- / -->")[0]
-    assert part == contents_list(paper), f"print steelyard.papers.run.contents_list(…) of {name} between the marks"
+    assert part == contents_list(paper), (
+        f"print steelyard.papers.reproduce.contents_list(…) of {name} between the marks"
+    )
 
 
 def test_a_paper_must_list_all_its_tables_and_figures() -> None:
@@ -105,7 +107,7 @@ def toy(calls: list[str], holds: bool = True) -> Paper:
 def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = ["break"]
     paper = toy(calls)
-    monkeypatch.setattr("steelyard.papers.run.load_paper", lambda name: paper)
+    monkeypatch.setattr("steelyard.papers.reproduce.load_paper", lambda name: paper)
     with pytest.raises(KeyboardInterrupt):
         reproduce(["toy"], tmp_path)
     assert not (tmp_path / "toy" / "result.json").exists()
@@ -126,7 +128,7 @@ def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_paper_beyond_its_time_limit_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is written in any case; without a limit only the time is printed."""
-    monkeypatch.setattr("steelyard.papers.run.load_paper", lambda name: toy([]))
+    monkeypatch.setattr("steelyard.papers.reproduce.load_paper", lambda name: toy([]))
     line = ["reproduce", "toy", "--overwrite", "-o", str(tmp_path)]
     result = CliRunner().invoke(app, line)
     assert result.exit_code == 0, result.output

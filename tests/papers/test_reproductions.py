@@ -33,7 +33,7 @@ from steelyard.papers.paper_parameters import PaperParameters
 from steelyard.papers.prrrp._lab import Lab, inertia
 from steelyard.papers.prrrp.histories import _EightFilter
 from steelyard.papers.prrrp.validation import _tracking_says_nothing
-from steelyard.papers.run import paper_page, reproduction_to_json, run_paper
+from steelyard.papers.reproduce import paper_page, reproduction_to_json, run_paper
 from steelyard.papers.szabo3r.tables import formula
 from steelyard.signals.log import Log
 
@@ -300,7 +300,7 @@ def test_unknown_papers_are_named(tmp_path: Path) -> None:
 def test_the_command_writes_a_page(
     tmp_path: Path, done: dict[str, Reproduction], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steelyard.papers.run.run_paper", lambda paper, **_: done[paper.name])
+    monkeypatch.setattr("steelyard.papers.reproduce.run_paper", lambda paper, **_: done[paper.name])
     # Wide enough for all cells of the table on one line.
     wide = CliRunner(env={"COLUMNS": "240"})
     result = wide.invoke(app, ["reproduce", *PAPER_NAMES, "--fast", "-o", str(tmp_path)])

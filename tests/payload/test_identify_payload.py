@@ -46,7 +46,7 @@ def plant(load: np.ndarray | None = None, stiffer: float = 1.0) -> Model:
     """The arm with a payload in the frame of its last link, which also scales the friction."""
     robot = ROBOT if load is None else Payload("", load, np.zeros((10, 10))).attach_to(ROBOT)
     bound, values = nominal_terms(ROBOT)
-    inertial = np.array([t.inertial for t, _ in bound.placed for _ in t.columns])
+    inertial = np.array([t.inertial for t, _ in bound.with_coordinates for _ in t.columns])
     return Model(robot, bound, np.concatenate([robot.inertial_parameters, np.where(inertial, 1.0, stiffer) * values]))
 
 

@@ -111,8 +111,8 @@ def test_a_stated_cut_off_is_kept() -> None:
 
 def test_a_worse_stated_cut_off_is_reported_with_a_better_one() -> None:
     """The page, result.json and the reasons of the verdict report it; the fit uses the stated value."""
+    from steelyard.identification.identification_run import result_json
     from steelyard.identification.page import identification_report
-    from steelyard.identification.run import result_json
 
     robot, noisy = arm()[1], log(5e-3)
     free = choice(noisy)
@@ -139,8 +139,8 @@ def test_a_worse_stated_cut_off_is_reported_with_a_better_one() -> None:
 
 
 def test_the_choice_is_in_the_result_and_on_the_page() -> None:
+    from steelyard.identification.identification_run import result_json
     from steelyard.identification.page import identification_report
-    from steelyard.identification.run import result_json
 
     found = sy.identify(arm()[1], log(5e-3), plain=True, check=False)
     assert found.band is not None

@@ -58,7 +58,7 @@ def gram(case: Case, columns, weights=None) -> np.ndarray:
 def test_the_factor_squares_to_the_gram_matrix(case: Case, method: str, samples: int) -> None:
     small = Case("ns16", samples)
     rows = Rows(small.dynamics, case.base, pad=4)
-    r = reduce(rows, *small.data(), method=method).joined(columns=case.base)
+    r = reduce(rows, *small.data(), method=method).combined_triangle(columns=case.base)
     assert relative(r.T @ r, gram(small, case.base)) < 1e-12
     assert np.array_equal(r, np.triu(r))
 

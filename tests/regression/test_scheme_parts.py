@@ -31,7 +31,7 @@ from steelyard.regression.schemes import (
     scheme_text,
 )
 from steelyard.regression.schemes import _blocks as blocks_module
-from steelyard.regression.schemes.filtered import _Cascade
+from steelyard.regression.schemes.filtered_balance import _Cascade
 from steelyard.regression.schemes.integral import _Window
 from steelyard.regression.schemes.still import KnownFriction, Stillness
 

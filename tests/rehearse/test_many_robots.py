@@ -75,7 +75,7 @@ def rows_agree(plan, asked, there: Device, tmp_path: Path) -> None:
                 triangles = zip(mine.factor().triangles, other.factor().triangles, strict=True)
                 for r, s in triangles:
                     assert np.abs(r.T @ r - s.T @ s).max() <= 1e-12 * np.abs(s.T @ s).max()
-            found, expected = fit_rows(plants.fitter.study, data[0].joined(data))[0], fit_study(study)[0]
+            found, expected = fit_rows(plants.fitter.study, data[0].concatenate(data))[0], fit_study(study)[0]
             assert np.abs(found.beta - expected.beta).max() <= 1e-12 * np.abs(expected.beta).max()
             seen.append(number)
     assert sorted(seen) == [0, 1, 2]
@@ -137,7 +137,7 @@ def test_without_a_gpu_the_error_is_clear(plan, tmp_path: Path) -> None:
 def test_for_many_robots_the_page_has_statistics(alone) -> None:
     many = replace(alone, trials=alone.trials * 5)
     page, console = many.page(), Console(record=True, width=160)
-    many.tell(console)
+    many.print_to(console)
     text = console.export_text()
     for words in ("mean z", "std of z", "outside 95 %", "farthest z"):
         assert words in page

@@ -42,7 +42,7 @@ until(() => panels() === 6 && document.querySelector("figure.robot").dataset.dra
   area.dispatchEvent(new PointerEvent("pointermove", place));
   seen.t = Steelyard.now.t;
   seen.clock = document.querySelector(".player output") && document.querySelector(".player output").textContent;
-  seen.lines = area.querySelectorAll(".now").length;
+  seen.lines = area.querySelectorAll(".time-line").length;
   document.querySelectorAll("[role=tab]")[1].click();
 })).then(() => until(() => document.querySelectorAll(".hm image").length, () => {
   seen.heat = document.querySelectorAll(".hm image").length;

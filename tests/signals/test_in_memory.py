@@ -12,7 +12,7 @@ import pytest
 from steelyard import Log, load_robot, read_log
 from steelyard.errors import LogError
 from steelyard.robot import Robot
-from steelyard.signals.given import as_log, as_logs, as_sources, log_label
+from steelyard.signals.as_logs import as_log, as_logs, as_sources, log_label
 
 N, RATE = 400, 200.0
 RNG = np.random.default_rng(5)

@@ -22,8 +22,8 @@ from steelyard.signals.between import interval_means
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
-from steelyard.use.simulated import let_move
-from steelyard.use.validated import validate_on_logs
+from steelyard.use.model_validation import validate_on_logs
+from steelyard.use.simulated_motion import simulate_model
 
 WAYS = ("held", "sampled", "averaged")
 PLANT = Plant(250.0, duration=6.0, position_noise=0.0, torque_noise=0.0)
@@ -74,10 +74,10 @@ def test_means_over_intervals() -> None:
 
 def test_simulations_and_scores_use_it() -> None:
     log = log_of("averaged")
-    right, wrong = (let_move(model(), torque=log, torque_between=way).runs[0].q for way in ("averaged", "held"))
+    right, wrong = (simulate_model(model(), torque=log, torque_between=way).runs[0].q for way in ("averaged", "held"))
     assert np.abs(right - log.q).max() < 0.5 * np.abs(wrong - log.q).max()
     with pytest.raises(SimulationError, match="torque of a log"):
-        let_move(model(), duration=0.1, delay=1e-3)
+        simulate_model(model(), duration=0.1, delay=1e-3)
     way = "averaged"
     stated, held = (validate_on_logs(model(), [log], torque_between=x).trials[0].ways for x in (way, "held"))  # type: ignore[arg-type]
     assert stated[0].errors is not None

@@ -15,7 +15,7 @@ pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 from check.checked_logs import clean, robot_of
 
 from steelyard import identify
-from steelyard.identification.run import result_json
+from steelyard.identification.identification_run import result_json
 from steelyard.studio.differences import (
     ComparedParameter,
     base_parameters_compared,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import SteelyardError
-from steelyard.ground.progress import CancelledError, HowFar, report_progress_to
+from steelyard.ground.progress import CancelledError, ProgressReport, report_progress_to
 from steelyard.robot.library import builtin
 from steelyard.signals import source as sources
 from steelyard.signals.log import Log
@@ -140,7 +140,7 @@ def test_the_binary_format_for_browsers(folder: Path) -> None:
 def test_a_cancelled_build_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "PIECE_ROWS", 1000)
 
-    def cancel(far: HowFar) -> None:
+    def cancel(far: ProgressReport) -> None:
         if far.fraction > 0.3:
             raise CancelledError
 
@@ -163,7 +163,7 @@ def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
     whole = sum(x.nbytes for x in columns.values())
     del columns
     tracemalloc.start()
-    reports: list[HowFar] = []
+    reports: list[ProgressReport] = []
     with report_progress_to(reports.append):
         made = build_pyramid(LogFile(tmp_path / "long.npz", ROBOT), ROBOT, tmp_path / "pyramid")
     peak = tracemalloc.get_traced_memory()[1]

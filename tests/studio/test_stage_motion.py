@@ -21,7 +21,7 @@ from conftest_studio import HOSTILE
 from simulated_arms import run_apart
 
 import steelyard as sy
-from steelyard.ground.progress import HowFar
+from steelyard.ground.progress import ProgressReport
 from steelyard.project import Project
 from steelyard.studio.helper_process import HelperProcess
 from steelyard.studio.jobs import Jobs
@@ -153,9 +153,9 @@ def test_trials_are_thinned_but_improvements_are_not() -> None:
     write = _EventWriter(out)
     for k in range(1000):
         best = {"of": "motion", "evaluations": k, "best": 1000.0 - k // 100}
-        write(HowFar("Looking", k / 1000, "", {**best, "now": 5.0}))
+        write(ProgressReport("Looking", k / 1000, "", {**best, "now": 5.0}))
         if k % 100 == 99:
-            write(HowFar("Looking", k / 1000, "", best))
+            write(ProgressReport("Looking", k / 1000, "", best))
     lines = [json.loads(line)["seen"] for line in out.getvalue().splitlines()]
     assert [s["evaluations"] for s in lines if "now" not in s] == list(range(99, 1000, 100))
     assert sum("now" in s for s in lines) < 100

@@ -79,7 +79,10 @@ def test_a_wrong_limit_is_reported_in_the_form(motion: Any) -> None:
     motion.press("[name=high_1]", "Tab")
     motion.wait_for_selector("#motion-command :text('q2: the lower limit')")
     motion.click("text=Start the search")
-    motion.wait_for_selector(".trouble.now :text('q2: the lower limit')")
+    motion.wait_for_selector(".trouble.refusal :text('q2: the lower limit')")
+    box = motion.locator(".trouble.refusal").bounding_box()
+    assert box["width"] > 400  # a line of text, not a column of letters
+    assert box["height"] < 200
 
 
 def test_the_page_fits_390_pixels(motion: Any) -> None:

@@ -137,7 +137,7 @@ def test_a_malformed_result_has_a_summary(tmp_path: Path, kind: str, result: str
     run = made_run(tmp_path, "runs/odd", f"steelyard {kind} arm", {})
     (run / "result.json").write_text(result)
     (found,) = run_entries(StudioFolder(tmp_path))
-    assert found.summary.glance.sentence is not None
+    assert found.summary.headline.sentence is not None
     assert str(found.summary.picture).startswith("<svg")
 
 

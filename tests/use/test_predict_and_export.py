@@ -20,7 +20,7 @@ from steelyard.export import load_model, model_to_sidecar, model_to_urdf, sideca
 from steelyard.parameters.terms import terms
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
-from steelyard.use import Exported, predict
+from steelyard.use import ModelExport, predict
 
 ROBOT = builtin("szabo3r")
 BOUND = terms(ROBOT, "viscous", "coulomb")
@@ -112,7 +112,7 @@ def test_bad_input(arguments: tuple[str, ...], words: str) -> None:
 
 @pytest.mark.parametrize("name", ["7axis", "für", "*/ int main"])
 def test_invalid_names_are_changed_for_c(name: str, tmp_path: Path) -> None:
-    Exported(MODEL, ("c",), name).save(tmp_path / "out")
+    ModelExport(MODEL, ("c",), name).save(tmp_path / "out")
     [header] = (tmp_path / "out").glob("*.h")
     [function] = re.findall(r"(\w+)_inverse_dynamics\(", header.read_text())
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", function)

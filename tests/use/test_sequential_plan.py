@@ -12,7 +12,7 @@ from use_cases import run
 
 import steelyard as sy
 from steelyard.errors import SteelyardError
-from steelyard.estimation.sequential.plan import read_plan
+from steelyard.estimation.sequential.read_plan import read_plan
 
 ARM = sy.load_robot("irp6")
 TRUTH = sy.Model.nominal(ARM)

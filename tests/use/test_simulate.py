@@ -14,7 +14,7 @@ from steelyard.errors import SimulationError
 from steelyard.parameters.terms import Terms
 from steelyard.signals.read import read_log
 from steelyard.simulation.torque_signal import read_torque_signal
-from steelyard.use import let_move
+from steelyard.use import simulate_model
 
 WAVES = """
 duration: 1.5
@@ -27,7 +27,7 @@ waves:
 
 def test_a_free_fall_without_friction_keeps_its_energy() -> None:
     bare = sy.Model(ARM, Terms(ARM, ()), ARM.inertial_parameters)
-    fallen = let_move(bare, duration=1.0, start=[0.3, 0.5, -0.4]).runs[0]
+    fallen = simulate_model(bare, duration=1.0, start=[0.3, 0.5, -0.4]).runs[0]
     energy = bare.energy(fallen.q, fallen.dq)
     kinetic = np.ptp(energy - bare.energy(fallen.q, 0.0 * fallen.dq))
     assert kinetic > 1.0  # J: it does fall
@@ -36,7 +36,7 @@ def test_a_free_fall_without_friction_keeps_its_energy() -> None:
 
 def test_a_carriage_falls_by_half_g_t_squared() -> None:
     """The first joint of this robot is a vertical slide without friction."""
-    fallen = let_move(sy.Model.nominal(sy.load_robot("prrrp")), duration=0.5).runs[0]
+    fallen = simulate_model(sy.Model.nominal(sy.load_robot("prrrp")), duration=0.5).runs[0]
     assert np.allclose(fallen.q[:, 0], -0.5 * 9.81 * fallen.t**2, atol=1e-9)
 
 
@@ -50,7 +50,7 @@ def test_a_motion_is_followed_and_its_log_is_readable(motion: Path, tmp_path: Pa
     assert all(j["tracking_rms"] < 1e-3 for j in result["runs"][0]["joints"])
     log = read_log(tmp_path / "s" / "log.csv", ARM)
     assert len(log) == 2001
-    again = let_move(MODEL, motions=[_first(motion)])
+    again = simulate_model(MODEL, motions=[_first(motion)])
     noise = np.asarray(log.tau) - again.runs[0].tau
     assert np.allclose(np.std(noise, axis=0), [0.05, 0.1, 0.02], rtol=0.1)  # 2001 samples give σ within 1.6 %
     page = (tmp_path / "s" / "report.html").read_text()
@@ -99,7 +99,7 @@ def test_joints_stick_or_creep_below_their_friction() -> None:
     model = sy.Model.nominal(sy.load_robot("rotradi", gravity=(0.0, 0.0, 0.0)))
     weak = sy.TorqueSignal(joints=3, waves=(sy.Wave(joint=0, amplitude=1e-3, rate=6.0),))
     stuck, creeping = (
-        let_move(model, torque=weak, duration=0.2, rate=200.0, friction=friction).runs[0].q[-1, 0]
+        simulate_model(model, torque=weak, duration=0.2, rate=200.0, friction=friction).runs[0].q[-1, 0]
         for friction in ("stick", "smooth")
     )
     assert stuck == 0.0
@@ -116,7 +116,7 @@ def test_a_diverging_simulation_names_time_and_reason(motion: Path, tmp_path: Pa
     assert not out.exists()
     impossible = sy.Model(ARM, MODEL.terms, np.concatenate([-ARM.inertial_parameters, MODEL.theta[30:]]))
     with pytest.raises(SimulationError, match="not positive definite"):
-        let_move(impossible, duration=0.1)
+        simulate_model(impossible, duration=0.1)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from steelyard.assessment.validation_ways import validate
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
-from steelyard.use import let_move, validate_on_logs, validate_on_plant
+from steelyard.use import simulate_model, validate_on_logs, validate_on_plant
 
 
 def off_by(share: float) -> Model:
@@ -50,7 +50,7 @@ def test_the_tests_equal_those_of_the_library_for_each_motion() -> None:
 
 
 def test_on_a_log_the_true_model_has_the_error_of_the_noise() -> None:
-    log = let_move(MODEL, motions=[Swing()], noise=0.2).logs[0]
+    log = simulate_model(MODEL, motions=[Swing()], noise=0.2).logs[0]
     true, wrong = (validate_on_logs(model, [log], horizon=0.1).trials[0] for model in (MODEL, off_by(0.2)))
     assert np.all(errors(true, 0) < 0.2)  # N m; the filter leaves a part of the noise
     assert np.all(errors(wrong, 0) > 2.0 * errors(true, 0))
@@ -59,7 +59,7 @@ def test_on_a_log_the_true_model_has_the_error_of_the_noise() -> None:
 
 def test_an_impossible_model_gets_a_warning() -> None:
     impossible = replace(MODEL, theta=np.concatenate([-MODEL.theta[:30], MODEL.theta[30:]]))
-    log = let_move(MODEL, motions=[Swing()]).logs[0]
+    log = simulate_model(MODEL, motions=[Swing()]).logs[0]
     result = validate_on_logs(impossible, [log])
     assert any("not positive definite" in warning for warning in result.warnings)
     assert result.trials[0].ways[1].errors is None
@@ -96,7 +96,7 @@ def test_the_command_validates_an_exported_model(motion: Path, tmp_path: Path) -
     assert [row["name"] for row in ranked] == [row["name"] for row in result["sensitivity"]["parameters"]]
     assert "Influence of each parameter" in (tmp_path / "v" / "report.html").read_text()
     log = tmp_path / "log.csv"
-    let_move(MODEL, motions=[Swing()]).logs[0].save(log)
+    simulate_model(MODEL, motions=[Swing()]).logs[0].save(log)
     on_log = run("validate", tmp_path / "arm.urdf", "--log", log, "--horizon", 0.2, "-o", tmp_path / "l")
     assert on_log.exit_code == 0
     assert "open loop, 0.2 s" in on_log.output
@@ -126,7 +126,7 @@ def test_a_plant_must_be_the_same_robot() -> None:
 
 def test_rsd_and_agreement_index_equal_their_definition(tmp_path: Path) -> None:
     """RSD and Willmott's index of agreement, computed here from the compared signals."""
-    log = let_move(MODEL, motions=[Swing()], noise=0.2).logs[0]
+    log = simulate_model(MODEL, motions=[Swing()], noise=0.2).logs[0]
     result = validate_on_logs(off_by(0.1), [log], horizon=0.1)
     trial = result.trials[0]
     assert trial.score is not None

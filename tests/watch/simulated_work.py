@@ -8,7 +8,7 @@ from steelyard.dynamics import Model
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.model import UncertainModel, load_uncertain_model
+from steelyard.watch.uncertain_model import UncertainModel, load_uncertain_model
 
 RATE_HZ = 100.0
 

@@ -20,7 +20,7 @@ from rosbags.typesys import Stores, get_typestore
 from steelyard.ground.arrays import Array
 from steelyard.watch.diagnostics import Diagnostics
 from steelyard.watch.joint_states import MAX_MESSAGE, StateDecoder
-from steelyard.watch.source import (
+from steelyard.watch.live_source import (
     LiveSource,
     ReconnectingSource,
     SourceError,

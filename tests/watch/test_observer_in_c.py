@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from steelyard.cli import app
 from steelyard.dynamics import Model
-from steelyard.export.observer import observer_to_c
+from steelyard.export.observer_code import observer_to_c
 from steelyard.robot.library import builtin, builtin_names
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.observer import MomentumObserver

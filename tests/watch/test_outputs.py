@@ -176,6 +176,19 @@ def test_terminal_page_has_all_values_and_no_control_characters() -> None:
     assert "\x1b" not in text
 
 
+def test_a_pipe_gets_one_line_per_event_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    page = TerminalPage("", SETUP)
+    page.open()
+    page.write_report(REPORT)
+    page.write_event(EVENT)
+    page.close()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "12.250  ALARM contact: Contact at the tool.",
+        "End at t = 12.50 s: 10 samples, 500 Hz, 2 late, 1 alarm.",
+    ]
+
+
 def test_foxglove_messages_and_layout(tmp_path: Path) -> None:
     pytest.importorskip("websockets")
     output = make_output("foxglove=0", SETUP)

@@ -14,11 +14,11 @@ import pytest
 from steelyard import identify, load_robot, read_log
 from steelyard.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.watch.model import load_uncertain_model
 from steelyard.watch.monitor import WatchEvent, WatchSetup
 from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.threshold import calibrate, log_batches
+from steelyard.watch.uncertain_model import load_uncertain_model
 
 DATA = Path(os.environ.get("STEELYARD_DATA", "")) / "ur10e"
 MAP = Path(__file__).parents[2] / "benchmarks" / "maps" / "ur10e.toml"

@@ -17,13 +17,13 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.array_rules import check_arrays
 from steelyard.ground.arrays import Array
 from steelyard.watch.clock import SampleClock, plausible_bounds
+from steelyard.watch.live_source import ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch
 from steelyard.watch.monitor import MONITORS, StateArrays, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs
 from steelyard.watch.settings import WatchSettings, make_watch
 from steelyard.watch.snapshots import ForeignSnapshotError, SnapshotError, Snapshots
-from steelyard.watch.source import ReconnectingSource, SourceOptions, open_source
 
 REMEDY = "start from scratch with --fresh"
 

@@ -24,8 +24,8 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.read import read_log
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.lines import MAX_LINE, LineDecoder
-from steelyard.watch.source import (
+from steelyard.watch.line_decoder import MAX_LINE, LineDecoder
+from steelyard.watch.live_source import (
     LIVE_SOURCES,
     LiveSource,
     ReconnectingSource,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from steelyard.errors import ExportError
-from steelyard.export.table import covariance_to_csv, read_covariance
-from steelyard.watch.model import load_uncertain_model
+from steelyard.export.parameter_tables import covariance_to_csv, read_covariance
+from steelyard.watch.uncertain_model import load_uncertain_model
 
 
 def test_run_folder_gives_covariance_and_torque_variance(identified_arm, tmp_path: Path) -> None:

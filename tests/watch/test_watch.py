@@ -25,13 +25,13 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.clock import SampleClock, plausible_bounds
+from steelyard.watch.live_source import LiveSource, ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch, WatchTimes
 from steelyard.watch.monitor import Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, WatchOutput, WatchReport
 from steelyard.watch.settings import WatchSettings, make_watch, rate_of
 from steelyard.watch.snapshots import SnapshotError, Snapshots
-from steelyard.watch.source import LiveSource, ReconnectingSource, SourceOptions, open_source
 
 
 class IntegralMonitor(Monitor):

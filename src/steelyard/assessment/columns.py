@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.assessment.score import JointScore, Score
-from steelyard.ground.displayed import NamedColumns, wide_columns
-from steelyard.ground.tables import ResultTable, TableField
+from steelyard.ground.display import NamedColumns, wide_columns
+from steelyard.ground.result_tables import ResultTable, TableField
 
 _STD, _RMS = "% of the torque's standard deviation", "% of the torque's root mean square"
 SCORES = ResultTable(

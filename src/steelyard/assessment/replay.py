@@ -15,9 +15,9 @@ from steelyard.ground.arrays import Array
 from steelyard.parameters.hysteresis import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
+from steelyard.signals.as_logs import LogLike, as_log
 from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.excerpt import part_of
-from steelyard.signals.given import LogLike, as_log
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 

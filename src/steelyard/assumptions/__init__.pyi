@@ -1,7 +1,7 @@
 """What a fit takes for granted, and what the logs say of it: zeros, scales, clock, gravity, description, drift."""
 
-from .keep import keep_ledger
+from .examine import examine_assumptions
 from .ledger import Entry, Ledger
 from .suspect import Suspect
 
-__all__ = ["Entry", "Ledger", "Suspect", "keep_ledger"]
+__all__ = ["Entry", "Ledger", "Suspect", "examine_assumptions"]

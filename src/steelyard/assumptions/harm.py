@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.assumptions.estimates import Estimates, doubt_of
-from steelyard.assumptions.rows import LedgerRows
+from steelyard.assumptions.ledger_rows import LedgerRows
+from steelyard.assumptions.suspect_estimates import Estimates, doubt_of
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Mask
 

@@ -117,14 +117,14 @@ def _near_the_top(x: Array) -> float:
 _BEYOND, _TOO_LOW = 0.008, -1.0
 
 
-def check_overshoot(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
+def check_overshoot(evidence: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """Report torques that stay below the values that the motion needs: a limit, with or without noise.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
         fits: Fit of every joint's torque alone, by joint number.
     """
-    for joint, y in zip(seen.joints, seen.y, strict=True):
+    for joint, y in zip(evidence.joints, evidence.y, strict=True):
         rest = fits[joint].residual
         y = y[:: max(1, -(-len(y) // len(rest)))][: len(rest)]
         size = float(np.std(rest))
@@ -138,7 +138,7 @@ def check_overshoot(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding
             if beyond > _BEYOND and float(np.mean(sign * rest[top])) < _TOO_LOW * size:
                 words.append(word)
         if words:
-            name = seen.robot.joints[joint].name
+            name = evidence.robot.joints[joint].name
             message = f"The torque of '{name}' looks cut off {' and '.join(words)}: its motion needs more."
             advice = f"Move '{name}' more gently so that its drive does not saturate, or cut these parts out."
             yield Finding("saturated", "warning", message, advice, name)
@@ -150,14 +150,14 @@ _ECHO = 2e-3
 _COMPUTED = 2e-3
 
 
-def check_echo(seen: Evidence) -> Iterator[Finding]:
+def check_echo(evidence: Evidence) -> Iterator[Finding]:
     """Report torques that are multiples of the position or the velocity."""
-    rows = seen.thinned(2000)
-    for j in seen.joints:
-        joint, y = seen.robot.joints[j], seen.tau[rows, j]
-        if np.ptp(y) == 0.0 or np.ptp(seen.q[rows, j]) < STILL[joint.kind] or seen.robot.dof == 1:
+    rows = evidence.thinned(2000)
+    for j in evidence.joints:
+        joint, y = evidence.robot.joints[j], evidence.tau[rows, j]
+        if np.ptp(y) == 0.0 or np.ptp(evidence.q[rows, j]) < STILL[joint.kind] or evidence.robot.dof == 1:
             continue
-        for what, signal in (("position", seen.q), ("velocity", seen.dq)):
+        for what, signal in (("position", evidence.q), ("velocity", evidence.dq)):
             left = fit(np.column_stack([signal[rows, j], np.ones_like(y)]), y).left
             if left < _ECHO:
                 message = f"The torque of '{joint.name}' is a multiple of its {what}, but for {percent(100 * left)}."
@@ -166,11 +166,11 @@ def check_echo(seen: Evidence) -> Iterator[Finding]:
                 break
 
 
-def check_computed(seen: Evidence) -> Iterator[Finding]:
+def check_computed(evidence: Evidence) -> Iterator[Finding]:
     """Report torques that equal those of the description without friction."""
-    states = States.of(seen, 400)
+    states = States.of(evidence, 400)
     nominal = nominal_torque(states.robot, states.q, states.dq, states.ddq)
-    used = [j for j in seen.joints if np.ptp(states.tau[:, j]) > 0.0 and np.ptp(nominal[:, j]) > 0.0]
+    used = [j for j in evidence.joints if np.ptp(states.tau[:, j]) > 0.0 and np.ptp(nominal[:, j]) > 0.0]
     left = [float(np.var(states.tau[:, j] - nominal[:, j]) / np.var(states.tau[:, j])) for j in used]
     exact = [states.robot.joints[j].name for j, x in zip(used, left, strict=True) if x < _COMPUTED]
     if len(exact) >= 2 and 2 * len(exact) > len(used):

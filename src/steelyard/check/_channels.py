@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.check._evidence import Evidence
-from steelyard.estimation.linear.rounding import rounding_noise
+from steelyard.estimation.linear.rounding_bias import rounding_noise
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding, Log, Severity
@@ -187,23 +187,23 @@ def _magnitude(joint: Joint, what: str, x: Array, limit: float) -> Iterator[Find
 NOTED, COARSE_NOISE = 0.01, 0.02
 
 
-def check_rounding(log: Log, seen: Evidence) -> Iterator[Finding]:
+def check_rounding(log: Log, evidence: Evidence) -> Iterator[Finding]:
     """Report the joints whose encoder steps disturb the accelerations, in one entry.
 
     Args:
         log: Log to check.
-        seen: Its prepared rows.
+        evidence: Its prepared rows.
     """
-    if all(m.velocity == "measured" for m in seen.motions):
+    if all(m.velocity == "measured" for m in evidence.motions):
         return  # accelerations come from velocities, whose steps are unknown
-    steps, noise = rounding_noise([log], min(m.filter.cutoff_hz for m in seen.motions))
+    steps, noise = rounding_noise([log], min(m.filter.cutoff_hz for m in evidence.motions))
     rough = np.flatnonzero(noise > NOTED)
     if not len(rough):
         return
     worst = int(np.argmax(noise))
-    joint = seen.robot.joints[worst]
+    joint = evidence.robot.joints[worst]
     severity: Severity = "warning" if noise[worst] > COARSE_NOISE else "note"
-    names = ", ".join(seen.robot.joints[k].name for k in rough)
+    names = ", ".join(evidence.robot.joints[k].name for k in rough)
     message = (
         f"The steps of the positions ({steps[worst]:.2g} {joint.unit} on '{joint.name}') cause "
         f"{100 * noise[worst]:.1f} % of its acceleration; joints concerned: {names}. This biases inertias towards zero."
@@ -225,6 +225,8 @@ _ADVICE = {
     "repeated": "Repeated rows are left out. Log every sample once, at the rate of the drives.",
     "remark": "",
 }
+# Relative difference between the measured and the nominal sampling rate that is mentioned: the third digit.
+_RATE_DIFFERS = 0.005
 # `check_channels` reports zero torques joint by joint.
 _SAID_ELSEWHERE = ("zero_torque",)
 
@@ -243,4 +245,7 @@ def check_times(log: Log) -> Iterator[Finding]:
     period = float(np.median(np.diff(log.t)))
     length = sum(float(log.t[stop - 1] - log.t[start]) for start, stop in log.segments)
     pieces = f", {len(log.segments)} pieces" if len(log.segments) > 1 else ""
-    yield Finding("length", "ok", f"{len(log)} samples, {length:.4g} s at {1.0 / period:.4g} Hz{pieces}.")
+    rate = (len(log) - len(log.segments)) / length if length > 0.0 else 1.0 / period
+    # Lost samples lower the measured rate, but not the median step.
+    nominal = f" on average (median step {1e3 * period:.4g} ms)" if abs(rate * period - 1.0) > _RATE_DIFFERS else ""
+    yield Finding("length", "ok", f"{len(log)} samples, {length:.4g} s at {rate:.4g} Hz{nominal}{pieces}.")

@@ -77,21 +77,21 @@ LEFT = 0.3
 MOSTLY_FRICTION = 0.5
 
 
-def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int, Fit]) -> Iterator[Finding]:
+def check_delay(evidence: Evidence, friction: Mapping[int, float], fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """Report a delay of the torques: one entry if the joints agree, else one for each delayed joint.
 
     Terms with memory could imitate a delay, so the delay is estimated with friction without memory.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
         friction: Share of friction in the torque, by joint number.
         fits: Fit of every joint's torque alone, by joint number.
     """
-    motion = max(seen.motions, key=lambda m: len(m.t))
+    motion = max(evidence.motions, key=lambda m: len(m.t))
     period = motion.filter.period
     offsets = np.linspace(-LONGEST_DELAY, LONGEST_DELAY, 2 * STEPS + 1)
-    torques = [m.filter(m.tau, _some(m)) for m in seen.motions]
-    found = {j: d for j in seen.joints if (d := _delay(seen, j, offsets, torques)) is not None}
+    torques = [m.filter(m.tau, _some(m)) for m in evidence.motions]
+    found = {j: d for j in evidence.joints if (d := _delay(evidence, j, offsets, torques)) is not None}
     out = {j: lag for j, (lag, part, _) in found.items() if part < BETTER and abs(lag) > max(SHORTEST, 0.5 * period)}
 
     def no_friction(j: int) -> bool:
@@ -100,21 +100,21 @@ def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int
 
     late = {j: lag for j, lag in out.items() if friction.get(j, 0.0) < MOSTLY_FRICTION or no_friction(j)}
     if not late:
-        yield from _short_delay(seen, period)
+        yield from _short_delay(evidence, period)
         return
     middle = float(np.median(list(late.values())))
     tolerance = max(2.0 * period, 0.3 * abs(middle))
     # Joints with much friction do not prove a delay alone, but they can confirm a common one.
     alike = sum(abs(lag - middle) < tolerance for lag in out.values())
     if len(found) > 1 and 2 * alike > len(found):
-        estimate = delay_of(seen.base, seen.motions, middle)
+        estimate = delay_of(evidence.base, evidence.motions, middle)
         if estimate is None or abs(estimate.delay_s - middle) > tolerance:
             yield _entry("The torques are", middle, "warning", None)
         else:
             yield _measured(estimate.delay_s, estimate.error_s, "warning")
         return
     for j, lag in late.items():
-        name = seen.robot.joints[j].name
+        name = evidence.robot.joints[j].name
         # A single joint may have friction or a spring that the terms do not describe, which is more likely if its
         # torque seems to precede its motion.
         severity: Severity = "warning" if found[j][1] < CLEARLY or lag > LONG else "note"
@@ -125,13 +125,13 @@ def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int
 CERTAIN, LEAST_DELAY = 4.0, 1e-4
 
 
-def _short_delay(seen: Evidence, period: float) -> Iterator[Finding]:
+def _short_delay(evidence: Evidence, period: float) -> Iterator[Finding]:
     """Report delays that are too short for shifts but visible to a fit, and the torque between samples."""
-    estimate = delay_of(seen.base, seen.motions)
+    estimate = delay_of(evidence.base, evidence.motions)
     if estimate is None:
         return
     rest, least = estimate.delay_s, LEAST_DELAY
-    if not seen.motions[0].between:
+    if not evidence.motions[0].between:
         choice = choose_between(estimate, period)
         rest -= lag_s(choice.name, period)
         if choice.name in ("held", "averaged"):
@@ -157,25 +157,27 @@ def _entry(what: str, delay: float, severity: Severity, joint: str | None) -> Fi
     return Finding("delay", severity, f"{what} {1e3 * abs(delay):.1f} ms {word} the motion.", advice, joint)
 
 
-def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array]) -> tuple[float, float, float] | None:
+def _delay(
+    evidence: Evidence, joint: int, offsets: Array, torques: Sequence[Array]
+) -> tuple[float, float, float] | None:
     """Estimate a joint's torque delay: lag [s], residual squares relative to those without it, and to the variance.
 
     None if no shift explains the torque. `torques` are the filtered torques of every motion, at the samples of `_some`.
     """
-    e = seen.joints.index(joint)
-    plain = _without_memory(seen, e)
-    slow = SMOOTHING_SPEED[seen.robot.joints[joint].kind]
+    e = evidence.joints.index(joint)
+    plain = _without_memory(evidence, e)
+    slow = SMOOTHING_SPEED[evidence.robot.joints[joint].kind]
     first = 0
     left = np.zeros(len(offsets))
     total = 0.0
-    for motion, smoothed in zip(seen.motions, torques, strict=True):
+    for motion, smoothed in zip(evidence.motions, torques, strict=True):
         count = motion.rows
         rows = slice(first, first + count)
         first += count
         kept = motion.t[motion.keep]
         inside = (kept > motion.t[0] + LONGEST_DELAY) & (kept < motion.t[-1] - LONGEST_DELAY)
         step = max(1, int(inside.sum()) // MOST_ROWS)
-        A, times = seen.A[e][rows][:, plain][inside][::step], kept[inside][::step]
+        A, times = evidence.A[e][rows][:, plain][inside][::step], kept[inside][::step]
         if not all(plain):
             drive = drive_columns(motion.dq[:, joint], motion.ddq[:, joint], slow)
             some = range(*motion.keep.indices(len(motion.t)))[int(np.argmax(inside)) :: step]
@@ -197,11 +199,11 @@ def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array])
     return float(lag), part, float(left[best]) / total
 
 
-def _without_memory(seen: Evidence, equation: int) -> list[bool]:
+def _without_memory(evidence: Evidence, equation: int) -> list[bool]:
     """For each column of an equation, whether it depends on the state alone."""
-    links = seen.robot.inertial_count
-    of_state = seen.base.terms.per_parameter(lambda term, _: not term.history)
-    places = (seen.base.independent[int(c)] - links for c in seen.columns[equation])
+    links = evidence.robot.inertial_count
+    of_state = evidence.base.terms.per_parameter(lambda term, _: not term.history)
+    places = (evidence.base.independent[int(c)] - links for c in evidence.columns[equation])
     return [p < 0 or of_state[p] for p in places]
 
 
@@ -313,21 +315,21 @@ def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Finding]:
 
 
 def _wrong_factor(name: str, slope: float) -> Finding:
-    seen = f"The velocity of '{name}' is {slope:.4g} times the derivative of its position"
+    measurement = f"The velocity of '{name}' is {slope:.4g} times the derivative of its position"
     if abs(abs(slope) / DEGREES - 1.0) < FACTOR:
         advice = 'State units.velocity = "deg/s" in the mapping.'
-        return Finding("velocity_degrees", "problem", f"{seen}: it looks like degrees per second.", advice, name,
+        return Finding("velocity_degrees", "problem", f"{measurement}: it looks like degrees per second.", advice, name,
                        fix={"units.velocity": "deg/s"})  # fmt: skip
     if abs(abs(slope) * DEGREES - 1.0) < FACTOR:
         advice = 'State units.position = "deg" in the mapping.'
-        return Finding("degrees", "problem", f"{seen}: the position looks like degrees.", advice, name,
+        return Finding("degrees", "problem", f"{measurement}: the position looks like degrees.", advice, name,
                        fix={"units.position": "deg"})  # fmt: skip
     if abs(slope + 1.0) < FACTOR:
         advice = f"Turn the sign of the velocity (or of the position) of '{name}' with sign in the mapping."
-        return Finding("velocity_sign", "problem", f"{seen}: its sign is wrong.", advice, name,
+        return Finding("velocity_sign", "problem", f"{measurement}: its sign is wrong.", advice, name,
                        fix={"sign.velocity": {name: -1.0}})  # fmt: skip
     advice = f"Check unit, gear ratio and side (motor or joint) of position and velocity of '{name}'."
-    return Finding("velocity_factor", "warning", f"{seen}.", advice, name)
+    return Finding("velocity_factor", "warning", f"{measurement}.", advice, name)
 
 
 def _aligned(a: Array, b: Array, shift: int) -> tuple[Array, Array]:

@@ -58,27 +58,27 @@ class States:
     tau: Array
 
     @classmethod
-    def of(cls, seen: Evidence, most: int = _ROWS) -> States:
+    def of(cls, evidence: Evidence, most: int = _ROWS) -> States:
         """Thin out the rows of a log.
 
         Args:
-            seen: Prepared rows.
+            evidence: Prepared rows.
             most: Number of rows at most.
         """
-        rows = seen.thinned(most)
-        return cls(seen.robot, seen.q[rows], seen.dq[rows], seen.ddq[rows], seen.tau[rows])
+        rows = evidence.thinned(most)
+        return cls(evidence.robot, evidence.q[rows], evidence.dq[rows], evidence.ddq[rows], evidence.tau[rows])
 
 
-def check_scale(seen: Evidence) -> Iterator[Finding]:
+def check_scale(evidence: Evidence) -> Iterator[Finding]:
     """Report that all torques are the same multiple of those that the description needs.
 
     Heavier links have the same effect as a common factor, so only the description shows it. The ledger of assumptions
     tests the scale of single torques.
 
     Args:
-        seen: Prepared rows of a log.
+        evidence: Prepared rows of a log.
     """
-    slopes = np.abs([s for s in _slopes(States.of(seen)) if s is not None])
+    slopes = np.abs([s for s in _slopes(States.of(evidence)) if s is not None])
     middle = float(np.median(slopes)) if len(slopes) > 1 else 1.0
     if _COMMON_SCALE[0] < middle < _COMMON_SCALE[1]:
         return

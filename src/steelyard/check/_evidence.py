@@ -135,14 +135,14 @@ def fit(columns: Array, y: Array) -> Fit:
     count = columns.shape[1]
     R: Array = np.asarray(np.linalg.qr(np.column_stack([columns / scale, y]), mode="r"))[:count]
     U, s, V = np.linalg.svd(R[:, :count], full_matrices=False)
-    seen = s > 1e-8 * s[0] if len(s) else s > 0.0
-    inverse = np.where(seen, 1.0 / np.where(seen, s, 1.0), 0.0)
+    identifiable = s > 1e-8 * s[0] if len(s) else s > 0.0
+    inverse = np.where(identifiable, 1.0 / np.where(identifiable, s, 1.0), 0.0)
     values = (V.T * inverse) @ (U.T @ R[:, count])
     residual = y - (columns / scale) @ values
-    freedom = max(len(y) / memory(residual) - float(np.sum(seen)), 1.0)
+    freedom = max(len(y) / memory(residual) - float(np.sum(identifiable)), 1.0)
     noise = float(residual @ residual) / freedom
     standard_errors = np.sqrt(noise * np.sum((V.T * inverse) ** 2, axis=1)) / scale
-    hidden = np.sum(V[~seen] ** 2, axis=0) > 1e-3
+    hidden = np.sum(V[~identifiable] ** 2, axis=0) > 1e-3
     total = float(np.sum((y - y.mean()) ** 2))
     left = float(residual @ residual) / total if total > 0.0 else 1.0
     standard_errors[hidden | (lengths == 0.0)] = np.inf

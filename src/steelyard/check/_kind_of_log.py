@@ -48,16 +48,16 @@ def _share_above_half(x: Array) -> float:
     return float(power[len(power) // 2 :].sum() / max(float(power[1:].sum()), 1e-300))
 
 
-def check_collinear(seen: Evidence) -> Iterator[Finding]:
+def check_collinear(evidence: Evidence) -> Iterator[Finding]:
     """Report joints that all move in the same way at all times, as in one chirp for all.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
     """
-    moved = [k for k, j in enumerate(seen.robot.joints) if np.ptp(seen.q[:, k]) > STILL[j.kind]]
+    moved = [k for k, j in enumerate(evidence.robot.joints) if np.ptp(evidence.q[:, k]) > STILL[j.kind]]
     if len(moved) < 3:
         return
-    products = seen.dq[:, moved].T @ seen.dq[:, moved]
+    products = evidence.dq[:, moved].T @ evidence.dq[:, moved]
     sizes = np.maximum(np.diag(products), 1e-300)
     alike = (products**2 / np.outer(sizes, sizes))[np.triu_indices(len(moved), 1)]
     if np.median(alike) > _SAME_MOTION:

@@ -17,14 +17,13 @@ from steelyard.check._artefacts import (
     check_overshoot,
 )
 from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
-from steelyard.check._coupled import check_coupled
 from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import check_scale
 from steelyard.check._evidence import Evidence, Fit, gather
+from steelyard.check._joint_coupling import check_coupled
 from steelyard.check._kind_of_log import check_collinear, check_held_poses
-from steelyard.check.assumed import findings_of, ledger_of_log
 from steelyard.check.excitation import Excitation, excitation_of
-from steelyard.check.explained import (
+from steelyard.check.free_fits import (
     check_contradiction,
     check_explained,
     check_motion,
@@ -32,21 +31,22 @@ from steelyard.check.explained import (
     free_fits,
     friction_share,
 )
+from steelyard.check.ledger_of_log import findings_of, ledger_of_log
 from steelyard.check.left_out import LeftOutFits
 from steelyard.check.mistakes import find_mistakes
 from steelyard.check.pictures import FindingPicture, pictures_of
 from steelyard.check.severity import FATAL, Grade, advices, by_severity, verdict
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.grades import tone
 from steelyard.ground.outcome import Content, Outcome
-from steelyard.ground.progress import steps, tell_progress
+from steelyard.ground.progress import report_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, as_source
+from steelyard.signals.as_logs import LogLike, as_source
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
@@ -65,7 +65,7 @@ _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 
 
 @dataclass(frozen=True, repr=False)
-class Check(Outcome, Displayed):
+class Check(Outcome, DisplayMixin):
     """Result of a check of a log.
 
     Attributes:
@@ -110,8 +110,8 @@ class Check(Outcome, Displayed):
         """Warnings and problems."""
         return tuple(e for e in self.entries if e.severity in ("warning", "problem"))
 
-    def glance(self) -> Glance:
-        return Glance(tone(self.grade), f"{self.robot}: {self.verdict}", self.advice)
+    def headline(self) -> Headline:
+        return Headline(tone(self.grade), f"{self.robot}: {self.verdict}", self.advice)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Tables of the findings, most severe first ("findings"), and of the excitation ("parameters", "joints")."""
@@ -121,9 +121,9 @@ class Check(Outcome, Displayed):
         ranked = by_severity(self.entries)
         rows = [[getattr(e, head) for head in heads] for e in ranked]
         out: dict[str, Callable[[], NamedColumns]] = {"findings": lambda: by_columns(heads, rows)}
-        seen = self.excitation
-        if seen is not None:
-            out |= {"joints": lambda: joint_columns(seen), "parameters": lambda: parameter_columns(seen)}
+        excitation = self.excitation
+        if excitation is not None:
+            out |= {"joints": lambda: joint_columns(excitation), "parameters": lambda: parameter_columns(excitation)}
         return out
 
     def to_json(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Check(Outcome, Displayed):
 
         return check_report([(self.source or "log", self)], self.robot)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.check.page import print_check
 
         print_check(self, out)
@@ -185,7 +185,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
     others: list[Finding] = []
     pictures: dict[str, FindingPicture] = {}
     for number, piece in enumerate(pieces_of(log)):
-        tell_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
+        report_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
         if number in looked:
             check = check_log(robot, piece, terms, preparation)
             # A robot that stands in one piece may move in others: the first usable piece is the base.
@@ -196,7 +196,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
             pictures = {**check.pictures, **pictures}
         else:
             mounted = apply_log_setup(robot, [piece])
-            others += (later := found_later(mounted, piece))
+            others += (later := check_later_piece(mounted, piece))
             pictures = {**pictures_of(later, mounted, piece), **pictures}
         del piece
     assert base is not None  # a file without rows is refused before
@@ -204,7 +204,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
     return _build(apply_log_setup(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
 
 
-def found_later(robot: Robot, piece: Log) -> list[Finding]:
+def check_later_piece(robot: Robot, piece: Log) -> list[Finding]:
     """Check the channels of a later piece of a long log; messages name its rows.
 
     Args:
@@ -238,9 +238,9 @@ def check_study(study: Study) -> tuple[Check, ...]:
 def _check(study: Study, number: int, assumptions: bool = False) -> Check:
     log = study.beginnings[number]
     entries = _of_channels(study.robot, log)
-    seen, rows, ledger = None, None, None
+    excitation, rows, ledger = None, None, None
     if not _spoilt(entries):
-        more, seen, rows = _check_rows(study, number)
+        more, excitation, rows = _check_rows(study, number)
         # A fit to mixed-up channels gives no evidence about smaller mistakes.
         mixed_up = any(e.severity == "problem" or e.kind == "coupled" for e in more)
         if assumptions and rows is not None and not mixed_up:
@@ -248,7 +248,7 @@ def _check(study: Study, number: int, assumptions: bool = False) -> Check:
             more = [*more, *findings_of(ledger, LeftOutFits(rows[0]))]
         entries = _without_echoes([*entries, *more])
     pictures = pictures_of(entries, study.robot, log, *(rows or ()))
-    check = _build(study.robot, log, entries, seen, study.later(number), pictures)
+    check = _build(study.robot, log, entries, excitation, study.later(number), pictures)
     return replace(check, assumptions=ledger)
 
 
@@ -275,7 +275,7 @@ def _spoilt(entries: Sequence[Finding]) -> bool:
 
 
 def _build(
-    robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None, later: Sequence[Finding],
+    robot: Robot, log: Log, entries: Sequence[Finding], excitation: Excitation | None, later: Sequence[Finding],
     pictures: Mapping[str, FindingPicture],
 ) -> Check:  # fmt: skip
     """Build the result from the findings; `later` ones are added once each if the beginning does not have them."""
@@ -284,7 +284,7 @@ def _build(
     entries = [*entries, *reversed(more.values())]
     (grade, sentence), source = verdict(entries), str(log.meta.get("source", ""))
     shown = {e.key: pictures[e.key] for e in by_severity(entries) if e.key in pictures}
-    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen, shown)
+    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), excitation, shown)
 
 
 def _without_echoes(entries: list[Finding]) -> list[Finding]:
@@ -319,33 +319,35 @@ def _check_rows(study: Study, number: int) -> tuple[list[Finding], Excitation | 
     """Run the checks that need prepared rows; also return the rows."""
     robot, log = study.robot, study.beginnings[number]
     try:
-        seen = gather(study, number)
+        evidence = gather(study, number)
     except LogError as error:
         return [Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None, None
     except StructureError as error:
         return [_unfit(error)], None, None
-    velocity = list(check_velocity(robot, seen.motions, log))
+    velocity = list(check_velocity(robot, evidence.motions, log))
     if any(e.kind in ("degrees", "clock") for e in velocity):
         return velocity, None, None
-    if min(len(y) for y in seen.y) < seen.base.rank:
-        message = f"After filtering {min(len(y) for y in seen.y)} rows remain for {seen.base.rank} base parameters."
+    if min(len(y) for y in evidence.y) < evidence.base.rank:
+        message = (
+            f"After filtering {min(len(y) for y in evidence.y)} rows remain for {evidence.base.rank} base parameters."
+        )
         return [*velocity, Finding("short", "problem", message, "Log a longer motion.")], None, None
-    fits = free_fits(seen)
-    left_out = LeftOutFits(seen)
-    excitation = replace(excitation_of(seen, fits), floors=left_out.floors)
-    mixed_up = _against_physics(seen, left_out)
+    fits = free_fits(evidence)
+    left_out = LeftOutFits(evidence)
+    excitation = replace(excitation_of(evidence, fits), floors=left_out.floors)
+    mixed_up = _against_physics(evidence, left_out)
     motion = list(check_motion(robot, excitation))
     if any(e.severity == "problem" for e in (*velocity, *mixed_up)):
         # Excitation is judged by a fit, and a fit to wrong torques gives no evidence about it.
         motion = [replace(e, severity="note") if e.kind in ("hidden", "condition") else e for e in motion]
-        return [*velocity, *mixed_up, *motion], excitation, (seen, fits)
-    late = check_delay(seen, friction_share(seen, fits), fits)
-    steps = check_rounding(log, seen)
-    warming = check_warming(seen, fits)
-    beyond = check_overshoot(seen, fits)
-    unexplained = check_explained(seen, fits)
-    every = [*velocity, *mixed_up, *check_collinear(seen), *unexplained, *beyond, *late, *steps, *warming, *motion]
-    return every, excitation, (seen, fits)
+        return [*velocity, *mixed_up, *motion], excitation, (evidence, fits)
+    late = check_delay(evidence, friction_share(evidence, fits), fits)
+    steps = check_rounding(log, evidence)
+    warming = check_warming(evidence, fits)
+    beyond = check_overshoot(evidence, fits)
+    unexplained = check_explained(evidence, fits)
+    every = [*velocity, *mixed_up, *check_collinear(evidence), *unexplained, *beyond, *late, *steps, *warming, *motion]
+    return every, excitation, (evidence, fits)
 
 
 def _unfit(error: StructureError) -> Finding:
@@ -355,12 +357,12 @@ def _unfit(error: StructureError) -> Finding:
     return Finding("short", "problem", str(error), "Log a longer motion.")
 
 
-def _against_physics(seen: Evidence, fits: LeftOutFits) -> list[Finding]:
+def _against_physics(evidence: Evidence, fits: LeftOutFits) -> list[Finding]:
     """Check gravity, order, signs and scale. If one mistake is found, its consequences are not reported."""
-    echoes = list(check_echo(seen))
-    if not echoes and seen.robot.has_inertia:
-        echoes = list(check_computed(seen))
-    if found := echoes or find_mistakes(fits) or list(check_coupled(seen)):
+    echoes = list(check_echo(evidence))
+    if not echoes and evidence.robot.has_inertia:
+        echoes = list(check_computed(evidence))
+    if found := echoes or find_mistakes(fits) or list(check_coupled(evidence)):
         return found
-    scale = list(check_scale(seen)) if seen.robot.has_inertia else []
-    return [*scale, *check_contradiction(seen.robot, fits)]
+    scale = list(check_scale(evidence)) if evidence.robot.has_inertia else []
+    return [*scale, *check_contradiction(evidence.robot, fits)]

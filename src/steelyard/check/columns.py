@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.check._units_seen import time_unit, unit_of, velocity_of
+from steelyard.check._unit_guess import time_unit, unit_of, velocity_of
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
@@ -131,7 +131,7 @@ class GuessedMapping(Outcome):
         return {"source": self.source, "mapping": dict(self.keys), "guesses": rows, "unused": list(self.unused),
                 "missing": missing, "notes": list(self.notes), "exit_code": self.exit_code}  # fmt: skip
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say, table
 
         def cells(g: Guess) -> list[str]:

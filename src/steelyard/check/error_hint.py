@@ -11,7 +11,7 @@ from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import as_sources
+from steelyard.signals.as_logs import as_sources
 from steelyard.signals.log import Finding
 from steelyard.signals.source import Source
 from steelyard.study import Study

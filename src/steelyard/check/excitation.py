@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.check._evidence import Evidence, Fit, memory
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import NamedColumns, by_columns
+from steelyard.ground.display import NamedColumns, by_columns
 
 Shown = Literal["shown", "small", "not shown"]
 # A parameter is shown if its standard error is below this part of it …
@@ -81,21 +81,21 @@ class Excitation:
     floors: dict[str, float] = field(default_factory=dict)
 
 
-def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
+def excitation_of(evidence: Evidence, fits: Mapping[int, Fit]) -> Excitation:
     """Fit all joints by weighted least squares and judge each base parameter by its standard error.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
         fits: Fit of every joint's torque alone, by joint number; the residuals give the weights.
     """
     weights, blocks = [], []
-    for e, joint in enumerate(seen.joints):
-        y = seen.y[e]
+    for e, joint in enumerate(evidence.joints):
+        y = evidence.y[e]
         noise = float(np.std(fits[joint].residual)) * np.sqrt(memory(fits[joint].residual))
         weights.append(1.0 / max(noise, 1e-6 * float(np.std(y)), 1e-12))
-        own = np.linalg.qr(np.column_stack([seen.A[e], y]), mode="r")
-        block = np.zeros((len(own), seen.base.rank + 1))
-        block[:, [*seen.columns[e], -1]] = weights[-1] * own
+        own = np.linalg.qr(np.column_stack([evidence.A[e], y]), mode="r")
+        block = np.zeros((len(own), evidence.base.rank + 1))
+        block[:, [*evidence.columns[e], -1]] = weights[-1] * own
         blocks.append(block)
     R: Array = np.asarray(np.linalg.qr(np.vstack(blocks), mode="r"))
     W, b = R[:, :-1], R[:, -1]
@@ -108,33 +108,33 @@ def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
     errors = np.sqrt(np.sum((V.T * inverse) ** 2, axis=1)) / scale
     hidden = (np.sum(V[~seen_values] ** 2, axis=0) > 1e-3) | (lengths == 0.0)
     errors = np.where(hidden, np.inf, errors)
-    parameters = _parameters(seen, beta, errors, _effects(seen))
+    parameters = _parameters(evidence, beta, errors, _effects(evidence))
     plain = np.linalg.svd(W, compute_uv=False)
     full = bool(np.all(seen_values)) and bool(np.all(lengths > 0.0))
     return Excitation(
         rank=int(np.sum(seen_values)) if np.any(lengths > 0.0) else 0,
-        count=seen.base.rank,
+        count=evidence.base.rank,
         condition_number=float(s[0] / s[-1]) if full else None,
         unscaled_condition_number=float(plain[0] / plain[-1]) if full else None,
-        joints=tuple(_motion(seen, k, parameters) for k in range(seen.robot.dof)),
+        joints=tuple(_motion(evidence, k, parameters) for k in range(evidence.robot.dof)),
         parameters=parameters,
     )
 
 
-def _effects(seen: Evidence) -> Array:
+def _effects(evidence: Evidence) -> Array:
     """For each base column, the largest effect of one unit on a joint torque, in its standard deviations."""
-    out = np.zeros(seen.base.rank)
-    for e in range(len(seen.joints)):
-        size = max(float(np.std(seen.y[e])), 1e-12)
-        reach = np.sqrt(np.mean(seen.A[e] ** 2, axis=0)) / size
-        out[seen.columns[e]] = np.maximum(out[seen.columns[e]], reach)
+    out = np.zeros(evidence.base.rank)
+    for e in range(len(evidence.joints)):
+        size = max(float(np.std(evidence.y[e])), 1e-12)
+        reach = np.sqrt(np.mean(evidence.A[e] ** 2, axis=0)) / size
+        out[evidence.columns[e]] = np.maximum(out[evidence.columns[e]], reach)
     return out
 
 
-def _parameters(seen: Evidence, beta: Array, errors: Array, effects: Array) -> tuple[BaseParameter, ...]:
-    names = _owners(seen)
+def _parameters(evidence: Evidence, beta: Array, errors: Array, effects: Array) -> tuple[BaseParameter, ...]:
+    names = _owners(evidence)
     out = []
-    for k, name in enumerate(seen.base.names):
+    for k, name in enumerate(evidence.base.names):
         known = bool(np.isfinite(errors[k]))
         relative = float(errors[k] / abs(beta[k])) if known and beta[k] != 0.0 else None
         shown: Shown = "not shown"
@@ -146,19 +146,19 @@ def _parameters(seen: Evidence, beta: Array, errors: Array, effects: Array) -> t
     return tuple(out)
 
 
-def _owners(seen: Evidence) -> list[str]:
+def _owners(evidence: Evidence) -> list[str]:
     """Assign each base parameter to the joint of its link, or to the joint on which its term acts."""
-    robot, links = seen.robot, seen.robot.inertial_count
-    of_terms = seen.base.terms.per_parameter(lambda _, c: robot.joints[int(np.flatnonzero(c.weights)[-1])].name)
+    robot, links = evidence.robot, evidence.robot.inertial_count
+    of_terms = evidence.base.terms.per_parameter(lambda _, c: robot.joints[int(np.flatnonzero(c.weights)[-1])].name)
     return [
         robot.joints[robot.links[k // 10].coordinate].name if k < links else of_terms[k - links]
-        for k in seen.base.independent
+        for k in evidence.base.independent
     ]
 
 
-def _motion(seen: Evidence, k: int, parameters: tuple[BaseParameter, ...]) -> JointMotion:
-    joint = seen.robot.joints[k]
-    q, dq, ddq = seen.q[:, k], np.abs(seen.dq[:, k]), np.abs(seen.ddq[:, k])
+def _motion(evidence: Evidence, k: int, parameters: tuple[BaseParameter, ...]) -> JointMotion:
+    joint = evidence.robot.joints[k]
+    q, dq, ddq = evidence.q[:, k], np.abs(evidence.dq[:, k]), np.abs(evidence.ddq[:, k])
     room = joint.upper - joint.lower
     top = float(np.quantile(dq, 0.995))
     own = [p for p in parameters if p.joint == joint.name]
@@ -176,13 +176,13 @@ def _motion(seen: Evidence, k: int, parameters: tuple[BaseParameter, ...]) -> Jo
     )
 
 
-def joint_columns(seen: Excitation) -> NamedColumns:
-    """List the motion of each joint as columns, of an excitation `seen`."""
+def joint_columns(excitation: Excitation) -> NamedColumns:
+    """List the motion of each joint in `excitation` as columns."""
     heads = ("joint", "lowest", "highest", "range_share", "speed", "acceleration", "standing", "shown", "small")
-    return by_columns(heads, [[getattr(j, head) for head in heads] for j in seen.joints])
+    return by_columns(heads, [[getattr(j, head) for head in heads] for j in excitation.joints])
 
 
-def parameter_columns(seen: Excitation) -> NamedColumns:
-    """List the base parameters as columns, of an excitation `seen`."""
+def parameter_columns(excitation: Excitation) -> NamedColumns:
+    """List the base parameters of `excitation` as columns."""
     heads = ("name", "joint", "value", "standard_error", "relative_error", "shown")
-    return by_columns(heads, [[getattr(p, head) for head in heads] for p in seen.parameters])
+    return by_columns(heads, [[getattr(p, head) for head in heads] for p in excitation.parameters])

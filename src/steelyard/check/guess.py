@@ -11,7 +11,7 @@ from steelyard.check.columns import ROWS_LOOKED_AT, Guess, GuessedMapping, Lacki
 from steelyard.check.repair_mapping import repair_mapping
 from steelyard.errors import SteelyardError
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogLike
+from steelyard.signals.as_logs import LogLike
 from steelyard.signals.in_memory import memory_reader
 from steelyard.signals.mapping import LogMapping
 from steelyard.signals.read import read_log

@@ -57,14 +57,14 @@ class LeftOutFits:
     """Weighted least squares of parameters, with friction that takes energy, on rows of one log.
 
     Args:
-        seen: Prepared rows of the log.
+        evidence: Prepared rows of the log.
         channels: Its signals; None: as logged.
         every_link: Whether all parameters of the links are fitted, and not base parameters. Which of them show depends
             on gravity.
     """
 
-    def __init__(self, seen: Evidence, channels: Channels | None = None, every_link: bool = False) -> None:
-        self.seen, self.robot, base = seen, seen.robot, seen.usual
+    def __init__(self, evidence: Evidence, channels: Channels | None = None, every_link: bool = False) -> None:
+        self.evidence, self.robot, base = evidence, evidence.robot, evidence.usual
         self.every_link = every_link
         self.columns = tuple(range(len(base.parameters))) if every_link else tuple(base.independent)
         self.bounded = nonnegative(base)
@@ -77,15 +77,15 @@ class LeftOutFits:
         self.whole = self.sums(self.channels, 1)
         self.weights = self.whole.weighted(self._every).weights
         # Dry friction holds any torque on a joint that does not move.
-        moves = [np.ptp(self.channels.q[:, j]) > STILL[self.robot.joints[j].kind] for j in seen.joints]
+        moves = [np.ptp(self.channels.q[:, j]) > STILL[self.robot.joints[j].kind] for j in evidence.joints]
         self.live = np.array([m and gram[-1, -1] > 0.0 for m, gram in zip(moves, self.whole.totals, strict=True)])
         self.weights = np.where(self.live, self.weights, 0.0)
 
     def _as_logged(self) -> Channels:
-        rows = self.seen.thinned(_ROWS)
-        seen = self.seen
-        q, dq, ddq, tau = (np.ascontiguousarray(x[rows]) for x in (seen.q, seen.dq, seen.ddq, seen.tau))
-        return Channels(q, dq, ddq, tau, seen.moving[rows], np.array(self.robot.gravity, dtype=float))
+        rows = self.evidence.thinned(_ROWS)
+        evidence = self.evidence
+        q, dq, ddq, tau = (np.ascontiguousarray(x[rows]) for x in (evidence.q, evidence.dq, evidence.ddq, evidence.tau))
+        return Channels(q, dq, ddq, tau, evidence.moving[rows], np.array(self.robot.gravity, dtype=float))
 
     @property
     def _every(self) -> Mask:
@@ -104,7 +104,7 @@ class LeftOutFits:
         change = at.gravity - np.asarray(self.robot.gravity, dtype=float)
         if np.any(change):
             pulled = np.moveaxis(gravity_regressor(self.robot, at.q), 2, -1) @ change
-            for joint, table, e in zip(self.seen.joints, tables, self.equations, strict=True):
+            for joint, table, e in zip(self.evidence.joints, tables, self.equations, strict=True):
                 links = np.flatnonzero(e.columns < inertial)
                 table[:, links] += pulled[:, joint][:, e.columns[links]]
         return tables
@@ -122,7 +122,7 @@ class LeftOutFits:
             at: Signals of the same rows.
         """
         tables = self.tables if at.has_states_of(self.channels) else self._tables(at)
-        parts = zip(self.seen.joints, tables, strict=True)
+        parts = zip(self.evidence.joints, tables, strict=True)
         # Rows of standstill become zero, so that blocks of time stay the same for all joints.
         return [np.column_stack([t[:, :-1], at.tau[:, j]]) * at.moving[:, j, None] for j, t in parts]
 
@@ -206,6 +206,8 @@ class LeftOutFits:
     @property
     def floors(self) -> dict[str, float]:
         """Torque error on left-out parts, by joint (root mean square) [N m, N]: that of the better of both fits."""
-        rows = np.array([self.channels.moving[:, j].sum() for j in self.seen.joints])
+        rows = np.array([self.channels.moving[:, j].sum() for j in self.evidence.joints])
         squares = np.minimum(self.together.sum(axis=0), self.alone.sum(axis=0)) / np.maximum(rows, 1)
-        return {self.robot.joint_names[j]: float(x) for j, x in zip(self.seen.joints, np.sqrt(squares), strict=True)}
+        return {
+            self.robot.joint_names[j]: float(x) for j, x in zip(self.evidence.joints, np.sqrt(squares), strict=True)
+        }

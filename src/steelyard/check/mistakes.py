@@ -69,7 +69,7 @@ class Mistake:
             blocks: Number of blocks of time that it wants.
             weights: 1/σ of every torque channel.
         """
-        joints = self.fits.seen.joints
+        joints = self.fits.evidence.joints
         channels = [joints.index(self.order[j]) for j in joints]
         errors = measure(self.fits.sums(self.undo(self.fits.channels), blocks), weights[channels])
         out = np.empty_like(errors)
@@ -93,7 +93,7 @@ def find_mistakes(fits: LeftOutFits) -> list[Finding]:
             first = best.findings[0]
             return [*out, replace(first, message=f"{first.message} Or that of {', '.join(others)}.", fix=None)]
         out += best.findings
-        fits = LeftOutFits(fits.seen, best.undo(fits.channels), best.fits.every_link)
+        fits = LeftOutFits(fits.evidence, best.undo(fits.channels), best.fits.every_link)
     return out
 
 
@@ -168,7 +168,7 @@ def _unexplained(fits: LeftOutFits, mistake: Mistake, after: Array) -> float:
     power = np.array([gram[-1, -1] for gram in fits.whole.totals])
     power -= fits.whole.sums.sum(axis=0) ** 2 / np.maximum(fits.whole.rows.sum(axis=0), 1.0)
     names = {name for finding in mistake.findings for name in (finding.joint or "").split(", ")} - {""}
-    concerned = [not names or fits.robot.joint_names[j] in names for j in fits.seen.joints]
+    concerned = [not names or fits.robot.joint_names[j] in names for j in fits.evidence.joints]
     own = fits.live & np.array(concerned)
     shares = after[own] / np.maximum(power[own], 1e-300)
     return float(np.median(shares) if own.sum() > 2 else np.max(shares, initial=0.0))
@@ -181,7 +181,7 @@ def _is_beyond(gain: Array, errors: float) -> bool:
 
 def _mistakes(fits: LeftOutFits) -> Iterator[Mistake]:
     """List all mistakes, those that are made most often first."""
-    robot, used = fits.robot, sorted(fits.seen.joints)
+    robot, used = fits.robot, sorted(fits.evidence.joints)
     names, dof = robot.joint_names, robot.dof
     as_it_is = tuple(range(dof))
     moved = [k for k, j in enumerate(robot.joints) if np.ptp(fits.channels.q[:, k]) > STILL[j.kind]]
@@ -200,7 +200,7 @@ def _mistakes(fits: LeftOutFits) -> Iterator[Mistake]:
         return  # of two joints, none is the witness of the other's mistake; its friction is, of a torque's sign
     if len(used) > 1:
         yield Mistake(signs, fits, partial(_times, ("tau",), -np.ones(dof)), as_it_is)
-    stated, tilted = fits.channels.gravity, LeftOutFits(fits.seen, fits.channels, every_link=True)
+    stated, tilted = fits.channels.gravity, LeftOutFits(fits.evidence, fits.channels, every_link=True)
     for gravity in _gravities(tilted):
         finding = corrections.tilted_gravity(gravity, stated)
         yield Mistake((finding,), tilted, partial(Channels.with_signals, gravity=gravity), as_it_is)
@@ -263,7 +263,7 @@ def _step_of_gravity(fits: LeftOutFits, columns: Array, gravity: Array) -> Array
     across = np.linalg.svd(gravity[None])[2][1:].T
     size = rank + across.shape[1]
     normal, right = np.zeros((size, size)), np.zeros(size)
-    for j, table, e, w in zip(fits.seen.joints, tables, fits.equations, fits.weights, strict=True):
+    for j, table, e, w in zip(fits.evidence.joints, tables, fits.equations, fits.weights, strict=True):
         own, places = e.among(fits.columns)
         slopes = np.einsum("npg,p->ng", columns[:, j], x[:inertial]) @ across
         rows = w * np.column_stack([table[:, own], slopes])

@@ -74,8 +74,8 @@ def print_checks(found: Checks, out: Console) -> None:
         counts = [sum(e.severity == s for e in check.entries) for s in ("problem", "warning", "note")]
         ranked = by_severity(check.complaints)
         worst = ranked[0].kind.replace("_", " ") if ranked else "–"
-        seen = check.excitation
-        shown = "–" if seen is None else f"{seen.rank} of {seen.count}"
+        excitation = check.excitation
+        shown = "–" if excitation is None else f"{excitation.rank} of {excitation.count}"
         grade = Text(check.grade, TERMINAL_COLOURS[tone(check.grade)])
         rows.append([name, grade, *(str(n) for n in counts), worst, shown])
         wrong += [[name, Text(e.severity, TERMINAL_COLOURS[tone(e.severity)]), e.message] for e in ranked]
@@ -89,7 +89,7 @@ def print_checks(found: Checks, out: Console) -> None:
         say(out, f" {k + 1}. {words}")
 
 
-def _print_motion(seen: Excitation, out: Console) -> None:
+def _print_motion(excitation: Excitation, out: Console) -> None:
     rows = [
         [
             j.joint,
@@ -100,16 +100,16 @@ def _print_motion(seen: Excitation, out: Console) -> None:
             f"{100 * j.standing:.0f} %",
             f"{j.shown} / {j.small} / {len(j.hidden)}",
         ]
-        for j in seen.joints
+        for j in excitation.joints
     ]
     columns = ["joint", "position", "of range", "speed", "acceleration", "standing", "shown / small / hidden"]
     out.print(table("Motion (SI), and the base parameters it shows", columns, rows, right=columns[1:]))
-    condition = number(seen.condition_number, 3)
+    condition = number(excitation.condition_number, 3)
     say(
         out,
-        f"{seen.rank} of {seen.count} base columns independent (identifiable parameters); cond₂ {condition} (rows "
-        f"weighted by 1/σ, columns of unit length), {number(seen.unscaled_condition_number, 3)} (unscaled "
-        "columns)\n",
+        f"{excitation.rank} of {excitation.count} base columns independent (identifiable parameters); cond₂ "
+        f"{condition} (rows weighted by 1/σ, columns of unit length), "
+        f"{number(excitation.unscaled_condition_number, 3)} (unscaled columns)\n",
     )
 
 
@@ -139,10 +139,10 @@ def check_report(checks: Sequence[tuple[str, Check]], robot: str) -> str:
         robot: Name of the robot.
     """
     logs = [(Path(name).name, join(*_log(Path(name).name, check))) for name, check in checks]
-    seen = [(Path(name).name, check.excitation) for name, check in checks if check.excitation is not None]
+    excitations = [(Path(name).name, check.excitation) for name, check in checks if check.excitation is not None]
     sections = [Section("Findings", tabs(*logs))]
-    if seen:
-        sections.append(Section("What the motion shows", tabs(*((name, _shown_by(one)) for name, one in seen))))
+    if excitations:
+        sections.append(Section("What the motion shows", tabs(*((name, _shown_by(one)) for name, one in excitations))))
     sections.append(Section("What next", _next([name for name, _ in checks], _worst(checks))))
     title = f"{robot}: logs checked" if len(checks) > 1 else f"{robot}: a log checked"
     return render_report(title, sections, verdict=check_verdict(checks))
@@ -164,16 +164,16 @@ def _summary(checks: Sequence[Check]) -> str:
     return f"{good} of {len(checks)} logs can be identified from."
 
 
-def _shown_by(seen: Excitation) -> Html:
+def _shown_by(excitation: Excitation) -> Html:
     """Draw the counts by joint, and list every base parameter with its relative error."""
     parts = {
-        "shown": [j.shown for j in seen.joints],
-        "small": [j.small for j in seen.joints],
-        "hidden": [len(j.hidden) for j in seen.joints],
+        "shown": [j.shown for j in excitation.joints],
+        "small": [j.small for j in excitation.joints],
+        "hidden": [len(j.hidden) for j in excitation.joints],
     }
-    figure = counts([j.joint for j in seen.joints], parts, "base parameters [1]")
+    figure = counts([j.joint for j in excitation.joints], parts, "base parameters [1]")
     about = "Shown: known to better than 30 %; small: surely below 5 % of every torque; hidden: neither."
-    ranked = sorted(seen.parameters, key=lambda p: -(p.relative_error or np.inf))
+    ranked = sorted(excitation.parameters, key=lambda p: -(p.relative_error or np.inf))
     rows: list[Sequence[TableCell]] = [
         (
             p.name,
@@ -276,7 +276,7 @@ def motion_html(name: str, found: Check) -> list[Html]:
     """
     if found.excitation is None:
         return []
-    seen = found.excitation
+    excitation = found.excitation
     columns: list[TableColumn | str] = ["joint", "position", TableColumn("of its range", "%", places=0)]
     columns += [
         TableColumn("speed", "1/s", 3),
@@ -294,9 +294,9 @@ def motion_html(name: str, found: Check) -> list[Html]:
             100.0 * j.standing,
             f"{j.shown} / {j.small} / {len(j.hidden)}",
         )
-        for j in seen.joints
+        for j in excitation.joints
     ]
-    hidden = [p for p in seen.parameters if p.shown == "not shown"]
+    hidden = [p for p in excitation.parameters if p.shown == "not shown"]
     below = (
         "Shown, small and hidden count base parameters: known to better than 30 %; surely below 5 % of "
         "every torque; neither."

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.check._description import nominal_torque
 from steelyard.check._evidence import Evidence, Fit
-from steelyard.check.explained import friction_columns
+from steelyard.check.free_fits import friction_columns
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
@@ -65,7 +65,7 @@ class FindingPicture:
 
 
 def pictures_of(
-    entries: Sequence[Finding], robot: Robot, log: Log, seen: Evidence | None = None,
+    entries: Sequence[Finding], robot: Robot, log: Log, evidence: Evidence | None = None,
     fits: Mapping[int, Fit] | None = None,
 ) -> dict[str, FindingPicture]:  # fmt: skip
     """Draw the complaints for which a picture is possible; return the pictures by the keys of the findings.
@@ -74,23 +74,23 @@ def pictures_of(
         entries: Findings.
         robot: Robot of the log.
         log: Log, or its beginning if it is long.
-        seen: Its prepared rows; None if it is too broken.
+        evidence: Its prepared rows; None if it is too broken.
         fits: Fit of every joint's torque alone, by joint number.
     """
     wanted = {e.key: e for e in entries if e.rank > 1}
-    made = {key: _picture(e, robot, log, seen, fits or {}) for key, e in wanted.items()}
+    made = {key: _picture(e, robot, log, evidence, fits or {}) for key, e in wanted.items()}
     return {key: picture for key, picture in made.items() if picture is not None}
 
 
 def _picture(
-    entry: Finding, robot: Robot, log: Log, seen: Evidence | None, fits: Mapping[int, Fit]
+    entry: Finding, robot: Robot, log: Log, evidence: Evidence | None, fits: Mapping[int, Fit]
 ) -> FindingPicture | None:
     names = robot.joint_names
     joints = [names.index(name) for name in (entry.joint or "").split(", ") if name in names]
     whole = slice(None)
-    if entry.kind in _PHYSICS and seen is not None and seen.rows > 1:
-        used = [j for j in joints if j in seen.joints] or ([] if joints else list(seen.joints))
-        return _against_model(entry, seen, fits, used) if used else None
+    if entry.kind in _PHYSICS and evidence is not None and evidence.rows > 1:
+        used = [j for j in joints if j in evidence.joints] or ([] if joints else list(evidence.joints))
+        return _against_model(entry, evidence, fits, used) if used else None
     if entry.kind in _STAMPS and len(log) > 2:
         steps = 1e3 * np.diff(log.t)
         lines = (_line("step", "measured", log.t[1:], steps, whole),)
@@ -120,16 +120,18 @@ def _picture(
     return None
 
 
-def _against_model(entry: Finding, seen: Evidence, fits: Mapping[int, Fit], joints: Sequence[int]) -> FindingPicture:
+def _against_model(
+    entry: Finding, evidence: Evidence, fits: Mapping[int, Fit], joints: Sequence[int]
+) -> FindingPicture:
     """Draw the measured torque and the torque that the motion needs."""
-    robot, time = seen.robot, np.concatenate([m.t[m.keep] for m in seen.motions])
-    described = nominal_torque(robot, seen.q, seen.dq, seen.ddq) if robot.has_inertia else None
-    joint = joints[0] if len(joints) == 1 or described is None else _farthest(seen, described, joints)
-    measured, named = seen.tau[:, joint], robot.joints[joint]
+    robot, time = evidence.robot, np.concatenate([m.t[m.keep] for m in evidence.motions])
+    described = nominal_torque(robot, evidence.q, evidence.dq, evidence.ddq) if robot.has_inertia else None
+    joint = joints[0] if len(joints) == 1 or described is None else _farthest(evidence, described, joints)
+    measured, named = evidence.tau[:, joint], robot.joints[joint]
     title, unit = f"Torque of '{named.name}'", named.effort_unit
-    fitted = seen.A[seen.joints.index(joint)] @ fits[joint].values if joint in fits else None
+    fitted = evidence.A[evidence.joints.index(joint)] @ fits[joint].values if joint in fits else None
     if entry.kind == "sign" and described is None and fitted is not None:
-        return _friction(seen, joint, fits[joint], title)
+        return _friction(evidence, joint, fits[joint], title)
     own = described is None or entry.kind in ("unexplained", "delay", "warming", "inconsistent")
     expected = fitted if own and fitted is not None else None if described is None else described[:, joint]
     rows = _excerpt(time, measured, _SECONDS_OF_DELAY if entry.kind == "delay" else _SECONDS)
@@ -143,19 +145,19 @@ def _against_model(entry: Finding, seen: Evidence, fits: Mapping[int, Fit], join
     partner = [j for j in joints if j != joint]
     if entry.kind in ("order", "coupled") and entry.joint and partner:
         other = robot.joints[partner[0]].name
-        lines = [_line(f"measured at '{other}'", "other", time, seen.tau[:, partner[0]], rows), *lines]
+        lines = [_line(f"measured at '{other}'", "other", time, evidence.tau[:, partner[0]], rows), *lines]
     return FindingPicture(title, "time [s]", f"torque [{unit}]", about, tuple(lines))
 
 
-def _friction(seen: Evidence, joint: int, found: Fit, title: str) -> FindingPicture:
+def _friction(evidence: Evidence, joint: int, found: Fit, title: str) -> FindingPicture:
     """Draw the friction part of a torque over speed, without inertias of the description."""
     from steelyard.report.plots.series import decimate_over, in_steps  # keeps `report` out of calculations
 
-    dq, e = seen.dq[:, joint], seen.joints.index(joint)
-    others = np.delete(np.arange(seen.A[e].shape[1]), friction_columns(seen)[e])
-    rest = seen.y[e] - seen.A[e][:, others] @ found.values[others]
+    dq, e = evidence.dq[:, joint], evidence.joints.index(joint)
+    others = np.delete(np.arange(evidence.A[e].shape[1]), friction_columns(evidence)[e])
+    rest = evidence.y[e] - evidence.A[e][:, others] @ found.values[others]
     keep = decimate_over(dq, rest, _MOST)
-    named = seen.robot.joints[joint]
+    named = evidence.robot.joints[joint]
     line = PictureLine("measured", "points", tuple(in_steps(dq[keep])), tuple(in_steps(rest[keep])))
     about = "Torque minus inertia and gravity of the best fit; friction makes it rise from left to right."
     return FindingPicture(
@@ -175,9 +177,9 @@ def _velocity(robot: Robot, log: Log, joint: int) -> FindingPicture:
     return FindingPicture(f"Velocity of '{named.name}'", "time [s]", f"velocity [{named.unit}/s]", about, lines)
 
 
-def _farthest(seen: Evidence, described: Array, joints: Sequence[int]) -> int:
+def _farthest(evidence: Evidence, described: Array, joints: Sequence[int]) -> int:
     """Find the joint with the largest relative difference between measured and described torque."""
-    apart = [np.std(seen.tau[:, j] - described[:, j]) / max(float(np.std(described[:, j])), 1e-9) for j in joints]
+    apart = [np.std(evidence.tau[:, j] - described[:, j]) / max(float(np.std(described[:, j])), 1e-9) for j in joints]
     return joints[int(np.argmax(apart))]
 
 

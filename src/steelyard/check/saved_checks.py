@@ -14,7 +14,7 @@ from steelyard.ground.field import Field
 from steelyard.ground.outcome import RESULT, Content, json_text
 from steelyard.ground.reasons import WHY_NULL
 from steelyard.ground.schema import build
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 
 EVIDENCE = "evidence.json"
 _REMEDY = "check the logs again"

@@ -47,7 +47,7 @@ class Checks(Outcome):
 
         return check_report(list(zip(self.names, self.checks, strict=True)), self.checks[0].robot)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.check.page import print_checks
 
         print_checks(self, out)

@@ -20,7 +20,7 @@ from steelyard.ground.folders import check_target
 if TYPE_CHECKING:
     from steelyard.compare.comparison import Comparison
     from steelyard.compare.on_log import LogComparison
-    from steelyard.compare.schemes import SchemeComparison
+    from steelyard.compare.scheme_comparison import SchemeComparison
     from steelyard.robot.robot import Robot
 
 _EPILOG = (
@@ -65,7 +65,7 @@ class SchemesOptions:
 @opt.with_options(SchemesOptions)
 def schemes(o: SchemesOptions) -> None:
     """Identify with every scheme from one log: parameters, intervals, hold-out errors, time."""
-    from steelyard.compare.schemes import compare_schemes
+    from steelyard.compare.scheme_comparison import compare_schemes
     from steelyard.regression.schemes import SCHEMES
     from steelyard.signals.between import as_torque_between
     from steelyard.signals.prepare import Preparation

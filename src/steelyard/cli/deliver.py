@@ -14,7 +14,7 @@ import typer
 from steelyard.ground.folders import check_target
 from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 from steelyard.ground.outcome import Outcome, printed_json
-from steelyard.ground.progress import HowFar, report_progress_to, tell_progress
+from steelyard.ground.progress import ProgressReport, report_progress, report_progress_to
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import repeat_command, with_command
 
@@ -37,7 +37,7 @@ def deliver(
     with progress_bar(as_json):
         result = make()
         if output:
-            tell_progress("Writing the result", 0.99)
+            report_progress("Writing the result", 0.99)
             result.save(output, overwrite=overwrite)
     show(result, output or "", as_json)
     if output == "" and not as_json:
@@ -58,7 +58,7 @@ def show(result: Outcome, output: str = "", as_json: bool = False) -> None:
         return
     from steelyard.report.terminal import console
 
-    result.tell(console(), output)
+    result.print_to(console(), output)
 
 
 def print_not_saved() -> None:
@@ -88,7 +88,7 @@ def progress_bar(quiet: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def search_progress(what: str, seconds: float | None = None) -> Iterator[Callable[[HowFar], bool]]:
+def search_progress(what: str, seconds: float | None = None) -> Iterator[Callable[[ProgressReport], bool]]:
     """Yield a progress callback that stops a search of motions at Ctrl-C or at a time limit.
 
     Args:

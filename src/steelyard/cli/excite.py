@@ -12,14 +12,14 @@ from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver, exit_if_stopped, search_progress
 from steelyard.errors import SteelyardError
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.robot.limit_options import LimitOptions
 
 if TYPE_CHECKING:
     from steelyard.excitation.motion_design import MotionDesign
-    from steelyard.excitation.play import Play
-    from steelyard.excitation.poses import Poses
+    from steelyard.excitation.play_files import Play
     from steelyard.excitation.search import SearchSettings
+    from steelyard.excitation.static_poses import Poses
     from steelyard.parameters.terms import Terms
     from steelyard.robot.robot import Robot
 
@@ -107,11 +107,11 @@ def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play:
     options = o.design.options(
         terms=_terms(robot, o.design["terms"]),
         limits=o.limits.stated(),
-        posture=opt.numbers("--posture", posture, robot.dof) if (posture := o.design["posture"]) else None,
+        posture=opt.numbers("--posture", o.design["posture"], robot.dof) if o.design["posture"] else None,
         search=_search(o.starts, o.gpu),
     )
     if o.poses:
-        from steelyard.excitation.poses import static_poses
+        from steelyard.excitation.static_poses import static_poses
 
         return static_poses(robot, o.poses, options)
     from steelyard.excitation.motion_design import design_motions
@@ -140,7 +140,7 @@ def _settings(o: ExciteCommand) -> dict[str, Any]:
 
 def _play(o: ExciteCommand) -> Play:
     from steelyard.excitation.motion_design import read_design
-    from steelyard.excitation.play import Play
+    from steelyard.excitation.play_files import Play
 
     robot = o.robot_options.robot(o.robot)
     run = read_design(o.motion, robot)

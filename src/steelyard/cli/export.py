@@ -38,13 +38,13 @@ class ExportOptions:
 def export(o: ExportOptions) -> None:
     """Write a model as files for other programs: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
     from steelyard.export.sidecar import load_format_models
-    from steelyard.use.exported import FORMATS, Exported
+    from steelyard.use.model_export import FORMATS, ModelExport
 
-    def run() -> Exported:
+    def run() -> ModelExport:
         model = o.robot_options.model(o.model)
         chosen = [*opt.words(o.to), *(["c"] if o.c else []), *(["observer"] if o.observer else [])]
         formats = tuple(dict.fromkeys(chosen)) if chosen or o.to else FORMATS
         fitted = load_format_models(o.model) if opt.is_run(o.model) else {}
-        return Exported(model, formats, o.name, opt.description(o.description), fitted)
+        return ModelExport(model, formats, o.name, opt.description(o.description), fitted)
 
     o.out.deliver(run)

@@ -13,7 +13,7 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.friction.breakaway import BreakAwayRun
-    from steelyard.friction.experiment import FrictionExperiment
+    from steelyard.friction.design_sweeps import FrictionExperiment
     from steelyard.friction.measure import FrictionCurves
 
 
@@ -64,7 +64,7 @@ def friction(o: FrictionOptions) -> None:
     """Measure friction over velocity, per joint or per drive, and fit a friction law."""
     from steelyard.export import load_model
     from steelyard.friction.breakaway import measure_break_away
-    from steelyard.friction.experiment import design_sweeps
+    from steelyard.friction.design_sweeps import design_sweeps
     from steelyard.friction.measure import measure_friction
 
     def run() -> FrictionExperiment | FrictionCurves | BreakAwayRun:

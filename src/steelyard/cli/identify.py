@@ -11,10 +11,10 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
-from steelyard.identification.options import IdentifyOptions
+from steelyard.identification.identify_options import IdentifyOptions
 
 if TYPE_CHECKING:
-    from steelyard.identification.run import IdentificationRun
+    from steelyard.identification.identification_run import IdentificationRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,18 +38,23 @@ class IdentifyCommand:
 
 
 @command(
-    "identify", epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run"
+    "identify",
+    epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run\n\n"
+    "Exit code: 0 model written, 1 model written but not to be used (see the verdict), 2 error.",
 )
 @opt.with_options(IdentifyCommand)
 def identify(o: IdentifyCommand) -> None:
     """Identify a robot's parameters from logs, validate them, and write a run folder."""
-    deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
+    delivered = deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
+    # The run folder is written, so a script can look at it; the next command of the script must not run.
+    if delivered.identification.verdict.grade == "poor":
+        raise typer.Exit(1)
 
 
 def _run(o: IdentifyCommand) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
-    from steelyard.identification.files import identify_files
-    from steelyard.identification.run import IdentificationRun
+    from steelyard.identification.identification_run import IdentificationRun
+    from steelyard.identification.identify_files import identify_files
 
     one_heap()
     robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)

@@ -15,8 +15,8 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.local.design import Design
-    from steelyard.local.files import BankRun, RegionMotions
-    from steelyard.local.validate import BankValidation
+    from steelyard.local.run_folders import BankRun, RegionMotions
+    from steelyard.local.validate_bank import BankValidation
     from steelyard.robot.robot import Robot
 
 Regions = Annotated[str, typer.Argument(metavar="REGIONS", help="File with the regions (YAML, JSON, TOML).")]
@@ -130,9 +130,9 @@ class LocalIdentifyOptions:
 @opt.with_options(LocalIdentifyOptions)
 def identify(o: LocalIdentifyOptions) -> None:
     """Identify one model per region, from logs or on a simulated robot."""
-    from steelyard.local.files import BankRun, read_motions
     from steelyard.local.identify import identify_locally
     from steelyard.local.regions import read_regions
+    from steelyard.local.run_folders import BankRun, read_motions
     from steelyard.signals.prepare import Preparation
 
     def run() -> BankRun:
@@ -185,9 +185,9 @@ class ValidateOptions:
 def validate(o: ValidateOptions) -> None:
     """Validate a bank over many motions: errors, bands, transfer between regions, comparison with a global model."""
     from steelyard.dynamics.model import Model
-    from steelyard.local.files import load_bank, whole_model
     from steelyard.local.identify import GLOBAL
-    from steelyard.local.validate import validate_bank
+    from steelyard.local.run_folders import load_bank, whole_model
+    from steelyard.local.validate_bank import validate_bank
 
     def run() -> BankValidation:
         bank = load_bank(o.bank, o.robot_options.robot(o.robot))
@@ -221,8 +221,8 @@ class RecalibrateOptions:
 @opt.with_options(RecalibrateOptions)
 def recalibrate(o: RecalibrateOptions) -> None:
     """Identify a region's model again from a new log, and report its drift."""
-    from steelyard.local.files import BankRun, load_bank
     from steelyard.local.recalibrate import recalibrate as recalibrate_region
+    from steelyard.local.run_folders import BankRun, load_bank
 
     def run() -> BankRun:
         robot = o.robot_options.robot(o.robot)

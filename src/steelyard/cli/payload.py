@@ -98,7 +98,7 @@ def _run(o: PayloadOptions, robot: Robot) -> Outcome:
 
     if o.design:
         from steelyard.payload.excite import WRENCH_NOISE, excite_payload
-        from steelyard.payload.run import PayloadMotion
+        from steelyard.payload.payload_results import PayloadMotion
 
         return PayloadMotion(robot, excite_payload(robot, o.frame, duration=o.duration, rate=o.rate), WRENCH_NOISE)
     targets = tuple(opt.words(o.targets))

@@ -56,7 +56,7 @@ def predict(o: PredictOptions) -> None:
 
     def run() -> Predictions:
         if o.robot:
-            from steelyard.local.files import load_bank
+            from steelyard.local.run_folders import load_bank
 
             bank = load_bank(o.model, o.robot_options.robot(o.robot))
             logs = opt.logs_from(o.logs, bank.robot, o.mapping)

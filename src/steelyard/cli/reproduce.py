@@ -32,7 +32,7 @@ def reproduce(
 ) -> None:
     """Reproduce the tables and figures of a paper next to the printed ones, and test its claims."""
     from steelyard.papers import PAPERS
-    from steelyard.papers.run import reproduce as run
+    from steelyard.papers.reproduce import reproduce as run
     from steelyard.report.terminal import console
 
     out = console()
@@ -43,7 +43,7 @@ def reproduce(
         print_json([result.to_json() for result in results])
     else:
         for result in results:
-            result.tell(out, str(Path(output) / result.paper.name))
+            result.print_to(out, str(Path(output) / result.paper.name))
     times = {result.paper.name: result.processor_seconds or 0.0 for result in results}
     slow = {name: seconds for name, seconds in times.items() if most_seconds is not None and seconds > most_seconds}
     for name, seconds in slow.items():

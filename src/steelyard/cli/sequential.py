@@ -11,7 +11,7 @@ from steelyard.cli import options as opt
 from steelyard.cli.app import command
 
 if TYPE_CHECKING:
-    from steelyard.use.stepwise import Stepwise
+    from steelyard.use.sequential_result import SequentialResult
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,9 @@ class SequentialOptions:
 def sequential(o: SequentialOptions) -> None:
     """Identify in steps: each movement gives a few parameters and uses those of the steps before."""
 
-    def run() -> Stepwise:
-        from steelyard.estimation.sequential.plan import read_plan
-        from steelyard.use.stepwise import Stepwise
+    def run() -> SequentialResult:
+        from steelyard.estimation.sequential.read_plan import read_plan
 
-        return Stepwise.of(read_plan(o.plan, o.robot_options.robot(o.robot)))
+        return SequentialResult.of(read_plan(o.plan, o.robot_options.robot(o.robot)))
 
     o.out.deliver(run)

@@ -13,7 +13,7 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.dynamics.model import Model
-    from steelyard.use.simulated import Simulated
+    from steelyard.use.simulated_motion import SimulatedMotion
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ def simulate(o: SimulateOptions) -> None:
     if o.controller and not o.motion:
         raise SteelyardError("--controller needs a --motion to follow; add --motion RUN, or remove --controller.")
 
-    def run() -> Simulated:
+    def run() -> SimulatedMotion:
         from steelyard.signals.between import as_torque_between
-        from steelyard.use.simulated import let_move
+        from steelyard.use.simulated_motion import simulate_model
 
         model = o.robot_options.model(o.model)
-        return let_move(
+        return simulate_model(
             model,
             **_inputs(o, model),
             start=opt.numbers("--start", o.start, model.robot.dof) if o.start else None,
@@ -92,9 +92,9 @@ def simulate(o: SimulateOptions) -> None:
 
 
 def _inputs(o: SimulateOptions, model: Model) -> dict[str, Any]:
-    """Arguments of `let_move` that define the input of the model."""
+    """Arguments of `simulate_model` that define the input of the model."""
     if o.motion:
-        from steelyard.estimation.simulated.control_loop import read_control_loop
+        from steelyard.estimation.simulation_error.control_loop import read_control_loop
 
         motions = opt.motions_from(o.motion, model.robot)
         if not o.controller:

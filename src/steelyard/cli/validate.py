@@ -12,7 +12,7 @@ from steelyard.cli.app import command
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
-    from steelyard.use.validated import Validated
+    from steelyard.use.model_validation import ModelValidation
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def validate(o: JudgeOptions) -> None:
     if o.motion and not (o.against or o.sweep):
         raise SteelyardError("Give a plant to compare --against, or a --sweep of the model's own parameters.")
 
-    def run() -> Validated:
+    def run() -> ModelValidation:
         from steelyard.signals.between import as_torque_between
-        from steelyard.use.validated import validate_on_logs, validate_on_plant
+        from steelyard.use.model_validation import validate_on_logs, validate_on_plant
 
         model = o.robot_options.model(o.model)
         if o.log:

@@ -51,7 +51,7 @@ class WatchOptions:
     stale: Annotated[
         float, typer.Option(metavar="S", help="Report stale data after this time without samples, s.", min=0.01)
     ] = 0.5
-    parts: Annotated[str, typer.Option(metavar="P,…", help="What to monitor: {watch_parts:,}; default: all.")] = ""
+    parts: Annotated[str, typer.Option(metavar="P,…", help="What to monitor: {watch_monitors:,}; default: all.")] = ""
     false_alarms: Annotated[str, typer.Option(metavar="N/TIME", help="Allowed false-alarm rate.")] = "1/day"
     calibration: Annotated[
         str, typer.Option(metavar="F", help="Calibration of the residuals' scatter; default: that of the run.")
@@ -142,8 +142,8 @@ def _speed(text: str) -> float:
 
 
 def _calibrate(o: WatchOptions) -> None:
-    from steelyard.watch.model import load_uncertain_model
     from steelyard.watch.threshold import calibrate
+    from steelyard.watch.uncertain_model import load_uncertain_model
 
     if not o.calibration:
         raise SteelyardError("--calibrate writes a file; give its name with --calibration FILE.")

@@ -12,7 +12,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Prior
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.excitation.constraints.limits import default_limits
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -24,7 +24,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import Controller, Sensors, Simulation
 from steelyard.simulation.controllers import CONTROLLERS
-from steelyard.simulation.friction import smooth_terms
+from steelyard.simulation.dry_friction import smooth_terms
 from steelyard.simulation.play import play
 
 # Share of the limits that motions use, because the control loop overshoots.
@@ -158,7 +158,7 @@ class Bench:
         p = self.protocol
         return tuple(
             random_motion(self.truth.robot, p.harmonics, p.duration, np.random.default_rng([p.seed, _JUDGING, k]))
-            for k in range(p.judged_on)
+            for k in range(p.evaluation_motions)
         )
 
     def _motion(self, number: int) -> Trajectory:

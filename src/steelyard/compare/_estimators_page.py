@@ -199,7 +199,7 @@ def _protocol(comparison: Comparison) -> Html:
             f"{p.starts}, each with other noise and another initial estimate ({100 * p.start_relative_std:g} % "
             "relative error)",
         ],
-        ["judged on", f"{p.judged_on} other motions; positions over {p.horizon:g} s of open-loop replay"],
+        ["judged on", f"{p.evaluation_motions} other motions; positions over {p.horizon:g} s of open-loop replay"],
         ["seed", str(p.seed)],
     ]
     text = (

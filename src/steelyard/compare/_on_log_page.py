@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 
 from steelyard.compare.on_log import LogComparison, LogResult
-from steelyard.compare.schemes import SchemeComparison, SchemeResult
+from steelyard.compare.scheme_comparison import SchemeComparison, SchemeResult
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.numbers import NO_SIGN, number, percent, with_interval
 from steelyard.ground.repeat import repeat_command

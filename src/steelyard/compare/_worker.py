@@ -18,7 +18,7 @@ from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError, warnings_as_notes
 from steelyard.estimation.estimate import Estimate
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
 from steelyard.ground.processes import one_thread

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.compare.methods import METHODS, NOT_CONVERGED, MethodRun
 from steelyard.compare.protocol import Protocol
-from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
 
 
@@ -65,7 +65,7 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Viewed):
+class Comparison(OutcomeWithPage):
     """All runs of a protocol, in its order."""
 
     robot: str

@@ -16,7 +16,7 @@ import numpy as np
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.registry import ESTIMATORS, RegisteredEstimator, estimator_names, fit_by_name
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulation_error.experiment import Experiment
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
 from steelyard.regression.base_parameters import BaseParameters

@@ -26,8 +26,8 @@ from steelyard.ground.files import name_in_errors
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.processes import one_thread
-from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
-from steelyard.ground.untrusted import parse_json, read_bytes
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
+from steelyard.ground.untrusted_files import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
 # File of the runs in the folder of a comparison, one line per run.
@@ -247,13 +247,13 @@ def monte_carlo(
         for cell in cells
         if (names := tuple(name for name in plan.estimators if (cell.key, name) not in done))
     ]
-    tell_progress("Runs", len(done) / max(len(planned), 1), f"{len(done)} of {len(planned)}")
+    report_progress("Runs", len(done) / max(len(planned), 1), f"{len(done)} of {len(planned)}")
 
     with nullcontext(lambda run: None) if store is None else store.writing() as write:
         for run in _all_runs(truth, plan, jobs, workers or cores()):
             write(run)
             done[run.key] = run
             share, last = len(done) / len(planned), f"{len(done)} of {len(planned)}, {run.estimator}"
-            tell_progress("Runs", share, last)
+            report_progress("Runs", share, last)
     ordered = tuple(done[cell.key, name] for cell in cells for name in plan.estimators)
     return Comparison(robot.name, plan, ordered)

@@ -13,22 +13,22 @@ from steelyard.assessment.holdout import split_last
 from steelyard.assessment.replay import possibility, replay_rmse
 from steelyard.assessment.score import score_models
 from steelyard.compare.methods import NOT_CONVERGED, Method, MethodRun, select_methods, try_fit
-from steelyard.compare.schemes import named_values
+from steelyard.compare.scheme_comparison import named_values
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
-from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
+from steelyard.estimation.simulation_error.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.numbers import number
-from steelyard.ground.outcome import Presentation, Viewed
-from steelyard.ground.progress import ProgressCallback, reports_progress, steps, tell_progress
+from steelyard.ground.outcome import OutcomeWithPage, Presentation
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, LogsLike, as_log, as_logs
+from steelyard.signals.as_logs import LogLike, LogsLike, as_log, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
@@ -82,7 +82,7 @@ class LogResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogComparison(Viewed, Displayed):
+class LogComparison(OutcomeWithPage, DisplayMixin):
     """All estimators on the same log.
 
     Attributes:
@@ -109,12 +109,12 @@ class LogComparison(Viewed, Displayed):
         converged = [r for r in good if r.run.result not in NOT_CONVERGED]
         return next(iter(converged or good), None)
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         best, name, tried = self.best, self.robot.name, len(self.results)
         if best is None:
-            return Glance("bad", f"{name}: none of {tried} estimators gives a model that can be simulated")
+            return Headline("bad", f"{name}: none of {tried} estimators gives a model that can be simulated")
         percents = number(best.nrmse_percent, 3)
-        return Glance("good", f"{name}: of {tried} estimators {best.run.estimator} predicts best, {percents} % of σ")
+        return Headline("good", f"{name}: of {tried} estimators {best.run.estimator} predicts best, {percents} % of σ")
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return the tables "estimators", by their error on hold-out data, and "parameters" with each estimate."""
@@ -213,7 +213,7 @@ def _evaluate(
     results: Sequence[LogResult], study: Study, logs: Sequence[Log], horizon: float
 ) -> tuple[LogResult, ...]:  # fmt: skip
     """Evaluate all estimates in one pass over the hold-out data."""
-    tell_progress("Judging", 0.9)
+    report_progress("Judging", 0.9)
     estimated = [r for r in results if r.estimate is not None]
     models = [Model(study.robot, study.terms, r.estimate.theta) for r in estimated if r.estimate is not None]
     if not models:

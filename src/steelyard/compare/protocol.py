@@ -99,7 +99,7 @@ class Protocol:
         control_rate: Rate of the controller and of the Runge–Kutta integration [Hz].
         bandwidth_rad_s: Bandwidth that defines the gains of the controllers [rad/s].
         smoothing: Width of the smoothed dry friction at zero speed, in plant and fitted model [rad/s, m/s].
-        judged_on: Number of other motions for the evaluation.
+        evaluation_motions: Number of other motions for the evaluation.
         horizon: Length of the open-loop replays [s].
         limit: Limit of processor time for one fit [s].
         seed: Seed of all random numbers.
@@ -118,7 +118,7 @@ class Protocol:
     control_rate: float = 5000.0
     bandwidth_rad_s: float = 60.0
     smoothing: float = 0.05
-    judged_on: int = 2
+    evaluation_motions: int = 2
     horizon: float = 0.5
     limit: float = 120.0
     seed: int = 0
@@ -146,7 +146,7 @@ class Protocol:
             raise SteelyardError(f"Two noise levels have the same name: {', '.join(names)}; rename one.")
 
     def _check_counts(self) -> None:
-        for name in ("trajectories", "starts", "harmonics", "judged_on"):
+        for name in ("trajectories", "starts", "harmonics", "evaluation_motions"):
             if getattr(self, name) < 1:
                 raise SteelyardError(f"{name} is {getattr(self, name)}; at least one is needed.")
         for name in ("noises", "rates", "cutoffs", "controllers"):

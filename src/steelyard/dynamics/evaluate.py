@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import evaluate_graph
+from steelyard.dynamics.native.compiled_function import Batch, CompiledFunction
 from steelyard.dynamics.native.kernel import on_cache_lines
-from steelyard.dynamics.native.run import Batch, Compiled
 from steelyard.ground.arrays import Array
 
 # Interpreting a UR10's torque takes 2.5 ms per block of 512 samples. Its machine code takes 10–40 ms to load and about
@@ -40,7 +40,7 @@ class Evaluator:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.machine = Compiled(function)
+        self.machine = CompiledFunction(function)
         self._interpreted = 0
 
     @property

@@ -30,12 +30,12 @@ from .registry import (
 )
 from .sequential.identify import SequentialIdentification, Step, identify_sequentially
 from .sequential.movement import Movement
-from .sequential.plan import SequentialPlan, read_plan
-from .simulated.didim import DirectInverse
-from .simulated.experiment import Experiment, Run
-from .simulated.instrumental import InstrumentalVariables
-from .simulated.maximum_likelihood import MaximumLikelihood
-from .simulated.output_error import OutputError
+from .sequential.read_plan import SequentialPlan, read_plan
+from .simulation_error.didim import DirectInverse
+from .simulation_error.experiment import Experiment, Run
+from .simulation_error.instrumental import InstrumentalVariables
+from .simulation_error.maximum_likelihood import MaximumLikelihood
+from .simulation_error.output_error import OutputError
 
 __all__ = [
     "ESTIMATORS",

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 
 # Key in a step of the history -> label of its axis; the first key that exists is used.
 _AXES = {"t": "time [s]", "pass": "passes over the log", "step": "steps", "updates": "updates"}
 
 
 @dataclass(frozen=True, eq=False)
-class ParameterHistory(Viewed):
+class ParameterHistory(OutcomeWithPage):
     """Values of base parameters at steps of an estimation.
 
     Attributes:

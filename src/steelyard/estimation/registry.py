@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, EstimatorFamily, Prior
-from steelyard.ground.options import parse_named_options
 from steelyard.ground.registry import Registry
+from steelyard.ground.verb_options import parse_named_options
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.signals.given import LogLike, as_log
+from steelyard.signals.as_logs import LogLike, as_log
 
 if TYPE_CHECKING:
     from steelyard.estimation.possible.physical import PhysicallyConsistent
@@ -84,7 +84,7 @@ def _from_entry_point(name: str, value: object) -> RegisteredEstimator:
 
 
 # In order of use: a name is searched package by package.
-_PACKAGES = ("linear", "possible", "recursion.rls", "simulated", "kalman", "neural")
+_PACKAGES = ("linear", "possible", "recursion.rls", "simulation_error", "kalman", "neural")
 ESTIMATORS: Registry[RegisteredEstimator] = Registry(
     "estimator", tuple(f"steelyard.estimation.{p}" for p in _PACKAGES), "steelyard.estimators", _from_entry_point
 )

@@ -3,17 +3,17 @@
 import steelyard.errors
 
 from .constraints import Constraint, Limits, Plane, Point, box, default_limits
-from .controllers.target import MOTION_TARGETS, MotionTarget, Playback
+from .controller_formats.target import MOTION_TARGETS, MotionTarget, Playback
 from .criteria import CRITERIA, Criterion
 from .evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
 from .excite import excite
+from .excite_options import ExciteOptions
 from .motion_design import MotionDesign, design_motions, expected_noise, read_design
-from .options import ExciteOptions
 from .plan import Plan
-from .play import Play
-from .poses import Poses, static_poses
+from .play_files import Play
 from .search import Progress, SearchSettings
 from .several import EarlierLogs, earlier_logs, excite_next, excite_several
+from .static_poses import Poses, static_poses
 from .trajectories import Acceleration, Fourier, SplinedQuintic
 
 ExcitationError = steelyard.errors.ExcitationError

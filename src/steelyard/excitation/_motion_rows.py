@@ -22,7 +22,7 @@ from steelyard.dynamics.function import Function
 from steelyard.dynamics.native.gram import BlockEquations, BlockFunction, empty_blocks
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.goal import column_entries
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.regression.schemes import SCHEMES
@@ -39,7 +39,9 @@ class TorqueRows:
     (∂W/∂x)ᵀ 2 W S, by the compiled adjoint. Rows are never transposed or copied; those of long motions are not stored.
     """
 
-    def __init__(self, dynamics: Dynamics, columns: Sequence[int], sampled: Sampled, joints: Sequence[int]) -> None:
+    def __init__(
+        self, dynamics: Dynamics, columns: Sequence[int], sampled: SampledMotions, joints: Sequence[int]
+    ) -> None:
         regressor = dynamics.function("torque_regressor")
         entries = column_entries(regressor, columns)
         self.names = tuple(dynamics.robot.joint_names[j] for j in joints)
@@ -80,7 +82,7 @@ class TorqueRows:
             total += part.pull(blocks)
         return total
 
-    def _rows_of(self, part: Sampled) -> Array:
+    def _rows_of(self, part: SampledMotions) -> Array:
         part.in_blocks(self._x, self._input[: part.blocks, : self._signals])
         return self._forward(part.samples)
 
@@ -138,7 +140,7 @@ class SchemeRows:
         self,
         dynamics: Dynamics,
         columns: Sequence[int],
-        sampled: Sampled,
+        sampled: SampledMotions,
         scheme: str,
         joints: Sequence[int],
         windows: Windows,
@@ -217,5 +219,5 @@ def grams_along(
         return tuple(W.T @ W for W in (Y[:, j][:, columns] for j in joints))
     window, long = settings.get("window") or 1.0 / rate, bool(settings.get("long_windows"))
     windows = Windows.along(len(times), rate, window, long)
-    rows = SchemeRows(dynamics, columns.tolist(), Sampled(motion.families, times), scheme, joints, windows)
+    rows = SchemeRows(dynamics, columns.tolist(), SampledMotions(motion.families, times), scheme, joints, windows)
     return tuple(rows.grams(motion.coefficients))

@@ -11,9 +11,9 @@ from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.criteria import Linear, MarginalInformation, UnitColumns, View, criterion_named
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.goal import Goal, Observation
-from steelyard.excitation.options import ExciteOptions
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import as_terms
@@ -85,7 +85,7 @@ class DesignColumns:
         if not rows:
             raise ExcitationError("The torque of at least one joint must count; name it in `equations`.")
         times = Trajectory.standing(families, np.zeros(robot.dof)).times(rate)
-        sampled = Sampled(families, times)
+        sampled = SampledMotions(families, times)
 
         def observe(places: Sequence[int]) -> Observation:
             columns = [self.base.independent[k] for k in places]
@@ -185,7 +185,7 @@ class DesignColumns:
             return None
         if isinstance(prior, Factor):
             columns = [self.base.independent[k] for k in self.chosen]
-            R = prior.joined(weights, columns)[:, :-1]
+            R = prior.combined_triangle(weights, columns)[:, :-1]
             return np.asarray(R.T @ R)
         matrix = np.asarray(prior, dtype=float)
         size = len(self.chosen)

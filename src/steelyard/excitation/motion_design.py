@@ -17,10 +17,11 @@ from steelyard.excitation._motion_rows import grams_along
 from steelyard.excitation._plan_files import plan_files
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints._space import options_in_space
-from steelyard.excitation.controllers.target import MOTION_TARGETS
+from steelyard.excitation.controller_formats.target import MOTION_TARGETS
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.excite import excite
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.fitness import NO_MEAN
 from steelyard.excitation.interpolator import (
     MotionLimits,
@@ -30,25 +31,24 @@ from steelyard.excitation.interpolator import (
     program_text,
     program_to_dict,
 )
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.play import WHY_NO_TORQUE, Play
-from steelyard.excitation.problem import comparison_motion
+from steelyard.excitation.play_files import WHY_NO_TORQUE, Play
 from steelyard.excitation.search import Progress
+from steelyard.excitation.search_problem import comparison_motion
 from steelyard.excitation.several import earlier_logs, excite_next, excite_several
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.ground.options import with_changes, with_signature
-from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, json_text
 from steelyard.ground.reasons import explained
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
+from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.parameters.terms import as_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.read import AnyMapping
 
 _FORMAT = "steelyard-excitation-1"
@@ -71,7 +71,7 @@ _WHY_NULL = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MotionDesign(Viewed, Displayed):
+class MotionDesign(OutcomeWithPage, DisplayMixin):
     """Designed motions.
 
     Attributes:
@@ -116,10 +116,12 @@ class MotionDesign(Viewed, Displayed):
             return "warning", ("The motion keeps the checked limits; view the arm in motion before you play it.")
         return "good", "The motion keeps all limits at every instant."
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         kind, sentence = self.verdict
         what = "a motion" if len(self.plans) == 1 else f"{len(self.plans)} motions"
-        return Glance("good" if kind == "good" else "warning", f"{what} for {self.robot.name}. {sentence}", self.notes)
+        return Headline(
+            "good" if kind == "good" else "warning", f"{what} for {self.robot.name}. {sentence}", self.notes
+        )
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         return self.plan.tables()

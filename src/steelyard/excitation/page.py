@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
 
-from steelyard.excitation.controllers.target import MOTION_TARGETS
+from steelyard.excitation.controller_formats.target import MOTION_TARGETS
 from steelyard.excitation.fitness import Fitness
 from steelyard.excitation.motion_design import MotionDesign
 from steelyard.excitation.plan import Plan
@@ -156,7 +156,7 @@ def print_design(design: MotionDesign, out: Console, folder: str = "") -> None:
         columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
         rows = [[c if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(design, one)]
         out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
-    design.play.tell(out, folder)
+    design.play.print_to(out, folder)
     say(out, bold(design.verdict[1]))
     for note in dict.fromkeys((*design.unchecked_limits, *design.notes)):
         say(out, f" • {note}")

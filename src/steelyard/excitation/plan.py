@@ -18,7 +18,7 @@ from steelyard.excitation.fitness import Fitness
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns, wide_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns, wide_columns
 from steelyard.ground.files import plain
 from steelyard.ground.numbers import number, percent
 
@@ -33,7 +33,7 @@ _CUT_SHORT = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Displayed):
+class Plan(DisplayMixin):
     """A motion designed to make parameters identifiable.
 
     Attributes:
@@ -107,12 +107,12 @@ class Plan(Displayed):
             criterion=goal.criterion.name, label=goal.label, margins=margins, grams=tuple(whole), **more,
         )  # fmt: skip
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         seconds, names = number(self.trajectory.duration), len(self.columns)
         place = "within all limits" if self.violation <= 0.0 else f"beyond a limit by {percent(100.0 * self.violation)}"
         value = f"{self.label} {number(self.value)} (at the start {number(self.start_value)})"
         kind: Any = "bad" if self.violation > 0.0 else "warning" if self.notes else "good"
-        return Glance(kind, f"a motion of {seconds} s for {names} parameters, {place}; {value}", self.notes)
+        return Headline(kind, f"a motion of {seconds} s for {names} parameters, {place}; {value}", self.notes)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return the excess over each constraint ("margins"; negative: room left) and the samples ("motion")."""

@@ -17,14 +17,14 @@ from steelyard.excitation._lagrangian import Iterate, step
 from steelyard.excitation._search_state import SearchState, check_owner
 from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import SearchProblem
+from steelyard.excitation.search_problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
-from steelyard.ground.progress import HowFar, has_progress_callback, tell_progress
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.progress import ProgressReport, has_progress_callback, report_progress
+from steelyard.ground.untrusted_files import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
 _ROUNDS_OF_TIGHTENING = 5
@@ -87,7 +87,7 @@ class _StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Progress(HowFar):
+class Progress(ProgressReport):
     """Report to a callback after each stage.
 
     Attributes:
@@ -103,7 +103,7 @@ class Progress(HowFar):
     best: float = math.nan
 
     @staticmethod
-    def of(doing: str, number: int, count: int, evaluations: int, best: float, **seen: Any) -> Progress:
+    def of(doing: str, number: int, count: int, evaluations: int, best: float, **results: Any) -> Progress:
         """Make a report.
 
         Args:
@@ -112,19 +112,19 @@ class Progress(HowFar):
             count: Number of all stages.
             evaluations: Evaluations so far.
             best: Best criterion so far.
-            seen: Further values for plots.
+            results: Further values for plots.
         """
-        values = plain({"of": "motion", "evaluations": evaluations, "best": best, **seen})
+        values = plain({"of": "motion", "evaluations": evaluations, "best": best, **results})
         return Progress(doing, number / max(count, 1), f"best {best:.5g}", values, number, count, evaluations, best)
 
     def report(self, watch: Callable[[Progress], Any] | None) -> bool:
         """Report to all listeners and to `watch`; return whether `watch` returned True, which stops the search."""
-        self.tell()
+        self.send()
         return watch is not None and watch(self) is True
 
-    def tell(self) -> None:
+    def send(self) -> None:
         """Report to all listeners."""
-        tell_progress(self.stage, self.fraction, self.message, self.seen)
+        report_progress(self.stage, self.fraction, self.message, self.results)
 
 
 class Search:
@@ -161,7 +161,7 @@ class Search:
         """Return the best motion; every constraint holds at every instant."""
         if self.state.best is not None:
             self._update_best_values(self.state.best, self.state.rank)
-            self._tell(earlier=self.state.history)
+            self._send(earlier=self.state.history)
         self.stopped = True
         with suppress(_StoppedError):
             if self.settings.gpu and self.state.stage < self.settings.starts * self.settings.repeats:
@@ -219,7 +219,7 @@ class Search:
                 f"Looking for a motion: {own.starts} at once", 0, own.stages, calls * own.starts, **self._best_values
             )
             share = min(calls / (own.repeats * own.iterations), 1.0)
-            replace(report, fraction=share * first / own.stages).tell()
+            replace(report, fraction=share * first / own.stages).send()
             return stop_wanted()
 
         many = ManyStarts(self.problem, self.active)
@@ -251,7 +251,7 @@ class Search:
             value, gradient = self.problem.objective(x, sharpness)
             count += 1
             if has_progress_callback():
-                self._tell(count, now=self.problem.goal.criterion.report_value(value))
+                self._send(count, now=self.problem.goal.criterion.report_value(value))
             return value, gradient
 
         s.current = step(objective, self.active, s.current, self.settings.iterations, margins)
@@ -279,7 +279,7 @@ class Search:
             rank = problem.rank(settled.coefficients)
             if best is None or rank < best[0]:
                 best = (rank, settled)
-            self._tell(settled=problem.goal.criterion.report_value(best[0]))
+            self._send(settled=problem.goal.criterion.report_value(best[0]))
             # Joint limits settle joint by joint at little cost; other constraints draw back the whole motion.
             others = [c for c in problem.constraints if c.smooth and not isinstance(c, JointLimits)]
             excess = {id(c): c.excess(target) for c in others}
@@ -343,12 +343,14 @@ class Search:
             **goal.progress_values(grams),
         }
 
-    def _tell(self, count: int = 0, **seen: Any) -> None:
-        """Report `count` further evaluations in the current stage, and the values `seen`."""
+    def _send(self, count: int = 0, **results: Any) -> None:
+        """Report `count` further evaluations in the current stage, and the values `results`."""
         s, stages = self.state, self.settings.stages
         share = min(count / (self.settings.iterations + 1), 1.0)
-        report = Progress.of(self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._best_values, **seen)
-        replace(report, fraction=min((s.stage + share) / stages, 1.0)).tell()
+        report = Progress.of(
+            self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._best_values, **results
+        )
+        replace(report, fraction=min((s.stage + share) / stages, 1.0)).send()
 
     def _restore(self) -> SearchState:
         if self.checkpoint is None or not self.checkpoint.exists():

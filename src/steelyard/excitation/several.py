@@ -11,18 +11,18 @@ import numpy as np
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.criteria import criterion_named
 from steelyard.excitation.excite import excite
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.search import Progress
 from steelyard.ground.arrays import Array
-from steelyard.ground.options import with_changes
+from steelyard.ground.verb_options import with_changes
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.factor import Factor
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
@@ -84,7 +84,7 @@ def earlier_logs(
     study = replace(Study.of(robot, logs, terms or (), preparation), robot=robot)
     data, base = study.rows, study.base
     factor = data.factor()
-    triangle = factor.joined(columns=base.independent)
+    triangle = factor.combined_triangle(columns=base.independent)
     # Unidentifiable parameters are zero: they do not change the residuals, which are all that is needed here.
     theta = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=1e-10)[0]
     sums = factor.residual_sums(theta, base.independent)

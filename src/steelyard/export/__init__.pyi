@@ -8,10 +8,10 @@ from .fmu import model_to_fmu
 from .formats import MODEL_FORMATS, ModelFormat
 from .mjcf import model_to_mjcf
 from .objects import LeftOutWarning, model_to_mujoco, model_to_pinocchio
-from .observer import observer_to_c
+from .observer_code import observer_to_c
+from .parameter_tables import covariance_to_csv, parameters_to_csv
 from .sdf import model_to_sdf
 from .sidecar import Sidecar, load_format_models, load_model, model_to_sidecar, read_sidecar, sidecar_path
-from .table import covariance_to_csv, parameters_to_csv
 from .urdf import model_to_urdf
 from .usd import model_to_usd
 from .xacro import model_to_xacro

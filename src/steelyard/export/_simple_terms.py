@@ -73,7 +73,7 @@ def simple_terms(model: Model, can: Collection[str]) -> SimpleTerms:
     missing: dict[tuple[str, str], list[str]] = {}
     drives: dict[str, CoupledDrive] = {}
     first = model.robot.inertial_count
-    for term, place in model.terms.placed:
+    for term, place in model.terms.with_coordinates:
         values = model.theta[first : first + len(term.columns)]
         first += len(term.columns)
         if not np.any(values):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ExportError
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 from steelyard.ground.xml import MAX_BYTES, Element, parse_xml
 
 # Escapes for attribute values; xml.sax.saxutils would import urllib and ssl.

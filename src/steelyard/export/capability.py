@@ -56,7 +56,7 @@ class Capability:
         supported = {_TERMS[n] for n in _TERMS if n in self.numbers}
         first, out = model.robot.inertial_count, []
         parameters = model.dynamics.parameters
-        for term, place in model.terms.placed:
+        for term, place in model.terms.with_coordinates:
             own = slice(first, first + len(term.columns))
             first = own.stop
             # Dry friction is supported whatever its smoothing.

@@ -9,8 +9,8 @@ from pathlib import Path
 from steelyard.dynamics.model import Model
 from steelyard.export.c import model_to_c
 from steelyard.export.mjcf import model_to_mjcf
+from steelyard.export.parameter_tables import parameters_to_csv
 from steelyard.export.sidecar import model_to_sidecar
-from steelyard.export.table import parameters_to_csv
 from steelyard.export.urdf import model_to_urdf
 from steelyard.ground.outcome import Content
 from steelyard.ground.registry import Registry
@@ -35,7 +35,7 @@ class ModelFormat:
 
 MODEL_FORMATS: Registry[ModelFormat] = Registry(
     "format",
-    tuple(f"steelyard.export.{name}" for name in ("formats", "sdf", "xacro", "usd", "fmu", "observer")),
+    tuple(f"steelyard.export.{name}" for name in ("formats", "sdf", "xacro", "usd", "fmu", "observer_code")),
     group="steelyard.exports",
 )
 

@@ -20,7 +20,7 @@ from steelyard.errors import ExportError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import write_whole
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.term import SIDES, TERMS, Term, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.dh import read_transmission
@@ -162,7 +162,7 @@ def _terms(model: Model) -> list[dict[str, Any]]:
     first = model.robot.inertial_count
     parameters = model.dynamics.parameters
     for term in model.terms.terms:
-        count = len(term.columns) * sum(1 for other, _ in model.terms.placed if other is term)
+        count = len(term.columns) * sum(1 for other, _ in model.terms.with_coordinates if other is term)
         block = slice(first, first + count)
         out.append(
             {

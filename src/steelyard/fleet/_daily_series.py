@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, drawn_to_mean
+from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, shrink_to_mean
 from steelyard.fleet._channels import FRICTION_CHANNEL, Channel
 from steelyard.fleet._scan import MEDIAN_SQUARE, excess_variance
 from steelyard.ground.arrays import Array
@@ -197,7 +197,7 @@ def estimate_residual_scale(robots: Sequence[DailySeries]) -> tuple[list[DailySe
         day[c], number = _excess(daily, c, _later)
         degrees[c] = max(_OVERLAP * _OF_MEDIANS * number, 2.0)
         if day[c] == 0.0:  # error bars are conservative; narrow them if the scatter over many days is smaller
-            narrower = float(np.minimum(drawn_to_mean(_ratio(daily, c), 1.0, degrees[c]), 1.0))
+            narrower = float(np.minimum(shrink_to_mean(_ratio(daily, c), 1.0, degrees[c]), 1.0))
             for d in daily:
                 d.variances[:, c] *= narrower
         for _ in range(3):  # a random walk also adds to the differences between neighbouring days
@@ -333,7 +333,7 @@ def _block(days: DailySeries, scale: ResidualScale, own: NDArray[np.intp], seen:
     # The scatter of this robot may be larger or smaller than usual.
     d = np.diff(z, axis=1) ** 2 / np.maximum(v[:, 1:] + v[:, :-1] + 2.0 * day + walk * np.diff(t), 1e-300)
     own_degrees = max(d.shape[1] * _OVERLAP, 0.0)
-    wider = drawn_to_mean(_mean_but_largest(d), 1.0, own_degrees) if d.shape[1] else np.ones(len(own))
+    wider = shrink_to_mean(_mean_but_largest(d), 1.0, own_degrees) if d.shape[1] else np.ones(len(own))
     # The effect of warmth differs between robots, with a standard deviation of half of it.
     X = days.warmth[seen] * (0.5 * scale.law[:, own].T[:, None, :])
     degrees = np.minimum(scale.degrees[own], 200.0) + min(own_degrees, DEGREES_OF_MEAN)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
+from steelyard.estimation.linear.widening import mean_ratio, shrink_to_mean
 from steelyard.fleet._arrowhead import Solution
 from steelyard.fleet._information import InformationBuilder
 from steelyard.fleet._variances import log_information
@@ -64,7 +64,7 @@ def motion_ratio(
     moved = (scores - scores.mean(axis=0)) @ solution.cov_mu
     ratios = np.sum(moved**2, axis=0)[links] * count / (count - 1.0) / np.diag(mean_covariance)[links]
     degrees = count - 1.0
-    ratio = float(drawn_to_mean(mean_ratio(ratios, degrees), 1.0, 2.0 * degrees))
+    ratio = float(shrink_to_mean(mean_ratio(ratios, degrees), 1.0, 2.0 * degrees))
     return max(ratio, 1.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.ground.tables import ResultTable, TableField
+from steelyard.ground.result_tables import ResultTable, TableField
 
 
 def _fields(*declared: str | TableField) -> tuple[TableField, ...]:

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.fleet.results import fleet_tables, table_files
+from steelyard.fleet.robot_table import Fleet, read_fleet
 from steelyard.fleet.robot_types import FittedRobotType, file_names, fit_robot_type, robot_type_files
 from steelyard.fleet.run_fleet import FleetFactors, run_fleet
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.table import Fleet, read_fleet
-from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
-from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, json_text
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.remote import is_url, shown_address
 from steelyard.parameters.terms import TermsLike
@@ -26,7 +26,7 @@ CHECKS = ("some", "all", "none")
 
 
 @dataclass(frozen=True, eq=False)
-class FleetOutcome(Viewed):
+class FleetOutcome(OutcomeWithPage):
     """Results of a fleet.
 
     Attributes:
@@ -63,7 +63,7 @@ class FleetOutcome(Viewed):
         }
         for name, study in own.studies.items():
             robots = [robot for robot, robot_type in own.fleet.robots.items() if robot_type == name]
-            tell_progress(f"Comparing the robots of '{name}'")
+            report_progress(f"Comparing the robots of '{name}'")
             try:
                 doubt = study.settings.structure_std
                 types[name] = fit_robot_type(name, study.study.base, own.logs_of(name), robots, structure_std=doubt)

@@ -16,6 +16,7 @@ import numpy as np
 
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.fleet.patterns import Pattern, date_in_name
+from steelyard.fleet.robot_table import Fleet, FleetBuilder, FleetLog
 from steelyard.fleet.storage import (
     FleetError,
     children,
@@ -26,7 +27,6 @@ from steelyard.fleet.storage import (
     read_location,
     tree,
 )
-from steelyard.fleet.table import Fleet, FleetBuilder, FleetLog
 from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.documents import parse_document
 from steelyard.ground.field import Field, shown_value

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.check.check import check_study, found_later
+from steelyard.check.check import check_later_piece, check_study
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
-from steelyard.identification.between import LogSums
+from steelyard.identification.log_differences import LogSums
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
 from steelyard.regression.spectra import BAND_EDGES
@@ -303,7 +303,7 @@ def log_factors(
 
     def look(robot: Robot, piece: Log) -> Sequence[Finding]:
         sizes.append((len(piece), float(piece.t[-1] - piece.t[0])))
-        return found_later(robot, piece) if channels else ()
+        return check_later_piece(robot, piece) if channels else ()
 
     with one_blas_thread():
         study = replace(study, look=look)
@@ -334,7 +334,7 @@ def log_factors(
         elif channels:
             known = [f for f in first.findings if f.rank > 1]
             found = list(
-                {f.key: f for f in reversed([*known, *found_later(study.robot, first), *study.later(0)])}.values()
+                {f.key: f for f in reversed([*known, *check_later_piece(study.robot, first), *study.later(0)])}.values()
             )
     return replace(made, findings=tuple(plain(asdict(f)) for f in found))
 

@@ -13,17 +13,17 @@ import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.fleet.columns import TABLES
-from steelyard.fleet.pictures import DatedPoints, OwnAndPooled, date_curves, own_and_pooled
+from steelyard.fleet.figures import DatedPoints, OwnAndPooled, date_curves, own_and_pooled
 from steelyard.fleet.results import read_fleet_table
 from steelyard.fleet.sections import Tables, drift_figure, shortened_note
 from steelyard.fleet.storage import FleetError
 from steelyard.ground.numbers import number, with_error
-from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
-from steelyard.ground.tables import TableField, TableRow
+from steelyard.ground.result_tables import TableField, TableRow
+from steelyard.report.declared_tables import Cells, declared_html, declared_terminal
 from steelyard.report.elements import Heat, TableCell, figure_html, join, paragraph, tabs
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.tables import Cells, declared_html, declared_terminal
 from steelyard.report.terminal import say
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _FULL_AT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class FleetRobot(Viewed):
+class FleetRobot(OutcomeWithPage):
     """Results of one robot of a fleet.
 
     Attributes:

@@ -23,7 +23,7 @@ from steelyard.fleet.outliers import JudgedFleet, judge_fleet
 from steelyard.fleet.pooling import PooledFleet
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, file_name
-from steelyard.ground.progress import tell_progress
+from steelyard.ground.progress import report_progress
 from steelyard.regression.base_parameters import BaseParameters
 
 
@@ -78,7 +78,7 @@ class FittedRobotType:
         prior, out, fit_errors = Prior(mean.theta), {}, {}
         for k, robot in enumerate(self.pooled.robots):
             if k % 16 == 0:
-                tell_progress("Making the models", k / len(self.pooled.robots))
+                report_progress("Making the models", k / len(self.pooled.robots))
             if robot.logs:
                 try:
                     free = robot.estimate(self.base, prior, possible=False)

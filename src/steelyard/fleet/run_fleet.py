@@ -16,11 +16,11 @@ from steelyard.errors import SteelyardError
 from steelyard.fleet.connection import ExecutorError
 from steelyard.fleet.executor import AbandonedItemError, Executor, InProcessExecutor, make_executor
 from steelyard.fleet.log_factors import FAN_IN, LogFactors, merge_factors, skipped_log
+from steelyard.fleet.robot_table import Fleet, FleetLog
 from steelyard.fleet.settings import RobotTypeSettings, RobotTypeStudy, content_key, draw_logs, robot_key
 from steelyard.fleet.storage import FleetError, content_identity, file_state
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.table import Fleet, FleetLog
-from steelyard.fleet.worker import (
+from steelyard.fleet.worker_tasks import (
     LogTask,
     MergeTask,
     ProcessedLog,
@@ -32,7 +32,7 @@ from steelyard.fleet.worker import (
     run_merge,
     worker_name,
 )
-from steelyard.ground.progress import part, tell_progress
+from steelyard.ground.progress import part, report_progress
 from steelyard.signals.mapping import LogMapping
 
 # Largest number of logs that settings are chosen from, tried in the order of their draw.
@@ -162,7 +162,7 @@ class _Workers:
         if self._executor is None:
             if few and self._workers is None and not self._scheduler:
                 return InProcessExecutor()
-            tell_progress("Starting the workers")
+            report_progress("Starting the workers")
             self._executor = self._stack.enter_context(make_executor(self._workers, self._scheduler, self._insecure))
         return self._executor
 
@@ -197,7 +197,7 @@ class _FleetRun:
             candidates = tuple((log.url, log.mapping) for log in chosen)
             tasks.append(SettingsTask(name, robot_type.robot, candidates, self.options))
         if tasks:
-            tell_progress("Choosing settings for the logs")
+            report_progress("Choosing settings for the logs")
             few = len(self.fleet.logs) <= _FEW_LOGS
             for task, made in self.workers.executor(few).results(choose_type_settings, tasks):
                 if isinstance(made, RobotTypeSettings):
@@ -250,7 +250,7 @@ class _FleetRun:
         out = []
         for k, log in enumerate(self.fleet.logs):
             if k % 256 == 0:
-                tell_progress("Looking up known logs", 0.1 * k / len(self.fleet.logs))
+                report_progress("Looking up known logs", 0.1 * k / len(self.fleet.logs))
             robot_type = self.fleet.robots[log.robot]
             if robot_type not in self._settings:
                 self._logs[k] = skipped_log(self._reasons[robot_type])
@@ -300,7 +300,7 @@ class _FleetRun:
                     self._store_result(k, made)
                 pace = self.tally.samples / max(time.monotonic() - begun, 1e-9)
                 message = f"{done:,} of {total:,} logs, {pace:,.0f} samples/s {executor.dashboard}".rstrip()
-                tell_progress("Processing the logs", 0.1 + 0.9 * done / total, message)
+                report_progress("Processing the logs", 0.1 + 0.9 * done / total, message)
         except ExecutorError as error:
             stored = f"; {done} of {total} logs are done and stored" if self.store.root is not None else ""
             raise FleetError(f"{str(error).rstrip('.')}{stored}.") from None
@@ -374,7 +374,7 @@ class _FleetRun:
 
         executor = self.workers.executor(few=sum(map(len, todo)) <= _FEW_MERGED) if todo else InProcessExecutor()
         for done, (task, data) in enumerate(executor.results(run_merge, parts())):
-            tell_progress("Merging by robot", done / len(todo))
+            report_progress("Merging by robot", done / len(todo))
             if isinstance(data, AbandonedItemError):  # the logs are fine, since they were processed before
                 data = run_merge(task)
             self.store.put(task.key, data)

@@ -16,7 +16,7 @@ from typing import Any
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
 from steelyard.ground.seals import NoSecretError, make_seal, user_secret
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 
 _ENTRY, _DOCUMENT, _LINE = (f"steelyard-fleet-{kind}-1\n".encode() for kind in ("entry", "document", "line"))
 # Largest file in bytes. An entry has some ten kilobytes per joint; a document or journal some hundred bytes per log.

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.fleet.columns import TABLES
-from steelyard.fleet.pictures import DatedPoints, date_curves, fleet_map
+from steelyard.fleet.figures import DatedPoints, date_curves, fleet_map
 from steelyard.ground.numbers import Known, number, percent, with_error
-from steelyard.ground.tables import TableRow
+from steelyard.ground.result_tables import TableRow
+from steelyard.report.declared_tables import Cells, declared_html
 from steelyard.report.elements import (
     Heat,
     Html,
@@ -28,7 +29,6 @@ from steelyard.report.elements import (
     text,
 )
 from steelyard.report.html import Section
-from steelyard.report.tables import Cells, declared_html
 
 Tables = Mapping[str, Any]
 # A p-value below the accuracy of its test has no digits.

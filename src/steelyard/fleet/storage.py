@@ -16,7 +16,7 @@ from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.addresses import file_system, forget_silence, is_url, shown_address, translate_errors
 from steelyard.ground.folders import MANIFEST
 from steelyard.ground.remote import RemoteFile, any_path, content_hash
-from steelyard.ground.untrusted import read_bytes, regular_file
+from steelyard.ground.untrusted_files import read_bytes, regular_file
 from steelyard.signals.table import READERS, has_reader
 
 WILD = "*?["

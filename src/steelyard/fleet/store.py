@@ -21,7 +21,7 @@ from steelyard.fleet.sealed_files import ForeignError, Sealer
 from steelyard.fleet.settings import content_key
 from steelyard.ground.atomic_files import leftovers
 from steelyard.ground.files import write_whole
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 
 _MARK = "steelyard fleet store 1\n"
 _FOLDERS = ("factors", "settings", "identities")

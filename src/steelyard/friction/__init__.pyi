@@ -2,11 +2,11 @@
 
 from .breakaway import BreakAway, BreakAwayRun, break_away, measure_break_away
 from .compensation import read_friction
-from .drift import FrictionDrift, friction_drift
-from .experiment import FrictionExperiment, design_sweeps
+from .design_sweeps import FrictionExperiment, design_sweeps
 from .laws import LAWS, Choice, FittedLaw, Law, choose_law, fit_law
 from .measure import FrictionCurves, JointFriction, measure_friction
 from .plateaus import Plateau, find_plateaus
+from .warm_up import FrictionDrift, friction_drift
 
 __all__ = [
     "LAWS", "BreakAway", "BreakAwayRun", "Choice", "FittedLaw", "FrictionCurves", "FrictionDrift", "FrictionExperiment",

@@ -12,11 +12,11 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 
@@ -77,7 +77,7 @@ def break_away(log: Log, joint: int, model: Model | None = None, moved: float = 
 
 
 @dataclass(frozen=True, eq=False)
-class BreakAwayRun(Viewed):
+class BreakAwayRun(OutcomeWithPage):
     """Break-away torques of some joints of a robot.
 
     Attributes:

@@ -14,7 +14,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
 from steelyard.parameters.term import Term, make_term
 from steelyard.parameters.terms import DEFAULT_TERMS, coupled_drives, terms, terms_named

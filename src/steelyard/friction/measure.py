@@ -16,14 +16,14 @@ from steelyard.friction.coordinates import Coordinates, FrictionSide
 from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_speeds, law_named
 from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
@@ -110,7 +110,7 @@ class JointFriction:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrictionCurves(Viewed, Displayed):
+class FrictionCurves(OutcomeWithPage, DisplayMixin):
     """Friction of joints or drives. Its `curves` can be the argument `known_friction` of `identify`.
 
     Attributes:
@@ -129,11 +129,11 @@ class FrictionCurves(Viewed, Displayed):
     def curves(self) -> dict[str, FittedLaw]:
         return {j.joint: j.law for j in self.joints}
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         laws = ", ".join(f"{j.joint} {j.law.law.name}" for j in self.joints)
         notes = [f"{j.joint}: {note}" for j in self.joints for note in j.notes]
         points = (*(f"{name}: {reason}" for name, reason in self.missing.items()), *notes)
-        return Glance("warning" if self.missing else "good", f"friction of {self.robot.name}: {laws}", points)
+        return Headline("warning" if self.missing else "good", f"friction of {self.robot.name}: {laws}", points)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Coefficients of the laws ("laws") and measured points ("points")."""

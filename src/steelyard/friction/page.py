@@ -21,7 +21,7 @@ from steelyard.friction.plateaus import Plateau
 from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import NO_SIGN, Known, number, with_error
 from steelyard.ground.outcome import RESULT
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import (
     Html,
     TableColumn,

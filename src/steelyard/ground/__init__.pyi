@@ -8,16 +8,49 @@ from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 from .grades import Tone
 from .numbers import number
-from .outcome import Content, Outcome, Presentation, Viewed
-from .progress import CancelledError, HowFar, ProgressCallback, part, report_progress_to, reports_progress, steps
+from .outcome import Content, Outcome, OutcomeWithPage, Presentation
+from .progress import (
+    CancelledError,
+    ProgressCallback,
+    ProgressReport,
+    part,
+    report_progress_to,
+    reports_progress,
+    steps,
+)
 from .reasons import explained
 from .registry import Registry
 from .schema import build
-from .untrusted import read_json
+from .untrusted_files import read_json
 
 __all__ = [
-    "Array", "CancelledError", "Content", "Field", "HowFar", "Outcome", "Presentation", "ProgressCallback",
-    "Registry", "RunFolderError", "Tone", "Viewed", "build", "check_target", "evaluate_expression", "explained",
-    "growing_folder", "number", "one_blas_thread", "part", "plain", "read_json", "report_progress_to",
-    "reports_progress", "run_folder", "scalars", "steps", "sweep_up", "write_whole",
+    "Array",
+    "CancelledError",
+    "Content",
+    "Field",
+    "Outcome",
+    "OutcomeWithPage",
+    "Presentation",
+    "ProgressCallback",
+    "ProgressReport",
+    "Registry",
+    "RunFolderError",
+    "Tone",
+    "build",
+    "check_target",
+    "evaluate_expression",
+    "explained",
+    "growing_folder",
+    "number",
+    "one_blas_thread",
+    "part",
+    "plain",
+    "read_json",
+    "report_progress_to",
+    "reports_progress",
+    "run_folder",
+    "scalars",
+    "steps",
+    "sweep_up",
+    "write_whole",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.numbers import number
-from steelyard.ground.untrusted import regular_file
+from steelyard.ground.untrusted_files import regular_file
 
 # Limits of the unpacked size: BUDGET [bytes] is always allowed, and so is this multiple of the archive's size. Logs
 # compress 3 to 10 times; only constant data compresses 100 times.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.errors import RobotError, SteelyardError, shortened
-from steelyard.ground.untrusted import DEEPEST, LONGEST_NUMBER, read_text
+from steelyard.ground.untrusted_files import DEEPEST, LONGEST_NUMBER, read_text
 
 if TYPE_CHECKING:
     import yaml

@@ -17,7 +17,7 @@ from typing import IO, Any
 from steelyard.errors import SteelyardError
 from steelyard.ground.atomic_files import leftovers, rename_new, staging_path
 from steelyard.ground.interrupt import unfinished
-from steelyard.ground.untrusted import LARGEST_JSON, read_bytes
+from steelyard.ground.untrusted_files import LARGEST_JSON, read_bytes
 
 
 def plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from steelyard.ground.atomic_files import exchange, leftovers, lock_file, rename
 from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.interrupt import unfinished, uninterrupted
 from steelyard.ground.repeat import command_and_folder
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 
 MANIFEST = "manifest.json"
 _FORMAT = "steelyard-run-1"

@@ -30,9 +30,9 @@ RESULT, REPORT = "result.json", "report.html"
 class Outcome(ABC):
     """A result of a command.
 
-    A subclass converts itself to JSON (`to_json`) and prints itself (`tell`). It may also build a report (`page`) and
-    list additional files of the run folder (`files`). Presentation code depends on results, never the reverse: `page`
-    and `tell` import the `page.py` of their room when called.
+    A subclass converts itself to JSON (`to_json`) and prints itself (`print_to`). It may also build a report (`page`)
+    and list additional files of the run folder (`files`). Presentation code depends on results, never the reverse:
+    `page` and `print_to` import the `page.py` of their room when called.
     """
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Outcome(ABC):
         """Return plain data, with None for infinity and NaN, and with the reasons under `why_null` (`explained`)."""
 
     @abstractmethod
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         """Print the result to a terminal.
 
         Args:
@@ -97,7 +97,7 @@ class Outcome(ABC):
         yield from own.items()
 
 
-class Viewed(Outcome):
+class OutcomeWithPage(Outcome):
     """A result whose `page.py` builds its report and its terminal text."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class Viewed(Outcome):
     def page(self) -> str:
         return self.view()[0](self)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         self.view()[1](self, out, folder)
 
 

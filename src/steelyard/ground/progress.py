@@ -1,7 +1,7 @@
 """Reports the progress of long functions, and cancels them; used by progress bars, notebooks and web pages.
 
-A caller passes a callback of one `HowFar` as `progress`. Nested functions report to it within their share of the work,
-without passing it on. To cancel, the callback raises `CancelledError`, which no handler for failures catches.
+A caller passes a callback of one `ProgressReport` as `progress`. Nested functions report to it within their share of
+the work, without passing it on. To cancel, the callback raises `CancelledError`, which no handler for failures catches.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _Long = TypeVar("_Long", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class HowFar:
+class ProgressReport:
     """One progress report.
 
     Attributes:
         stage: Current activity.
         fraction: Finished share of the whole work, 0 to 1.
         message: Detail of the activity.
-        seen: Intermediate results for plots, as JSON data with the kind of work under "of" ("motion", "structure",
+        results: Intermediate results for plots, as JSON data with the kind of work under "of" ("motion", "structure",
             "fit", "rehearsal"); empty in most reports.
     """
 
     stage: str
     fraction: float
     message: str = ""
-    seen: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
 
 
-ProgressCallback = Callable[[HowFar], Any]
+ProgressCallback = Callable[[ProgressReport], Any]
 
 
 class CancelledError(BaseException):
@@ -51,9 +51,9 @@ class _Listener:
     def __init__(self, callback: ProgressCallback) -> None:
         self.callback, self.fraction = callback, 0.0
 
-    def report(self, stage: str, fraction: float, message: str, seen: Mapping[str, Any]) -> None:
+    def report(self, stage: str, fraction: float, message: str, results: Mapping[str, Any]) -> None:
         self.fraction = max(self.fraction, min(fraction, 1.0))
-        self.callback(HowFar(stage, self.fraction, message, seen))
+        self.callback(ProgressReport(stage, self.fraction, message, results))
 
 
 # Listener, begin and end of the current work as fractions of the whole, and the name of the enclosing activity.
@@ -98,20 +98,22 @@ def has_progress_callback() -> bool:
     return _at.get() is not None
 
 
-def tell_progress(stage: str, fraction: float = 0.0, message: str = "", seen: Mapping[str, Any] | None = None) -> None:
+def report_progress(
+    stage: str, fraction: float = 0.0, message: str = "", results: Mapping[str, Any] | None = None
+) -> None:
     """Report progress to the current callback, which may raise to cancel.
 
     Args:
         stage: Current activity.
         fraction: Finished share of the current work, 0 to 1.
         message: Detail of the activity.
-        seen: Intermediate results, as in `HowFar`.
+        results: Intermediate results, as in `ProgressReport`.
     """
     at = _at.get()
     if at is not None:
         listener, low, high, within = at
         named = f"{within} · {stage}" if within else stage
-        listener.report(named, low + fraction * (high - low), message, seen or {})
+        listener.report(named, low + fraction * (high - low), message, results or {})
 
 
 def steps(
@@ -129,7 +131,7 @@ def steps(
     listed: Sequence[_T] = list(items)
     width = (end - begin) / max(len(listed), 1)
     for k, item in enumerate(listed):
-        tell_progress(stage, begin + k * width, name(item))
+        report_progress(stage, begin + k * width, name(item))
         at = _at.get()
         if at is None:
             yield item

@@ -25,7 +25,7 @@ from steelyard.ground.addresses import SilentError, ask_server, file_system, tra
 from steelyard.ground.addresses import is_url as is_url
 from steelyard.ground.addresses import shown_address as shown_address
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
-from steelyard.ground.untrusted import open_regular
+from steelyard.ground.untrusted_files import open_regular
 
 _PAUSES_S = (0.1, 1.0)  # before a failed transfer is repeated
 # A small read fetches AHEAD bytes; consecutive reads double that up to FARTHEST.

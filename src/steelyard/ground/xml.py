@@ -13,7 +13,7 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import LARGEST_NUMBER, SMALLEST_NUMBER
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 
 # The largest descriptions in use (humanoids) have about 1 MB, a few thousand elements and ten levels; nested bodies
 # of MJCF add one level each. The limits protect memory and stack from hostile files.

@@ -26,11 +26,11 @@ def add_ledger(result: Identification, study: Study, judges: Study) -> Identific
         study: Study of the fitted logs, with the terms of the model.
         judges: Study of the validation logs, with the same terms.
     """
-    from steelyard.assumptions.keep import keep_ledger  # Not needed for the verdict alone.
+    from steelyard.assumptions.examine import examine_assumptions  # Not needed for the verdict alone.
 
     joints = result.torque_error.joints
     rmse, nrmse = (np.array([getattr(j, name) for j in joints]) for name in ("rmse", "nrmse_percent"))
-    ledger = keep_ledger(study, result.model, judges, rmse, nrmse, result.estimate.standard_errors)
+    ledger = examine_assumptions(study, result.model, judges, rmse, nrmse, result.estimate.standard_errors)
     return replace(result, assumptions=ledger)
 
 

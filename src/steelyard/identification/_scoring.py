@@ -9,11 +9,11 @@ from typing import Any
 from steelyard.assessment.score import Score, score_models, score_reduced
 from steelyard.check.check import check_study
 from steelyard.dynamics.model import Model
-from steelyard.ground.progress import tell_progress
+from steelyard.ground.progress import report_progress
 from steelyard.identification._copies import Copy, find_copy
 from steelyard.parameters.terms import identification_terms
+from steelyard.signals.as_logs import log_label
 from steelyard.signals.excerpt import part_of
-from steelyard.signals.given import log_label
 from steelyard.signals.log import Log
 from steelyard.signals.source import Source
 from steelyard.study import Study
@@ -40,7 +40,7 @@ class Scoring:
         if not copied:
             return self.validation_study
         labels = [s.log for s in self.validation["model"]]
-        return self.validation_study.judged_on(
+        return self.validation_study.for_validation(
             [x for x, n in zip(self.validation_study.logs, labels, strict=True) if n not in copied]
         )
 
@@ -65,7 +65,7 @@ def score_models_on_logs(
         validate_names: Names of the validation logs.
         find_copies: Whether to remove parts of validation logs that repeat fitted logs.
     """
-    tell_progress("Validating", 0.75)
+    report_progress("Validating", 0.75)
     cutoff_hz = score_cutoff_hz or study.cutoff_hz
     nominal = Model.nominal(study.robot) if study.robot.has_inertia else None
     labels = _labels(names, study.logs, "log")
@@ -88,7 +88,10 @@ def score_models_on_logs(
         return score_reduced(models, study.base, sums, study.first_motions(number), cutoff_hz, name)
 
     identification = _scores(own, labels, of_own)
-    validation_study, validation_labels = study.judged_on(validate), _labels(validate_names, validate, "validation")
+    validation_study, validation_labels = (
+        study.for_validation(validate),
+        _labels(validate_names, validate, "validation"),
+    )
     copies: tuple[Copy, ...] = ()
     if find_copies:
         validation_study, copies = _without_copies(
@@ -119,7 +122,7 @@ def _without_copies(
             if 2.0 * validation_study.cutoff_hz * sum(m.t[-1] - m.t[0] for m in left) >= _MIN_INDEPENDENT:
                 copy, logs[k] = replace(copy, cut=True), rest
         copies.append(copy)
-    return (validation_study.judged_on(logs) if any(c.cut for c in copies) else validation_study), tuple(copies)
+    return (validation_study.for_validation(logs) if any(c.cut for c in copies) else validation_study), tuple(copies)
 
 
 def with_fitted_friction(study: Study) -> Study:

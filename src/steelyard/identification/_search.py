@@ -14,7 +14,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.ground.progress import steps, tell_progress
+from steelyard.ground.progress import report_progress, steps
 from steelyard.identification._load_range import largest_loads
 from steelyard.identification._search_events import STAGE, candidate_rows, reason, report_choice, report_step
 from steelyard.identification._search_offers import ROUNDINGS, Offer, term_text
@@ -114,7 +114,7 @@ class Search:
         position = {c: k for k, c in enumerate(self.base.independent)}
         out: dict[int, tuple[Term, int]] = {}
         column = self.robot.inertial_count
-        for term, c in self.study.terms.placed:
+        for term, c in self.study.terms.with_coordinates:
             if isinstance(term, DryTerm) and c.side == "joint" and len(term.columns) == 1 and column in position:
                 out.setdefault(c.index, (term, position[column]))
             column += len(term.columns)
@@ -172,7 +172,7 @@ class Search:
             growing, sums = list(range(len(self.used))), start
             for round_ in range(MOST_TERMS):
                 self.round, self.share = round_ + 1, round_ / MOST_TERMS
-                tell_progress(STAGE, self.share, f"{self.tried} structures tried")
+                report_progress(STAGE, self.share, f"{self.tried} structures tried")
                 sums = self.grams.weighted(self.structure, sums)
                 if not (growing := self._add_one_each(growing, sums)):
                     break

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
-from steelyard.ground.progress import has_progress_callback, tell_progress
+from steelyard.ground.progress import has_progress_callback, report_progress
 from steelyard.identification._search_offers import Offer, term_text
 from steelyard.identification.structure import StructureChoice, StructureStep
 from steelyard.parameters.term import Term
@@ -91,4 +91,4 @@ def reason(step: StructureStep, least: float, min_errors: float) -> str:
 
 def _report(search: Search, message: str, event: dict[str, Any]) -> None:
     details = {"of": "structure", **event, "way": search.way, "round": search.round, "tried": search.tried}
-    tell_progress(STAGE, search.share, message, plain(details))
+    report_progress(STAGE, search.share, message, plain(details))

@@ -89,10 +89,10 @@ def _names(search: Search, terms: Terms) -> list[str]:
     """Return the parameter names of all columns; "" for columns that are not in the structure."""
     after = iter(terms.parameters)
     placed: dict[tuple[Term, str, int], list[str]] = {}
-    for term, c in terms.placed:
+    for term, c in terms.with_coordinates:
         placed[replace(term, where=None), c.side, c.index] = [next(after).name for _ in term.columns]
     usual = [p.name for p in search.base.parameters[: search.robot.inertial_count]]
-    for term, c in search.study.terms.placed:
+    for term, c in search.study.terms.with_coordinates:
         usual += placed.get((replace(term, where=None), c.side, c.index), [""] * len(term.columns))
     names = [usual[c] for c in search.base.independent]
     for joint, offers in zip(search.used, search.offers, strict=True):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from steelyard.assessment.pooled import TorqueError
 from steelyard.assessment.score import MEANINGLESS, Score
-from steelyard.check.explained import HIGH_CONDITION
+from steelyard.assessment.torque_error import TorqueError
+from steelyard.check.free_fits import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 from steelyard.ground.numbers import number
 from steelyard.identification._assumption_check import assumption_objections, harmless_refutations, untested_assumptions
@@ -252,6 +252,8 @@ def _about_model(result: Identification) -> list[str]:
         out.append("All links are physically possible: positive masses and pseudo-inertias, positive friction.")
     elif not result.possible:
         out.append("The free fit is not physically possible. Use it for prediction only, never for simulation.")
+    if result.description is not None:
+        out.append(result.description.sentence)
     if result.estimate.result is Result.BOUNDARY:
         shares = result.estimate.details.get("boundary", {})
         worst = f" ({', '.join(shares)}; at most {max(shares.values()) ** 0.5:.1f} σ beyond it)" if shares else ""

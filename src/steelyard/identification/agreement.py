@@ -12,7 +12,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import percent
 from steelyard.ground.reasons import explained
-from steelyard.identification.between import LogShift, LogSums
+from steelyard.identification.log_differences import LogShift, LogSums
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.study import Study
 
@@ -188,7 +188,7 @@ def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tup
             named([k], f"the base parameter {base.names[row]}", "parameter", [position[k]])
     by_joint: dict[str, list[int]] = {}
     k = links
-    for term, c in base.terms.placed:
+    for term, c in base.terms.with_coordinates:
         where = f"'{c.name or robot.joint_names[c.index]}'"
         for _ in term.columns:
             if np.any(base.matrix[:, k]):

@@ -104,7 +104,7 @@ def _with_terms(study: Study, own: Terms) -> Study:
     changed = replace(study, terms=own)
     if all(term in study.terms.terms for term in own.terms):
         parts = study.rows.parts or (study.rows,)
-        rows = RegressionData.joined([_projected(part, study.base, changed.base) for part in parts])
+        rows = RegressionData.concatenate([_projected(part, study.base, changed.base) for part in parts])
         vars(changed)["rows"] = rows
     return changed
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.assessment.pooled import TorqueError, pool_scores
 from steelyard.assessment.score import Score
+from steelyard.assessment.torque_error import TorqueError, pool_scores
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
 from steelyard.identification._verdict import NOT_GRADED, Verdict
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from steelyard.check import Check
     from steelyard.identification._copies import Copy
     from steelyard.identification.agreement import Agreement
+    from steelyard.identification.description_share import DescriptionShare
     from steelyard.identification.file_scores import FileScore
     from steelyard.identification.format_models import FormatModel
     from steelyard.identification.structure import StructureChoice
@@ -74,7 +75,7 @@ class IdentificationSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identification(Displayed):
+class Identification(DisplayMixin):
     """An identified model with its base parameters, error bars, scores and verdict.
 
     It stores finished numbers and computes nothing when it is read, printed or written.
@@ -113,6 +114,8 @@ class Identification(Displayed):
     agreement: Agreement | None = None
     # Tests of the assumptions of the fit; None: they were not tested.
     assumptions: Ledger | None = None
+    # What the model takes from the robot description; None: it is not physically possible or has no motion scores.
+    description: DescriptionShare | None = None
     # With known friction: mean error on the fitted logs with fitted friction instead [% of the torque].
     without_known_friction: float | None = None
     # Checks of the identification logs by name; of long logs only the beginning, all channels.
@@ -161,10 +164,10 @@ class Identification(Displayed):
 
         return torque_band_of(self)
 
-    def glance(self) -> Glance:
-        from steelyard.identification.notebook import identification_glance
+    def headline(self) -> Headline:
+        from steelyard.identification.notebook import identification_headline
 
-        return identification_glance(self)
+        return identification_headline(self)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return the tables: base parameters with error bars ("parameters"), "model", "scores" and "signals"."""
@@ -224,7 +227,7 @@ class Identification(Displayed):
             source: URDF or MJCF of the robot; the written URDF keeps its meshes and names. Default: the file that the
                 robot was read from.
         """
-        from steelyard.identification.run import IdentificationRun
+        from steelyard.identification.identification_run import IdentificationRun
 
         described = self._description if source is None else Path(source)
         return IdentificationRun(self, (), described).save(folder, overwrite=overwrite)

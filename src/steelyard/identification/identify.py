@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.check.check import check_study, found_later
+from steelyard.check.check import check_later_piece, check_study
 from steelyard.check.error_hint import adds_error_hint
 from steelyard.cutoff import choose_cutoff, judge_stated_cutoff
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.linear.rounding import fit_beta, include_bias, rounding_shift
+from steelyard.estimation.linear.rounding_bias import fit_beta, include_bias, rounding_shift
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
-from steelyard.ground.options import with_changes, with_signature
-from steelyard.ground.progress import ProgressCallback, reports_progress, tell_progress
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
+from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.identification._assumption_check import add_ledger
 from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars
 from steelyard.identification._friction_curves import error_with_fitted_friction, fit_rounding, friction_curves
@@ -29,23 +29,24 @@ from steelyard.identification._load_range import limit_loads, same_loads
 from steelyard.identification._scoring import check_validation_logs, score_models_on_logs, with_fitted_friction
 from steelyard.identification._verdict import grade_model
 from steelyard.identification.agreement import agreement_of
+from steelyard.identification.description_share import description_share
 from steelyard.identification.identification import Identification, IdentificationSettings
-from steelyard.identification.options import OF_FILES, IdentifyOptions
+from steelyard.identification.identify_options import OF_FILES, IdentifyOptions
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Dynamic, make_scheme, scheme_text
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_sources
+from steelyard.signals.as_logs import LogsLike, as_sources
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import velocity_plan
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 if TYPE_CHECKING:
-    from steelyard.estimation.simulated.control_loop import ControlLoop
-    from steelyard.estimation.simulated.experiment import Experiment
+    from steelyard.estimation.simulation_error.control_loop import ControlLoop
+    from steelyard.estimation.simulation_error.experiment import Experiment
     from steelyard.friction.compensation import SmoothedCurve
 
 
@@ -101,8 +102,8 @@ def identify(
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
     validation_logs = as_sources(validate, robot, mapping)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), o.prepared()), scheme=written)
-    study = replace(study, look=found_later if o.check else None)
-    tell_progress("Preparing the rows", 0.02)
+    study = replace(study, look=check_later_piece if o.check else None)
+    report_progress("Preparing the rows", 0.02)
     of = spelled_estimator(estimator).of
     # At standstill, nonlinear estimators need the rows of all joints.
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
@@ -158,7 +159,7 @@ def identify(
     if task.study.terms.needs_rigid:
         task, fit = _fit_loads(task, fit)
     residuals = [float(f"{x:.5g}") for x in fit.chosen.residual_std]
-    tell_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": residuals})
+    report_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": residuals})
     if structure is not None or (of.needs == "rows" and one_by_one):
         variance = jackknife_variance(task.study.opening.rows, fit.free) if structure is None else structure.variance
         chosen = widen_error_bars(fit.chosen, variance)
@@ -202,6 +203,8 @@ def identify(
         checks=tuple(zip(scoring.names, check_study(with_fitted_friction(study)), strict=True)) if o.check else (),
         **(check_validation_logs(scoring) if o.check and validation_logs else {}),
     )
+    if not curves:
+        result = replace(result, description=description_share(result))
     if o.check and torques and one_by_one and not curves:
         result = add_ledger(result, study, scoring.independent)
     if o.files:
@@ -262,7 +265,7 @@ class _Task:
 
     def experiment(self) -> Experiment:
         """Return the motions and the controller, for estimators that do not use rows."""
-        from steelyard.estimation.simulated.control_loop import experiment_of
+        from steelyard.estimation.simulation_error.control_loop import experiment_of
 
         study = self.study
         for one in study.logs:
@@ -294,7 +297,7 @@ def _fit(task: _Task) -> _Fit:
     study, settings = task.study, task.settings
     base = study.base
     event = {"of": "fit", "estimator": settings.estimator, "scheme": settings.scheme, "parameters": base.rank}
-    tell_progress("Fitting", 0.6, settings.estimator, event)
+    report_progress("Fitting", 0.6, settings.estimator, event)
     if spelled_estimator(settings.estimator).of.needs == "experiment":
         # These estimators model position noise or do not differentiate, so rounding causes no bias.
         return _Fit(*_estimates(task.experiment(), base, task.prior, settings))
@@ -345,13 +348,10 @@ def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:
     return fit
 
 
-# Rarely needed modules are imported lazily.
-
-
 def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:
     if controller is None:
         return None
-    from steelyard.estimation.simulated.control_loop import as_control_loop  # Imports the simulation.
+    from steelyard.estimation.simulation_error.control_loop import as_control_loop  # Imports the simulation.
 
     return as_control_loop(controller, robot)
 
@@ -370,6 +370,6 @@ def _estimates(
 def _singular_values(study: Study, free: Estimate) -> Array:
     """Compute singular values of the base columns, rows weighted by 1/σ of their joint, columns of unit norm."""
     weights = 1.0 / np.maximum(free.residual_std, 1e-300)
-    r = study.rows.reduction().factor.joined(weights, study.base.independent)[:-1, :-1]
+    r = study.rows.reduction().factor.combined_triangle(weights, study.base.independent)[:-1, :-1]
     lengths = np.linalg.norm(r, axis=0)
     return np.asarray(np.linalg.svd(r / np.where(lengths > 0.0, lengths, 1.0), compute_uv=False), dtype=np.float64)

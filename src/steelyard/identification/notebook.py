@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.assessment.columns import score_columns, signal_columns
 from steelyard.assessment.score import Score
 from steelyard.errors import UnknownNameError
-from steelyard.ground.displayed import Glance, NamedColumns
+from steelyard.ground.display import Headline, NamedColumns
 from steelyard.ground.grades import tone
 from steelyard.identification.identification import Identification
 from steelyard.identification.parameter_table import BASE_PARAMETERS, base_rows
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from steelyard.report.plots import Figure
 
 
-def identification_glance(result: Identification) -> Glance:
+def identification_headline(result: Identification) -> Headline:
     """Summarize `result`: robot, verdict and reasons."""
     verdict = result.verdict
-    return Glance(tone(verdict.grade), f"{result.robot.name}. {verdict.sentence}", verdict.reasons)
+    return Headline(tone(verdict.grade), f"{result.robot.name}. {verdict.sentence}", verdict.reasons)
 
 
 def identification_tables(result: Identification) -> Mapping[str, Callable[[], NamedColumns]]:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from steelyard.ground.grades import HALF_WIDTH_95
-from steelyard.ground.tables import ResultTable, TableField
+from steelyard.ground.result_tables import ResultTable, TableField
 
 if TYPE_CHECKING:
     from steelyard.identification.identification import Identification

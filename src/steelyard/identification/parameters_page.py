@@ -13,11 +13,12 @@ from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
 from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import NO_SIGN, WHY_NO_SIGN, Known, number, percent, with_error
-from steelyard.ground.tables import TableRow
+from steelyard.ground.result_tables import TableRow
 from steelyard.identification.identification import Identification
 from steelyard.identification.parameter_table import BASE_PARAMETERS, base_rows
 from steelyard.identification.score_page import effort_unit
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.report.declared_tables import Cells, declared_html
 from steelyard.report.elements import (
     Html,
     TableCell,
@@ -32,7 +33,6 @@ from steelyard.report.elements import (
 )
 from steelyard.report.html import Section
 from steelyard.report.plots.estimates import correlations
-from steelyard.report.tables import Cells, declared_html
 
 # Maximum number of columns for single logs; result.json has all logs.
 _MOST_LOGS = 6
@@ -190,7 +190,7 @@ def _terms(result: Identification, links: int) -> Html:
     symbols: dict[str, str] = {}
     table: dict[str, dict[str, float | str]] = {}
     k = 0
-    for term, place in terms.placed:
+    for term, place in terms.with_coordinates:
         for column in term.columns:
             unit = terms.parameters[k].unit
             symbols[f"{column.symbol}|{unit}"] = unit

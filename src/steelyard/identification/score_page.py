@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.assessment.columns import SCORES, score_row
-from steelyard.assessment.pooled import TorqueError
 from steelyard.assessment.score import Score
+from steelyard.assessment.torque_error import TorqueError
 from steelyard.friction.page import friction_curve
 from steelyard.ground.numbers import number, percent
-from steelyard.ground.tables import TableField, TableRow
+from steelyard.ground.result_tables import TableField, TableRow
 from steelyard.identification.identification import Identification
 from steelyard.identification.torque_parts import friction_torque, prediction_band, torque_parts
 from steelyard.report.elements import (

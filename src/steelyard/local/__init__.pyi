@@ -4,7 +4,6 @@ import steelyard.errors
 
 from .bank import BLEND, Bank, LocalModel, Prediction
 from .design import Design, design, evolved_plan
-from .files import BankRun, RegionMotions, bank_json, load_bank, read_motions, save_bank, whole_model
 from .identify import (
     GLOBAL,
     SimulatedArm,
@@ -26,7 +25,8 @@ from .motions import (
 from .recalibrate import ModelDrift, recalibrate
 from .region import CartesianRegion, JointRegion, Region
 from .regions import check_regions, overlap, read_regions
-from .validate import BankValidation, validate_bank
+from .run_folders import BankRun, RegionMotions, bank_json, load_bank, read_motions, save_bank, whole_model
+from .validate_bank import BankValidation, validate_bank
 
 LocalError = steelyard.errors.LocalError
 OutsideError = steelyard.errors.OutsideError

@@ -14,10 +14,10 @@ from steelyard.ground.progress import ProgressCallback, part, reports_progress, 
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
 from steelyard.local.design import Design, SearchedMotion, design, design_motion
-from steelyard.local.files import RegionMotions
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
 from steelyard.local.regions import check_regions
+from steelyard.local.run_folders import RegionMotions
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters

@@ -12,12 +12,12 @@ from steelyard.excitation.page import fitness_figure
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number, percent, with_interval
 from steelyard.local.bank import Bank, LocalModel
-from steelyard.local.files import RegionMotions
 from steelyard.local.motions import sample_times
 from steelyard.local.recalibrate import ModelDrift
 from steelyard.local.region import CartesianRegion
 from steelyard.local.regions import overlap
-from steelyard.local.validate import BANK, BankValidation, Example
+from steelyard.local.run_folders import RegionMotions
+from steelyard.local.validate_bank import BANK, BankValidation, Example
 from steelyard.report.elements import (
     Html,
     TableCell,

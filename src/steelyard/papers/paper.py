@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.ground import Array, Presentation, Viewed, number
+from steelyard.ground import Array, OutcomeWithPage, Presentation, number
 from steelyard.report import Panel, TableCell, TableColumn
 
 
@@ -259,7 +259,7 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Reproduction(Viewed):
+class Reproduction(OutcomeWithPage):
     """A paper and its results.
 
     Attributes:
@@ -284,12 +284,12 @@ class Reproduction(Viewed):
         return tuple(s for s in self.statements if s.failed)
 
     def to_json(self) -> dict[str, Any]:
-        from steelyard.papers.run import reproduction_to_json
+        from steelyard.papers.reproduce import reproduction_to_json
 
         return reproduction_to_json(self)
 
     def view(self) -> Presentation:
-        from steelyard.papers.run import paper_page, print_reproduction
+        from steelyard.papers.reproduce import paper_page, print_reproduction
 
         return paper_page, print_reproduction
 

@@ -57,7 +57,7 @@ class Terms:
     terms: tuple[Term, ...]
 
     @cached_property
-    def placed(self) -> tuple[tuple[Term, Coordinate], ...]:
+    def with_coordinates(self) -> tuple[tuple[Term, Coordinate], ...]:
         """Pairs of a term and a coordinate it acts on."""
         return tuple((term, c) for term in self.terms for c in _coordinates(self.robot, term))
 
@@ -65,10 +65,10 @@ class Terms:
     def parameters(self) -> tuple[Parameter, ...]:
         out: list[Parameter] = []
         owners: dict[str, list[Term]] = {}
-        for term, c in self.placed:
+        for term, c in self.with_coordinates:
             for name in _names(term, c):
                 owners.setdefault(name, []).append(term)
-        for term, c in self.placed:
+        for term, c in self.with_coordinates:
             for name, column in zip(_names(term, c), term.columns, strict=True):
                 unit = column.unit if c.revolute else column.linear_unit
                 out.append(Parameter(name + _difference(term, owners[name]), unit, column.lower, column.upper))
@@ -80,7 +80,7 @@ class Terms:
 
     def per_parameter(self, describe: Callable[[Term, Coordinate], _T]) -> list[_T]:
         """List the results of `describe` for the term and coordinate of each parameter."""
-        return [describe(term, c) for term, c in self.placed for _ in term.columns]
+        return [describe(term, c) for term, c in self.with_coordinates for _ in term.columns]
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -106,7 +106,7 @@ class Terms:
 
     @cached_property
     def _signals(self) -> dict[tuple[MotionSignal, str, int], tuple[MotionSignal, Coordinate]]:
-        return {(a, c.side, c.index): (a, c) for term, c in self.placed for a in term.history}
+        return {(a, c.side, c.index): (a, c) for term, c in self.with_coordinates for a in term.history}
 
     @property
     def history_key(self) -> tuple[tuple[MotionSignal, str, int], ...]:
@@ -236,7 +236,7 @@ class Terms:
 
     def _walk(self) -> Iterable[tuple[int, Term, Coordinate]]:
         first = 0
-        for term, c in self.placed:
+        for term, c in self.with_coordinates:
             yield first, term, c
             first += len(term.columns)
 

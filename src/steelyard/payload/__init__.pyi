@@ -1,11 +1,11 @@
 """Payloads: the bodies that robots carry, identified from joint torques or from a sensor at the wrist."""
 
-from .controllers import PAYLOAD_TARGETS, ControllerPayload, PayloadTarget
+from .controller_files import PAYLOAD_TARGETS, ControllerPayload, PayloadTarget
 from .excite import excite_payload
 from .gains import DriveGains, drive_gains
 from .identify import PayloadResult, RepeatStatistics, identify_payload, repeats
 from .payload import Payload, cuboid, read_payload
-from .run import PayloadMotion, PayloadRun, PayloadRuns
+from .payload_results import PayloadMotion, PayloadRun, PayloadRuns
 from .sensor import SensorModel, identify_payload_by_sensor, wrench_regressor
 from .track import TrackedPayload, track_payload
 

@@ -20,12 +20,12 @@ from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, Linear, criterion_named
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import SearchProblem, requirements
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.search import Search, SearchSettings
+from steelyard.excitation.search_problem import SearchProblem, requirements
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import one_blas_thread
@@ -85,7 +85,7 @@ def excite_payload(
     families = (family or Fourier(5, duration),) * robot.dof
     times = Trajectory.standing(families, np.zeros(robot.dof)).times(rate)
     with one_blas_thread():
-        rows = TorqueRows(cast(Dynamics, _Sensor(robot, frame)), range(10), Sampled(families, times), range(6))
+        rows = TorqueRows(cast(Dynamics, _Sensor(robot, frame)), range(10), SampledMotions(families, times), range(6))
         goal = Goal(rows, criterion_named(criterion), INERTIAL_NAMES, (_expected(sizes),), 1.0 / sigma, None,
                     "rows over the noise of their axis")  # fmt: skip
         needs = requirements(robot, families, bounds, ExciteOptions())

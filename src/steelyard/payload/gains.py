@@ -24,7 +24,7 @@ from steelyard.payload.identify import prepare_rows
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 
@@ -57,7 +57,7 @@ class DriveGains(Outcome):
         values = ", ".join(f"{x:.6g}" for x in self.values)
         return {"gains.toml": f"torque_scale = [{values}]\n"}
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.ground.numbers import Known, number
         from steelyard.report.terminal import say, table
 

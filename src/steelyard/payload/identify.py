@@ -27,8 +27,8 @@ from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
-from steelyard.ground.progress import ProgressCallback, reports_progress, steps, tell_progress
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
+from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Friction, Plan
@@ -38,7 +38,7 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Part, Unknowns, substitute
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogLike, LogsLike, as_logs, is_one_log
+from steelyard.signals.as_logs import LogLike, LogsLike, as_logs, is_one_log
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
@@ -93,7 +93,7 @@ _MISMATCH_LIMIT = 2.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PayloadResult(Displayed):
+class PayloadResult(DisplayMixin):
     """Identified payloads.
 
     Attributes:
@@ -112,10 +112,10 @@ class PayloadResult(Displayed):
     def load(self) -> Payload:
         return self.loads[0]
 
-    def glance(self) -> Glance:
-        each = [load.glance() for load in self.loads]
+    def headline(self) -> Headline:
+        each = [load.headline() for load in self.loads]
         worst: Any = "warning" if any(g.kind != "good" for g in each) else "good"
-        return Glance(worst, "; ".join(g.sentence for g in each), tuple(p for g in each for p in g.points))
+        return Headline(worst, "; ".join(g.sentence for g in each), tuple(p for g in each for p in g.points))
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Tables of the payloads; several payloads are joined, with their number in the first column."""
@@ -226,7 +226,7 @@ def prepare_rows(
 
 
 def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> PayloadResult:
-    tell_progress("Payload", 0.8)
+    report_progress("Payload", 0.8)
     parts, names = plan.parts(rows.data), plan.names
     whole = LeastSquaresProblem.of(substitute(parts, Unknowns(names)), Unknowns(names))
     identifiable = _identifiable(whole, 10 * plan.loads)
@@ -283,7 +283,7 @@ def _identifiable(problem: LeastSquaresProblem, first: int) -> list[bool]:
     """Find the identifiable unknowns. The arm has priority over the payload, whose unknowns are the `first` ones."""
     from scipy.linalg import qr
 
-    R = problem.joined(np.ones(len(problem.blocks)))[:-1, :-1]
+    R = problem.combined_triangle(np.ones(len(problem.blocks)))[:-1, :-1]
     lengths = np.linalg.norm(R, axis=0)
     scaled = R / np.where(lengths > 0.0, lengths, 1.0)
     identifiable = np.zeros(R.shape[1], dtype=bool)

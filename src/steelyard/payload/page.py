@@ -29,7 +29,7 @@ from steelyard.robot.robot import Robot
 from steelyard.robot.shapes import inertia_ellipsoid, scene_of
 
 if TYPE_CHECKING:
-    from steelyard.payload.run import PayloadRun
+    from steelyard.payload.payload_results import PayloadRun
 
 # Relative errors of a mass above which the page warns, or calls the result unusable.
 _ROUGH, _UNUSABLE = 0.1, 0.5

@@ -13,7 +13,7 @@ import yaml
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, frozen
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.files import csv_text
@@ -34,7 +34,7 @@ ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Payload(Displayed):
+class Payload(DisplayMixin):
     """The ten inertial parameters of a body.
 
     Attributes:
@@ -59,12 +59,12 @@ class Payload(Displayed):
         for name in ("parameters", "covariance"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         where = ", ".join(with_error(1000.0 * x, 1000.0 * e) for x, e in
                           zip(self.center_of_gravity, self.center_of_gravity_error, strict=True))  # fmt: skip
         mass = with_error(self.mass, self.mass_error)
         kind: Any = "warning" if self.notes or not self.possible else "good"
-        return Glance(kind, f"{mass} kg at ({where}) mm in frame '{self.frame}'", self.notes)
+        return Headline(kind, f"{mass} kg at ({where}) mm in frame '{self.frame}'", self.notes)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Mass, centre of gravity and inertia about it ("load"); ten parameters about the origin ("parameters")."""

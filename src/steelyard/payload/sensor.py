@@ -19,7 +19,7 @@ from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 from steelyard.regression.unknowns import Unknowns
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import LogsLike, as_logs
+from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping

@@ -121,7 +121,7 @@ class RegressionData:
         return RegressionData(equations, self.parameters, lambda: blocks, self.period)
 
     @classmethod
-    def joined(cls, parts: Sequence[RegressionData]) -> RegressionData:
+    def concatenate(cls, parts: Sequence[RegressionData]) -> RegressionData:
         """Join the data of several logs, given by `parts`, which remain accessible."""
         if len(parts) == 1:
             return parts[0]

@@ -69,7 +69,7 @@ class Factor:
         method = "normal" if "normal" in methods else "qr"
         return Factor(self.equations, tuple(triangles), samples, self.parameters, method, tuple(rows.tolist()))
 
-    def joined(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
+    def combined_triangle(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
         """Compute the triangle [A y] of all equations together."""
         wanted = self.columns.tolist() if columns is None else columns
         scale = np.ones(len(self.equations)) if weights is None else np.asarray(weights, dtype=float)
@@ -91,7 +91,7 @@ class Factor:
 
     def solve(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
         """Solve least squares over independent columns."""
-        r = self.joined(weights, columns)
+        r = self.combined_triangle(weights, columns)
         self._check_digits(r)
         return solve_triangle(r[:-1, :-1], r[:-1, -1])
 

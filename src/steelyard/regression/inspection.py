@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Outcome
-from steelyard.ground.progress import tell_progress
+from steelyard.ground.progress import report_progress
 from steelyard.ground.reasons import explained
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import TermsLike, as_terms, nominal_terms
@@ -115,7 +115,7 @@ class BaseSummary:
 
 
 @dataclass(frozen=True, repr=False)
-class Inspection(Outcome, Displayed):
+class Inspection(Outcome, DisplayMixin):
     """The result of `steelyard inspect`."""
 
     why_null: ClassVar = {"base_parameters": "Their number is not clear; the notes give the reason."}
@@ -131,14 +131,14 @@ class Inspection(Outcome, Displayed):
     regressor_operations: int
     notes: tuple[str, ...] = field(default=())
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         size = f"{self.robot}: {len(self.joints)} joints, {len(self.links)} moving links"
         base = self.base_parameters
         if base is None:
-            return Glance("warning", f"{size}; the number of base parameters is not clear.", self.notes)
+            return Headline("warning", f"{size}; the number of base parameters is not clear.", self.notes)
         hidden = len(self.identifiable.get("none", ()))
         never = f" {hidden} of the links' and terms' parameters do not affect any torque." if hidden else ""
-        return Glance("note", f"{size}, {base.count} base parameters.{never}", self.notes)
+        return Headline("note", f"{size}, {base.count} base parameters.{never}", self.notes)
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         def of(rows: Sequence[Any]) -> Callable[[], NamedColumns]:
@@ -151,7 +151,7 @@ class Inspection(Outcome, Displayed):
     def to_json(self) -> dict[str, Any]:
         return explained(self)
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.regression._inspection_page import print_inspection
 
         print_inspection(self, out)
@@ -172,7 +172,7 @@ def inspect_robot(
     notes = list(_notes(robot))
     base: BaseParameters | None = None
     try:
-        tell_progress("Finding the base parameters")
+        report_progress("Finding the base parameters")
         base = base_parameters(robot, terms, method)
     except StructureError as error:
         notes.append(str(error))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.model import Model
+from steelyard.dynamics.native.compiled_function import Batch
 from steelyard.dynamics.native.drivers import TILE
 from steelyard.dynamics.native.kernel import on_cache_lines
-from steelyard.dynamics.native.run import Batch
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array, quick_length
 from steelyard.regression.base_parameters import BaseParameters
@@ -159,7 +159,7 @@ def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | N
     if motion.standing is None or not motion.leaves_out:
         return None
     out = np.zeros_like(motion.standing)
-    for term, coordinate in dynamics.terms.placed:
+    for term, coordinate in dynamics.terms.with_coordinates:
         if term.dry or (term.history and term.dissipative):
             own = np.array(coordinate.weights, dtype=float) != 0.0
             out[:, own] |= _widen(np.all(motion.standing[:, own], axis=1), motion.filter.memory // 3)[:, None]

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.dynamics.native.compiled_function import Batch, in_threads
 from steelyard.dynamics.native.drivers import TILE
-from steelyard.dynamics.native.run import Batch, in_threads
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import Factor, triangle

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.cuda.device import Device
-from steelyard.dynamics.native.run import default_threads
+from steelyard.dynamics.native.compiled_function import default_threads
 from steelyard.errors import SteelyardError
-from steelyard.estimation.linear.rounding import NEGLIGIBLE
+from steelyard.estimation.linear.rounding_bias import NEGLIGIBLE
 from steelyard.ground.arrays import Array
 from steelyard.identification.identify import fit_rows
 from steelyard.regression.data import Block, RegressionData
@@ -114,7 +114,7 @@ class RowFitter:
                 self._data(log, log.slow[k], [(every, rows[k]) for every, rows in own])
                 for log, own in zip(logs, parts, strict=True)
             ]
-            fit = fit_rows(self.study, RegressionData.joined(data))
+            fit = fit_rows(self.study, RegressionData.concatenate(data))
             truth = self.trials.model(number)
             results.append(self.trials.judge.trial(self.trials.seed + number, *fit, truth, largest))
         return results

@@ -14,14 +14,14 @@ from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.motion_design import expected_noise
-from steelyard.excitation.problem import comparison_motion
+from steelyard.excitation.search_problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.files import plain
-from steelyard.ground.outcome import Content, Presentation, Viewed
-from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps, tell_progress
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
+from steelyard.ground.progress import ProgressCallback, part, report_progress, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -41,7 +41,7 @@ MOST_ROBOTS = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rehearsal(Viewed, Displayed):
+class Rehearsal(OutcomeWithPage, DisplayMixin):
     """Result of a rehearsal.
 
     Attributes:
@@ -86,8 +86,8 @@ class Rehearsal(Viewed, Displayed):
         keys = "name", "unit", "true", "found", "standard_error", "z_scores"
         return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def glance(self) -> Glance:
-        return Glance("good" if self.passed else "bad", self.sentence, tuple(j.text for j in self.judgements))
+    def headline(self) -> Headline:
+        return Headline("good" if self.passed else "bad", self.sentence, tuple(j.text for j in self.judgements))
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         def parameters() -> NamedColumns:
@@ -167,7 +167,7 @@ def rehearse(
     for number in steps(range(seeds), "Rehearsing", lambda k: f"robot {k + 1} of {seeds}"):
         results.append(next(stream))
         event = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(results[-1].to_json())}
-        tell_progress("Judged", 1.0, results[-1].error_text, event)
+        report_progress("Judged", 1.0, results[-1].error_text, event)
     judgements = judge_trials(results, trials.base.names)
     return Rehearsal(robot, *details[0], trials.judge.noise, judgements, tuple(results))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.dynamics.model import Model
-from steelyard.dynamics.native.run import default_threads
+from steelyard.dynamics.native.compiled_function import default_threads
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.processes import one_thread
 from steelyard.identification.identify import fit_study

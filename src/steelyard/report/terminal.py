@@ -13,7 +13,7 @@ from rich.text import Text
 
 from steelyard.errors import printable
 from steelyard.ground.numbers import number as number
-from steelyard.ground.progress import HowFar
+from steelyard.ground.progress import ProgressReport
 
 # Width of output that is not a terminal; longer cells are wrapped.
 _WIDTH_OF_FILES = 120
@@ -74,7 +74,7 @@ def table(
 
 
 @contextmanager
-def bar(quiet: bool = False) -> Iterator[Callable[[HowFar], None]]:
+def bar(quiet: bool = False) -> Iterator[Callable[[ProgressReport], None]]:
     """Show a progress bar with the remaining time on standard error, if that is a terminal and not `quiet`.
 
     Yields a callback for the argument `progress` of long functions.
@@ -107,7 +107,7 @@ def bar(quiet: bool = False) -> Iterator[Callable[[HowFar], None]]:
     progress_bar = Progress(*columns, console=screen, transient=True)
     task = progress_bar.add_task("", total=1.0, at=0.0, last="")
 
-    def update(state: HowFar) -> None:
+    def update(state: ProgressReport) -> None:
         progress_bar.start()  # work without any update gets no bar
         at, stage, last = progress_bar.tasks[0].elapsed or 0.0, printable(state.stage), printable(state.message)
         progress_bar.update(task, completed=state.fraction, description=stage, last=last, at=at)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 
 # Indices of the three corners of each triangle.
 Triangles = NDArray[np.int64]

@@ -18,7 +18,7 @@ from steelyard.signals._clock import Clock, repair_clock
 from steelyard.signals._convert import joint_signals, seconds, side_by_side
 from steelyard.signals._layout import Layout, find_layout
 from steelyard.signals.in_memory import memory_reader
-from steelyard.signals.load import load_log, with_path
+from steelyard.signals.load_log import load_log, with_path
 from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.presets import with_preset

@@ -19,7 +19,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.decompress import DECOMPRESSORS, is_compressed
 from steelyard.ground.registry import Registry
 from steelyard.ground.remote import AnyPath, RemoteFile, any_path
-from steelyard.ground.untrusted import refuse_kernel_file, regular_file
+from steelyard.ground.untrusted_files import refuse_kernel_file, regular_file
 from steelyard.signals.log import Finding
 
 # Complete logs of humanoids have about a thousand columns.

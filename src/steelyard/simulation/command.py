@@ -13,7 +13,7 @@ from steelyard.dynamics.function import Function, Trace, dense
 from steelyard.dynamics.native.kernel import Kernel, Single, kernel_of
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
-from steelyard.ground.recent import Recent
+from steelyard.ground.recent_values import Recent
 from steelyard.simulation.controllers import Controller
 
 

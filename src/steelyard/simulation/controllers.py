@@ -20,7 +20,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.scalars import Scalar, Vector, maximum, minimum, plus
-from steelyard.simulation.friction import smooth_terms
+from steelyard.simulation.dry_friction import smooth_terms
 
 # A reference at one instant: position, velocity, acceleration.
 _Reference = tuple[Vector, Vector, Vector]

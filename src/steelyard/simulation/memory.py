@@ -58,7 +58,7 @@ def _elements(model: Model) -> list[_Element]:
     under_load: dict[tuple[str, int, float, bool], list[tuple[int, float, RigidLoad]]] = {}
     coordinates: dict[tuple[str, int, float, bool], Coordinate] = {}
     first = model.robot.inertial_count
-    for term, c in model.terms.placed:
+    for term, c in model.terms.with_coordinates:
         stop = next((a for a in term.history if isinstance(a, Stop)), None)
         load = next((a for a in term.history if isinstance(a, RigidLoad)), None)
         if stop is not None or load is not None:

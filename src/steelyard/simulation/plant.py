@@ -13,11 +13,11 @@ from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.function import Function, Trace, dense
 from steelyard.dynamics.native.kernel import Kernel, kernel_of
 from steelyard.ground.arrays import Array, frozen, independent_columns, one_blas_thread
-from steelyard.ground.recent import Recent
+from steelyard.ground.recent_values import Recent
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
 from steelyard.parameters import Terms
 from steelyard.robot.robot import Robot
-from steelyard.simulation.friction import DryFriction, smooth_terms, without_dry_friction
+from steelyard.simulation.dry_friction import DryFriction, smooth_terms, without_dry_friction
 
 # Lumped parameters: fewer numbers per link with the same dynamics.
 #

@@ -25,7 +25,7 @@ from steelyard.dynamics.graph import Node, evaluate_graph, forward
 from steelyard.dynamics.native.kernel import Kernel
 from steelyard.dynamics.native.rk4 import Stepper, in_blocks
 from steelyard.ground.arrays import Array
-from steelyard.ground.recent import Recent
+from steelyard.ground.recent_values import Recent
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.simulation.command import Schedule
 from steelyard.simulation.controllers import Controller

@@ -15,7 +15,7 @@ from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.simulation._fixed_steps import SimulationProblem, run_fixed_steps
 from steelyard.simulation.command import Drive, command_of, schedule_of
-from steelyard.simulation.friction import Friction
+from steelyard.simulation.dry_friction import Friction
 from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors

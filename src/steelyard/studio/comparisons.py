@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.ground.numbers import number
 from steelyard.report.elements import Html, callout, join, table_html, text
-from steelyard.studio.library_pages import glance_html, library_link, when_html
+from steelyard.studio.library_pages import headline_html, library_link, when_html
 from steelyard.studio.run_entries import RunEntry
 
 # Keys that identify the members of a list, so that equal members are compared.
@@ -30,7 +30,7 @@ def comparison_page(first: RunEntry, second: RunEntry, differences: str = "") ->
     """
     cards = "".join(
         f'<div class="card"><h2>{sign}: {library_link(run.name, run=run.name)}</h2><p class="hint">{text(run.kind)}, '
-        f"{when_html(run.when)}</p>{run.summary.picture}{glance_html(run.summary.glance)}</div>"
+        f"{when_html(run.when)}</p>{run.summary.picture}{headline_html(run.summary.headline)}</div>"
         for sign, run in (("A", first), ("B", second))
     )
     return join(

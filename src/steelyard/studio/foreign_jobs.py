@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from steelyard.errors import SteelyardError, shortened
-from steelyard.ground.untrusted import parse_json, read_text
+from steelyard.ground.untrusted_files import parse_json, read_text
 from steelyard.report.elements import Html, text
 from steelyard.studio.containment import OWN, StudioError
 from steelyard.studio.jobs import END_FILE, JOB_FILE, Jobs, StudioJob

@@ -11,7 +11,7 @@ from typing import Any
 
 from steelyard.ground.grades import tone
 from steelyard.ground.outcome import RESULT
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, join, paragraph, table_html, text
 from steelyard.studio.differences import differences_html
 from steelyard.studio.studio_folder import StudioError

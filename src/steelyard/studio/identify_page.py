@@ -145,7 +145,8 @@ def runs_html(runs: Sequence[RunEntry], selected: Sequence[str]) -> Html:
             f'<label class="tick"><input type="checkbox" form="beside" name="both" value="{attribute(run.name)}"'
             f'{" checked" if run.name in selected else ""}><span class="unseen">Compare {text(run.name)}</span></label>'
         )
-        rows.append([Html(box), Html(link), when_html(run.when), run.summary.glance.sentence, settings])
+        verdict = run.summary.headline.sentence.split(". ")[0].rstrip(".") + "."
+        rows.append([Html(box), Html(link), when_html(run.when), verdict, settings])
     table = table_html(["compare", "run", "written", "verdict", "settings"], rows, "Runs of identify in this folder")
     compare = Html(
         '<form id="beside" method="get" action="/identify"><button>Compare the selected runs</button></form>'

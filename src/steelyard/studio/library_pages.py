@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlencode
 
-from steelyard.ground.displayed import Glance
+from steelyard.ground.display import Headline
 from steelyard.ground.outcome import REPORT
 from steelyard.report.elements import Html, callout, join, table_html, text
 from steelyard.studio.page import attribute, button, choice, command_line, entry
@@ -66,12 +66,12 @@ def when_html(when: float) -> Html:
     )
 
 
-def glance_html(glance: Glance) -> Html:
-    """Render the verdict `glance` with its reasons."""
-    points = "".join(f"<li>{text(point)}</li>" for point in glance.points[:_SHOWN_POINTS])
-    more = len(glance.points) - _SHOWN_POINTS
+def headline_html(headline: Headline) -> Html:
+    """Render the verdict `headline` with its reasons."""
+    points = "".join(f"<li>{text(point)}</li>" for point in headline.points[:_SHOWN_POINTS])
+    more = len(headline.points) - _SHOWN_POINTS
     points += f"<li>{more} more in the report</li>" if more > 0 else ""
-    return callout(glance.kind, Html(f"{text(glance.sentence)}{f'<ul>{points}</ul>' if points else ''}"))
+    return callout(headline.kind, Html(f"{text(headline.sentence)}{f'<ul>{points}</ul>' if points else ''}"))
 
 
 # ------------------------------------------------------------ all
@@ -119,7 +119,7 @@ def runs_page(
 
 
 def _item(run: RunEntry, fields: Mapping[str, str], used: bool) -> str:
-    glance, picture = run.summary
+    headline, picture = run.summary
     settings = ", ".join(f"{name} {value}".strip() for name, value in run.settings)
     tick = (
         f'<label class="tick"><input type="checkbox" form="compare" name="both" value="{attribute(run.name)}">'
@@ -129,9 +129,10 @@ def _item(run: RunEntry, fields: Mapping[str, str], used: bool) -> str:
     delete = delete_button(run, label, "The project uses it as its model." if used else "", **fields)
     use = ", the project's model" if used else ""
     return (
-        f'<li class="{glance.kind}">{picture}<div class="what"><strong>{library_link(run.name, run=run.name)}</strong>'
+        f'<li class="{headline.kind}">{picture}<div class="what">'
+        f"<strong>{library_link(run.name, run=run.name)}</strong>"
         f' <span class="hint">{text(_kind_words(run.kind))}, {when_html(run.when)}{use}</span>'
-        f'<p><span class="grade">{_GRADES[glance.kind]}</span> {text(glance.sentence)}</p>'
+        f'<p><span class="grade">{_GRADES[headline.kind]}</span> {text(headline.sentence)}</p>'
         f'<p class="hint">{text(" ".join(run.inputs))}{" · " if settings and run.inputs else ""}{text(settings)}</p>'
         f'</div><div class="do">{tick}{delete}</div></li>'
     )
@@ -192,7 +193,7 @@ def run_page(run: RunEntry, others: Sequence[RunEntry], used: str) -> Html:
         others: Other runs, for a comparison.
         used: Sentence about the use of the run; "" for none.
     """
-    glance, picture = run.summary
+    headline, picture = run.summary
     facts = [("What", _kind_words(run.kind)), ("Written", when_words(run.when))]
     facts += [("From", " ".join(run.inputs))] if run.inputs else []
     facts += [(name, value or "yes") for name, value in run.settings]
@@ -213,7 +214,7 @@ def run_page(run: RunEntry, others: Sequence[RunEntry], used: str) -> Html:
     )
     return join(
         library_link("← all runs"),
-        Html(f'<h1>{text(run.name)}</h1><div class="verdict-row">{picture}<div>{glance_html(glance)}'),
+        Html(f'<h1>{text(run.name)}</h1><div class="verdict-row">{picture}<div>{headline_html(headline)}'),
         Html(f"{f'<p>{text(used)}</p>' if used else ''}</div></div>"),
         Html("<h2>Inputs and settings</h2>"),
         table_html(["setting", "value"], facts),

@@ -74,7 +74,7 @@ def _floor(robot: Any) -> str:
 def _targets(robot: Any) -> list[dict[str, str]]:
     """List the controllers, with the reason if one does not suit this robot."""
     from steelyard.errors import SteelyardError
-    from steelyard.excitation.controllers.target import MOTION_TARGETS
+    from steelyard.excitation.controller_formats.target import MOTION_TARGETS
 
     targets = []
     for name, target in MOTION_TARGETS.items():

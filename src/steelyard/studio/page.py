@@ -58,13 +58,21 @@ def whole_page(
 <button type="button" id="theme" aria-label="Light or dark">◐</button></span></header>
 <div class="frame">
 <nav id="rail" aria-label="Stages">{rail}</nav>
-<main id="stage" tabindex="-1" aria-label="{_quoted(title)}">{body}</main>
+<div class="middle"><main id="stage" tabindex="-1" aria-label="{_quoted(title)}">{body}</main>{_next_link(stage)}</div>
 <aside id="jobs" aria-label="Jobs">{jobs}</aside>
 </div>
 <div id="said" role="status" aria-live="polite"></div>
 </body>
 </html>
 """
+
+
+def _next_link(stage: str) -> Html:
+    """Render the link to the stage after `stage`; nothing after the last one."""
+    if stage not in RAIL[:-1]:
+        return Html("")
+    name = RAIL[RAIL.index(stage) + 1]
+    return Html(f'<p class="next"><a href="/{name}">Next: {text(STUDIO_STAGES[name].title)} →</a></p>')
 
 
 def rail_html(current: str, statuses: Mapping[str, StageStatus]) -> Html:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import whole_file
-from steelyard.ground.progress import tell_progress
+from steelyard.ground.progress import report_progress
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Log
 from steelyard.signals.source import LogFile, Source, pieces_of
@@ -231,13 +231,13 @@ def build_pyramid(source: Source, robot: Robot, target: str | os.PathLike[str]) 
         levels = _Levels(file, path.parent, unnamed)
         for piece in pieces_of(source):
             levels.append(piece)
-            tell_progress("preparing the plot", min(0.99, levels.counts[0] / total), f"{levels.counts[0]:,} samples")
+            report_progress("preparing the plot", min(0.99, levels.counts[0] / total), f"{levels.counts[0]:,} samples")
         if not levels.counts[0]:
             raise LogError("The log is empty. Record it again, or choose another log.")
         levels.finish()
         text = json.dumps(levels.head(robot)).encode("utf-8")
         file.write(text + len(text).to_bytes(8, "little") + _MAGIC)
-    tell_progress("preparing the plot", 1.0, f"{levels.counts[0]:,} samples")
+    report_progress("preparing the plot", 1.0, f"{levels.counts[0]:,} samples")
     return Pyramid.open(path)
 
 

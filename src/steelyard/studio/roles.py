@@ -12,7 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 from steelyard.project import ROLES
 from steelyard.signals.table import has_reader
 from steelyard.studio.containment import is_inside

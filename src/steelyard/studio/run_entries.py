@@ -14,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from steelyard.ground.displayed import Glance
+from steelyard.ground.display import Headline
 from steelyard.ground.folders import MANIFEST
 from steelyard.ground.outcome import REPORT, RESULT
-from steelyard.ground.untrusted import parse_json, read_json, read_text
+from steelyard.ground.untrusted_files import parse_json, read_json, read_text
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 from steelyard.studio.summaries import RunSummary, guessed_kind, summary_of
 from steelyard.studio.thumbnails import sign_thumbnail
@@ -60,7 +60,7 @@ class RunEntry:
         try:
             state = (self.path / RESULT).stat()
         except OSError:
-            return RunSummary(Glance("warning", "This run has no result.json."), sign_thumbnail("No picture", "?"))
+            return RunSummary(Headline("warning", "This run has no result.json."), sign_thumbnail("No picture", "?"))
         return _summary(str(self.path), self.kind, state.st_mtime_ns, state.st_size)
 
     def result(self) -> dict[str, Any]:
@@ -132,10 +132,10 @@ def _parts(path: str, _changed: int, command: str) -> tuple[str, tuple[str, ...]
 @lru_cache(4096)
 def _summary(path: str, kind: str, _changed: int, size: int) -> RunSummary:
     if size > _LARGEST_RESULT:
-        return RunSummary(Glance("note", "The result is large; open the report."), sign_thumbnail("", "···"))
+        return RunSummary(Headline("note", "The result is large; open the report."), sign_thumbnail("", "···"))
     result = _small_result(path)
     if result is None:
-        return RunSummary(Glance("bad", "The result.json of this run is damaged."), sign_thumbnail("No picture", "?"))
+        return RunSummary(Headline("bad", "The result.json of this run is damaged."), sign_thumbnail("No picture", "?"))
     return summary_of(kind, result)
 
 

@@ -24,7 +24,7 @@ from steelyard.ground.atomic_files import rename_new
 from steelyard.ground.extras import import_extra
 from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.folders import MANIFEST, sweep_up
-from steelyard.ground.untrusted import read_json, read_text
+from steelyard.ground.untrusted_files import read_json, read_text
 from steelyard.ground.user_files import NotOursError, make_own_folder, state_folder
 from steelyard.project import PROJECT_FILE, Project
 from steelyard.studio.containment import OWN, StudioError, check_project, is_inside, is_plain_run, path_inside

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steelyard.ground.displayed import Glance
+from steelyard.ground.display import Headline
 from steelyard.ground.grades import tone
 from steelyard.ground.numbers import number, percent, with_error
 from steelyard.report.elements import Html
@@ -22,7 +22,7 @@ _MOST_POINTS = 40
 class RunSummary(NamedTuple):
     """Summary of a run: a verdict with reasons, and a picture."""
 
-    glance: Glance
+    headline: Headline
     picture: Html
 
 
@@ -41,7 +41,7 @@ def summary_of(kind: str, result: Mapping[str, Any]) -> RunSummary:
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             continue
     return RunSummary(
-        Glance("warning", "The result.json of this run is from another version."), sign_thumbnail("No picture", "?")
+        Headline("warning", "The result.json of this run is from another version."), sign_thumbnail("No picture", "?")
     )
 
 
@@ -72,8 +72,8 @@ def _identify(result: Mapping[str, Any]) -> RunSummary:
     errors, old = _errors(scores[0]), _errors(result["nominal"][0]) if result.get("nominal") else []
     words = f"Torque error by joint, % of σ: {_listed(errors)}"
     words += f"; of the nominal model: {_listed(old)}" if old else ""
-    glance = _glance(verdict["grade"], f"{_name(result)}. {_text(verdict['sentence'])}", verdict["reasons"])
-    return RunSummary(glance, bars_thumbnail(words, errors, old))
+    headline = _headline(verdict["grade"], f"{_name(result)}. {_text(verdict['sentence'])}", verdict["reasons"])
+    return RunSummary(headline, bars_thumbnail(words, errors, old))
 
 
 def _check(result: Mapping[str, Any]) -> RunSummary:
@@ -85,7 +85,7 @@ def _check(result: Mapping[str, Any]) -> RunSummary:
     worst = max(logs, key=lambda log: ("good", "usable", "mend", "unusable").index(log["grade"]))
     points = [f"{_text(log.get('log', ''))}: {_text(advice)}".lstrip(": ") for log in logs for advice in log["advice"]]
     words = "Findings: " + ", ".join(f"{count} {name}" for count, name in zip(counts, order, strict=True))
-    return RunSummary(_glance(worst["grade"], _text(result["verdict"]), points), bars_thumbnail(words, counts))
+    return RunSummary(_headline(worst["grade"], _text(result["verdict"]), points), bars_thumbnail(words, counts))
 
 
 def _excite(result: Mapping[str, Any]) -> RunSummary:
@@ -95,15 +95,15 @@ def _excite(result: Mapping[str, Any]) -> RunSummary:
     name = _text(criterion["name"])
     sentence = f"{_name(result)}. {name} from {fall}. {_text(verdict['sentence'])}"
     picture = curve_thumbnail(f"The search: {name} from {fall}", points)
-    return RunSummary(_glance(verdict["grade"], sentence, verdict["reasons"]), picture)
+    return RunSummary(_headline(verdict["grade"], sentence, verdict["reasons"]), picture)
 
 
 def _rehearse(result: Mapping[str, Any]) -> RunSummary:
     errors = [_number(trial["error_over_allowed"]) for trial in result["trials"]]
-    glance = _glance("good" if result["passed"] is True else "bad", _text(result["verdict"]),
+    headline = _headline("good" if result["passed"] is True else "bad", _text(result["verdict"]),
                      [reason["text"] for reason in result["reasons"]])  # fmt: skip
     words = f"Error over the allowed error, by robot: {_listed(errors)}"
-    return RunSummary(glance, bars_thumbnail(words, errors, mark=1.0))
+    return RunSummary(headline, bars_thumbnail(words, errors, mark=1.0))
 
 
 def _friction(result: Mapping[str, Any]) -> RunSummary:
@@ -112,9 +112,9 @@ def _friction(result: Mapping[str, Any]) -> RunSummary:
     notes = [f"{joint['joint']}: {note}" for joint in joints for note in joint["notes"]]
     missing = [f"{name}: {reason}" for name, reason in result["missing"].items()]
     points = [(_number(p["velocity"]), _number(p["torque"])) for p in joints[0]["points"]]
-    glance = _glance("usable" if missing else "good", f"Friction: {laws}", [*missing, *notes])
+    headline = _headline("usable" if missing else "good", f"Friction: {laws}", [*missing, *notes])
     return RunSummary(
-        glance, curve_thumbnail(f"Friction of {_text(joints[0]['joint'])} over velocity", points, dots=True)
+        headline, curve_thumbnail(f"Friction of {_text(joints[0]['joint'])} over velocity", points, dots=True)
     )
 
 
@@ -128,8 +128,8 @@ def _payload(result: Mapping[str, Any]) -> RunSummary:
     sound = not notes and all(load["physically_consistent"] is True for load in loads.values())
     first = next(iter(loads.values()))
     sign = f"{number(_number(first['mass']['value']), 4)} kg"
-    glance = _glance("good" if sound else "usable", "; ".join(texts), notes)
-    return RunSummary(glance, sign_thumbnail(f"Payload: {texts[0]}", sign))
+    headline = _headline("good" if sound else "usable", "; ".join(texts), notes)
+    return RunSummary(headline, sign_thumbnail(f"Payload: {texts[0]}", sign))
 
 
 def _validate(result: Mapping[str, Any]) -> RunSummary:
@@ -140,17 +140,17 @@ def _validate(result: Mapping[str, Any]) -> RunSummary:
     outcome = f"{len(lost)} comparisons failed" if lost else "all comparisons succeeded"
     error = f"; torque error {_span(errors)} % of σ" if errors else ""
     grade = "bad" if lost else "usable" if result["warnings"] else "good"
-    glance = _glance(grade, f"{_name(result)} against {_text(result['against'])}: {outcome}{error}",
+    headline = _headline(grade, f"{_name(result)} against {_text(result['against'])}: {outcome}{error}",
                      [*lost, *result["warnings"]])  # fmt: skip
-    return RunSummary(glance, bars_thumbnail(f"Torque error by joint, % of σ: {_listed(errors)}", errors))
+    return RunSummary(headline, bars_thumbnail(f"Torque error by joint, % of σ: {_listed(errors)}", errors))
 
 
 def _predict(result: Mapping[str, Any]) -> RunSummary:
     errors = [_number(x) for log in result["logs"] for x in log["error_percent"] or ()]
     error = f", error {_span(errors)} % of σ" if errors else ""
     sentence = f"Torques of {_name(result)} along {len(result['logs'])} logs by {_text(result['by'])}{error}"
-    glance = Glance("note", sentence.replace(" 1 logs ", " 1 log "))
-    return RunSummary(glance, bars_thumbnail(f"Torque error, % of σ: {_listed(errors)}", errors))
+    headline = Headline("note", sentence.replace(" 1 logs ", " 1 log "))
+    return RunSummary(headline, bars_thumbnail(f"Torque error, % of σ: {_listed(errors)}", errors))
 
 
 def _compare(result: Mapping[str, Any]) -> RunSummary:
@@ -158,12 +158,12 @@ def _compare(result: Mapping[str, Any]) -> RunSummary:
     if not key:
         advice = result["advice"]
         points = [advice] if isinstance(advice, str) else list(advice)
-        return RunSummary(_glance("note", f"{_name(result)}: estimators compared", points), sign_thumbnail("", "⇄"))
+        return RunSummary(_headline("note", f"{_name(result)}: estimators compared", points), sign_thumbnail("", "⇄"))
     errors = [_number(one.get("hold_out_nrmse_percent") or 0.0) for one in result[key]]
     best = _text(result["best"] or "")
-    glance = _glance("good" if best else "bad", f"{_name(result)}: {best or 'none'} predicts best", ())
+    headline = _headline("good" if best else "bad", f"{_name(result)}: {best or 'none'} predicts best", ())
     words = ", ".join(f"{one[key[:-1]]} {percent(e, 3)}" for one, e in zip(result[key], errors, strict=True))
-    return RunSummary(glance, bars_thumbnail(f"Error on hold-out data: {words}", errors))
+    return RunSummary(headline, bars_thumbnail(f"Error on hold-out data: {words}", errors))
 
 
 def _export(result: Mapping[str, Any]) -> RunSummary:
@@ -172,18 +172,18 @@ def _export(result: Mapping[str, Any]) -> RunSummary:
     sentence = f"{_name(result)} as {', '.join(files)}"
     points = () if possible else ("The model is not physically possible; simulators may reject it.",)
     picture = sign_thumbnail(sentence, f"{len(files)} files")
-    return RunSummary(_glance("good" if possible else "usable", sentence, points), picture)
+    return RunSummary(_headline("good" if possible else "usable", sentence, points), picture)
 
 
 def _plain(result: Mapping[str, Any]) -> RunSummary:
     """Summarise any command: its verdict, or the name of its robot."""
     verdict = result.get("verdict")
     if isinstance(verdict, Mapping):
-        glance = _glance(str(verdict.get("grade", "")), _text(verdict["sentence"]), verdict.get("reasons", ()))
+        headline = _headline(str(verdict.get("grade", "")), _text(verdict["sentence"]), verdict.get("reasons", ()))
     else:
         words = verdict if isinstance(verdict, str) else result.get("driven", "")
-        glance = _glance("", ". ".join(x for x in (_name(result), _text(words)) if x), ())
-    return RunSummary(glance, sign_thumbnail("No picture", "···"))
+        headline = _headline("", ". ".join(x for x in (_name(result), _text(words)) if x), ())
+    return RunSummary(headline, sign_thumbnail("No picture", "···"))
 
 
 _SUMMARIES: dict[str, Callable[[Mapping[str, Any]], RunSummary]] = {
@@ -225,9 +225,9 @@ def moving_error(joint: Mapping[str, Any]) -> Any:
     return joint.get("moving", {}).get("nrmse_percent", joint["nrmse_percent"])
 
 
-def _glance(grade: Any, sentence: str, points: Sequence[Any]) -> Glance:
+def _headline(grade: Any, sentence: str, points: Sequence[Any]) -> Headline:
     texts = tuple(_text(point) for point in points[:_MOST_POINTS])
-    return Glance(tone(grade), sentence[:_LONGEST], texts)
+    return Headline(tone(grade), sentence[:_LONGEST], texts)
 
 
 def _listed(values: Sequence[float]) -> str:

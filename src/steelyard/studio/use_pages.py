@@ -10,7 +10,7 @@ from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import Known, number
 from steelyard.report.elements import Html, TableColumn, callout, join, table_html, text, whisker
 from steelyard.studio.jobs import StudioJob
-from steelyard.studio.library_pages import files_html, glance_html, library_link, when_words
+from steelyard.studio.library_pages import files_html, headline_html, library_link, when_words
 from steelyard.studio.page import attribute, choice, entry, form, job_html
 from steelyard.studio.roles import ListedLog
 from steelyard.studio.run_entries import RunEntry
@@ -78,7 +78,7 @@ def model_choice_html(name: str, run: RunEntry | None, models: Sequence[RunEntry
         written: Whether the project file names the model.
     """
     grades = {"good": "good", "warning": "with warnings", "bad": "unreliable", "note": ""}
-    options = [(one.name, f"{one.name}: {grades[one.summary.glance.kind]}, {when_words(one.when)}") for one in models]
+    options = [(one.name, f"{one.name}: {grades[one.summary.headline.kind]}, {when_words(one.when)}") for one in models]
     if run is None:
         options.insert(0, (name, name))
     word = "Use this model" if written else "Use as the project's model"
@@ -94,7 +94,9 @@ def model_choice_html(name: str, run: RunEntry | None, models: Sequence[RunEntry
         about = callout("note", f"{name} is not a run of this folder, so its validation is not known here.")
         return section("model", "Model", menu, about)
     links = f"{library_link('Report and files', run=run.name)}"
-    return section("model", "Model", menu, Html(hint), glance_html(run.summary.glance), trust_html(run), Html(links))
+    return section(
+        "model", "Model", menu, Html(hint), headline_html(run.summary.headline), trust_html(run), Html(links)
+    )
 
 
 def trust_html(run: RunEntry) -> Html:
@@ -209,7 +211,7 @@ def load_html(run: RunEntry) -> Html:
         tables = [Html("")]
     return join(
         Html(f"<h3>{library_link(run.name, run=run.name)}, {when_words(run.when)}</h3>"),
-        glance_html(run.summary.glance), *tables, files_html(run),
+        headline_html(run.summary.headline), *tables, files_html(run),
     )  # fmt: skip
 
 
@@ -265,7 +267,7 @@ def friction_html(run: RunEntry) -> Html:
     figure = attribute(f"/data/use/friction?{urlencode({'run': run.name})}")
     return join(
         Html(f"<h3>{library_link(run.name, run=run.name)}, {when_words(run.when)}</h3>"),
-        glance_html(run.summary.glance),
+        headline_html(run.summary.headline),
         Html(f'<div data-lazy="{figure}" aria-busy="true"><p class="hint">Drawing friction over velocity …</p></div>'),
     )
 
@@ -274,7 +276,7 @@ def cards_html(runs: Sequence[RunEntry]) -> Html:
     """Render `runs` as cards with picture and verdict."""
     cards = "".join(
         f'<div class="card">{run.summary.picture}<p>{library_link(run.name, run=run.name)} <span class="hint">'
-        f"{when_words(run.when)}</span></p><p>{text(run.summary.glance.sentence)}</p></div>"
+        f"{when_words(run.when)}</span></p><p>{text(run.summary.headline.sentence)}</p></div>"
         for run in runs
     )
     return Html(f'<div class="cards">{cards}</div>' if cards else "")

@@ -21,7 +21,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.atomic_files import lock_file
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.interrupt import on_interrupt
-from steelyard.ground.progress import HowFar, report_progress_to
+from steelyard.ground.progress import ProgressReport, report_progress_to
 from steelyard.studio.jobs import CANCEL_FILE, END_FILE, EVENTS_FILE, JOB_FILE, LOCK_FILE, OUTPUT_FILE, START_FILE, Jobs
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
@@ -83,16 +83,16 @@ class _EventWriter:
     def __init__(self, events: IO[str]) -> None:
         self._events, self._last, self._stage = events, 0.0, ""
 
-    def __call__(self, at: HowFar) -> None:
-        seen = getattr(at, "seen", None)
+    def __call__(self, at: ProgressReport) -> None:
+        results = getattr(at, "results", None)
         now = time.monotonic()
         # A search repeats its current trial (`now`) in the next event, so dropping one loses nothing.
-        if (not seen or "now" in seen) and at.stage == self._stage and now - self._last < _EVENT_SECONDS:
+        if (not results or "now" in results) and at.stage == self._stage and now - self._last < _EVENT_SECONDS:
             return
         self._last, self._stage = now, at.stage
         event: dict[str, Any] = {"stage": at.stage, "fraction": at.fraction, "message": at.message, "time": time.time()}
-        if seen:
-            event["seen"] = plain(dict(seen))
+        if results:
+            event["seen"] = plain(dict(results))
         self._events.write(json.dumps(event) + "\n")
         self._events.flush()
 

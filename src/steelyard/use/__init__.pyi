@@ -1,12 +1,23 @@
 """Uses of a model: torque prediction, simulation, validation, export, and sequential identification."""
 
-from .exported import FORMATS, Exported
+from .model_export import FORMATS, ModelExport
+from .model_validation import ModelValidation, Swept, Trial, validate_on_logs, validate_on_plant
 from .predict import PredictedLog, Predictions, predict
-from .simulated import Simulated, let_move
-from .stepwise import Stepwise
-from .validated import Swept, Trial, Validated, validate_on_logs, validate_on_plant
+from .sequential_result import SequentialResult
+from .simulated_motion import SimulatedMotion, simulate_model
 
 __all__ = [
-    "FORMATS", "Exported", "PredictedLog", "Predictions", "Simulated", "Stepwise", "Swept", "Trial", "Validated",
-    "let_move", "predict", "validate_on_logs", "validate_on_plant",
+    "FORMATS",
+    "ModelExport",
+    "ModelValidation",
+    "PredictedLog",
+    "Predictions",
+    "SequentialResult",
+    "SimulatedMotion",
+    "Swept",
+    "Trial",
+    "predict",
+    "simulate_model",
+    "validate_on_logs",
+    "validate_on_plant",
 ]  # fmt: skip

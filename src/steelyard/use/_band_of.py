@@ -9,10 +9,10 @@ from typing import Any
 from steelyard.assessment.torque_band import JointBand, TorqueBand
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export.table import read_covariance
+from steelyard.export.parameter_tables import read_covariance
 from steelyard.ground.outcome import RESULT
 from steelyard.ground.schema import build
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.regression.base_parameters import base_parameters
 
 

@@ -15,14 +15,14 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
-from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns, wide_columns
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns, wide_columns
 from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import number
-from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.ground.progress import steps
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike, as_logs, log_label
+from steelyard.signals.as_logs import LogsLike, as_logs, log_label
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping
@@ -88,7 +88,7 @@ class PredictedLog:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions(Viewed, Displayed):
+class Predictions(OutcomeWithPage, DisplayMixin):
     """The predictions for several logs.
 
     Attributes:
@@ -105,11 +105,11 @@ class Predictions(Viewed, Displayed):
     cutoff_hz: float
     formats: tuple[str, ...] = ("csv",)
 
-    def glance(self) -> Glance:
+    def headline(self) -> Headline:
         errors = [x for log in self.logs if log.error_percent is not None for x in log.error_percent]
         error = f", prediction error {number(float(np.mean(errors)), 3)} % of σ" if errors else ""
         logs = f"{len(self.logs)} log{'s' * (len(self.logs) != 1)}"
-        return Glance("note", f"torques of {self.robot.name} along {logs} by {self.by}{error}")
+        return Headline("note", f"torques of {self.robot.name} along {logs} by {self.by}{error}")
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         """Return the errors in percent of the standard deviation ("errors") and the torques ("signals")."""

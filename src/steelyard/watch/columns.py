@@ -17,7 +17,7 @@ from steelyard.signals.mapping import as_mapping
 from steelyard.signals.presets import with_preset
 from steelyard.signals.recognise import recognise_time
 from steelyard.signals.units import unit_size
-from steelyard.watch.source import SourceError
+from steelyard.watch.live_source import SourceError
 
 SIGNAL_NAMES = ("position", "velocity", "effort")
 

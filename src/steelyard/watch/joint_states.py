@@ -13,7 +13,7 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.readers.bags import JOINT_STATE, joint_state_places
 from steelyard.watch.columns import SIGNAL_NAMES, LiveColumns, state_columns
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.source import SourceError, SourceOptions
+from steelyard.watch.live_source import SourceError, SourceOptions
 
 MAX_MESSAGE = 1 << 16  # bytes
 _MAX_WAITING = 20_000  # messages; two and a half seconds at 8 kHz

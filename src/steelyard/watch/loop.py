@@ -17,16 +17,16 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.array_rules import ArrayRule, check_arrays
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 from steelyard.watch.background import BackgroundTasks, add_counts, collect_reports, collect_states, update_monitor
 from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.clock import SampleClock
 from steelyard.watch.diagnostics import Diagnostics
 from steelyard.watch.helper_process import run_in_helper
+from steelyard.watch.live_source import ReconnectingSource
 from steelyard.watch.monitor import Monitor, StateArrays, WatchEvent
 from steelyard.watch.output import Outputs, WatchReport
 from steelyard.watch.snapshots import REMEDY, ForeignSnapshotError, SnapshotError, Snapshots
-from steelyard.watch.source import ReconnectingSource
 
 # A background thread yields to the sample loop after this time (Python's default is 5 ms).
 _THREAD_SWITCH_S = 1e-4

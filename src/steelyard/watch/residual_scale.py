@@ -29,9 +29,9 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute, dot, exp, maximum, minimum, sign, sqrt
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.model import UncertainModel
 from steelyard.watch.monitor import StateArrays
 from steelyard.watch.observer import MomentumObserver, dry_friction
+from steelyard.watch.uncertain_model import UncertainModel
 
 CAUSES = ("moving", "resting", "changing", "torque", "jerk", "speed", "parameters")
 # Time constant of the offset at rest. Contacts change within some 0.1 s; slower changes at rest are friction.

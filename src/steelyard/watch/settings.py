@@ -10,15 +10,15 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.watch.clock import SampleClock, plausible_bounds
+from steelyard.watch.live_source import ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch, WatchTimes
-from steelyard.watch.model import load_uncertain_model
 from steelyard.watch.monitor import MONITORS, WatchSetup
 from steelyard.watch.monitors.contact import contact_calibration
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, make_output
 from steelyard.watch.snapshots import Snapshots
-from steelyard.watch.source import ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.threshold import read_calibration
+from steelyard.watch.uncertain_model import load_uncertain_model
 
 _SECONDS = {
     "s": 1.0,

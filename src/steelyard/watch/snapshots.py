@@ -22,7 +22,7 @@ from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.archives import opened_archive
 from steelyard.ground.atomic_files import leftovers, lock_file
 from steelyard.ground.files import name_in_errors, write_whole
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 from steelyard.watch.monitor import StateArrays
 
 _NOW, _BEFORE, _OLD, _LOCK = "state.npz", "state-before.npz", "state-old.npz", ".steelyard-lock"

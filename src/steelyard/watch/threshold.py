@@ -23,13 +23,13 @@ from steelyard.dynamics.momentum import momentum_balance
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.model import UncertainModel
 from steelyard.watch.observer import MomentumObserver, dry_friction
 from steelyard.watch.residual_scale import CAUSES, ResidualScale, ResidualTerms
+from steelyard.watch.uncertain_model import UncertainModel
 
 _FORMAT = "steelyard-watch-calibration-1"
 # Block length of a peak [s]: longer than a touch, friction at a reversal, and the low-pass.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.dynamics.cuda.lines import device_helpers, row_lines
+from steelyard.dynamics.cuda.code_lines import device_helpers, row_lines
 from steelyard.dynamics.function import Function
 from steelyard.errors import SteelyardError
 

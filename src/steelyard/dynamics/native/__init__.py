@@ -2,7 +2,7 @@
 
 Other rooms pass traced functions and arrays:
 
-* `run.Compiled`        a function over the samples of a batch: dense results, triangles, Gram matrices,
+* `run.CompiledFunction`        a function over the samples of a batch: dense results, triangles, Gram matrices,
 * `kernel.Kernel`       a function over many robots, and `Single` over one state,
 * `rk4.Stepper`         robots that are stepped together,
 * `gram.BlockFunction`  a function whose results stay in the kernel's layout, and `BlockEquations`, their Gram matrices,

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.native._code import Code, vector_width
 from steelyard.dynamics.native._text import Text, Vectors
+from steelyard.dynamics.native.compiled_function import CompiledFunction
 from steelyard.dynamics.native.drivers import TILE, add_tile
 from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.dynamics.native.kernel import aligned, callable_at
-from steelyard.dynamics.native.run import Compiled
 from steelyard.ground.arrays import Array
 
 _Index = NDArray[np.int64]
@@ -131,7 +131,7 @@ class BlockFunction:
     """
 
     def __init__(self, function: Function, source: Array) -> None:
-        self._compiled, self._source = Compiled(function), source
+        self._compiled, self._source = CompiledFunction(function), source
         self.result = empty_blocks(len(source), max(1, len(function.outputs)))
 
     def __call__(self, samples: int) -> Array:

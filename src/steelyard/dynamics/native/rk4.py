@@ -18,9 +18,9 @@ import numpy as np
 
 from steelyard.dynamics.native._code import Code, vector_width
 from steelyard.dynamics.native._text import Vectors
+from steelyard.dynamics.native.compiled_function import default_threads
 from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.dynamics.native.kernel import Kernel, aligned, callable_at
-from steelyard.dynamics.native.run import default_threads
 from steelyard.ground.arrays import Array
 
 _ARGUMENTS = (

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.estimation.kalman._belief import CovarianceBelief, NotPositiveDefiniteError
 from steelyard.estimation.kalman.rules import ByDerivatives
-from steelyard.estimation.simulated.experiment import Run
+from steelyard.estimation.simulation_error.experiment import Run
 from steelyard.ground.arrays import Array
 
 if TYPE_CHECKING:

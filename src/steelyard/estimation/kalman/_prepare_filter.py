@@ -11,11 +11,11 @@ from scipy.stats import chi2
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.kalman._noise import likeliest_noise, log_likelihood
 from steelyard.estimation.kalman._transition import Method, Transition
-from steelyard.estimation.kalman.consistency import FALSE_ALARM, Consistency
+from steelyard.estimation.kalman.consistency_tests import FALSE_ALARM, Consistency
 from steelyard.estimation.kalman.tuning import FilterTuning, Tuning, compute_tuning, refine_noise
 from steelyard.estimation.linear._free import nearest_theta
-from steelyard.estimation.simulated._start import Start, starting_point
-from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulation_error._start import Start, starting_point
+from steelyard.estimation.simulation_error.experiment import Experiment, Run
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant, plant_of
@@ -210,7 +210,7 @@ class FilterSetup:
         }  # fmt: skip
         return Estimate(
             base, beta, covariance, nearest_theta(base, beta, prior),
-            free.problem.residual_std(beta, free.joined, free.weights), path.cost, result,
+            free.problem.residual_std(beta, free.triangle, free.weights), path.cost, result,
             history=path.history, notes=tuple(notes), details={**common, **details},
         )  # fmt: skip
 

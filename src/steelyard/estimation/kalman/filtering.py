@@ -24,7 +24,7 @@ from steelyard.estimation.kalman.rules import (
 )
 from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulation_error.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 

@@ -12,10 +12,10 @@ from scipy.linalg import solve_triangular
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.kalman._noise import extended_pass
 from steelyard.estimation.kalman._prepare_filter import CHECK_INTERVAL, FilterHistory, FilterSetup, prepare_filter
-from steelyard.estimation.kalman.consistency import SquaresRatio
+from steelyard.estimation.kalman.consistency_tests import SquaresRatio
 from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulation_error.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 

@@ -13,8 +13,8 @@ from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.estimation.estimate import EstimationError, Prior
 from steelyard.estimation.kalman.rules import StepNoise
 from steelyard.estimation.linear._free import prior_theta
-from steelyard.estimation.simulated._start import Start
-from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulation_error._start import Start
+from steelyard.estimation.simulation_error.experiment import Experiment, Run
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant

@@ -19,7 +19,7 @@ from steelyard.regression.base_parameters import BaseParameters
 
 @dataclass(frozen=True, eq=False)
 class FreeFit:
-    """β and its triangle: `joined` = [R y] under `weights` (and row weights, for robust fits).
+    """β and its triangle: `triangle` = [R y] under `weights` (and row weights, for robust fits).
 
     `bread` and `best` are those of `covariance`.
     """
@@ -27,7 +27,7 @@ class FreeFit:
     problem: LeastSquaresProblem
     beta: Array
     weights: Array
-    joined: Array
+    triangle: Array
     residual_std: Array
     influence: Influence | None = None
     bread: Array | None = None
@@ -40,7 +40,7 @@ class FreeFit:
     @property
     def cost(self) -> float:
         """The weighted sum of squares."""
-        return float(np.sum((self.joined[:, :-1] @ self.beta - self.joined[:, -1]) ** 2))
+        return float(np.sum((self.triangle[:, :-1] @ self.beta - self.triangle[:, -1]) ** 2))
 
     @property
     def noise(self) -> float:

@@ -49,9 +49,9 @@ def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) ->
     history: list[dict[str, Any]] = []
     result = Result.NOT_CONVERGED
     for _ in range(max(iterations, 1)):
-        joined = problem.joined(weights)
-        beta = problem.solve(joined)
-        residual_std = problem.residual_std(beta, joined, weights)
+        Ry = problem.combined_triangle(weights)
+        beta = problem.solve(Ry)
+        residual_std = problem.residual_std(beta, Ry, weights)
         history.append({"residual_std": tuple(residual_std.tolist())})
         change = float(np.max(np.abs(np.maximum(residual_std, floor) * weights - 1.0), initial=0.0))
         if len(history) > 1 and change < tolerance:
@@ -63,7 +63,7 @@ def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) ->
         if result is Result.CONVERGED
         else (f"The weights of the joints have not converged; the last change is {change:.1e}.",)
     )
-    return FreeFit(problem, beta, weights, joined, residual_std, result=result, history=tuple(history), notes=notes)
+    return FreeFit(problem, beta, weights, Ry, residual_std, result=result, history=tuple(history), notes=notes)
 
 
 @estimator("ols")
@@ -79,8 +79,8 @@ class OrdinaryLeastSquares(LinearEstimator):
     def free(self, data: RegressionData, columns: Columns) -> FreeFit:
         problem = LeastSquaresProblem.of(data, columns)
         weights = np.ones(len(data.equations))
-        joined = problem.joined(weights)
-        beta = problem.solve(joined)
+        Ry = problem.combined_triangle(weights)
+        beta = problem.solve(Ry)
         best = weighted(problem, 100, 1e-8)
-        residual_std = problem.residual_std(beta, joined, weights)
-        return FreeFit(problem, beta, weights, joined, residual_std, best=(best.beta, best.weights))
+        residual_std = problem.residual_std(beta, Ry, weights)
+        return FreeFit(problem, beta, weights, Ry, residual_std, best=(best.beta, best.weights))

@@ -56,16 +56,16 @@ class LeastSquaresProblem:
         """Number of rows of every equation."""
         return np.array(self.factor.rows, dtype=float)
 
-    def joined(self, weights: Array) -> Array:
+    def combined_triangle(self, weights: Array) -> Array:
         """Compute the triangle [R y] of all equations with `weights` (1/σ) per equation."""
         with one_blas_thread():
             return triangle(np.vstack([w * b for w, b in zip(weights, self.blocks, strict=True)]))
 
-    def solve(self, joined: Array) -> Array:
-        """Solve a `joined` triangle for β; raises an error if not all base parameters are identifiable."""
+    def solve(self, Ry: Array) -> Array:
+        """Solve the triangle `Ry` = [R y] for β; raises an error if not all base parameters are identifiable."""
         with one_blas_thread():
-            self.check_rank(joined[:-1, :-1])
-            return solve_triangle(joined[:-1, :-1], joined[:-1, -1])
+            self.check_rank(Ry[:-1, :-1])
+            return solve_triangle(Ry[:-1, :-1], Ry[:-1, -1])
 
     def check_rank(self, R: Array) -> None:
         """Raise an error if the triangle `R` over the base columns is rank deficient."""
@@ -82,19 +82,19 @@ class LeastSquaresProblem:
             "on them). Use a motion that moves every joint, lock the joints that stand still, or remove the term."
         )
 
-    def residual_std(self, beta: Array, joined: Array, weights: Array) -> Array:
+    def residual_std(self, beta: Array, Ry: Array, weights: Array) -> Array:
         """Compute the standard deviation of each equation's residuals, corrected for its degrees of freedom.
 
         Args:
             beta: Parameters.
-            joined: Triangle of the fit.
+            Ry: Triangle of the fit.
             weights: Weights of the triangle.
         """
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []
         with one_blas_thread():
             for w, block in zip(weights, self.blocks, strict=True):
-                hat = solve_triangle(joined[:-1, :-1], w * block[:, :-1].T, transposed=True)
+                hat = solve_triangle(Ry[:-1, :-1], w * block[:, :-1].T, transposed=True)
                 used.append(float(np.sum(hat**2)))
         return np.asarray(np.sqrt(sums / np.maximum(self.rows - np.array(used), 1.0)))
 

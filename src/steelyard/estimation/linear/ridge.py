@@ -45,7 +45,7 @@ class Ridge(Estimator[RegressionData]):
 
     def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         start = weighted(LeastSquaresProblem.of(data, base), 100, 1e-8)
-        R, y = start.joined[:, :-1], start.joined[:, -1]
+        R, y = start.triangle[:, :-1], start.triangle[:, -1]
         theta0 = prior_theta(base, prior)
         beta0 = base.matrix @ theta0
         columns = R if self.space == "base" else R @ base.matrix
@@ -56,8 +56,8 @@ class Ridge(Estimator[RegressionData]):
             start.problem,
             beta,
             start.weights,
-            start.joined,
-            start.problem.residual_std(beta, start.joined, start.weights),
+            start.triangle,
+            start.problem.residual_std(beta, start.triangle, start.weights),
             bread=bread,
             best=(start.beta, start.weights),
             result=start.result,

@@ -67,10 +67,10 @@ class Robust(LinearEstimator):
         for _ in range(max(self.iterations, 1)):
             scale = _scales(data, columns, beta, floor)
             problem = LeastSquaresProblem.of(data, columns, _Weigher(data, columns, beta, scale, self.loss, tuning))
-            joined = problem.joined(1.0 / scale)
-            new = problem.solve(joined)
+            Ry = problem.combined_triangle(1.0 / scale)
+            new = problem.solve(Ry)
             # The step in standard errors of white noise, which are accurate enough for the stopping rule.
-            step = float(np.linalg.norm(joined[:-1, :-1] @ (new - beta)) / np.sqrt(len(beta)))
+            step = float(np.linalg.norm(Ry[:-1, :-1] @ (new - beta)) / np.sqrt(len(beta)))
             beta = new
             history.append({"step": step, "residual_std": tuple(scale.tolist())})
             # If all residuals are rounding, reweighting is useless.
@@ -85,7 +85,7 @@ class Robust(LinearEstimator):
             return weight * residual, slope
 
         return FreeFit(
-            problem, beta, 1.0 / scale, joined, scale, influence=influence, result=result, history=tuple(history),
+            problem, beta, 1.0 / scale, Ry, scale, influence=influence, result=result, history=tuple(history),
             notes=notes, details={"row_weight": _mean_weights(problem, start)},
         )  # fmt: skip
 

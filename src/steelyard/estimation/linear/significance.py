@@ -154,7 +154,7 @@ def _notes(removals: Removals) -> list[str]:
 def _cost_rise(data: RegressionData, whole: Estimate, beta: Array) -> tuple[float, float]:
     """Cost of other base parameters with the weights of the whole fit: in σ² and in percent."""
     factor = data.factor()
-    R = factor.joined(1.0 / np.maximum(whole.residual_std, 1e-300), whole.base.independent)
+    R = factor.combined_triangle(1.0 / np.maximum(whole.residual_std, 1e-300), whole.base.independent)
     before, after = (float(np.sum((R[:, :-1] @ b - R[:, -1]) ** 2)) for b in (whole.beta, beta))
     rise = max(after - before, 0.0)
     return rise, 100.0 * rise / before if before > 0.0 else 0.0

@@ -24,7 +24,7 @@ from steelyard.regression.unknowns import Columns
 @estimator("tls")
 @dataclass(frozen=True)
 class TotalLeastSquares(LinearEstimator):
-    """The nearest consistent system [A + ΔA] β = y + Δy, by the smallest singular vector of the joined triangle.
+    """The nearest consistent system [A + ΔA] β = y + Δy, by the smallest singular vector of the Ry triangle.
 
     The scaling defines "nearest": rows of joint j are divided by σ_j (standard deviation of its residuals in weighted
     least squares), every column of A by its root mean square times `column_error`, and y by `torque_error`. By default
@@ -45,9 +45,9 @@ class TotalLeastSquares(LinearEstimator):
 
     def free(self, data: RegressionData, columns: Columns) -> FreeFit:
         start = weighted(LeastSquaresProblem.of(data, columns), 100, 1e-8)
-        joined = start.joined
-        scale = self._scale(joined, columns.rank)
-        _, values, directions = np.linalg.svd(joined / scale)
+        Ry = start.triangle
+        scale = self._scale(Ry, columns.rank)
+        _, values, directions = np.linalg.svd(Ry / scale)
         last = directions[-1] / scale
         if abs(directions[-1][-1]) < 1e-8:
             raise EstimationError(
@@ -55,21 +55,21 @@ class TotalLeastSquares(LinearEstimator):
                 "is to the model. Use weighted least squares."
             )
         beta = -last[:-1] / last[-1]
-        R = joined[:-1, :-1]
+        R = Ry[:-1, :-1]
         # The normal equations of total least squares: (AᵀA − σ²D²) β = Aᵀy.
         bread = R.T @ R - np.diag((values[-1] * scale[:-1]) ** 2)
         return FreeFit(
-            start.problem, beta, start.weights, joined, start.problem.residual_std(beta, joined, start.weights),
+            start.problem, beta, start.weights, Ry, start.problem.residual_std(beta, Ry, start.weights),
             bread=bread, history=start.history,
             details={"singular_values": (float(values[0]), float(values[-2]), float(values[-1]))},
         )  # fmt: skip
 
-    def _scale(self, joined: Array, rank: int) -> Array:
+    def _scale(self, Ry: Array, rank: int) -> Array:
         """Size of one unit of error for every column of [A y]."""
         errors = np.broadcast_to(np.asarray(self.column_error, dtype=float), (rank,))
         if np.any(errors <= 0.0) or self.torque_error <= 0.0:
             raise EstimationError("column_error and torque_error must be positive.")
-        lengths = np.linalg.norm(joined, axis=0)
+        lengths = np.linalg.norm(Ry, axis=0)
         length = lengths[-1] if lengths[-1] > 0.0 else 1.0
         return np.concatenate([lengths[:-1] * errors, [length * self.torque_error]])
 
@@ -110,17 +110,17 @@ class RestrictedTotalLeastSquares(LinearEstimator):
 
     def free(self, data: RegressionData, columns: BaseParameters) -> FreeFit:
         start = weighted(LeastSquaresProblem.of(data, columns), 100, 1e-8)
-        joined = start.joined
+        Ry = start.triangle
         exact = self.exact_columns(columns)
-        scale = self._scale(joined)
+        scale = self._scale(Ry)
         with one_blas_thread():
-            beta, smallest = _solve(joined / scale, exact)
+            beta, smallest = _solve(Ry / scale, exact)
         beta = beta * scale[-1] / scale[:-1]
-        R = joined[:-1, :-1]
+        R = Ry[:-1, :-1]
         # The normal equations: (AᵀA − σ²D²) β = Aᵀy, with no D where there is no error.
         bread = R.T @ R - np.diag(np.where(exact, 0.0, smallest * scale[:-1]) ** 2)
         return FreeFit(
-            start.problem, beta, start.weights, joined, start.problem.residual_std(beta, joined, start.weights),
+            start.problem, beta, start.weights, Ry, start.problem.residual_std(beta, Ry, start.weights),
             bread=bread, history=start.history,
             details={"exact": tuple(n for n, k in zip(columns.names, exact, strict=True) if k)},
         )  # fmt: skip
@@ -133,20 +133,20 @@ class RestrictedTotalLeastSquares(LinearEstimator):
         )
         return np.array([is_exact[k] for k in base.independent])
 
-    def _scale(self, joined: Array) -> Array:
-        lengths = np.linalg.norm(joined, axis=0)
+    def _scale(self, Ry: Array) -> Array:
+        lengths = np.linalg.norm(Ry, axis=0)
         length = lengths[-1] if lengths[-1] > 0.0 else 1.0
         return np.concatenate([lengths[:-1] * self.column_error, [length * self.torque_error]])
 
 
-def _solve(joined: Array, is_exact: NDArray[np.bool_]) -> tuple[Array, float]:
+def _solve(Ry: Array, is_exact: NDArray[np.bool_]) -> tuple[Array, float]:
     """β of a scaled triangle [A y], and the singular value that is removed."""
     from scipy.linalg import solve_triangular
 
     exact, other = np.flatnonzero(is_exact), np.flatnonzero(~is_exact)
     first = len(exact)
-    T = triangle(joined[:, [*exact, *other, joined.shape[1] - 1]])
-    beta, smallest = np.zeros(joined.shape[1] - 1), 0.0
+    T = triangle(Ry[:, [*exact, *other, Ry.shape[1] - 1]])
+    beta, smallest = np.zeros(Ry.shape[1] - 1), 0.0
     if len(other):
         _, values, directions = np.linalg.svd(T[first:, first:])
         last, smallest = directions[-1], float(values[-1])

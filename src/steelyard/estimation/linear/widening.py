@@ -27,7 +27,7 @@ def mean_ratio(ratios: Array, degrees: float) -> float:
     return float(np.exp(np.mean(np.log(positive))) * log_bias(degrees)) if len(positive) else 1.0
 
 
-def drawn_to_mean(own: Array | float, common: float, degrees: float) -> Array:
+def shrink_to_mean(own: Array | float, common: float, degrees: float) -> Array:
     """Shrink variance ratios towards their mean.
 
     Args:
@@ -62,5 +62,5 @@ def motion_variance(noise: Array, wander: Array, blocks: int) -> Array:
     ratio = np.where(positive, wander / np.where(noise > 0.0, noise, 1.0), np.nan)
     degrees = float(blocks - 1)
     common = mean_ratio(ratio[positive], degrees)
-    shrunk = drawn_to_mean(np.where(positive, ratio, common), common, degrees)
+    shrunk = shrink_to_mean(np.where(positive, ratio, common), common, degrees)
     return np.asarray(noise * np.maximum(shrunk - 1.0, 0.0))

@@ -56,7 +56,7 @@ def least_squares_fit(data: RegressionData, columns: Columns) -> FreeFit:
 
 def excitation(free: FreeFit) -> dict[str, Any]:
     """Report whether ∩ₜ ker Φ(t) = {0}, with a margin: σ_min/σ_max of all rows with columns of unit length."""
-    R = free.joined[:-1, :-1]
+    R = free.triangle[:-1, :-1]
     values = np.linalg.svd(R / np.linalg.norm(R, axis=0), compute_uv=False)
     return {"holds": bool(values[-1] > 0.0), "margin": float(values[-1] / values[0])}
 
@@ -76,7 +76,7 @@ def network_fit(
         notes: Notes for the user.
         details: Details of the result.
     """
-    residual_std = free.problem.residual_std(beta, free.joined, free.weights)
+    residual_std = free.problem.residual_std(beta, free.triangle, free.weights)
     warning = () if converged else (
         "Error bars are those of least squares; they do not include the network's distance from convergence.",
     )  # fmt: skip
@@ -207,7 +207,7 @@ class Patterns:
         scales, size = np.ones(columns.rank), 1.0
         if scaled:
             count = float(free.problem.rows.sum())
-            norms = np.linalg.norm(free.joined, axis=0) / np.sqrt(count)
+            norms = np.linalg.norm(free.triangle, axis=0) / np.sqrt(count)
             scales, size = norms[:-1], float(norms[-1]) or 1.0
         return cls(A / scales, y / size, scales, size)
 

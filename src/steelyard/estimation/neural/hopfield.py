@@ -217,9 +217,9 @@ class HopfieldTank(Network):
 
     def free(self, data: RegressionData, columns: Columns, start: Array | None = None) -> FreeFit:
         free = least_squares_fit(data, columns)
-        norms = np.linalg.norm(free.joined, axis=0)
+        norms = np.linalg.norm(free.triangle, axis=0)
         size = float(norms[-1]) or 1.0
-        R, y = free.joined[:, :-1] / norms[:-1], free.joined[:, -1] / size
+        R, y = free.triangle[:, :-1] / norms[:-1], free.triangle[:, -1] / size
         w = np.zeros(columns.rank) if start is None else np.asarray(start) * norms[:-1] / size
         u = self.gain * np.arctanh(np.clip(w / self.bound, -_LIMIT_SHARE, _LIMIT_SHARE))
         length, change, count = 1.0, np.inf, 0

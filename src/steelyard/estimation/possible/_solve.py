@@ -72,6 +72,16 @@ def solve_interior(program: Program, first: float | None = None) -> Solution:
         return Solution(newton.x(v), mu, steps, decrement < max(_SUFFICIENT_DECREMENT * mu, 1e-6))
 
 
+def reference_response(program: Program, x: Array) -> Array:
+    """Compute the change of the solution `x` per relative growth of each reference body, shape (links, x)."""
+    with one_blas_thread():
+        newton = _Newton(program)
+        _, hessian = newton.derivatives(program.coordinates(x), LAST_WITH_PRIOR)
+        # A reference enters the gradient as the slope of tr P⁰⁻¹P, which falls as the body grows.
+        traces = np.einsum("iaav->iv", newton.cones.reshape(len(program.cones), 4, 4, -1))
+        return np.asarray(_solve(hessian, program.cone_weights[:, None] * traces) @ newton.V.T)
+
+
 class _Newton:
     """Cost, gradient and Hessian over v = (z, n)."""
 
@@ -164,13 +174,14 @@ class _Newton:
 
 
 def _solve(hessian: Array, right: Array) -> Array:
+    """Solve for one right side, or for several as rows."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     scaled = hessian * scale * scale[:, None]
     try:
         root = np.linalg.cholesky(scaled)
-        return np.asarray(scale * np.linalg.solve(root.T, np.linalg.solve(root, scale * right)))
+        return np.asarray(scale * np.linalg.solve(root.T, np.linalg.solve(root, (scale * right).T)).T)
     except np.linalg.LinAlgError:  # undetermined directions (strength 0) do not change
-        return np.asarray(scale * (np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) @ (scale * right)))
+        return np.asarray(scale * (np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) @ (scale * right).T).T)
 
 
 def solve_conic(program: Program) -> Array:

@@ -13,7 +13,13 @@ from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, 
 from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.covariance import Covariance
 from steelyard.estimation.possible._formulate import Formulation, formulate
-from steelyard.estimation.possible._solve import LAST_WITH_PRIOR, Solution, solve_conic, solve_interior
+from steelyard.estimation.possible._solve import (
+    LAST_WITH_PRIOR,
+    Solution,
+    reference_response,
+    solve_conic,
+    solve_interior,
+)
 from steelyard.estimation.registry import ESTIMATORS, RegisteredEstimator, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import number
@@ -115,6 +121,8 @@ def nearest_possible(
     costs = _boundary_shares(formulation, solution.x) if shares else {}
     result = _ending(estimate.result, solution, costs)
     details = {**estimate.details, "free_beta": estimate.beta, "cost_rise": rise, "boundary": costs}
+    if shares and strength > 0.0:
+        details["reference_response"] = reference_response(formulation.program, solution.x) @ formulation.lift.T
     return replace(
         estimate, beta=beta, theta=theta, physical=True, result=result, details=details,
         notes=(*estimate.notes, *formulation.notes),
@@ -193,7 +201,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
 
     def _constrained(self, free: FreeFit, base: BaseParameters, prior: Prior | None) -> Estimate:
         covariance = free.covariance
-        R = free.joined[:-1, :-1]
+        R = free.triangle[:-1, :-1]
         # Correlated residuals contain less information than white ones: the mean loss over all base parameters.
         information_loss = max(float(np.trace(covariance.matrix @ R.T @ R)) / base.rank, 1e-300) / free.noise**2
         sigma = free.noise * np.sqrt(information_loss)
@@ -231,7 +239,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
                 f"for {base.rank} base parameters; reference bodies decide parameters that are small compared with "
                 "the noise."
             )
-        joined = free.joined
+        Ry = free.triangle
         details: dict[str, Any] = {
             **covariance.details(),
             **free.details,
@@ -243,13 +251,16 @@ class PhysicallyConsistent(Estimator[RegressionData]):
             "smallest_pseudo_inertia": tuple(smallest.tolist()),
             "newton_steps": solution.steps,
         }
+        if self.shares and self.strength > 0.0:
+            # Change of θ per relative growth of each reference body, shape (links, θ).
+            details["reference_response"] = reference_response(formulation.program, solution.x) @ formulation.lift.T
         return Estimate(
             base=base,
             beta=beta,
             covariance=covariance.matrix,
             theta=theta,
-            residual_std=free.residual_std if free.influence else free.problem.residual_std(beta, joined, free.weights),
-            cost=float(np.sum((joined[:, :-1] @ beta - joined[:, -1]) ** 2)),
+            residual_std=free.residual_std if free.influence else free.problem.residual_std(beta, Ry, free.weights),
+            cost=float(np.sum((Ry[:, :-1] @ beta - Ry[:, -1]) ** 2)),
             result=_ending(free.result, solution, shares),
             physical=True,
             history=free.history,

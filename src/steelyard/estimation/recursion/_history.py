@@ -33,7 +33,7 @@ class History:
         """Store the `state` at time `t` if it is due."""
         if state.updates % self._stride or not self._most:
             return
-        self._steps.append((t, state.updates, state.joined if self._has_triangles else state.theta()))
+        self._steps.append((t, state.updates, state.triangle if self._has_triangles else state.theta()))
         if len(self._steps) == self._most:
             self._stride *= 2
             self._steps = [m for m in self._steps if m[1] % self._stride == 0]
@@ -55,9 +55,9 @@ class History:
         if not self._has_triangles:
             return np.array([m[2] for m in self._steps]).reshape(-1, self._count)
         out = np.full((len(self), self._count), np.nan)
-        for row, (_, _, joined) in zip(out, self._steps, strict=True):
-            if determined(joined[:-1, :-1]):
-                row[:] = solve_triangular(joined[:-1, :-1], joined[:-1, -1])
+        for row, (_, _, Ry) in zip(out, self._steps, strict=True):
+            if determined(Ry[:-1, :-1]):
+                row[:] = solve_triangular(Ry[:-1, :-1], Ry[:-1, -1])
         return out
 
     @property
@@ -119,9 +119,9 @@ class ConvergenceTest:
     def update(self, state: Information) -> None:
         if state.updates % self.window:
             return
-        beta, joined = state.theta(), state.joined
-        change = float(np.linalg.norm(joined[:-1, :-1] @ (beta - self._last)))  # NaN if undetermined
-        size = float(np.linalg.norm(joined[:-1, -1]))
+        beta, Ry = state.theta(), state.triangle
+        change = float(np.linalg.norm(Ry[:-1, :-1] @ (beta - self._last)))  # NaN if undetermined
+        size = float(np.linalg.norm(Ry[:-1, -1]))
         self.converged = change <= max(self.tolerance * state.residual, _NEGLIGIBLE_CHANGE * size)
         self._last = beta
 

@@ -176,10 +176,10 @@ class Information:
     @property
     def R(self) -> Array:
         """The square root of the information, upper triangular."""
-        return self.joined[:-1, :-1]
+        return self.triangle[:-1, :-1]
 
     @property
-    def joined(self) -> Array:
+    def triangle(self) -> Array:
         """[R z; 0 ρ]."""
         # The kernel leaves rounding below the diagonal.
         return np.where(self._above, self._triangle[:, : self.count + 1], 0.0)

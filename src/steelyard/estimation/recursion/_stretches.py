@@ -15,7 +15,7 @@ from math import exp, log
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
+from steelyard.estimation.linear.widening import mean_ratio, shrink_to_mean
 from steelyard.estimation.recursion._information import Information
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -62,7 +62,7 @@ class _Mark:
 
     updates: int
     faded: float
-    joined: Array
+    triangle: Array
     squares: Array
     count: int
 
@@ -87,7 +87,7 @@ class Stretches:
 
     def start(self, state: Information) -> None:
         """Restart with the present `state`."""
-        self._marks = [_Mark(state.updates, state.faded, state.joined, np.zeros(self._equations), 0)]
+        self._marks = [_Mark(state.updates, state.faded, state.triangle, np.zeros(self._equations), 0)]
         self.stride = _FIRST_STRIDE
         self._squares, self._count = np.zeros(self._equations), 0
 
@@ -123,7 +123,7 @@ class Stretches:
 
     def add(self, state: Information) -> None:
         """End a stretch with the present `state`; called at multiples of `stride`."""
-        self._marks.append(_Mark(state.updates, state.faded, state.joined, self._squares, self._count))
+        self._marks.append(_Mark(state.updates, state.faded, state.triangle, self._squares, self._count))
         self._squares, self._count = np.zeros(self._equations), 0
         while len(self._marks) > 2 and self._marks[1].faded - state.faded > -log(_MIN_WEIGHT):
             del self._marks[0]
@@ -151,13 +151,13 @@ class Stretches:
 
     def _motion(self, state: Information, P: Array, noise: Array) -> Array:
         """Variance from the scatter of scores between stretches, beyond white noise."""
-        marks = [*self._marks, _Mark(state.updates, state.faded, state.joined, self._squares, self._count)]
+        marks = [*self._marks, _Mark(state.updates, state.faded, state.triangle, self._squares, self._count)]
         if len(marks) <= _MIN_STRETCHES:
             return np.zeros_like(noise)
         # A short last stretch is merged with the one before.
         if marks[-1].updates - marks[-2].updates < self.stride // 2:
             del marks[-2]
-        grams = [exp(state.faded - m.faded) * (m.joined.T @ m.joined) for m in marks]
+        grams = [exp(state.faded - m.faded) * (m.triangle.T @ m.triangle) for m in marks]
         direction = np.append(-state.theta(), 1.0)
         scores = np.array([(b - a)[:-1] @ direction for a, b in pairwise(grams)])
         sizes = np.diff([m.updates for m in marks]) * np.exp([state.faded - m.faded for m in marks[1:]])
@@ -167,7 +167,7 @@ class Stretches:
         scores = scores - np.outer(sizes / sizes.sum(), scores.sum(axis=0))
         scatter = np.sum((scores @ P) ** 2, axis=0) * effective / (effective - 1.0)
         ratio = scatter / np.maximum(noise, 1e-300)
-        drawn = drawn_to_mean(ratio, mean_ratio(ratio, effective - 1.0), effective - 1.0)
+        drawn = shrink_to_mean(ratio, mean_ratio(ratio, effective - 1.0), effective - 1.0)
         return np.asarray(noise * np.maximum(drawn - 1.0, 0.0))
 
     def _misfit(self, gain: float, weights: Array) -> float:
@@ -197,10 +197,10 @@ class Stretches:
 
     def state(self) -> dict[str, Array]:
         marks = self._marks
-        size = marks[0].joined.shape
+        size = marks[0].triangle.shape
         return {
             "heads": np.array([[m.updates, m.faded, m.count] for m in marks]),
-            "triangles": np.array([m.joined for m in marks]).reshape(-1, *size),
+            "triangles": np.array([m.triangle for m in marks]).reshape(-1, *size),
             "squares": np.array([m.squares for m in marks]),
             "now": np.concatenate([[self.stride, self._count, self._rough], self._squares]),
             "roughness": self._roughness.copy(),
@@ -230,6 +230,6 @@ def _every_second(marks: Sequence[_Mark], stride: int) -> list[_Mark]:
     for m in marks[1:]:
         squares, count = squares + m.squares, count + m.count
         if m.updates % stride == 0:
-            out.append(_Mark(m.updates, m.faded, m.joined, squares, count))
+            out.append(_Mark(m.updates, m.faded, m.triangle, squares, count))
             squares, count = np.zeros_like(squares), 0
     return out

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.native.balance import IntervalMeans
+from steelyard.dynamics.native.interval_means import IntervalMeans
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters

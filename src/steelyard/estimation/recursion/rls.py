@@ -69,12 +69,12 @@ class RecursiveLeastSquares(LinearEstimator):
         base = columns
         problem = LeastSquaresProblem.of(data, base)
         weights = np.ones(len(data.equations))
-        plain = problem.joined(weights)
+        plain = problem.combined_triangle(weights)
         problem.check_rank(plain[:-1, :-1])
         history = _StepHistory(data.period)
         state = self._run(data, base, base.matrix @ prior_theta(base, prior), history)
-        joined = state.joined
-        beta = np.asarray(solve_triangular(joined[:-1, :-1], joined[:-1, -1]))
+        Ry = state.triangle
+        beta = np.asarray(solve_triangular(Ry[:-1, :-1], Ry[:-1, -1]))
         best = weighted(problem, 100, 1e-8)
         notes = () if self._has_no_forgetting else ("With forgetting the values are those of the end of the log.",)
         return FreeFit(
@@ -139,7 +139,7 @@ class _StepHistory:
         self._steps, self.in_time = Moments(), False
 
     def add(self, state: Information) -> None:
-        self._steps.add((state.updates, state.joined))
+        self._steps.add((state.updates, state.triangle))
 
     def history(self) -> tuple[dict[str, Any], ...]:
         solvable = [(k, J[:-1, :-1], J[:-1, -1]) for k, J in self._steps.all if determined(J[:-1, :-1])]

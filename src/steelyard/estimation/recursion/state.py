@@ -18,7 +18,7 @@ from steelyard.ground.archives import opened_archive
 from steelyard.ground.array_rules import ArrayRule, check_arrays
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 

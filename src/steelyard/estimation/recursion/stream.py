@@ -29,8 +29,8 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
 from steelyard.regression.schemes.still import Curves, KnownFriction
 from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.as_logs import LogLike, as_log, is_one_log
 from steelyard.signals.between import TorqueBetween
-from steelyard.signals.given import LogLike, as_log, is_one_log
 from steelyard.signals.log import Log
 
 

@@ -25,7 +25,7 @@ from steelyard.regression.rows import Equation
 from steelyard.regression.schemes import Scheme, make_scheme, paper_motion
 from steelyard.regression.unknowns import Unknowns
 from steelyard.robot.load import RobotLike, as_robot
-from steelyard.signals.given import as_logs
+from steelyard.signals.as_logs import as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 

@@ -14,7 +14,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
-from steelyard.signals.given import LogsLike
+from steelyard.signals.as_logs import LogsLike
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints.limits import Pull
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.extras import import_extra
@@ -199,7 +199,7 @@ class Collision:
         room = np.maximum(reference - clearance, _TOUCHING)
         self._weight = np.where(clearance < clearance.max(), np.maximum(_ROOM / room, 1.0), 1.0)
         count = _GRID * max(f.size for f in families)
-        self._sampled = Sampled(families, np.linspace(0.0, families[0].duration, count + 1), [0])
+        self._sampled = SampledMotions(families, np.linspace(0.0, families[0].duration, count + 1), [0])
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:
         (q,) = self._sampled.signals(x)

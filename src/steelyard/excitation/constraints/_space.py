@@ -13,16 +13,16 @@ from steelyard.errors import ExcitationError, SteelyardError, UnknownNameError
 from steelyard.excitation.constraints.limits import Constraint
 from steelyard.excitation.constraints.traced_limit import Plane, Point
 from steelyard.excitation.constraints.traced_limit import box as inside_box
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.trajectories import Family, Idle
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted_files import read_bytes
 from steelyard.ground.xml import MAX_BYTES
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
     from steelyard.excitation.constraints._collision import Collision
-    from steelyard.excitation.problem import FreeSpace
+    from steelyard.excitation.search_problem import FreeSpace
 
 # Number of folders above the robot's file in which meshes of packages are searched.
 _FOLDERS_ABOVE = 6

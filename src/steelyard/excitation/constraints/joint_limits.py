@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.native.gram import blocks_of
 from steelyard.excitation.constraints.limits import Limits, Pull
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
@@ -36,7 +36,7 @@ class JointLimits:
     def __init__(self, limits: Limits, families: Sequence[Family], grid: Array, names: Sequence[str] = ()) -> None:
         self.limits, self.names = limits, tuple(names)
         self.orders = [k for k in range(4) if np.any(np.isfinite(np.concatenate(limits.bounds(k))))]
-        self.sampled = Sampled(families, grid, self.orders)
+        self.sampled = SampledMotions(families, grid, self.orders)
         centre, scale = zip(*(_centre_and_scale(*limits.bounds(k)) for k in self.orders), strict=True)
         still = np.zeros((len(self.orders), len(families)))
         still[:] = centre

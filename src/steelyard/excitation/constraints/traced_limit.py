@@ -15,7 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.constraints._certify import Certifier
 from steelyard.excitation.constraints.limits import Limits, Pull
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import percent
@@ -61,7 +61,7 @@ class TracedLimit:
         self.name, self.lazy, self._advice, self._metres = name, lazy, advice, metres
         self.lower, self.upper, self.scale = lower, upper, scale
         self.function, self._inputs = function, list(function.inputs)
-        self.sampled = Sampled(families, grid, [_ORDER[x] for x in self._inputs])
+        self.sampled = SampledMotions(families, grid, [_ORDER[x] for x in self._inputs])
         self._value, self._adjoint = Evaluator(function), Evaluator(function.adjoint())
         self._certifier = Certifier(function, lambda low, high: self._shares(low, high).max(axis=(0, -1)))
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.model import Model
+from steelyard.dynamics.native.compiled_function import Batch
 from steelyard.dynamics.native.drivers import TILE
-from steelyard.dynamics.native.run import Batch
 from steelyard.excitation.constraints import Plane, Point
 from steelyard.excitation.constraints._certify import NEAR
 from steelyard.excitation.constraints.traced_limit import heights_over

@@ -22,18 +22,18 @@ from steelyard.excitation.evolution._score import MotionScore, SampleTests
 from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
 from steelyard.excitation.evolution.strategies import Genetic, PiecewiseConstraint
 from steelyard.excitation.evolution.via_points import ViaPoints
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.fitness import Fitness, Generation
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import families_of, requirements
 from steelyard.excitation.search import Progress
+from steelyard.excitation.search_problem import families_of, requirements
 from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
-from steelyard.ground.options import with_changes
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
+from steelyard.ground.verb_options import with_changes
 from steelyard.robot.robot import Robot
 
 _FORMAT = "steelyard-evolution-1"
@@ -125,7 +125,7 @@ class _Evolution:
     def run(self) -> _Record:
         if self.record.values:
             earlier = [(n, self.report_value(v)) for n, v in self.record.history if np.isfinite(v)]
-            self._make_report(earlier=earlier).tell()
+            self._make_report(earlier=earlier).send()
         while len(self.record.values) < self.optimiser.generations and not self.record.has_stalled(self.patience):
             population = self.strategy.ask()
             values = self.evaluate(population)
@@ -152,7 +152,7 @@ class _Evolution:
             self._file.write(json.dumps(document) + "\n")
         report = self._make_report()
         if r.best is None:
-            report.tell()
+            report.send()
             return stop_wanted()
         return report.report(self.progress)
 

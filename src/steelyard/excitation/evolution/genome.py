@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from steelyard.excitation.constraints import Constraint, JointLimits
-from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.settle import settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
@@ -128,7 +128,7 @@ class Coefficients:
         return self._limits.draw_back(calm + self._span * (2.0 * genes - 1.0), calm)
 
     def signals(self, population: Array, rate: float) -> list[Signals | None]:
-        sampled = Sampled(self.centre.families, self.centre.times(rate))
+        sampled = SampledMotions(self.centre.families, self.centre.times(rate))
         others = [c for c in self.needs if not isinstance(c, JointLimits) and c.smooth]
         out: list[Signals | None] = []
         for genes in population:

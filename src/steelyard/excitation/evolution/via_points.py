@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.dynamics.native.moves import play_moves
+from steelyard.dynamics.native.move_programs import play_moves
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.evolution.genome import Signals

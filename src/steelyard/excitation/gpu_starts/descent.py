@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.excitation._lagrangian import FIRST_PENALTY, GROWTH, LARGEST_PENALTY
-from steelyard.excitation.gpu_starts.limits import ManyLimit
+from steelyard.excitation.gpu_starts.many_limits import ManyLimit
 
 _Many = Callable[[Any], tuple[Any, Any]]
 

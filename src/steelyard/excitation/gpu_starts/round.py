@@ -11,9 +11,9 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate
 from steelyard.excitation.constraints import Constraint
 from steelyard.excitation.gpu_starts.descent import ManyIterates, many_steps
-from steelyard.excitation.gpu_starts.limits import ManyJointLimits, many_limits
-from steelyard.excitation.gpu_starts.rows import ManyGoal
-from steelyard.excitation.problem import SearchProblem
+from steelyard.excitation.gpu_starts.many_limits import ManyJointLimits, many_limits
+from steelyard.excitation.gpu_starts.many_motions import ManyGoal
+from steelyard.excitation.search_problem import SearchProblem
 from steelyard.ground.arrays import Array
 
 

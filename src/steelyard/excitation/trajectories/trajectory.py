@@ -17,7 +17,7 @@ from steelyard.errors import ShapeError
 from steelyard.excitation.trajectories.family import Family, TrajectoryError, family_from, family_to
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.field import Field
-from steelyard.ground.untrusted import parse_json
+from steelyard.ground.untrusted_files import parse_json
 
 _FORMAT = "steelyard-trajectory-1"
 _MOST_JOINTS = 256

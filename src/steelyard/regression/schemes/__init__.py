@@ -1,7 +1,7 @@
 """Ways to write the physics as rows y = A θ: by torque, momentum, energy or power, at instants or over time."""
 
 from steelyard.regression.schemes.dynamic import Dynamic, Power
-from steelyard.regression.schemes.filtered import FilteredDynamic, FilteredPower
+from steelyard.regression.schemes.filtered_balance import FilteredDynamic, FilteredPower
 from steelyard.regression.schemes.integral import Energy, Momentum
 from steelyard.regression.schemes.paper_motion import paper_motion
 from steelyard.regression.schemes.scheme import (

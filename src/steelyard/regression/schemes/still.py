@@ -103,7 +103,7 @@ class Stillness:
         """
         robot = dynamics.robot
         found: list[tuple[Array, float]] = []
-        for term, coordinate in dynamics.terms.placed:
+        for term, coordinate in dynamics.terms.with_coordinates:
             if term.dry:
                 kind = "revolute" if coordinate.revolute else "prismatic"
                 found.append((np.array(coordinate.weights, dtype=float), STILL[kind] if speed is None else speed))

@@ -13,10 +13,10 @@
 
   function lines(figure, area) {
     var here = JSON.parse(figure.dataset.clock) === Steelyard.now.log && Steelyard.now.t !== null;
-    var all = here ? panels(area) : [], made = area.querySelectorAll(".now");
+    var all = here ? panels(area) : [], made = area.querySelectorAll(".time-line");
     for (var n = all.length; n < made.length; n++) { made[n].remove(); }
     all.forEach(function (panel, k) {
-      var line = made[k] || area.appendChild(Object.assign(document.createElement("div"), { className: "now" }));
+      var line = made[k] || area.appendChild(Object.assign(document.createElement("div"), { className: "time-line" }));
       var x = panel.x.d2p(Steelyard.now.t);
       line.hidden = !(x >= 0 && x <= panel.x._length);
       line.style.left = panel.x._offset + x + "px";

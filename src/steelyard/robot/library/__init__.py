@@ -55,7 +55,7 @@ class Catalogue(Outcome):
     def to_json(self) -> list[dict[str, Any]]:
         return [asdict(robot) for robot in self.robots]
 
-    def tell(self, out: Console, folder: str = "") -> None:
+    def print_to(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import table
 
         rows = [[r.name, str(r.joints), r.description] for r in self.robots]

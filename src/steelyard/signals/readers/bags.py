@@ -13,7 +13,7 @@ import numpy as np
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.documents import read_document
 from steelyard.ground.remote import AnyPath
-from steelyard.ground.untrusted import regular_file
+from steelyard.ground.untrusted_files import regular_file
 from steelyard.signals.log import Finding
 from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock, later_rows
 

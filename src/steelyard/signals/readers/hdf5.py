@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 from steelyard.ground.extras import import_extra
-from steelyard.ground.untrusted import DEEPEST
+from steelyard.ground.untrusted_files import DEEPEST
 from steelyard.signals._arrays import ArrayColumns, StoredArray
 from steelyard.signals.readers._hdf5_text import text_of
 from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.ground.untrusted import read_json, regular_file
+from steelyard.ground.untrusted_files import read_json, regular_file
 from steelyard.signals.readers.parquet import ParquetReader
 from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock, block_length, later_rows, numbered
 

@@ -49,10 +49,10 @@
   }
 
   function trouble(form, error) {
-    var old = document.querySelector(".trouble.now");
+    var old = document.querySelector(".trouble.refusal");
     if (old) { old.remove(); }
     var box = document.createElement("div");
-    box.className = "trouble now";
+    box.className = "trouble refusal";
     box.setAttribute("role", "alert");
     if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.message === "away" ? "The studio does not answer. Check that `steelyard studio` is still running, then try again." : "This failed; reload the page and try again."; }
     (form.closest("section, main, aside") || form.parentNode).insertBefore(box, form.closest("section, main, aside") ? form.closest("section, main, aside").firstChild : form);
@@ -100,7 +100,9 @@
   };
   function put(id, html) {
     var element = document.getElementById(id);
-    if (element.innerHTML !== html) { Steelyard.swap(element, html); }
+    if (element.innerHTML === html) { return; }
+    Steelyard.swap(element, html);
+    if (id === "rail") { showStage(); }
   }
 
   // Update the stage, but not while the user types in it.
@@ -115,9 +117,12 @@
     Steelyard.ask("/body/" + stage + location.search).then(function (html) { Steelyard.swap(main, html); }).catch(function () { return null; });
   };
 
-  // On a narrow screen the rail is a row; scroll the current stage into view.
-  var here = document.querySelector("#rail a[aria-current]");
-  if (here) { here.parentNode.parentNode.scrollLeft = here.offsetLeft - 20; }
+  // On a narrow screen the rail is a row; scroll the current stage to its middle.
+  function showStage() {
+    var item = document.querySelector("#rail li:has(a[aria-current])"), row = item && item.parentNode;
+    if (row) { row.scrollLeft = item.offsetLeft - (row.clientWidth - item.offsetWidth) / 2; }
+  }
+  showStage();
 
   // The placeholder of a stage that the server is still rendering.
   var placeholder = document.querySelector("#stage > .placeholder");

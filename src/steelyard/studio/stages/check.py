@@ -15,7 +15,7 @@ from urllib.parse import quote
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
 from steelyard.ground.outcome import RESULT
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Html, callout, commands, join, text
 from steelyard.studio.check_facts import check_html, repaired_mapping
 from steelyard.studio.jobs import StudioJob

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.outcome import RESULT
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Html, callout, join, text
 from steelyard.studio.identify_facts import comparison_html, identification_html, identify_facts
 from steelyard.studio.identify_page import again_html, runs_html, search_html, settings_html

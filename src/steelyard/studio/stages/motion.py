@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.ground.outcome import RESULT
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Html, callout, join
 from steelyard.studio import motion_page as page
 from steelyard.studio.jobs import EVENTS_FILE, StudioJob

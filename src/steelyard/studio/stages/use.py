@@ -60,7 +60,7 @@ class UseStage(Stage):
             return StageStatus("done", name) if exists else StageStatus("bad", f"{name} is missing")
         if not written:
             return StageStatus("empty", f"ready: {run.name}")
-        return StageStatus(status_kind(run.summary.glance.kind), run.name)
+        return StageStatus(status_kind(run.summary.headline.kind), run.name)
 
     async def body(self, context: StageContext, query: FormData) -> Html:
         return await asyncio.to_thread(_body, context)
@@ -117,7 +117,7 @@ def chosen_model(folder: StudioFolder) -> tuple[str, RunEntry | None]:
     models = [run for run in run_entries(folder) if run.has_model][:_MOST_MODELS]
     for kind in ("good", "warning"):
         for run in models:
-            if run.summary.glance.kind == kind:
+            if run.summary.headline.kind == kind:
                 return run.name, run
     return (models[0].name, models[0]) if models else ("", None)
 

@@ -190,7 +190,7 @@ class _HysteresisFriction:
         count = model.robot.inertial_count
         values, first = model.theta[count:], 0
         split: list[tuple[bool, Array]] = []  # whether each term has memory, and its parameters
-        for term, _ in model.terms.placed:
+        for term, _ in model.terms.with_coordinates:
             last = first + len(term.columns)
             split.append((bool(term.history), values[first:last]))
             first = last
@@ -237,8 +237,8 @@ def _memoryless(model: Model, values: list[Array]) -> Model:
     """Remove terms with memory; joints that lose their only dry friction get a Coulomb term of zero."""
     robot, count = model.robot, model.robot.inertial_count
     memoryless = [t for t in model.terms.terms if not t.history]
-    dry = {c.name for t, c in model.terms.placed if t.dry and not t.history and t.on == "joint"}
-    without_dry = {c.name for t, c in model.terms.placed if t.history and t.on == "joint"} - dry
+    dry = {c.name for t, c in model.terms.with_coordinates if t.dry and not t.history and t.on == "joint"}
+    without_dry = {c.name for t, c in model.terms.with_coordinates if t.history and t.on == "joint"} - dry
     coulomb = (
         terms_named(robot, "coulomb", tuple(n for n in robot.joint_names if n in without_dry)) if without_dry else []
     )

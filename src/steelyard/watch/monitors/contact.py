@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from steelyard.errors import SteelyardError
 from steelyard.export.coerce import ModelLike
 from steelyard.ground.array_rules import ArrayRule
-from steelyard.ground.untrusted import read_json
+from steelyard.ground.untrusted_files import read_json
 from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.contact_location import ContactEstimate, locate_contact
-from steelyard.watch.model import UncertainModel, load_uncertain_model
 from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import DEFAULT_CUTOFF_HZ, MomentumObserver
 from steelyard.watch.residual_scale import CAUSES, ResidualScale, ResidualTerms
 from steelyard.watch.threshold import NO_LIMIT, Calibration, default_calibration
+from steelyard.watch.uncertain_model import UncertainModel, load_uncertain_model
 
 # A contact ends when all torques stay below half of their limits for three time constants of the low-pass, in which r
 # falls to a twentieth. If a robot at rest was pushed, friction may hold it in a new position, and r does not return to

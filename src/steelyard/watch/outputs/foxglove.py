@@ -20,9 +20,9 @@ from steelyard.ground.extras import import_extra
 from steelyard.ground.files import plain
 from steelyard.ground.local_web import AllowedNames
 from steelyard.watch.batch import ObservedBatch
+from steelyard.watch.live_source import SourceError, host_and_port
 from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, WatchOutput, WatchReport
-from steelyard.watch.source import SourceError, host_and_port
 
 _PORT = 8765  # default of Foxglove
 _SAMPLE_PERIOD_S = 0.02  # samples are sent at 50 Hz, whatever their rate

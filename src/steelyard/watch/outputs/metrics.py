@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from steelyard.ground.local_web import AllowedNames
+from steelyard.watch.live_source import SourceError, host_and_port
 from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
-from steelyard.watch.source import SourceError, host_and_port
 
 _PORT = 9464  # within the usual range of exporters
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"

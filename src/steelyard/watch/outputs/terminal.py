@@ -19,7 +19,7 @@ _REDRAW_PERIOD_S = 0.25
 class TerminalPage(WatchOutput):
     """Shows a table of the joints, all other values, and the last events.
 
-    If standard output is not a terminal, it prints one line per event.
+    If standard output is not a terminal, it prints one line per event, and a summary at the end.
     """
 
     description = "a live page in the terminal"
@@ -29,6 +29,8 @@ class TerminalPage(WatchOutput):
         self._events: deque[WatchEvent] = deque(maxlen=_SHOWN_EVENTS)
         self._live: Any = None
         self._drawn = -1e9
+        self._last: WatchReport | None = None
+        self._alarms = 0
 
     def open(self) -> str:
         if sys.stdout.isatty():
@@ -41,12 +43,14 @@ class TerminalPage(WatchOutput):
 
     def write_event(self, event: WatchEvent) -> None:
         self._events.append(event)
+        self._alarms += event.alarm
         if self._live is None:
             print(
                 f"{event.t:.3f}  {'ALARM ' if event.alarm else ''}{event.kind}: {printable(event.message)}", flush=True
             )
 
     def write_report(self, report: WatchReport) -> None:
+        self._last = report
         if self._live is not None and time.monotonic() - self._drawn > _REDRAW_PERIOD_S:
             self._live.update(self.page(report), refresh=True)
             self._drawn = time.monotonic()
@@ -58,8 +62,8 @@ class TerminalPage(WatchOutput):
         from rich.text import Text
 
         state = f"STALE for {report.age_s:.1f} s" if report.stale else "live" if self.setup.live else "replay"
-        rate = f", {1.0 / report.period_s:.0f} Hz" if report.period_s else ""
-        problems = ", ".join(f"{count} {kind}" for kind, count in report.counts.items() if kind != "samples")
+        rate = f", {_rate(report)}" if report.period_s else ""
+        problems = _problems(report)
         head = Text(
             f"{printable(self.setup.title)}: {state}{rate}, t = {report.t:.2f} s",
             style="bold red" if report.stale else "bold",
@@ -84,6 +88,25 @@ class TerminalPage(WatchOutput):
     def close(self) -> None:
         if self._live is not None:
             self._live.stop()
+        elif self._last is not None:
+            print(f"End at t = {self._last.t:.2f} s: {self._summary(self._last)}.", flush=True)
+
+    def _summary(self, report: WatchReport) -> str:
+        parts = [
+            f"{report.counts.get('samples', 0)} samples",
+            _rate(report) if report.period_s else "",
+            _problems(report),
+        ]
+        alarms = "no alarm" if self._alarms == 0 else "1 alarm" if self._alarms == 1 else f"{self._alarms} alarms"
+        return ", ".join([p for p in parts if p] + [alarms])
+
+
+def _rate(report: WatchReport) -> str:
+    return f"{1.0 / report.period_s:.4g} Hz"
+
+
+def _problems(report: WatchReport) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in report.counts.items() if kind != "samples")
 
 
 def _formatted(value: Any) -> str:

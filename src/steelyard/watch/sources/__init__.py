@@ -1,1 +1,1 @@
-"""Sources of samples, one per file: see `steelyard.watch.source`."""
+"""Sources of samples, one per file: see `steelyard.watch.live_source`."""

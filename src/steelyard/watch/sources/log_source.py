@@ -15,9 +15,9 @@ from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.read import log_chunks
+from steelyard.watch.live_source import LIVE_SOURCES, LiveSource, SourceOptions
 from steelyard.watch.monitor import StateArrays
 from steelyard.watch.snapshots import REMEDY, ForeignSnapshotError
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceOptions
 
 # Pause between two logs [s]; longer than any step that is not a gap.
 _PAUSE_S = 5.0

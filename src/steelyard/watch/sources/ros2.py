@@ -9,7 +9,7 @@ from typing import Any
 
 from steelyard.ground.arrays import Array
 from steelyard.watch.joint_states import Inbox, StateDecoder
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError
+from steelyard.watch.live_source import LIVE_SOURCES, LiveSource, SourceError
 
 
 @LIVE_SOURCES.register("ros2")

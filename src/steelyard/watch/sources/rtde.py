@@ -16,7 +16,7 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.watch.columns import LiveColumns, state_columns
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
+from steelyard.watch.live_source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
 
 _PORT = 30004
 _AXES = 6

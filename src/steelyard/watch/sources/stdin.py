@@ -7,9 +7,9 @@ import select
 import sys
 
 from steelyard.ground.arrays import Array
-from steelyard.watch.lines import LineDecoder
-from steelyard.watch.source import LIVE_SOURCES, LiveSource
-from steelyard.watch.sources.stream import READ_BYTES
+from steelyard.watch.line_decoder import LineDecoder
+from steelyard.watch.live_source import LIVE_SOURCES, LiveSource
+from steelyard.watch.sources.sockets import READ_BYTES
 
 
 @LIVE_SOURCES.register("stdin")

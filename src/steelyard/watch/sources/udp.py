@@ -6,8 +6,8 @@ import select
 import socket
 
 from steelyard.ground.arrays import Array
-from steelyard.watch.lines import LineDecoder
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, host_and_port
+from steelyard.watch.line_decoder import LineDecoder
+from steelyard.watch.live_source import LIVE_SOURCES, LiveSource, SourceError, host_and_port
 
 # Largest number of datagrams per read, so that samples are processed before more are read.
 _AT_ONCE = 256

@@ -10,7 +10,7 @@ from typing import Any
 from steelyard.ground.arrays import Array
 from steelyard.ground.extras import import_extra
 from steelyard.watch.joint_states import Inbox, StateDecoder
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
+from steelyard.watch.live_source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
 
 _PORT = 7447  # of a Zenoh router
 _CONNECT_MS = 2000
