@@ -1,5 +1,6 @@
 """Find the true dynamic model of a robot from its own motion."""
 
+from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
 from .check import Check, check_log
 from .check.guess import guess_mapping
@@ -26,6 +27,7 @@ from .identification.identification import Identification
 from .identification.identify import identify
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .payload.identify import PayloadResult, identify_payload
+from .prediction.predict import Predictions, predict
 from .project import Project
 from .regression.base_parameters import BaseParameters, base_parameters
 from .regression.inspection import Inspection, inspect_robot
@@ -37,8 +39,6 @@ from .signals.log import Log
 from .signals.prepare import Preparation
 from .signals.read import load_log, read_log
 from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
-from .use.model_validation import ModelValidation, validate_on_logs, validate_on_plant
-from .use.predict import Predictions, predict
 
 __all__ = [
     "PD",
