@@ -32,7 +32,7 @@ from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.watch import threshold
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.monitor import WatchSetup
+from steelyard.watch.monitor_base import WatchSetup
 from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.residual_scale import ResidualScale

@@ -45,9 +45,9 @@ from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.on_gpu import GpuReduction
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
-from steelyard.rehearse.on_gpu import RobotsOnGpu
-from steelyard.rehearse.plants import simulate_robots
-from steelyard.rehearse.rehearse import make_trials, rehearse
+from steelyard.rehearsal.on_gpu import RobotsOnGpu
+from steelyard.rehearsal.plants import simulate_robots
+from steelyard.rehearsal.rehearse import make_trials, rehearse
 from steelyard.robot import load_robot
 
 TERMS = ("rotor", "viscous", "coulomb", "offset")

@@ -39,7 +39,7 @@ from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.live_source import LiveSource, ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch, WatchTimes
-from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, make_output
 from steelyard.watch.snapshots import Snapshots

@@ -33,7 +33,7 @@ from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.drives import friction_at
 from steelyard.watch.live_source import LiveSource, ReconnectingSource, SourceOptions
 from steelyard.watch.loop import RobotWatch, WatchTimes
-from steelyard.watch.monitor import MONITORS, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, WatchOutput, WatchReport
 from steelyard.watch.snapshots import Snapshots

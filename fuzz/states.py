@@ -26,7 +26,7 @@ from steelyard.robot.robot import Robot
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.live_source import ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch
-from steelyard.watch.monitor import MONITORS, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs
 from steelyard.watch.snapshots import Snapshots

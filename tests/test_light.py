@@ -51,7 +51,7 @@ def test_identify_leaves_closed_what_most_identifications_never_enter() -> None:
              "llvmlite", "typer", "jax")  # fmt: skip
     assert not set(never) & modules
     rooms = {m.split(".")[1] for m in modules if m.startswith("steelyard.")}
-    assert not {"excitation", "payload", "local", "compare", "rehearse", "report", "papers", "cli"} & rooms
+    assert not {"excitation", "payload", "local", "compare", "rehearsal", "report", "papers", "cli"} & rooms
     assert not {m for m in modules if m.startswith(("steelyard.estimation.kalman", "steelyard.estimation.neural"))}
 
 

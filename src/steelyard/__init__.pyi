@@ -1,10 +1,36 @@
 """Find the true dynamic model of a robot from its own motion."""
 
+from . import (
+    assessment,
+    assumptions,
+    check,
+    compare,
+    dynamics,
+    errors,
+    estimation,
+    excitation,
+    export,
+    fleet,
+    friction,
+    identification,
+    local,
+    parameters,
+    payload,
+    regression,
+    rehearsal,
+    report,
+    robot,
+    signals,
+    simulation,
+    watch,
+)
 from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
-from .check import Check, check_log
+from .check import Check, Checks, check_log
 from .check.guess import guess_mapping
+from .compare import Comparison, Protocol, SchemeComparison, compare_schemes, monte_carlo
 from .compare.on_log import LogComparison, compare_on_log
+from .demo import run_demo
 from .dynamics.engine import Dynamics
 from .dynamics.model import Model
 from .errors import (
@@ -20,17 +46,40 @@ from .estimation.recursion.stream import recursive
 from .estimation.registry import fit_log
 from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
-from .excitation import ExcitationError, Plan, excite
+from .estimation.sequential.read_plan import read_plan
+from .estimation.sequential.sequential_result import SequentialResult
+from .excitation import ExcitationError, Limits, MotionDesign, Plan, design_motions, excite, read_design, static_poses
+from .export import (
+    ModelExport,
+    load_model,
+    model_to_c,
+    model_to_fmu,
+    model_to_mjcf,
+    model_to_mujoco,
+    model_to_pinocchio,
+    model_to_sdf,
+    model_to_urdf,
+    model_to_usd,
+    model_to_xacro,
+)
 from .export.coerce import as_model
+from .fleet import Fleet, FleetOutcome, identify_fleet, read_fleet
+from .friction import BreakAwayRun, design_sweeps, measure_break_away
 from .friction.measure import FrictionCurves, measure_friction
+from .ground import CancelledError, ProgressReport
+from .identification import IdentificationRun, identify_files
 from .identification.identification import Identification
 from .identification.identify import identify
+from .local import Bank, design_regions, identify_locally, load_bank, validate_bank
+from .papers.reproduce import reproduce
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
+from .payload import Payload, excite_payload, identify_payload_by_sensor, read_payload
 from .payload.identify import PayloadResult, identify_payload
 from .prediction.predict import Predictions, predict
 from .project import Project
 from .regression.base_parameters import BaseParameters, base_parameters
 from .regression.inspection import Inspection, inspect_robot
+from .rehearsal import Rehearsal, rehearse
 from .robot.library import builtin_names
 from .robot.load import load_robot
 from .robot.robot import Joint, Link, Robot
@@ -38,73 +87,40 @@ from .robot.transmission import BallScrew, ConstantRatio, Transmission
 from .signals.log import Log
 from .signals.prepare import Preparation
 from .signals.read import load_log, read_log
-from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
+from .simulation import (
+    PD,
+    ComputedTorque,
+    PDGravity,
+    Sensors,
+    SimulatedMotion,
+    Simulation,
+    TorqueSignal,
+    Wave,
+    simulate,
+    simulate_model,
+)
+from .watch.run_monitors import MonitoringResult, monitor
+from .watch.settings import WatchSettings
 
 __all__ = [
-    "PD",
-    "BallScrew",
-    "BaseParameters",
-    "Check",
-    "ComputedTorque",
-    "ConstantRatio",
-    "Dynamics",
-    "ExcitationError",
-    "FrictionCurves",
-    "Identification",
-    "Inspection",
-    "Joint",
-    "Link",
-    "Log",
-    "LogComparison",
-    "LogError",
-    "Model",
-    "ModelValidation",
-    "Movement",
-    "PDGravity",
-    "Parameter",
-    "PayloadResult",
-    "Plan",
-    "Possibility",
-    "Predictions",
-    "Preparation",
-    "Project",
-    "Replay",
-    "Robot",
-    "RobotError",
-    "Sensors",
-    "ShapeError",
-    "Simulation",
-    "SimulationError",
-    "SteelyardError",
-    "StructureError",
-    "Terms",
-    "TorqueSignal",
-    "Transmission",
-    "UnknownNameError",
-    "Wave",
-    "as_model",
-    "base_parameters",
-    "builtin_names",
-    "check_log",
-    "compare_on_log",
-    "excite",
-    "fit_log",
-    "guess_mapping",
-    "identify",
-    "identify_payload",
-    "identify_sequentially",
-    "inspect_robot",
-    "load_log",
-    "load_robot",
-    "measure_friction",
-    "nominal_terms",
-    "possibility",
-    "predict",
-    "read_log",
-    "recursive",
-    "replay",
-    "simulate",
-    "terms",
-    "validate_on_logs",
-    "validate_on_plant",
+    "PD", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "CancelledError", "Check", "Checks", "Comparison",
+    "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError", "Fleet", "FleetOutcome", "FrictionCurves",
+    "Identification", "IdentificationRun", "Inspection", "Joint", "Limits", "Link", "Log", "LogComparison",
+    "LogError", "Model", "ModelExport", "ModelValidation", "MonitoringResult", "MotionDesign", "Movement",
+    "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan", "Possibility", "Predictions", "Preparation",
+    "ProgressReport", "Project", "Protocol", "Rehearsal", "Replay", "Robot", "RobotError", "SchemeComparison",
+    "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion", "Simulation", "SimulationError",
+    "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError",
+    "WatchSettings", "Wave", "as_model", "assessment", "assumptions", "base_parameters", "builtin_names", "check",
+    "check_log", "compare", "compare_on_log", "compare_schemes", "design_motions", "design_regions",
+    "design_sweeps", "dynamics", "errors", "estimation", "excitation", "excite", "excite_payload", "export",
+    "fit_log", "fleet", "friction", "guess_mapping", "identification", "identify", "identify_files",
+    "identify_fleet", "identify_locally", "identify_payload", "identify_payload_by_sensor",
+    "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local",
+    "measure_break_away", "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco",
+    "model_to_pinocchio", "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro", "monitor",
+    "monte_carlo", "nominal_terms", "parameters", "payload", "possibility", "predict", "read_design", "read_fleet",
+    "read_log", "read_payload", "read_plan", "recursive", "regression", "rehearsal", "rehearse", "replay",
+    "report", "reproduce", "robot", "run_demo", "signals", "simulate", "simulate_model", "simulation",
+    "static_poses", "terms", "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
 ]  # fmt: skip

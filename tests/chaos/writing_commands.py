@@ -177,7 +177,7 @@ def import_all() -> None:
     for found in pkgutil.iter_modules(steelyard.cli.__path__):
         importlib.import_module(f"steelyard.cli.{found.name}")
     for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.identify_files",
-                 "local", "papers.reproduce", "payload", "rehearse.rehearse", "report.terminal", "signals.read",
+                 "local", "papers.reproduce", "payload", "rehearsal.rehearse", "report.terminal", "signals.read",
                  "simulation", "estimation.registry", "fleet.fleet", "fleet.page", "simulation.simulated_motion",
                  "estimation.sequential.sequential_result", "assessment.model_validation"):  # fmt: skip
         importlib.import_module(f"steelyard.{room}")  # fmt: skip

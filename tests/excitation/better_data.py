@@ -14,7 +14,7 @@ from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.search_problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse.rehearse import rehearse, true_model
+from steelyard.rehearsal.rehearse import rehearse, true_model
 
 
 @dataclass

@@ -159,7 +159,7 @@ def test_a_search_resumes_from_its_checkpoint(tmp_path):
 def test_given_logs_become_prior_information(tmp_path):
     plan = sy.excite(sy.load_robot("szabo3r"), duration=4.0, harmonics=3, search=sy.excitation.SearchSettings(
         starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5))  # fmt: skip
-    from steelyard.rehearse import rehearse
+    from steelyard.rehearsal import rehearse
 
     rehearse(sy.load_robot("szabo3r"), plan.trajectory, truth="nominal", seeds=1).logs[0].save(tmp_path / "log.npz")
     result = run(

@@ -17,7 +17,7 @@ from steelyard.excitation import (
     static_poses,
 )
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse.rehearse import rehearse
+from steelyard.rehearsal.rehearse import rehearse
 
 QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}

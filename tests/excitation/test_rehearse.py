@@ -16,9 +16,9 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.rehearse import rehearse
-from steelyard.rehearse._judge import Judge, judge_trials
-from steelyard.rehearse.plants import true_model
+from steelyard.rehearsal import rehearse
+from steelyard.rehearsal._judge import Judge, judge_trials
+from steelyard.rehearsal.plants import true_model
 
 QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 

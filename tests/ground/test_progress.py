@@ -28,7 +28,7 @@ from steelyard.local.identify import identify_locally
 from steelyard.local.validate_bank import validate_bank
 from steelyard.papers.reproduce import reproduce
 from steelyard.payload.identify import identify_payload
-from steelyard.rehearse import rehearse
+from steelyard.rehearsal import rehearse
 from steelyard.report import terminal
 
 LONG = (

@@ -19,10 +19,10 @@ from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.errors import SteelyardError
 from steelyard.excitation import SearchSettings
 from steelyard.identification.identify import fit_rows, fit_study
-from steelyard.rehearse import rehearse
-from steelyard.rehearse.on_gpu import RobotsOnGpu
-from steelyard.rehearse.rehearse import Rehearsal, make_trials
-from steelyard.rehearse.trials import worker_count
+from steelyard.rehearsal import rehearse
+from steelyard.rehearsal.on_gpu import RobotsOnGpu
+from steelyard.rehearsal.rehearse import Rehearsal, make_trials
+from steelyard.rehearsal.trials import worker_count
 
 QUICK = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 
@@ -114,7 +114,7 @@ def test_number_of_processes() -> None:
 
 def test_the_cpu_handles_robots_that_rounding_may_affect(plan, asked, alone, monkeypatch) -> None:
     """The rounding of positions may affect slow motions."""
-    monkeypatch.setattr("steelyard.rehearse.on_gpu._SAFE", 0.0)
+    monkeypatch.setattr("steelyard.rehearsal.on_gpu._SAFE", 0.0)
     monkeypatch.setattr(device, "gpu", lambda: HERE)
     found = rehearse("szabo3r", plan.trajectory, seeds=2, gpu=True, **asked)
     assert np.array_equal(found.trials[1].z_scores, alone.trials[1].z_scores)

@@ -12,7 +12,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse.plants import true_model
+from steelyard.rehearsal.plants import true_model
 from steelyard.robot import load_robot
 from steelyard.simulation.on_gpu import FollowOnGpu
 from steelyard.simulation.play import play

@@ -15,7 +15,7 @@ from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.simulation.working_life import WorkingLife
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.monitor import WatchSetup
+from steelyard.watch.monitor_base import WatchSetup
 from steelyard.watch.monitors.adapt import AdaptMonitor
 from steelyard.watch.observer import MomentumObserver
 

@@ -17,7 +17,7 @@ from steelyard.dynamics import Model
 from steelyard.dynamics.momentum import momentum_balance
 from steelyard.ground.arrays import Array
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.monitor import WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import WatchEvent, WatchSetup
 from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver, dry_friction
 from steelyard.watch.threshold import Calibration, CalibrationError, calibrate, read_calibration

@@ -14,7 +14,7 @@ from steelyard.robot.library import builtin
 from steelyard.simulation.working_life import Mishap, WorkingLife
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.drives import friction_at
-from steelyard.watch.monitor import Monitor, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import Monitor, WatchEvent, WatchSetup
 from steelyard.watch.monitors.consistency import ConsistencyMonitor
 from steelyard.watch.monitors.health import HealthMonitor
 from steelyard.watch.observer import MomentumObserver

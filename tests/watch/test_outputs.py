@@ -20,7 +20,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.signals.read import read_log
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, Outputs, OutputSetup, WatchReport, make_output
 from steelyard.watch.outputs import mcap as recording
 from steelyard.watch.outputs.foxglove import foxglove_layout

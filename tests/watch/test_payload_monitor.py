@@ -19,7 +19,7 @@ from steelyard.identification.identify import identify
 from steelyard.robot.library import builtin
 from steelyard.simulation.working_life import Mishap, WorkingLife
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.monitor import WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import WatchEvent, WatchSetup
 from steelyard.watch.monitors.payload import PayloadMonitor
 from steelyard.watch.observer import MomentumObserver
 

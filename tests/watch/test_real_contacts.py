@@ -14,7 +14,7 @@ import pytest
 from steelyard import identify, load_robot, read_log
 from steelyard.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.watch.monitor import WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import WatchEvent, WatchSetup
 from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.threshold import calibrate, log_batches

@@ -19,7 +19,7 @@ from steelyard.ground.arrays import Array
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.live_source import ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch
-from steelyard.watch.monitor import MONITORS, StateArrays, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, StateArrays, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs
 from steelyard.watch.settings import WatchSettings, make_watch

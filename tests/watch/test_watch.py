@@ -27,7 +27,7 @@ from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.live_source import LiveSource, ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch, WatchTimes
-from steelyard.watch.monitor import Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, WatchOutput, WatchReport
 from steelyard.watch.settings import WatchSettings, make_watch, rate_of

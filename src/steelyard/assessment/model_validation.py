@@ -22,6 +22,7 @@ from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.between import TorqueBetween
 from steelyard.signals.log import Log
@@ -37,6 +38,7 @@ _SWEEP_VALUES = 3
 _STEP, _EVERY = 1e-3, 5
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Trial:
     """Tests of a model with one motion or log.
@@ -66,6 +68,7 @@ class Trial:
         return {"name": self.name, "ways": ways} | ({} if self.score is None else {"score": self.score.to_json()})
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Swept:
     """Sensitivity of a motion to relative changes of the parameters.

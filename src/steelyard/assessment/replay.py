@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.hysteresis import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
@@ -31,6 +32,7 @@ HORIZON = 0.5
 _REPLAYS = 20
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Replay:
     """Motion of a model under the torques of a log.
@@ -72,6 +74,7 @@ class Replay:
         }
 
 
+@short_repr
 @dataclass(frozen=True)
 class Possibility:
     """Physical possibility of a model.

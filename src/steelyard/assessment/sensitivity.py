@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.simulation.command import Drive
 from steelyard.simulation.simulate import simulate
@@ -58,6 +59,7 @@ def agreement_index(observed: ArrayLike, predicted: ArrayLike) -> Array:
     return np.asarray(1.0 - np.sum((o - p) ** 2, axis=-2) / np.where(most > 0.0, most, np.nan))
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
     """Differences between the positions of varied robots and the nominal robot.

@@ -18,6 +18,7 @@ from steelyard.assessment.sensitivity import agreement_index, residual_standard_
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.simulation import PD, ComputedTorque, Ending, FeedForward, Simulation, simulate
 
 # Position [rad, m] beyond which a simulation counts as diverged.
@@ -65,6 +66,7 @@ class Way:
         return self.errors is not None
 
 
+@short_repr
 @dataclass(frozen=True)
 class Validation:
     """Results of all four ways, and the physical possibility of the model."""

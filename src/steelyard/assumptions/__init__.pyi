@@ -4,4 +4,6 @@ from .examine import examine_assumptions
 from .ledger import Entry, Ledger
 from .suspect import Suspect
 
-__all__ = ["Entry", "Ledger", "Suspect", "examine_assumptions"]
+__all__ = [
+    "Entry", "Ledger", "Suspect", "examine_assumptions",
+]  # fmt: skip

@@ -12,6 +12,7 @@ from steelyard.assumptions.harm import HARM_PERCENT
 from steelyard.assumptions.suspect import Suspect
 from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import number
+from steelyard.ground.short_repr import short_repr
 
 Answer = Literal["refuted", "confirmed", "not testable"]
 
@@ -19,6 +20,7 @@ Answer = Literal["refuted", "confirmed", "not testable"]
 FALSE_REFUTATIONS = 0.02
 
 
+@short_repr
 @dataclass(frozen=True)
 class Entry:
     """Test result of one assumption.
@@ -109,6 +111,7 @@ class Entry:
         }  # fmt: skip
 
 
+@short_repr
 @dataclass(frozen=True)
 class Ledger:
     """All assumptions of a fit.

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from steelyard.ground.short_repr import short_repr
+
 # Source of the mistake, which decides on which logs the predictions are wrong.
 Owner = Literal["log", "description"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class Suspect:
     """A number that a fit assumes to be zero and that the logs can estimate.

@@ -2,12 +2,19 @@
 
 import steelyard.signals.log
 
-from .check import Check, check_log
+from .check import Check, check_later_piece, check_log, check_study
+from .columns import ROWS_LOOKED_AT, GuessedMapping
 from .excitation import BaseParameter, Excitation, JointMotion
-from .several_checks import Checks
+from .guess import guess_mapping
+from .page import check_verdict, findings_html, in_order, motion_html
+from .repair_mapping import as_toml, repair_mapping
+from .saved_checks import read_checks
+from .several_checks import Checks, join_checks
 
 Finding = steelyard.signals.log.Finding
 
 __all__ = [
-    "BaseParameter", "Check", "Checks", "Excitation", "Finding", "JointMotion", "check_log",
+    "ROWS_LOOKED_AT", "BaseParameter", "Check", "Checks", "Excitation", "Finding", "GuessedMapping", "JointMotion",
+    "as_toml", "check_later_piece", "check_log", "check_study", "check_verdict", "findings_html", "guess_mapping",
+    "in_order", "join_checks", "motion_html", "read_checks", "repair_mapping",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from steelyard.check._unit_guess import time_unit, unit_of, velocity_of
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 from steelyard.signals.families import ColumnFamily, families, stated_unit
 from steelyard.signals.log import Finding
@@ -62,6 +63,7 @@ class Lacking:
     key: str = ""
 
 
+@short_repr
 @dataclass(frozen=True)
 class GuessedMapping(Outcome):
     """A guessed mapping with its evidence.

@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.check._evidence import Evidence, Fit, memory
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import NamedColumns, by_columns
+from steelyard.ground.short_repr import short_repr
 
 Shown = Literal["shown", "small", "not shown"]
 # A parameter is shown if its standard error is below this part of it …
@@ -23,6 +24,7 @@ DEPENDENT = 1e-8
 STANDING = 0.02
 
 
+@short_repr
 @dataclass(frozen=True)
 class JointMotion:
     """Motion of a joint in SI units (rad or m); `standing` is a share of the time.
@@ -44,6 +46,7 @@ class JointMotion:
     hidden: tuple[str, ...]
 
 
+@short_repr
 @dataclass(frozen=True)
 class BaseParameter:
     """A base parameter as the motion shows it; the relative error is None if it is not shown."""
@@ -60,6 +63,7 @@ class BaseParameter:
     shown: Shown
 
 
+@short_repr
 @dataclass(frozen=True)
 class Excitation:
     """Rank `rank` and size `count` of the base columns, and their cond₂, with rows weighted by 1/σ of their joint.

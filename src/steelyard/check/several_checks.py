@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.check.check import Check
 from steelyard.ground.outcome import Content, Outcome
+from steelyard.ground.short_repr import short_repr
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
+@short_repr
 @dataclass(frozen=True)
 class Checks(Outcome):
     """Checks of several logs, with the names of the logs; the worst one decides."""

@@ -39,7 +39,7 @@ LISTS = {
     "controllers": ("compare.protocol", "CONTROLLERS"),
     "sources": ("watch.live_source", "LIVE_SOURCES"),
     "watch_outputs": ("watch.output", "WATCH_OUTPUTS"),
-    "watch_monitors": ("watch.monitor", "MONITORS"),
+    "watch_monitors": ("watch.monitor_base", "MONITORS"),
 }
 
 

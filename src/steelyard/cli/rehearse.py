@@ -43,8 +43,8 @@ def rehearse(o: RehearseOptions) -> None:
     Exits with 0 if it does, else with 1.
     """
     from steelyard.excitation.motion_design import read_design
-    from steelyard.rehearse.rehearse import Rehearsal
-    from steelyard.rehearse.rehearse import rehearse as play
+    from steelyard.rehearsal.rehearse import Rehearsal
+    from steelyard.rehearsal.rehearse import rehearse as play
 
     def run() -> Rehearsal:
         robot = o.robot_options.robot(o.robot)

@@ -13,6 +13,7 @@ from steelyard.compare.methods import METHODS, NOT_CONVERGED, MethodRun
 from steelyard.compare.protocol import Protocol
 from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Summary:
         return converged and self.impossible == 0.0 and self.torque_error_percent is not None
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Comparison(OutcomeWithPage):
     """All runs of a protocol, in its order."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.compare.methods import select_methods
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.short_repr import short_repr
 from steelyard.simulation.controllers import CONTROLLERS
 
 # The encoder of a prismatic joint sits on a pinion: metres per radian.
@@ -77,6 +78,7 @@ class Cell:
 _FILE_NAMES = {"bandwidth_rad_s": "bandwidth", "start_relative_std": "start_spread"}
 
 
+@short_repr
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """All settings of a comparison except the robot; the defaults are BIRDy's, with fewer repetitions.

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.graph import Graph, Node, count_operations, forward, reverse
+from steelyard.ground.short_repr import short_repr
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Function:
     """result = f(inputs), sample by sample.

@@ -14,9 +14,11 @@ from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.load_friction import with_rotors
 from steelyard.dynamics.model import Model
 from steelyard.ground.scalars import Scalar, Vector
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.hysteresis import RigidLoad, Stop
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class MomentumBalance:
     """The momentum balance of one model.

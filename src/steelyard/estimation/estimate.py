@@ -14,6 +14,7 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.estimation.history import ParameterHistory
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
@@ -66,6 +67,7 @@ class Prior:
         return self.known or (True,) * len(self.theta)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """Result of an estimator.

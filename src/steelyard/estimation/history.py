@@ -12,11 +12,13 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
+from steelyard.ground.short_repr import short_repr
 
 # Key in a step of the history -> label of its axis; the first key that exists is used.
 _AXES = {"t": "time [s]", "pass": "passes over the log", "step": "steps", "updates": "updates"}
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class ParameterHistory(OutcomeWithPage):
     """Values of base parameters at steps of an estimation.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.errors import ExcitationError, SteelyardError
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.verb_options import numbers, per_joint, verb_option, word_list, words
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def _families(flag: str, text: str) -> str | dict[str, str]:
     return {joint: kind for joint, _, kind in pairs}
 
 
+@short_repr
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExciteOptions:
     """Options of `excite` and of the functions around it.

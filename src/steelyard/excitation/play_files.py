@@ -16,6 +16,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ WHY_NO_TORQUE = {
 }
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Play(Outcome):
     """Motions of a robot as files for controllers, each at 25, 50 and 100 % of its speed.

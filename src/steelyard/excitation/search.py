@@ -24,6 +24,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
 from steelyard.ground.progress import ProgressReport, has_progress_callback, report_progress
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.untrusted_files import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
@@ -86,6 +87,7 @@ class _StoppedError(Exception):
     """The user wants the best motion so far."""
 
 
+@short_repr
 @dataclass(frozen=True)
 class Progress(ProgressReport):
     """Report to a callback after each stage.

@@ -23,6 +23,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.progress import steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.verb_options import with_changes
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
@@ -41,6 +42,7 @@ _USED = (
 )  # fmt: skip
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Poses(Outcome):
     """Static postures and the parameters that they identify.

@@ -13,6 +13,7 @@ from steelyard.export.capability import FITTED_AS
 from steelyard.export.formats import MODEL_FORMATS
 from steelyard.export.sidecar import SUFFIX, model_to_sidecar
 from steelyard.ground.outcome import Content, Outcome, file_name
+from steelyard.ground.short_repr import short_repr
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("urdf", "mjcf", "c", "csv")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class ModelExport(Outcome):
     """A model with the formats to write.

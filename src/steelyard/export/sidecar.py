@@ -20,6 +20,7 @@ from steelyard.errors import ExportError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import write_whole
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.term import SIDES, TERMS, Term, make_term
 from steelyard.parameters.terms import Terms
@@ -72,6 +73,7 @@ class SidecarFormat:
     terms: tuple[SidecarTerm, ...]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Sidecar:
     """A model without the kinematics, and mostly without the inertias, which are in its description."""

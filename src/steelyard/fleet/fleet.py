@@ -20,11 +20,13 @@ from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, jso
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
 from steelyard.ground.reasons import explained
 from steelyard.ground.remote import is_url, shown_address
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.terms import TermsLike
 
 CHECKS = ("some", "all", "none")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class FleetOutcome(OutcomeWithPage):
     """Results of a fleet.

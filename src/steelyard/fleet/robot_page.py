@@ -21,6 +21,7 @@ from steelyard.ground.numbers import number, with_error
 from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
 from steelyard.ground.result_tables import TableField, TableRow
+from steelyard.ground.short_repr import short_repr
 from steelyard.report.declared_tables import Cells, declared_html, declared_terminal
 from steelyard.report.elements import Heat, TableCell, figure_html, join, paragraph, tabs
 from steelyard.report.html import Section, Verdict, render_report
@@ -35,6 +36,7 @@ _MAX_ROWS = 60
 _FULL_AT = 1.0
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class FleetRobot(OutcomeWithPage):
     """Results of one robot of a fleet.

@@ -16,6 +16,7 @@ from steelyard.fleet.storage import FleetError, forget_listings, location_in, re
 from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.files import plain
 from steelyard.ground.remote import any_path
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.untrusted_files import read_bytes
 from steelyard.robot.formats import read_robot
 from steelyard.robot.library import builtin_names
@@ -96,6 +97,7 @@ class FleetLog:
         return shown_address(self.url)
 
 
+@short_repr
 @dataclass(frozen=True)
 class Fleet:
     """Robots, their types, and their logs in the order of robot, date and location.

@@ -14,6 +14,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_logs
@@ -24,6 +25,7 @@ _MOVED = 2e-3  # a joint has started beyond this distance from rest [rad or m]
 _REST = 0.2  # time that it must rest before [s]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class BreakAway:
     """Break-away torques of a joint, without gravity if a model was given.
@@ -76,6 +78,7 @@ def break_away(log: Log, joint: int, model: Model | None = None, moved: float = 
     return BreakAway(log.joints[joint], np.array(starts[1]), np.array(starts[-1]))
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class BreakAwayRun(OutcomeWithPage):
     """Break-away torques of some joints of a robot.

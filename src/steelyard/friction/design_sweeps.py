@@ -17,6 +17,7 @@ from steelyard.friction.coordinates import Coordinates, FrictionSide
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 FRACTIONS = (0.05, *(0.1 * k for k in range(1, 11)))
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class FrictionExperiment(Outcome):
     """A motion of one joint or drive after the other at constant speeds, in both directions.

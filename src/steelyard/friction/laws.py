@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.friction import Coulomb, Quadratic, Stribeck, StribeckAtan, Viscous
 from steelyard.parameters.term import Term
 
@@ -21,6 +22,7 @@ from steelyard.parameters.term import Term
 _STEEP = 1e300
 
 
+@short_repr
 @dataclass(frozen=True)
 class Law:
     """A friction law: a sum of joint terms with at most one shape parameter.
@@ -96,6 +98,7 @@ def law_named(name: str) -> Law:
     return LAWS[name]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class FittedLaw:
     """A law with its coefficients. Call it with velocities [rad/s or m/s] to get friction [N m or N].
@@ -257,6 +260,7 @@ def _best_shape(cost: Callable[[float], float], speeds: Array) -> float:
     return float(np.exp(minimum.x if minimum.fun <= values[k] else grid[k]))
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Choice:
     """Choice of a law.

@@ -21,6 +21,7 @@ from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_logs
@@ -44,6 +45,7 @@ _POINTS = ("joint", "velocity", "torque", "standard_error", "temperature")
 _TEMPERATURE_SPAN = 5.0
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class JointFriction:
     """Friction of one joint.

@@ -11,6 +11,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.friction.coordinates import Coordinates
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 
@@ -29,6 +30,7 @@ _OVERLAP = 0.3
 _GRID = 64
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Plateau:
     """An interval of constant speed of one joint.

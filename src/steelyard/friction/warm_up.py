@@ -8,6 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
@@ -15,6 +16,7 @@ from steelyard.study import Study
 _BLOCKS = 12
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class FrictionDrift:
     """Change of dry friction from the first to the last sample.

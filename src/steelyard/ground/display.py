@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.errors import SteelyardError, UnknownNameError, shortened
 from steelyard.ground.grades import TONE_COLOURS, Tone
 from steelyard.ground.numbers import DASH, number
 
@@ -115,7 +115,7 @@ class DisplayMixin(ABC):
         return tables[name]()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.headline().sentence}>"
+        return f"<{type(self).__name__}: {shortened(self.headline().sentence)}>"
 
     def _repr_html_(self) -> str:
         headline = self.headline()

@@ -16,6 +16,7 @@ import numpy as np
 from steelyard.errors import RobotError, SteelyardError, shortened
 from steelyard.ground.arithmetic import Affine, FormulaError, evaluate_expression
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 
 # No quantity of a robot is larger in SI units, and products of a few such numbers do not overflow.
 LARGEST_NUMBER = 1e15
@@ -23,6 +24,7 @@ LARGEST_NUMBER = 1e15
 SMALLEST_NUMBER = 1e-60
 
 
+@short_repr
 @dataclass(frozen=True)
 class Field:
     """A value of a file with its place.

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from steelyard.ground.short_repr import short_repr
+
 _T = TypeVar("_T")
 _Long = TypeVar("_Long", bound=Callable[..., Any])
 
 
+@short_repr
 @dataclass(frozen=True)
 class ProgressReport:
     """One progress report.

@@ -22,6 +22,7 @@ from steelyard.export import covariance_to_csv, model_to_sidecar, parameters_to_
 from steelyard.export._bodies import IDENTIFY_POSSIBLE
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.identification.identification import Identification
 from steelyard.identification.parameter_table import BASE_PARAMETERS, base_rows
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class IdentificationRun(Outcome):
     """An identification with its inputs.

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.verb_options import verb_option, word_list
 from steelyard.signals.between import as_torque_between
 from steelyard.signals.prepare import Preparation, as_velocity
@@ -26,6 +27,7 @@ def _curves(flag: str, folder: str) -> Any:
     return read_friction(folder)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IdentifyOptions:
     """Options of `identify`.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, OutsideError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.short_repr import short_repr
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import Region
@@ -21,6 +22,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class LocalModel:
     """The model of one region.
@@ -152,6 +154,7 @@ BLEND = 0.05
 Outside = Literal["error", "flag"]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """Torques that a bank predicts.
@@ -169,6 +172,7 @@ class Prediction:
     outside: NDArray[np.bool_]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Bank:
     """Local models of one robot.

@@ -19,6 +19,7 @@ from steelyard.excitation.interpolator import ProgramRegion as Genes
 from steelyard.excitation.interpolator.program_text import rpy
 from steelyard.excitation.search import Progress
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.local.motions import MotionLike, Repeated, ViaPointMotion, home_posture, random_motion, sample_postures
 from steelyard.local.region import CartesianRegion, JointRegion, Region
 from steelyard.parameters.terms import Terms
@@ -110,6 +111,7 @@ _RATE = 50.0
 _SHORT = SearchSettings(starts=3, survivors=(1, 1), sharpness=(4.0, 8.0, 16.0), repeats=2, iterations=40)
 
 
+@short_repr
 @dataclass(frozen=True)
 class Design:
     """Settings for the design of motions for regions.

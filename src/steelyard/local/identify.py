@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, UnknownNameError
 from steelyard.ground.progress import ProgressCallback, part, reports_progress, steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
 from steelyard.local.design import Design, SearchedMotion, design, design_motion
@@ -42,6 +43,7 @@ def default_sensors(robot: Robot, percent: float = 2.0) -> Sensors:
     return Sensors(position_resolution=ENCODER, torque_noise=noise)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class SimulatedArm:
     """Plays motions under computed torque control and returns their logs.

@@ -25,6 +25,7 @@ from steelyard.excitation.interpolator import (
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
+from steelyard.ground.short_repr import short_repr
 from steelyard.local.region import CartesianRegion, Region
 from steelyard.robot.kinematics.inverse import Pose, ReachError
 from steelyard.robot.kinematics.numerical import random_starts, solve_from
@@ -155,6 +156,7 @@ class ViaPointMotion(ProgramMotion):
         return ViaPointMotion(motion.program, times[0], motion.table, times[1], motion.via_postures, slowdown)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Repeated:
     """A motion that ends where it starts, at rest, and is played `times` times."""

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.errors import LocalError
 from steelyard.ground.arrays import Array
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import fit_region
 from steelyard.local.motions import sample_times
@@ -82,6 +83,7 @@ class JointDrift:
     significant: bool
 
 
+@short_repr
 @dataclass(frozen=True)
 class ModelDrift:
     """Result of the recalibration of a region."""

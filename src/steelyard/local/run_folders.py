@@ -20,6 +20,7 @@ from steelyard.ground.files import csv_text, plain
 from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import with_command
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.untrusted_files import read_json
 from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
@@ -50,6 +51,7 @@ _WHY_NULL = {"regions/*/fitness/*/mean": NO_MEAN} | {
 }
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class RegionMotions(Outcome):
     """A motion for each region, to be played on the robot, and the fitness per generation of genetic searches."""
@@ -121,6 +123,7 @@ def _samples(robot: Robot, motion: MotionLike) -> str:
     return csv_text(motion_rows(robot.joint_names, t, *motion.sample(t)))
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class BankRun(Outcome):
     """A bank as a run folder: result.json, a folder per region, report.html.

@@ -14,6 +14,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import Logs, PlantLike, player_of
 from steelyard.local.motions import MotionLike, home_posture, random_motion
@@ -74,6 +75,7 @@ class _RegionTrials:
         return np.sqrt(self.squares[model]) / self.samples[:, None]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class BankValidation(Outcome):
     """Errors of local models, the bank and other models over many motions.

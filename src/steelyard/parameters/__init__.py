@@ -1,6 +1,7 @@
 """Parameters of a model: names, units and bounds of the ten per link and of the joint terms."""
 
 from steelyard.parameters.friction import (
+    SMOOTHING_SPEED,
     AsymmetricCoulomb,
     AsymmetricViscous,
     Coulomb,
@@ -37,10 +38,19 @@ from steelyard.parameters.term import (
     describe_terms,
     make_term,
 )
-from steelyard.parameters.terms import Parameter, Terms, identification_terms, nominal_terms, terms
+from steelyard.parameters.terms import (
+    Parameter,
+    Terms,
+    TermsLike,
+    identification_terms,
+    nominal_terms,
+    terms,
+    terms_named,
+)
 
 __all__ = [
     "INERTIAL_NAMES",
+    "SMOOTHING_SPEED",
     "TERMS",
     "AsymmetricCoulomb",
     "AsymmetricViscous",
@@ -72,6 +82,7 @@ __all__ = [
     "StribeckAtan",
     "Term",
     "Terms",
+    "TermsLike",
     "Viscous",
     "describe_terms",
     "identification_terms",
@@ -79,4 +90,5 @@ __all__ = [
     "make_term",
     "nominal_terms",
     "terms",
+    "terms_named",
 ]

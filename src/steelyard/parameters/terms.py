@@ -12,6 +12,7 @@ import numpy as np
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.hysteresis import RigidLoad
@@ -34,6 +35,7 @@ class Parameter:
     upper: float = np.inf
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Terms:
     """The terms of a model, in order; columns run over terms, then coordinates, then the term's own parameters.

@@ -1,17 +1,18 @@
 """Payloads: the bodies that robots carry, identified from joint torques or from a sensor at the wrist."""
 
 from .controller_files import PAYLOAD_TARGETS, ControllerPayload, PayloadTarget
-from .excite import excite_payload
+from .excite import WRENCH_NOISE, excite_payload
 from .gains import DriveGains, drive_gains
 from .identify import PayloadResult, RepeatStatistics, identify_payload, repeats
-from .payload import Payload, cuboid, read_payload
+from .payload import Payload, cuboid, frame_transfer, link_frame, read_payload
 from .payload_results import PayloadMotion, PayloadRun, PayloadRuns
 from .sensor import SensorModel, identify_payload_by_sensor, wrench_regressor
-from .track import TrackedPayload, track_payload
+from .track import TrackedPayload, expected_payload, track_payload
 
 __all__ = [
-    "PAYLOAD_TARGETS", "ControllerPayload", "DriveGains", "Payload", "PayloadMotion", "PayloadResult", "PayloadRun",
-    "PayloadRuns", "PayloadTarget", "RepeatStatistics", "SensorModel", "TrackedPayload", "cuboid", "drive_gains",
-    "excite_payload", "identify_payload", "identify_payload_by_sensor", "read_payload", "repeats", "track_payload",
+    "PAYLOAD_TARGETS", "WRENCH_NOISE", "ControllerPayload", "DriveGains", "Payload", "PayloadMotion",
+    "PayloadResult", "PayloadRun", "PayloadRuns", "PayloadTarget", "RepeatStatistics", "SensorModel",
+    "TrackedPayload", "cuboid", "drive_gains", "excite_payload", "expected_payload", "frame_transfer",
+    "identify_payload", "identify_payload_by_sensor", "link_frame", "read_payload", "repeats", "track_payload",
     "wrench_regressor",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import rounded_to, with_error
 from steelyard.ground.registry import Registry
+from steelyard.ground.short_repr import short_repr
 from steelyard.payload.payload import ENTRIES, Payload, about_com
 from steelyard.robot.spatial import quaternion_of, rpy_of
 
@@ -56,6 +57,7 @@ class PayloadFigure:
         return text if "." in text else f"{text}.0"
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class ControllerPayload:
     """The identifiable figures of a payload, without insignificant digits.

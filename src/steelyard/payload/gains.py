@@ -18,6 +18,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Outcome
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Plan
 from steelyard.payload.identify import prepare_rows
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _ITERATIONS = 50
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class DriveGains(Outcome):
     """Scale factors of the torque channels.

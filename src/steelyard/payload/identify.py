@@ -29,6 +29,7 @@ from steelyard.export.coerce import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Friction, Plan
@@ -45,6 +46,7 @@ from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class RepeatStatistics:
     """Statistics of repeated identifications of one payload in one frame.

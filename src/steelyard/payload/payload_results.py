@@ -12,6 +12,7 @@ from steelyard.excitation.plan import Plan
 from steelyard.export import model_to_urdf
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome, file_name
+from steelyard.ground.short_repr import short_repr
 from steelyard.payload.controller_files import PAYLOAD_TARGETS
 from steelyard.payload.payload import ENTRIES, Payload
 from steelyard.robot.robot import Robot
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PayloadRun(Outcome):
     """An identified payload with its output files: figures, tool data, and the robot that carries it.
@@ -86,6 +88,7 @@ class PayloadRun(Outcome):
             say(out, f"\nWritten to {folder}: result.json, load.csv, load.yaml{controllers} and the robot with it.")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PayloadRuns(Outcome):
     """Several payloads that were identified together; each gets a folder with the files of a `PayloadRun`.
@@ -117,6 +120,7 @@ class PayloadRuns(Outcome):
             say(out, f"\nWritten to {folder}: result.json and a folder for every payload.")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PayloadMotion(Outcome):
     """A motion for a force–torque sensor, with the expected standard errors of a payload.

@@ -13,6 +13,7 @@ from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.payload.payload import Payload
 from steelyard.regression.data import Block, RegressionData
@@ -87,6 +88,7 @@ WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 Form = Literal["differential", "integral"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class SensorModel:
     """The regression equations of a force–torque sensor.

@@ -20,6 +20,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.recursion.live_rows import live_rows
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
@@ -29,6 +30,7 @@ from steelyard.signals.log import Log
 _CHANGE_THRESHOLD = 4.0
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class TrackedPayload:
     """The estimate of a payload at one time.

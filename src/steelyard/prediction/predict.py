@@ -20,6 +20,7 @@ from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.ground.progress import steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.local.bank import Bank
 from steelyard.prediction._band_of import torque_band_of, torque_delay_of
 from steelyard.prediction.prediction_files import PREDICTION_FORMATS
@@ -35,6 +36,7 @@ from steelyard.study import Study
 _DATES = 1e15
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PredictedLog:
     """The predicted torques of one log, shape (samples, joints) [N m or N].

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError, StructureError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen, one_blas_thread
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.terms import Parameter, Terms, TermsLike, as_terms
 from steelyard.regression._elimination import DEPENDENT, METHODS, Order, from_null_space, null_space, preference_order
 from steelyard.regression._formulas import FormulaGroups, write_groups
@@ -46,6 +47,7 @@ class Expanded:
         return tuple(p.name for p in self.parameters)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
     """The combinations of parameters that the torques of a robot depend on.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
 from steelyard.regression.spectra import Spectra
@@ -70,6 +71,7 @@ class Reduction:
         )
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class RegressionData:
     """Rows over `columns` of the parameter vector, one group per equation (joint).

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array, solve_triangle
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.rows import Equation
 
 # A scaled pivot is the part of a column outside the span of earlier ones. The normal equations resolve it to the square
@@ -17,6 +18,7 @@ from steelyard.regression.rows import Equation
 _SMALLEST_PIVOT = {"qr": 1e-12, "normal": 1e-6}
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Factor:
     """One upper triangle per equation: triangles[e]ᵀ triangles[e] = [A_e y_e]ᵀ [A_e y_e].

@@ -14,8 +14,10 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, dense
 from steelyard.dynamics.graph import Graph
+from steelyard.ground.short_repr import short_repr
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Equation:
     """One scalar equation per sample (a joint's torque balance) and the parameters in it."""

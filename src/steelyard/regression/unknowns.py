@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 
@@ -24,6 +25,7 @@ class Columns(Protocol):
     def rank(self) -> int: ...
 
 
+@short_repr
 @dataclass(frozen=True)
 class Unknowns:
     """Columns with their own names, numbered from 0."""

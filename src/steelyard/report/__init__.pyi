@@ -1,13 +1,33 @@
 """Presentation of results: HTML pages and terminal output."""
 
-from .elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html, text
-from .html import Section, Verdict, render_report
+from .declared_tables import Cells, declared_html, declared_terminal
+from .elements import (
+    Heat,
+    Html,
+    TableCell,
+    TableColumn,
+    callout,
+    commands,
+    figure_html,
+    join,
+    paragraph,
+    table_html,
+    tabs,
+    text,
+    whisker,
+)
+from .html import Section, Verdict, render_report, verdict_html
+from .plotly_js import ASSETS
+from .plots.figure import AROUND_ZERO, BLUE, GREY, VERMILLION, Figure
 from .plots.lines import Boxes, Line, Panel, joint_panels, line_panels
+from .plots.series import rounded
+from .scene import ROBOT_SCRIPTS, Body, Scene, scene_html
 from .terminal import bar, bold, console, number, say, table
 
 __all__ = [
-    "Boxes", "Html", "Line", "Panel", "Section", "TableCell", "TableColumn", "Verdict", "bar",
-    "bold",
-    "callout", "console", "figure_html", "join", "joint_panels", "line_panels", "number", "paragraph",
-    "render_report", "say", "table", "table_html", "text",
+    "AROUND_ZERO", "ASSETS", "BLUE", "GREY", "ROBOT_SCRIPTS", "VERMILLION", "Body", "Boxes", "Cells", "Figure",
+    "Heat", "Html", "Line", "Panel", "Scene", "Section", "TableCell", "TableColumn", "Verdict", "bar", "bold",
+    "callout", "commands", "console", "declared_html", "declared_terminal", "figure_html", "join", "joint_panels",
+    "line_panels", "number", "paragraph", "render_report", "rounded", "say", "scene_html", "table", "table_html",
+    "tabs", "text", "verdict_html", "whisker",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
 from steelyard.ground.grades import Tone
 from steelyard.ground.repeat import repeat_command
+from steelyard.ground.short_repr import short_repr
 from steelyard.report.elements import (
     COMMAND,
     IN_SPACE,
@@ -38,6 +39,7 @@ _OWN_SCRIPTS = {
 }
 
 
+@short_repr
 @dataclass(frozen=True)
 class Section:
     """A section of a report.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.report.elements import SCENE_DATA, Html, text
 from steelyard.report.plots.figure import BLUE, GREY, ORANGE, SKY, VERMILLION
 from steelyard.report.plots.series import in_steps
@@ -85,6 +86,7 @@ class Ellipsoid:
         return cls(np.asarray(centre, dtype=float), axes, turned)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Body:
     """The inertia of a link.
@@ -109,6 +111,7 @@ class Body:
         return next((colour, label) for limit, colour, label in ERROR_LEVELS if not self.error > limit)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Scene:
     """A robot with its bodies and motions.

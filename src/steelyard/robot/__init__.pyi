@@ -1,13 +1,19 @@
 """What is known of a robot before it moves: its joints, links, drives and, where stated, its inertias."""
 
+from .formats import ROBOT_FORMATS, read_robot
 from .kinematics.poses import link_poses
+from .library import builtin_names, catalogue
+from .limit_options import LimitOptions
 from .load import load_robot
+from .meshes import mesh_path
 from .mjcf import read_mjcf
 from .robot import Joint, Link, NominalTerm, Robot
+from .shapes import inertia_ellipsoid, named_meshes, scene_of
 from .transmission import BallScrew, ConstantRatio, Transmission
 from .urdf import read_urdf
 
 __all__ = [
-    "BallScrew", "ConstantRatio", "Joint", "Link", "NominalTerm", "Robot", "Transmission", "link_poses", "load_robot",
-    "read_mjcf", "read_urdf",
+    "ROBOT_FORMATS", "BallScrew", "ConstantRatio", "Joint", "LimitOptions", "Link", "NominalTerm", "Robot",
+    "Transmission", "builtin_names", "catalogue", "inertia_ellipsoid", "link_poses", "load_robot", "mesh_path",
+    "named_meshes", "read_mjcf", "read_robot", "read_urdf", "scene_of",
 ]  # fmt: skip

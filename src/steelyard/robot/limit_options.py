@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.verb_options import per_joint, verb_option
 
 # One number, one per joint, pairs of lower and upper positions, or "none".
@@ -15,6 +16,7 @@ def _limit(key: str, help: str, end: str = "; one number or one per joint; none:
     return verb_option(None, f"{help}{end}", "X[,…]", parse=per_joint, keys=(f"limits.{key}",))
 
 
+@short_repr
 @dataclass(frozen=True)
 class LimitOptions:
     """Limits of designed motions, as in the project file; None: those of the robot."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import RobotError, UnknownNameError, unfit_for_a_name
+from steelyard.errors import RobotError, UnknownNameError, shortened, unfit_for_a_name
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.field import LARGEST_NUMBER
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.spatial import LinkFrame
 from steelyard.robot.transmission import Transmission
 
@@ -31,6 +32,7 @@ UNLIMITED = 1e9
 _STRONGEST_GRAVITY = 1e4
 
 
+@short_repr
 @dataclass(frozen=True)
 class Joint:
     """An independent coordinate: one channel of a log, one row of every regressor.
@@ -88,6 +90,7 @@ class MovingBody:
     axis: Array
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Link(MovingBody):
     """A moving body whose joint moves by `ratio`·q[`coordinate`] + `offset`; a mimic joint has a ratio other than 1.
@@ -202,7 +205,7 @@ class Robot:
         self._check()
 
     def __repr__(self) -> str:
-        return f"<Robot {self.name}: {len(self.joints)} joints ({', '.join(self.joint_names)})>"
+        return f"<Robot {self.name}: {len(self.joints)} joints ({shortened(', '.join(self.joint_names))})>"
 
     def _check(self) -> None:
         where = f"{self.source or self.name}: "

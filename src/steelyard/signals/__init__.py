@@ -1,1 +1,5 @@
 """Logs: signals, formats, readers, mappings, and the repair of their clocks."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,6 +15,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.remote import RemoteFile, any_path
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals._keys import parse_mapping
 
 # Names of columns: a list, a pattern with {} or {joint}, None to recognise them, () to use none.
@@ -22,6 +23,7 @@ _Columns = tuple[str, ...] | str | None
 Window = tuple[int, int]
 
 
+@short_repr
 @dataclass(frozen=True)
 class LogMapping:
     """The meaning of a log's columns. Every part is optional; the rest is recognised, or SI on the joint side.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.remote import AnyPath
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
@@ -40,6 +41,7 @@ PIECE_ROWS = 150_000
 ROWS_IN_MEMORY = 225_000
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class LogFile:
     """A long log in a file of any format, which is read in pieces in every pass.

@@ -20,12 +20,14 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.scalars import Scalar, Vector, maximum, minimum, plus
+from steelyard.ground.short_repr import short_repr
 from steelyard.simulation.dry_friction import smooth_terms
 
 # A reference at one instant: position, velocity, acceleration.
 _Reference = tuple[Vector, Vector, Vector]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Controller(ABC):
     """A feedback law with gains per joint: kp [N m/rad, N/m], kd [N m s/rad, N s/m] and torque limit [N m, N]."""
@@ -164,6 +166,7 @@ class Controller(ABC):
         """Compute torques before saturation; `pull` is kp·(position error) + kd·(velocity error)."""
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PD(Controller):
     """τ = kp (q_r − q) + kd (q̇_r − q̇)."""
@@ -207,6 +210,7 @@ class _ModelBased(Controller):
         return (super().structure, robot.fingerprint, robot.joint_names, motors, self._dynamics.terms.terms)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PDGravity(_ModelBased):
     """PD with gravity compensation by the model: τ = kp e + kd ė + g(q) (Takegaki & Arimoto 1981)."""
@@ -217,6 +221,7 @@ class PDGravity(_ModelBased):
         return plus(pull, weight)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(_ModelBased):
     """τ = M(q)(q̈_r + kp e + kd ė) + h(q, q̇): with the true model ë + kd ė + kp e = 0 (Luh et al. 1980).
@@ -249,6 +254,7 @@ def effective_inertia(model: Model, q: ArrayLike | None = None) -> Array:
     return effective
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class FeedForward(_ModelBased):
     """τ = kp e + kd ė + τ_model(q_r, q̇_r, q̈_r): the model is evaluated along the reference, not along the motion.
@@ -272,6 +278,7 @@ class FeedForward(_ModelBased):
         return plus(pull, ahead)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PID(Controller):
     """τ = kp e + kd (q̇_r − v) + ki ∫e dt with e = q_r − q; ki in N m/(rad s) (N/(m s)).

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, ShapeError, SimulationError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals.log import Log
 from steelyard.simulation.command import Drive, command_of, schedule_of
 from steelyard.simulation.memory import ImplicitStepper
@@ -34,6 +35,7 @@ from steelyard.simulation.simulation import Ending, Simulation
 _ROUNDS = 2
 
 
+@short_repr
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LuGre:
     """LuGre parameters per joint; zero stiffness means no bristles and viscous friction alone.
@@ -96,6 +98,7 @@ class LuGre:
         return np.asarray(np.where(self.stiffness > 0.0, self.level(w) * np.sign(w), 0.0) + self.viscous * w)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class LuGreRun:
     """The simulated motion, with the bristles' deflection [rad, m] and the friction [N m, N] at every sample."""
@@ -211,6 +214,7 @@ def _row(value: ArrayLike | None, n: int, name: str) -> Array:
 _NAMES = tuple(f.name for f in fields(LuGre))
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class LuGreFit:
     """Result of a fit: parameters, standard errors of the free ones (for white noise), and misfits [rad, m]."""

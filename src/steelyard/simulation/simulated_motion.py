@@ -16,6 +16,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.excerpt import on_even_clock
 from steelyard.signals.log import Log
@@ -29,6 +30,7 @@ from steelyard.simulation.torque_signal import TorqueSignal
 _MOST_SAMPLES = 10**7
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class SimulatedMotion(OutcomeWithPage):
     """Simulated motions of a model.

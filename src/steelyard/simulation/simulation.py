@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals.log import Log
 from steelyard.simulation.sensors import Sensors
 
@@ -128,6 +129,7 @@ def divergence_error(outcome: NDArray[np.int64], stopped: Array, bound: float) -
     return SimulationError(f"Robot {robot} diverged by t = {stopped[robot]:g} s: {reason}.{others}")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Simulation:
     """True signals, `(samples, joints)`, or `(robots, samples, joints)` for a batch.

@@ -16,6 +16,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 
 _Draw = Literal["run", "sample"]
@@ -42,6 +43,7 @@ class Wave:
             raise SimulationError("A wave needs finite numbers; its phase is one number or a range of two.")
 
 
+@short_repr
 @dataclass(frozen=True, kw_only=True)
 class TorqueSignal:
     """A torque for every joint over time, clipped to ±`limits` [N m, N] if stated.

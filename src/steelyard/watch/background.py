@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.watch.background_queue import BackgroundQueue
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.monitor import Monitor, StateArrays, WatchEvent
+from steelyard.watch.monitor_base import Monitor, StateArrays, WatchEvent
 from steelyard.watch.output import Outputs, WatchReport
 from steelyard.watch.snapshots import Snapshots
 

@@ -16,7 +16,7 @@ import numpy as np
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.watch.drives import DriveRound
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 
 # Stored rounds of the first days; beyond this, every second one is dropped.
 _MAX_ROUNDS = 2048

@@ -23,7 +23,7 @@ from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 
 if TYPE_CHECKING:
     from steelyard.robot.robot import Robot

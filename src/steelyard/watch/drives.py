@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.watch.evidence import posterior
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 from steelyard.watch.windows import DIRECTION, OFFSET, SECOND_S, SPEED, SecondSums
 
 # The four numbers of a joint.

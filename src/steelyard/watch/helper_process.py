@@ -27,7 +27,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.monitor import StateArrays, WatchEvent
+from steelyard.watch.monitor_base import StateArrays, WatchEvent
 from steelyard.watch.output import WatchReport
 
 if TYPE_CHECKING:

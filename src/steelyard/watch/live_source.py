@@ -15,9 +15,10 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 
 LOOPBACK = "127.0.0.1"
 # Host names of this machine; an address without a host means the same.
@@ -34,6 +35,7 @@ class SourceLostError(SourceError):
     """A source that is not available now and may be later."""
 
 
+@short_repr
 @dataclass(frozen=True)
 class SourceOptions:
     """Settings of a source.

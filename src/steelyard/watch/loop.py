@@ -24,7 +24,7 @@ from steelyard.watch.clock import SampleClock
 from steelyard.watch.diagnostics import Diagnostics
 from steelyard.watch.helper_process import run_in_helper
 from steelyard.watch.live_source import ReconnectingSource
-from steelyard.watch.monitor import Monitor, StateArrays, WatchEvent
+from steelyard.watch.monitor_base import Monitor, StateArrays, WatchEvent
 from steelyard.watch.output import Outputs, WatchReport
 from steelyard.watch.snapshots import REMEDY, ForeignSnapshotError, SnapshotError, Snapshots
 

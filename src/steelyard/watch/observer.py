@@ -27,7 +27,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute, exp, maximum, minimum
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 
 # Cut-off without calibration. In a collision or a push the force rises within about 0.1 s. A low-pass of 5 Hz (time
 # constant 32 ms) follows that and removes most of the gear ripple and velocity noise. Calibration chooses a cut-off

@@ -14,14 +14,16 @@ from typing import Any, ClassVar
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.registry import Registry
+from steelyard.ground.short_repr import short_repr
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.diagnostics import Diagnostics
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 
 # Items that may wait for the outputs. A watch of a running robot drops later ones and counts them.
 _MAX_WAITING = 4096
 
 
+@short_repr
 @dataclass(frozen=True)
 class WatchReport:
     """Estimates of all monitors at one moment.

@@ -21,7 +21,7 @@ from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.drives import friction_at
 from steelyard.watch.evidence import log_evidence, posterior
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 from steelyard.watch.windows import OFFSET, SECOND_S, SPEED
 
 # Start times of a change that are tested, in seconds ago. Most changes are detected within seconds, small ones later.

@@ -29,7 +29,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute, dot, exp, maximum, minimum, sign, sqrt
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 from steelyard.watch.observer import MomentumObserver, dry_friction
 from steelyard.watch.uncertain_model import UncertainModel
 

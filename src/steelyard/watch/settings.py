@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import SteelyardError
+from steelyard.export.coerce import ModelLike
+from steelyard.signals.log import Log
 from steelyard.watch.clock import SampleClock, plausible_bounds
-from steelyard.watch.live_source import ReconnectingSource, SourceOptions, open_source
+from steelyard.watch.live_source import LiveSource, ReconnectingSource, SourceOptions, open_source
 from steelyard.watch.loop import RobotWatch, WatchTimes
-from steelyard.watch.monitor import MONITORS, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, WatchSetup
 from steelyard.watch.monitors.contact import contact_calibration
 from steelyard.watch.observer import MomentumObserver
-from steelyard.watch.output import Outputs, OutputSetup, make_output
+from steelyard.watch.output import Outputs, OutputSetup, WatchOutput, make_output
 from steelyard.watch.snapshots import Snapshots
+from steelyard.watch.sources.log_source import MemorySource
 from steelyard.watch.threshold import read_calibration
 from steelyard.watch.uncertain_model import load_uncertain_model
 
@@ -84,21 +88,25 @@ def rate_of(text: str) -> float:
     return rate
 
 
-def make_watch(model: str, sources: Sequence[str], settings: WatchSettings) -> tuple[RobotWatch, list[str]]:
+# A log, its path, or the address of a running robot.
+SourceLike = str | os.PathLike[str] | Log
+
+
+def make_watch(
+    model: ModelLike, sources: Sequence[SourceLike], settings: WatchSettings, more_outputs: Sequence[WatchOutput] = ()
+) -> tuple[RobotWatch, list[str]]:
     """Create a watch that is ready to run, and sentences that say where its outputs are.
 
     Args:
-        model: Run folder, exported description with its sidecar, or a robot with inertias.
+        model: Run folder, exported description with its sidecar, a `Model`, or a robot with inertias.
         sources: One source, or logs to replay one after the other.
         settings: All other settings.
+        more_outputs: Outputs besides those of the settings.
     """
     uncertain_model = load_uncertain_model(model)
     robot = uncertain_model.model.robot
     options = SourceOptions(robot, settings.mapping, settings.speed, torque=settings.torque)
-    for path in sources if len(sources) > 1 else ():
-        if not Path(path).exists():
-            raise SteelyardError(f"Log '{path}' does not exist; several sources are possible only if all are logs.")
-    source = open_source("\n".join(sources), options)
+    source = _open_sources(sources, options)
     setup = WatchSetup(
         uncertain_model.model, uncertain_model.run, settings.false_alarms_hz, None, settings.options, uncertain_model
     )
@@ -108,9 +116,10 @@ def make_watch(model: str, sources: Sequence[str], settings: WatchSettings) -> t
     monitors = {name: MONITORS[name](setup) for name in settings.monitors or MONITORS}
     titles = {name: monitor.title for name, monitor in monitors.items()}
     units = [joint.effort_unit for joint in robot.joints]
-    title = f"{robot.name} at {sources[0]}"
+    first = source.address.partition("\n")[0] if isinstance(sources[0], Log) else sources[0]
+    title = f"{robot.name} at {first}"
     output_setup = OutputSetup(robot.joint_names, title, titles, units, source.live, settings.origins)
-    outputs = [make_output(text, output_setup) for text in settings.outputs]
+    outputs = [*(make_output(text, output_setup) for text in settings.outputs), *more_outputs]
     clock = SampleClock(plausible_bounds(robot), settings.hold, settings.gap_s)
     observer = MomentumObserver(uncertain_model.model, cutoff)
     if settings.fresh and not settings.state:
@@ -131,3 +140,18 @@ def make_watch(model: str, sources: Sequence[str], settings: WatchSettings) -> t
             snapshots.close()
         raise
     return watch, sentences
+
+
+def _open_sources(sources: Sequence[SourceLike], options: SourceOptions) -> LiveSource:
+    logs = [source for source in sources if isinstance(source, Log)]
+    if logs:
+        if len(logs) < len(sources):
+            raise SteelyardError("Sources are logs in memory and paths; give either the ones or the others.")
+        return MemorySource(logs, options)
+    paths = [os.fspath(source) for source in sources if not isinstance(source, Log)]
+    for path in paths if len(paths) > 1 else ():
+        if not Path(path).exists():
+            raise SteelyardError(f"Log '{path}' does not exist; several sources are possible only if all are logs.")
+    if not paths:
+        raise SteelyardError("No source is given; give a log, its path, or an address such as tcp:5005.")
+    return open_source("\n".join(paths), options)

@@ -23,7 +23,7 @@ from steelyard.ground.archives import opened_archive
 from steelyard.ground.atomic_files import leftovers, lock_file
 from steelyard.ground.files import name_in_errors, write_whole
 from steelyard.ground.untrusted_files import parse_json
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 
 _NOW, _BEFORE, _OLD, _LOCK = "state.npz", "state-before.npz", "state-old.npz", ".steelyard-lock"
 # Files of the first format have an array with the digest of the model instead of a head.
@@ -42,7 +42,7 @@ class ForeignSnapshotError(SnapshotError):
 def model_digest(model: Model) -> str:
     """Return a digest of a `model`: its robot, terms and parameters."""
     digest = hashlib.sha256(_FORMAT.encode())
-    digest.update(f"{model.robot.fingerprint} {model.robot.joint_names} {model.terms!r}".encode())
+    digest.update(f"{model.robot.fingerprint} {model.robot.joint_names} {model.terms.terms!r}".encode())
     digest.update(np.ascontiguousarray(model.theta, dtype="<f8").tobytes())
     return digest.hexdigest()[:32]
 

@@ -23,6 +23,7 @@ from steelyard.dynamics.momentum import momentum_balance
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.untrusted_files import read_json
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -55,6 +56,7 @@ class CalibrationError(SteelyardError):
     """Unsuitable logs, or an invalid calibration file."""
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Statistics of a robot's residuals without contact.

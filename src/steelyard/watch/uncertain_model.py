@@ -17,9 +17,11 @@ from steelyard.export.coerce import ModelLike, as_model
 from steelyard.export.parameter_tables import read_covariance
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class UncertainModel:
     """A model with the covariance of its base parameters.

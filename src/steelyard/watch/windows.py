@@ -28,7 +28,7 @@ from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.payload.payload import frame_transfer, link_frame
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.monitor import StateArrays, WatchSetup
+from steelyard.watch.monitor_base import StateArrays, WatchSetup
 
 # Columns are computed at ticks of 10 ms. Robots move with a few Hz, so the trapezoidal rule is exact to 1e-4.
 TICK_S = 0.01

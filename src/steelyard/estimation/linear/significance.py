@@ -11,6 +11,7 @@ from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
@@ -45,6 +46,7 @@ class Removals:
     cost_rise_percent: float
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Significance:
     """t statistic of each base parameter, and the probability of a larger one if the true value is zero."""

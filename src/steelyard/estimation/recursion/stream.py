@@ -154,7 +154,7 @@ def _without_friction(known: KnownFriction, stream: Log | Iterable[Any]) -> Log 
     return replace(stream, tau=stream.tau - known.torque(stream.dq))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshot:
     """The estimate at one step. Error bars and eigenvalues are available only for the newest snapshot."""
 

@@ -18,6 +18,7 @@ from steelyard.estimation.registry import estimator_names, make_estimator
 from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import steps
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import Block, RegressionData
@@ -125,6 +126,7 @@ def _weighted_mean(design: Array, values: Array, covariance: Array) -> tuple[Arr
 _UNEXPLAINED = 1e-6
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Step:
     """Result of one movement.
@@ -152,6 +154,7 @@ class Step:
     rows: int
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class SequentialIdentification:
     """Combined result of all movements.

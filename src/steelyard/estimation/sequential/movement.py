@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ShapeError, SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike
@@ -27,6 +28,7 @@ _MAX_REST_SPEED = 0.02
 _ROUNDING = 1e-9
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Movement:
     """A motion of some joints or motors, and the parameters to estimate from it.

@@ -15,6 +15,7 @@ from steelyard.estimation.sequential.movement import Movement, coordinates, func
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.schema import build
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.terms import Terms, identification_terms, nominal_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot
@@ -47,6 +48,7 @@ class _PlanDocument:
     map: str = ""
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class SequentialPlan:
     """A plan for `identify_sequentially`.

@@ -15,11 +15,13 @@ from steelyard.estimation.sequential.read_plan import SequentialPlan
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
+from steelyard.ground.short_repr import short_repr
 from steelyard.regression.base_parameters import BaseParameters
 
 _COLUMNS = ("movement", "name", "unit", "value", "own_error", "standard_error")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class SequentialResult(OutcomeWithPage):
     """A plan of movements and its identification.

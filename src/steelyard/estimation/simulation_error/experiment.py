@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
@@ -25,6 +26,7 @@ from steelyard.study import Study
 _Level = float | Sequence[float] | None
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Run:
     """One gap-free piece with a uniform clock.
@@ -54,6 +56,7 @@ class Run:
         return self.motion.filter.period
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Experiment:
     """Dynamics of a robot, its motions, and for closed-loop methods its controller and reference.

@@ -15,6 +15,7 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 
 # A motion is played slowly first.
@@ -24,6 +25,7 @@ APPROACH_SECONDS, APPROACH_SPEED = 10.0, 0.25  # s, rad/s
 _BETWEEN = 10  # comparisons of a controller's path with the motion between two points
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Playback:
     """A motion at a share of its speed: the same path, slower, with matching velocities and accelerations.

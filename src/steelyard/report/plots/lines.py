@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
+from steelyard.ground.short_repr import short_repr
 from steelyard.report.plots.figure import SERIES, Figure, literal
 from steelyard.report.plots.series import by_joint, decimate, rounded
 
@@ -18,6 +19,7 @@ _POINTS = 800
 _ALONE, _AMONG_OTHERS, _DRAWN_TO_SCALE = 320, 170, 480  # pixels of a panel
 
 
+@short_repr
 @dataclass(frozen=True)
 class Line:
     """A line or a set of points. Lines of one name share their colour and legend entry in all panels of a figure.
@@ -75,6 +77,7 @@ class Line:
         return cls(name, across, up, points=True, interval=bars)
 
 
+@short_repr
 @dataclass(frozen=True)
 class Boxes:
     """Box plots, side by side.
@@ -100,6 +103,7 @@ class Boxes:
         return cls(name, tuple(values), tuple(tuple(rounded(np.ravel(v))) for v in values.values()))
 
 
+@short_repr
 @dataclass(frozen=True)
 class Panel:
     """A pair of axes with lines or boxes.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import UnknownNameError
 from steelyard.ground.documents import parse_document
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.dh import robot_from_dh
 from steelyard.robot.robot import Robot
 
@@ -46,6 +47,7 @@ class Builtin:
     description: str
 
 
+@short_repr
 @dataclass(frozen=True)
 class Catalogue(Outcome):
     """All built-in robots, by name."""

@@ -1,1 +1,1 @@
-"""Monitors, one per file: see `steelyard.watch.monitor`."""
+"""Monitors, one per file: see `steelyard.watch.monitor_base`."""

@@ -25,7 +25,7 @@ from steelyard.parameters.hysteresis import RigidLoad, Stop
 from steelyard.parameters.terms import Terms, terms_named
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 
 if TYPE_CHECKING:
     from steelyard.estimation.history import ParameterHistory

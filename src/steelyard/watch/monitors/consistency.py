@@ -22,7 +22,7 @@ from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.change import YEARLY_HZ, significant_changes, step_evidence
 from steelyard.watch.drives import friction_at
 from steelyard.watch.evidence import log_evidence, posterior
-from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.windows import GAIN, OFFSET, SPEED, ResidualWindows
 
 # Length of a round [s of motion], and number of rounds for the baseline.

@@ -16,7 +16,7 @@ from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.untrusted_files import read_json
 from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.contact_location import ContactEstimate, locate_contact
-from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import DEFAULT_CUTOFF_HZ, MomentumObserver
 from steelyard.watch.residual_scale import CAUSES, ResidualScale, ResidualTerms
 from steelyard.watch.threshold import NO_LIMIT, Calibration, default_calibration

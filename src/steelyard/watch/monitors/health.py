@@ -24,7 +24,7 @@ from steelyard.watch.baseline import DriveBaseline
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.change import YEARLY_HZ, SeriesChange, significant_changes, step_evidence
 from steelyard.watch.drives import CHANNELS, DriveRound, DriveRounds
-from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.windows import ResidualWindows
 
 # Working days of the baseline: several mornings, to know their variation.

@@ -12,7 +12,7 @@ from steelyard.ground.numbers import with_error
 from steelyard.payload.payload import Payload
 from steelyard.payload.track import expected_payload
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.payload_estimator import PayloadEstimator
 from steelyard.watch.windows import OFFSET, ResidualWindows
 

@@ -21,7 +21,7 @@ from steelyard.ground.files import plain
 from steelyard.ground.local_web import AllowedNames
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.live_source import SourceError, host_and_port
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, WatchOutput, WatchReport
 
 _PORT = 8765  # default of Foxglove

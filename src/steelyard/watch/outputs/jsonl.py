@@ -7,7 +7,7 @@ import sys
 from typing import IO, Any
 
 from steelyard.ground.files import plain
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, WatchOutput, WatchReport
 
 

@@ -16,7 +16,7 @@ from steelyard.ground.atomic_files import rename_new
 from steelyard.ground.files import check_file, plain
 from steelyard.signals.readers.bags import JOINT_STATE, joint_state_places
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
 
 _SAMPLES, _EXTERNAL, _REPORTS, _EVENTS = (

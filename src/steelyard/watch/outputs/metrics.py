@@ -9,7 +9,7 @@ from typing import Any
 
 from steelyard.ground.local_web import AllowedNames
 from steelyard.watch.live_source import SourceError, host_and_port
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
 
 _PORT = 9464  # within the usual range of exporters

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.ground.extras import import_extra
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, WatchOutput, WatchReport
 
 _SINCE_1970 = 1e8  # [s]; a larger time is counted from 1970

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 from steelyard.errors import printable
-from steelyard.watch.monitor import WatchEvent
+from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
 
 _SHOWN_EVENTS = 8

@@ -1,11 +1,11 @@
-"""`LogSource`: replays one or several logs, in real time, faster, or step by step."""
+"""`LogSource` and `MemorySource`: replay logs from files or from memory, in real time, faster, or step by step."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.read import log_chunks
 from steelyard.watch.live_source import LIVE_SOURCES, LiveSource, SourceOptions
-from steelyard.watch.monitor import StateArrays
+from steelyard.watch.monitor_base import StateArrays
 from steelyard.watch.snapshots import REMEDY, ForeignSnapshotError
 
 # Pause between two logs [s]; longer than any step that is not a gap.
@@ -71,10 +71,10 @@ class LogSource(LiveSource):
 
     def _rows(self) -> Iterator[Array]:
         begin = 0.0
-        for path in self.address.split("\n"):
+        for pieces in self._logs():
             first = last = None
-            for log in log_chunks(path, self.options.robot, self.options.mapping or None):
-                rows = log_rows(log)[slice(*log.meta["core"])]
+            for log in pieces:
+                rows = log_rows(log)[slice(*log.meta.get("core", (None,)))]
                 if len(rows):
                     first = rows[0, 0] if first is None else first
                     if begin:
@@ -82,6 +82,11 @@ class LogSource(LiveSource):
                     last = rows[-1, 0]
                     yield rows
             begin = _PAUSE_S + (0.0 if last is None else last)
+
+    def _logs(self) -> Iterator[Iterable[Log]]:
+        """Yield each log as its consecutive pieces."""
+        for path in self.address.split("\n"):
+            yield log_chunks(path, self.options.robot, self.options.mapping or None)
 
     def read(self, wait_s: float) -> Array | None:
         if not len(self._buffer):
@@ -134,6 +139,22 @@ class LogSource(LiveSource):
             logs = ", ".join(self.address.split("\n"))
             raise ForeignSnapshotError(f"the state belongs to another log, not to {shortened(logs, 80)}; {REMEDY}.")
         return True
+
+
+class MemorySource(LogSource):
+    """Replays logs that are in memory.
+
+    Args:
+        logs: Logs of the robot, in order of time.
+        options: Robot, speed and batch size.
+    """
+
+    def __init__(self, logs: Sequence[Log], options: SourceOptions) -> None:
+        super().__init__("\n".join(str(log.meta.get("source", "a log in memory")) for log in logs), options)
+        self._in_memory = tuple(logs)
+
+    def _logs(self) -> Iterator[Iterable[Log]]:
+        yield from ((log,) for log in self._in_memory)
 
 
 def log_rows(log: Log) -> Array:

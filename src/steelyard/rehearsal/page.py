@@ -10,8 +10,8 @@ from rich.console import Console
 from steelyard.ground.grades import HALF_WIDTH_95, Tone
 from steelyard.ground.numbers import Known
 from steelyard.identification.score_page import effort_units
-from steelyard.rehearse._judge import Judgement
-from steelyard.rehearse.rehearse import Rehearsal
+from steelyard.rehearsal._judge import Judgement
+from steelyard.rehearsal.rehearse import Rehearsal
 from steelyard.report.elements import (
     Heat,
     Html,

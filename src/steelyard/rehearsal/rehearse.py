@@ -27,9 +27,9 @@ from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.terms import TermsLike, identification_terms
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.rehearse._judge import Judge, Judgement, Trial, judge_trials
-from steelyard.rehearse.plants import true_model
-from steelyard.rehearse.trials import Trials, run_trials, worker_count, worker_pool
+from steelyard.rehearsal._judge import Judge, Judgement, Trial, judge_trials
+from steelyard.rehearsal.plants import true_model
+from steelyard.rehearsal.trials import Trials, run_trials, worker_count, worker_pool
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -115,7 +115,7 @@ class Rehearsal(OutcomeWithPage, DisplayMixin):
         return {"log.npz" if k == 0 else f"log-{k + 1}.npz": log.save for k, log in enumerate(self.logs)}
 
     def view(self) -> Presentation:
-        from steelyard.rehearse.page import print_rehearsal, rehearsal_report
+        from steelyard.rehearsal.page import print_rehearsal, rehearsal_report
 
         return rehearsal_report, print_rehearsal
 
@@ -215,7 +215,7 @@ def _all_trials(
         if device is None:
             yield from run_trials(trials, numbers[1:], pool, count)
         else:
-            from steelyard.rehearse.on_gpu import run_trials_on_gpu
+            from steelyard.rehearsal.on_gpu import run_trials_on_gpu
 
             yield from run_trials_on_gpu(trials, numbers[1:], study, pool, device)
 
@@ -232,7 +232,7 @@ def _first(trials: Trials, details: list[_Details]) -> tuple[Trial, Study]:
 
 
 def _fitter(trials: Trials) -> Any:
-    from steelyard.rehearse.on_gpu import RowFitter
+    from steelyard.rehearsal.on_gpu import RowFitter
 
     return RowFitter(trials)
 

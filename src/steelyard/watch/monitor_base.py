@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.registry import Registry
+from steelyard.ground.short_repr import short_repr
 from steelyard.watch.batch import ObservedBatch
 
 # Content of a snapshot: numbers, booleans and strings of fixed length, by name.
@@ -25,6 +26,7 @@ StateArrays = dict[str, NDArray[Any]]
 MAX_EVENTS = 1000
 
 
+@short_repr
 @dataclass(frozen=True)
 class WatchEvent:
     """A dated event.
@@ -48,6 +50,7 @@ class WatchEvent:
         return {"t": self.t, "event": self.kind, "message": self.message, "alarm": self.alarm, **self.detail}
 
 
+@short_repr
 @dataclass(frozen=True)
 class WatchSetup:
     """Model and settings of a monitor.

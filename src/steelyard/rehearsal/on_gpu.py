@@ -27,9 +27,9 @@ from steelyard.identification.identify import fit_rows
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.observe import MotionTable, filtered_rows, motion_blocks
 from steelyard.regression.rows import Rows
-from steelyard.rehearse._judge import Extremes, Trial
-from steelyard.rehearse.plants import BANDWIDTH
-from steelyard.rehearse.trials import Trials, with_shared
+from steelyard.rehearsal._judge import Extremes, Trial
+from steelyard.rehearsal.plants import BANDWIDTH
+from steelyard.rehearsal.trials import Trials, with_shared
 from steelyard.signals.filters import LowPass, motion_bands
 from steelyard.signals.prepare import Motion, Preparation, cutoffs_of, long_pieces, prepare_together
 from steelyard.signals.rounding import acceleration_noise

@@ -15,8 +15,8 @@ from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.processes import one_thread
 from steelyard.identification.identify import fit_study
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.rehearse._judge import Judge, Trial
-from steelyard.rehearse.plants import simulate_robots, true_model_around
+from steelyard.rehearsal._judge import Judge, Trial
+from steelyard.rehearsal.plants import simulate_robots, true_model_around
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation.play import good_sensors
