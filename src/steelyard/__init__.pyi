@@ -24,6 +24,7 @@ from . import (
     simulation,
     watch,
 )
+from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
 from .check import Check, Checks, check_log
 from .check.guess import guess_mapping
@@ -46,8 +47,10 @@ from .estimation.registry import fit_log
 from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
 from .estimation.sequential.read_plan import read_plan
+from .estimation.sequential.sequential_result import SequentialResult
 from .excitation import ExcitationError, Limits, MotionDesign, Plan, design_motions, excite, read_design, static_poses
 from .export import (
+    ModelExport,
     load_model,
     model_to_c,
     model_to_fmu,
@@ -74,6 +77,7 @@ from .papers.reproduce import reproduce
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .payload import Payload, excite_payload, identify_payload_by_sensor, read_payload
 from .payload.identify import PayloadResult, identify_payload
+from .prediction.predict import Predictions, predict
 from .project import Project
 from .regression.base_parameters import BaseParameters, base_parameters
 from .regression.inspection import Inspection, inspect_robot
@@ -85,10 +89,18 @@ from .robot.transmission import BallScrew, ConstantRatio, Transmission
 from .signals.log import Log
 from .signals.prepare import Preparation
 from .signals.read import load_log, read_log
-from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
-from .use import ModelExport, SequentialResult, SimulatedMotion, simulate_model
-from .use.model_validation import ModelValidation, validate_on_logs, validate_on_plant
-from .use.predict import Predictions, predict
+from .simulation import (
+    PD,
+    ComputedTorque,
+    PDGravity,
+    Sensors,
+    SimulatedMotion,
+    Simulation,
+    TorqueSignal,
+    Wave,
+    simulate,
+    simulate_model,
+)
 from .watch.run_monitors import MonitoringResult, monitor
 from .watch.settings import WatchSettings
 
