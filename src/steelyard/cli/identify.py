@@ -12,8 +12,10 @@ from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.completions import one_of
 from steelyard.cli.deliver import deliver
+from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
+    from steelyard.ground.outcome import Outcome
     from steelyard.identification.run import IdentificationRun
 
 
@@ -95,7 +97,25 @@ def identify(o: IdentifyOptions) -> None:
     deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
 
 
-def _run(o: IdentifyOptions) -> IdentificationRun:
+def _run(o: IdentifyOptions) -> Outcome:
+    from steelyard.floating.bodies import is_body_table
+
+    if is_body_table(o.robot):
+        return _bodies(o)
+    return _arm(o)
+
+
+def _bodies(o: IdentifyOptions) -> Outcome:
+    """Identify bodies without a robot; most options are about robots."""
+    from steelyard.floating.bodies import identify_bodies
+
+    for option in ("mapping", "torque_used", "term_names", "cutoff", "friction", "controller"):
+        if getattr(o, option):
+            raise SteelyardError(f"{o.robot} is a table of bodies; remove --{option.replace('_', '-')}.")
+    return identify_bodies(o.robot, o.logs, o.validate or (), holdout=o.holdout, holdout_blocks=o.holdout_blocks)
+
+
+def _arm(o: IdentifyOptions) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
     from steelyard.identification.files import identify_files
     from steelyard.identification.run import IdentificationRun

@@ -16,7 +16,7 @@ from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.hysteresis import RigidLoad
 from steelyard.parameters.term import MotionSignal, Term, make_term, parse_term
-from steelyard.robot.free import free_mask
+from steelyard.robot.free import driven_joints
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
@@ -379,8 +379,6 @@ def coupled_drives(robot: Robot) -> list[Term]:
 def terms_named(robot: Robot, text: str, where: tuple[str, ...] | None = None) -> list[Term]:
     """Create terms by name; without an explicit rounding or width there is one term per kind of joint.
 
-    Free joints, which have no drive, get no term unless it names them.
-
     Args:
         robot: Robot.
         text: Term with options, e.g. "coulomb@drive:smooth=0.02".
@@ -388,11 +386,10 @@ def terms_named(robot: Robot, text: str, where: tuple[str, ...] | None = None) -
     """
     term, given = parse_term(text)
     term = term if where is None else replace(term, where=where)
-    if term.on == "joint" and term.where is None and any(free := free_mask(robot)):
-        driven = tuple(n for n, own in zip(robot.joint_names, free, strict=True) if not own)
-        if not driven:
+    if term.on == "joint" and term.where is None and (names := driven_joints(robot)) is not None:
+        if not names:
             return []
-        term = replace(term, where=driven)
+        term = replace(term, where=names)
     if not term.rounds or term.rounds in given:
         return [term]
     if term.on != "joint":

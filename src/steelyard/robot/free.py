@@ -116,6 +116,12 @@ def free_mask(robot: Robot) -> list[bool]:
     return [k in own for k in range(robot.dof)]
 
 
+def driven_joints(robot: Robot) -> tuple[str, ...] | None:
+    """Return the joints of `robot` that may have a drive: all but the free ones; None if no joint is free."""
+    mask = free_mask(robot)
+    return tuple(n for n, free in zip(robot.joint_names, mask, strict=True) if not free) if any(mask) else None
+
+
 def quaternion_parts(robot: Robot) -> list[slice]:
     """Return the places in q of the quaternions of `robot`."""
     return [
@@ -142,13 +148,21 @@ def refuse_free(robot: Robot, what: str, instead: str) -> Robot:
 
 
 def vector_part(quaternion: ArrayLike) -> Array:
-    """Convert unit quaternions w, x, y, z, `(…, 4)`, to the coordinates of an orientation, `(…, 3)`."""
+    """Convert unit quaternions w, x, y, z to the coordinates of an orientation.
+
+    Args:
+        quaternion: Quaternions, `(…, 4)`.
+    """
     array = np.asarray(quaternion, dtype=float)
     return np.where(array[..., :1] < 0.0, -1.0, 1.0) * array[..., 1:]
 
 
 def whole_quaternion(vector: ArrayLike) -> Array:
-    """Convert coordinates of an orientation, `(…, 3)`, to unit quaternions w, x, y, z; the inverse of `vector_part`."""
+    """Convert coordinates of an orientation to unit quaternions w, x, y, z; the inverse of `vector_part`.
+
+    Args:
+        vector: Coordinates, `(…, 3)`.
+    """
     v = np.asarray(vector, dtype=float)
     w = np.sqrt(np.maximum(1.0 - np.sum(v**2, axis=-1, keepdims=True), 0.0))
     return np.concatenate([w, v], axis=-1)

@@ -1,0 +1,6 @@
+"""Mechanisms with a free base, contacts, or bodies without a robot."""
+
+from .bodies import BodyRows, identify_bodies, read_bodies, read_body_rows
+from .result import FloatingIdentification, RowScore
+
+__all__ = ["BodyRows", "FloatingIdentification", "RowScore", "identify_bodies", "read_bodies", "read_body_rows"]
