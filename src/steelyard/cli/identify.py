@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from steelyard.errors import SteelyardError
 if TYPE_CHECKING:
     from steelyard.ground.outcome import Outcome
     from steelyard.identification.run import IdentificationRun
+    from steelyard.robot.robot import Robot
 
 
 # Options that are arguments of `identify_files` with the same name.
@@ -24,6 +25,11 @@ _PASSED_ON = (
     "scheme", "estimator", "physical", "prior", "velocity", "mask", "delay", "torque_between", "period", "holdout",
     "holdout_blocks", "significant", "plain", "tune",
 )  # fmt: skip
+# Options that also apply to floating bases and contacts.
+_FLOATING_OPTIONS = {
+    "validate", "output", "mapping", "robot_options", "floating", "torque_used", "term_names", "prior", "cutoff",
+    "holdout", "overwrite", "as_json",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class IdentifyOptions:
     output: opt.Output = ""
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    floating: opt.Floating = False
     torque_used: Annotated[
         str, typer.Option(metavar="A,B,…", help="Joints whose measured torque is used; the others still move.")
     ] = ""
@@ -99,10 +106,28 @@ def identify(o: IdentifyOptions) -> None:
 
 def _run(o: IdentifyOptions) -> Outcome:
     from steelyard.floating.bodies import is_body_table
+    from steelyard.floating.setup import is_floating
 
     if is_body_table(o.robot):
         return _bodies(o)
-    return _arm(o)
+    robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None, floating=o.floating)
+    if is_floating(robot, o.mapping):
+        return _floating(o, robot)
+    return _arm(o, robot)
+
+
+def _floating(o: IdentifyOptions, robot: Robot) -> Outcome:
+    """Identify a robot with a floating base, passive joints or contacts."""
+    from steelyard.floating import identify_floating
+
+    changed = {f.name for f in fields(o) if f.default is not MISSING and getattr(o, f.name) != f.default}
+    if refused := sorted(changed - _FLOATING_OPTIONS):
+        option = refused[0].replace("_", "-").replace("term-names", "terms")
+        raise SteelyardError(f"--{option} is not available for floating bases and contacts yet; remove it.")
+    return identify_floating(
+        robot, o.logs, o.validate or (), mapping=o.mapping or None, terms=opt.words(o.term_names) or None,
+        prior=o.prior, cutoff_hz=o.cutoff, holdout=o.holdout, source=opt.description(o.robot),
+    )  # fmt: skip
 
 
 def _bodies(o: IdentifyOptions) -> Outcome:
@@ -115,13 +140,12 @@ def _bodies(o: IdentifyOptions) -> Outcome:
     return identify_bodies(o.robot, o.logs, o.validate or (), holdout=o.holdout, holdout_blocks=o.holdout_blocks)
 
 
-def _arm(o: IdentifyOptions) -> IdentificationRun:
+def _arm(o: IdentifyOptions, robot: Robot) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
     from steelyard.identification.files import identify_files
     from steelyard.identification.run import IdentificationRun
 
     one_heap()
-    robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
     result = identify_files(
         robot,
         [Path(p) for p in o.logs],

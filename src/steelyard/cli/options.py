@@ -48,6 +48,7 @@ Snap = Annotated[
     typer.Option(metavar="TOL", help="Make nearly right angles exact; 0: keep them; default: 1e-4."),
     FromProject("snap"),
 ]
+Floating = Annotated[bool, typer.Option("--floating", help="The root link of a URDF floats: legged robots, drones.")]
 MapFile = Annotated[
     str,
     typer.Option(

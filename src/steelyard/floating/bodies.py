@@ -121,7 +121,7 @@ def identify_bodies(
     scores: list[RowScore] = []
     for name, tables in (("Hold-out", held), ("Validation", judged)):
         if tables:
-            scores.append(row_score(name, [t.data() for t in tables], fit.estimate.theta, theta))
+            scores.append(row_score(name, [t.data() for t in tables], base, fit.estimate.theta, theta))
     count = {"used": sum(len(x.b) for x in used)} | ({"held out": sum(len(x.b) for x in held)} if held else {})
     return FloatingIdentification(
         robot, model, fit, read[0].names, tuple(scores), theta, _remarks(robot, fit.base.rank), count

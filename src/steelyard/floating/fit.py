@@ -114,7 +114,7 @@ def fit_possible(parts: Sequence[RegressionData], base: BaseParameters, prior: P
         data = RegressionData.joined(parts)
         free, covariance, degrees = _free(data, own, noise)
         theta_error, share = _errors_and_shares(formulation, x, covariance)
-        cost = float(np.sum(_merged(factors).residual_sums(theta) / noise**2))
+        cost = float(np.sum(row_sums(_merged(factors), base, theta) / noise**2))
     estimate = Estimate(
         base=own,
         beta=own.matrix @ theta,
@@ -158,6 +158,47 @@ def _kron(inverse: Array) -> Array:
     return np.einsum("lij,lkm->likjm", inverse, inverse).reshape(len(inverse), 16, 16)
 
 
+def left_out_error(
+    parts: Sequence[RegressionData], judged: Sequence[RegressionData], base: BaseParameters, prior: Prior | None
+) -> float:
+    """Compute the error of stretches left out (rms, in standard deviations of their own size).
+
+    Args:
+        parts: Rows of the fit by stretch.
+        judged: Rows of the same stretches for the score, perhaps prepared differently.
+        base: Base parameters.
+        prior: Bodies of the description.
+    """
+    with one_blas_thread():
+        factors, scored = ([part.reduction().factor for part in some] for some in (parts, judged))
+        size, own = (_sizes(some) for some in (scored, factors))
+        total = 0.0
+        for k, fold in enumerate(scored[: len(factors)]):
+            search = _Search(base, prior, factors)
+            others = _merged([f for i, f in enumerate(factors) if i != k])
+            _, formulation, x, _ = search.fit(others, 1.0 / own, WEIGHTS[len(WEIGHTS) // 2 - 2])
+            total += float(np.sum(row_sums(fold, base, formulation.theta(x)) / size**2))
+        return float(np.sqrt(total / sum(sum(f.rows) for f in scored)))
+
+
+def row_sums(factor: Factor, base: BaseParameters, theta: Array) -> Array:
+    """Sum the squared errors of every equation.
+
+    Args:
+        factor: Rows over the columns of base parameters.
+        base: Base parameters.
+        theta: All parameters.
+    """
+    return factor.residual_sums(base.matrix @ theta, base.independent)
+
+
+def _sizes(factors: Sequence[Factor]) -> Array:
+    """Root mean square of each equation's measurements; the largest for equations without any."""
+    rows = np.maximum(np.sum([f.rows for f in factors], axis=0), 1)
+    size = np.sqrt(np.sum([_squares(f) for f in factors], axis=0) / rows)
+    return np.where(size > 1e-9 * size.max(), size, max(float(size.max()), 1e-9))
+
+
 def _merged(factors: Sequence[Factor]) -> Factor:
     first, *others = factors
     return first.merge(*others)
@@ -181,7 +222,7 @@ class _Search:
         )  # fmt: skip
         noise = np.maximum(size, floor)
         if described is not None:
-            sums = np.sum([f.residual_sums(described) for f in self.folds], axis=0)
+            sums = np.sum([row_sums(f, self.base, described) for f in self.folds], axis=0)
             noise = np.maximum(np.sqrt(sums / np.maximum(rows, 1)), floor)
         rest = [_merged([f for f in self.folds if f is not fold]) for fold in self.folds]
         candidates: list[Candidate] = []
@@ -213,7 +254,7 @@ class _Search:
                 start=formulation.program.start if x is None else x,
             )
             x = solve_interior(program, first=None if x is None else LAST_WITH_PRIOR).x
-            out[k] = fold.residual_sums(formulation.theta(x))
+            out[k] = row_sums(fold, self.base, formulation.theta(x))
         return out
 
     def fit(self, factor: Factor, weights: Array, weight: float) -> tuple[BaseParameters, Formulation, Array, bool]:

@@ -128,10 +128,11 @@ def print_floating(result: FloatingIdentification, out: Console, folder: str = "
         say(out, f" • {point}")
     columns = result.body_columns()
     described = columns.get("described_mass", [np.nan] * len(columns["body"]))
+    errors = columns["standard_error"]
     rows = [
         [
-            str(name), number(float(described[k])), str(Known(float(columns["mass"][k]), float(columns["standard_error"][k]))),
-            number(1.96 * float(columns["standard_error"][k]), 2), percent(100.0 * float(columns["share_of_data"][k])),
+            str(name), number(float(described[k])), str(Known(float(columns["mass"][k]), float(errors[k]))),
+            number(1.96 * float(errors[k]), 2), percent(100.0 * float(columns["share_of_data"][k])),
             ", ".join(number(1000.0 * float(columns[f"c{x}"][k]), 3) for x in "xyz"),
         ]
         for k, name in enumerate(columns["body"][:_MOST_BODIES])

@@ -156,7 +156,8 @@ class FloatingIdentification(Viewed, Displayed):
 
     def to_json(self) -> dict[str, Any]:
         verdict, fit = self.verdict(), self.fit
-        parameters = self.model.dynamics.parameters
+        parameters, numbers = self.model.dynamics.parameters, (self.model.theta, fit.theta_error, fit.data_share)
+        names, units = [p.name for p in parameters], [p.unit for p in parameters]
         base = self._base_columns()
         return {
             "schema": 1,
@@ -192,8 +193,8 @@ class FloatingIdentification(Viewed, Displayed):
                 "list": [dict(zip(base, map(_plain, row), strict=True)) for row in zip(*base.values(), strict=True)],
             },
             "parameters": [
-                {"name": p.name, "unit": p.unit, "value": float(v), "standard_error": float(e), "share_of_data": float(s)}
-                for p, v, e, s in zip(parameters, self.model.theta, fit.theta_error, fit.data_share, strict=True)
+                dict(zip(("name", "unit", "value", "standard_error", "share_of_data"), row, strict=True))
+                for row in zip(names, units, *(x.tolist() for x in numbers), strict=True)
             ],
             "physically_consistent": self.model.possible,
             "estimation": {"result": fit.estimate.result.value, "notes": list(fit.estimate.notes)},

@@ -6,17 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steelyard.floating.fit import row_sums
 from steelyard.floating.result import RowScore
 from steelyard.ground.arrays import Array
+from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
 
-def row_score(name: str, parts: Sequence[RegressionData], theta: Array, described: Array | None) -> RowScore:
+def row_score(
+    name: str, parts: Sequence[RegressionData], base: BaseParameters, theta: Array, described: Array | None
+) -> RowScore:
     """Score parameters on rows.
 
     Args:
         name: Name of the rows.
         parts: The rows.
+        base: Base parameters of their columns.
         theta: Identified parameters.
         described: Parameters of the description; None without one.
     """
@@ -27,7 +32,7 @@ def row_score(name: str, parts: Sequence[RegressionData], theta: Array, describe
     def error(values: Array | None) -> tuple[float, tuple[float, ...]]:
         if values is None:
             return float("inf"), ()
-        sums = factor.residual_sums(values)
+        sums = row_sums(factor, base, values)
         return 100.0 * float(np.sqrt(sums.sum() / max(whole, 1e-300))), tuple(np.sqrt(sums / rows).tolist())
 
     (own, rms), (other, other_rms) = error(theta), error(described)
