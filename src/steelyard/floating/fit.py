@@ -69,6 +69,7 @@ class PossibleFit:
         noise: Standard deviation of each equation, from the stretches left out.
         structure: Base parameters of the mechanism, which a perfect motion would show.
         theta_error: Standard error of each parameter as far as rows and description determine it.
+        varying: Variation of the measurements about their means, relative to the measurements.
         data_share: Part of the knowledge of each parameter that comes from the rows, 0 to 1.
     """
 
@@ -81,6 +82,12 @@ class PossibleFit:
     structure: BaseParameters
     theta_error: Array
     data_share: Array
+    varying: float
+
+    @property
+    def variation(self) -> float:
+        """Error of the stretches left out relative to the variation of the measurements [%]."""
+        return self.chosen.error / self.varying
 
     @property
     def chosen(self) -> Candidate:
@@ -127,7 +134,18 @@ def fit_possible(parts: Sequence[RegressionData], base: BaseParameters, prior: P
         notes=formulation.notes,
         details={"degrees_of_freedom": degrees, "rows": _merged(factors).rows, "inflation": ()},
     )
-    return PossibleFit(estimate, free, own, tuple(candidates), best.weight, noise, base, theta_error, share)
+    return PossibleFit(
+        estimate, free, own, tuple(candidates), best.weight, noise, base, theta_error, share, varying(parts)
+    )
+
+
+def varying(parts: Sequence[RegressionData]) -> float:
+    """Return the norm of the measurements of `parts` about the mean of each equation, relative to their norm."""
+    reductions = [part.reduction() for part in parts]
+    rows = np.maximum(np.sum([r.factor.rows for r in reductions], axis=0), 1)
+    whole = float(np.sum([_squares(r.factor) for r in reductions]))
+    means = np.sum([r.sums for r in reductions], axis=0) / rows
+    return float(np.sqrt(max(1.0 - float(np.sum(rows * means**2)) / max(whole, 1e-300), 1e-12)))
 
 
 def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) -> tuple[Array, Array]:

@@ -19,6 +19,9 @@ from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
 from steelyard.robot.robot import Robot
 
+# Errors in percent of the variation of the measurements, as for arms: up to the first the model is good; beyond the
+# second it explains too little.
+GOOD, POOR = 12.0, 33.0
 # A base parameter with a larger relative standard error is known in sign at best (95 % of a normal distribution).
 _UNKNOWN = 0.5
 
@@ -31,6 +34,7 @@ class RowScore:
         name: The rows: stretches left out in turn, or hold-out data.
         error: Norm of the errors relative to the norm of the measurements [%].
         described: The same of the description; infinite without one.
+        variation: Norm of the errors relative to the variation of the measurements about their means [%].
         rms: Error of each equation (rms), in its unit.
         described_rms: The same of the description.
     """
@@ -38,6 +42,7 @@ class RowScore:
     name: str
     error: float
     described: float
+    variation: float
     rms: tuple[float, ...]
     described_rms: tuple[float, ...]
 
@@ -98,8 +103,15 @@ class FloatingIdentification(Viewed, Displayed):
         points += self.findings
         if not better or not held:
             return Glance("bad", "The logs do not improve the description; do not use this model.", tuple(points))
-        if determined < self.structural_rank or 2 * known < determined:
+        varied = max((s.variation for s in self.scores), default=fit.variation)
+        points.insert(0, f"Error relative to the variation of the measurements: {number(varied, 3)} %.")
+        if varied > POOR:
+            sentence = "The model explains too little of the measurements; do not use it."
+            return Glance("bad", sentence, tuple(points))
+        if determined < self.structural_rank or 2 * known < determined or varied > GOOD:
             sentence = "The model predicts better than the description, which still decides part of it."
+            if described is None:
+                sentence = "The model is usable with the reservations below."
             return Glance("warning", sentence, tuple(points))
         return Glance("good", "The mechanism is identified.", tuple(points))
 
@@ -181,6 +193,7 @@ class FloatingIdentification(Viewed, Displayed):
                 {
                     "name": s.name,
                     "error_percent": s.error,
+                    "variation_error_percent": s.variation,
                     "described_error_percent": s.described if np.isfinite(s.described) else "no description",
                     "rms": list(s.rms),
                     "described_rms": list(s.described_rms),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steelyard.floating.fit import row_sums
+from steelyard.floating.fit import row_sums, varying
 from steelyard.floating.result import RowScore
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
@@ -36,4 +36,4 @@ def row_score(
         return 100.0 * float(np.sqrt(sums.sum() / max(whole, 1e-300))), tuple(np.sqrt(sums / rows).tolist())
 
     (own, rms), (other, other_rms) = error(theta), error(described)
-    return RowScore(name, own, other, rms, other_rms)
+    return RowScore(name, own, other, own / varying(parts), rms, other_rms)
