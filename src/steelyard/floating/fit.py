@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
@@ -21,16 +22,18 @@ from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_deviations
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
-from steelyard.estimation.possible._formulate import Formulation, formulate
+from steelyard.estimation.possible._formulate import Formulation, Program, formulate
 from steelyard.estimation.possible._solve import LAST_WITH_PRIOR, solve_interior
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import tell_progress
+from steelyard.regression._structure import HIDDEN
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import Factor
 
 # Weights of the divergence, in variances of the noise: from almost none to almost the description alone.
 WEIGHTS = tuple(0.0125 * 4.0**k for k in range(9))
+_TYPICAL = WEIGHTS[2]
 # Stretches of time that are left out in turn.
 FOLDS = 5
 # Directions of the data below this share of the strongest are rounding.
@@ -99,13 +102,16 @@ class PossibleFit:
         return next((c for c in self.candidates if np.isinf(c.weight)), None)
 
 
-def fit_possible(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> PossibleFit:
+def fit_possible(
+    parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None, structure: BaseParameters | None = None
+) -> PossibleFit:
     """Fit possible bodies to rows.
 
     Args:
         parts: Rows of consecutive stretches of time, at least `FOLDS`.
         base: Base parameters of the robot and its terms.
         prior: Bodies of the description; None: default bodies of fitted density.
+        structure: Base parameters of the mechanism, if contacts hide some of them; default: `base`.
     """
     if len(parts) < FOLDS:
         raise SteelyardError(f"The rows have {len(parts)} stretches of time; the fit needs {FOLDS} to leave some out.")
@@ -135,7 +141,16 @@ def fit_possible(parts: Sequence[RegressionData], base: BaseParameters, prior: P
         details={"degrees_of_freedom": degrees, "rows": _merged(factors).rows, "inflation": ()},
     )
     return PossibleFit(
-        estimate, free, own, tuple(candidates), best.weight, noise, base, theta_error, share, varying(parts)
+        estimate,
+        free,
+        own,
+        tuple(candidates),
+        best.weight,
+        noise,
+        structure or base,
+        theta_error,
+        share,
+        varying(parts),
     )
 
 
@@ -176,6 +191,20 @@ def _kron(inverse: Array) -> Array:
     return np.einsum("lij,lkm->likjm", inverse, inverse).reshape(len(inverse), 16, 16)
 
 
+def quick_fit(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Array:
+    """Fit all parameters with equations of equal relative noise and a typical weight of the description.
+
+    Args:
+        parts: Rows.
+        base: Base parameters.
+        prior: Bodies of the description.
+    """
+    with one_blas_thread():
+        factors = [part.reduction().factor for part in parts]
+        _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), 1.0 / _sizes(factors), _TYPICAL)
+    return formulation.theta(x)
+
+
 def left_out_error(
     parts: Sequence[RegressionData], judged: Sequence[RegressionData], base: BaseParameters, prior: Prior | None
 ) -> float:
@@ -194,7 +223,7 @@ def left_out_error(
         for k, fold in enumerate(scored[: len(factors)]):
             search = _Search(base, prior, factors)
             others = _merged([f for i, f in enumerate(factors) if i != k])
-            _, formulation, x, _ = search.fit(others, 1.0 / own, WEIGHTS[len(WEIGHTS) // 2 - 2])
+            _, formulation, x, _ = search.fit(others, 1.0 / own, _TYPICAL)
             total += float(np.sum(row_sums(fold, base, formulation.theta(x)) / size**2))
         return float(np.sqrt(total / sum(sum(f.rows) for f in scored)))
 
@@ -271,7 +300,7 @@ class _Search:
                 cone_weights=np.full_like(formulation.program.cone_weights, WEIGHTS[k]),
                 start=formulation.program.start if x is None else x,
             )
-            x = solve_interior(program, first=None if x is None else LAST_WITH_PRIOR).x
+            x = _solution(program, formulation.program.start, warm=x is not None)
             out[k] = row_sums(fold, self.base, formulation.theta(x))
         return out
 
@@ -284,6 +313,16 @@ class _Search:
     def formulation(self, factor: Factor, weights: Array, weight: float = 1.0) -> tuple[BaseParameters, Formulation]:
         base, R, beta = determined(self.base, factor, weights)
         return base, formulate(base, R, beta, self.prior, weight, _MARGIN, None, {})
+
+
+def _solution(program: Program, inside: Array, warm: bool) -> Array:
+    """Solve from the start of the program if it is near the solution; rounding can put it outside of the bodies."""
+    if warm:
+        try:
+            return solve_interior(program, first=LAST_WITH_PRIOR).x
+        except EstimationError:
+            program = replace(program, start=inside)
+    return solve_interior(program).x
 
 
 def _squares(factor: Factor) -> Array:
@@ -300,31 +339,46 @@ def determined(base: BaseParameters, factor: Factor, weights: Array) -> tuple[Ba
     """
     triangle = factor.joined(weights, base.independent)
     R, y = triangle[:-1, :-1], triangle[:-1, -1]
-    scale = np.linalg.norm(R, axis=0)
     if not np.all(np.isfinite(R)):
         raise EstimationError("The rows are not finite; mask or correct the samples.")
-    scaled = R / np.where(scale > 0.0, scale, 1.0)
-    values = np.linalg.svd(scaled, compute_uv=False)
-    rank = int(np.sum(values > _RANK * max(float(values[0]), 1e-300)))
-    if rank == base.rank:
+    reduced, kept = shown_base(base, R, _RANK)
+    if reduced is base:
         return base, R, np.linalg.solve(R, y)
+    q, upper = np.linalg.qr(R[:, kept])
+    return reduced, upper, np.linalg.solve(upper, q.T @ y)
+
+
+def shown_base(base: BaseParameters, W: Array, tolerance: float) -> tuple[BaseParameters, NDArray[np.int64]]:
+    """Return the combinations of base parameters that rows show, and the places of their leading ones.
+
+    Args:
+        base: Base parameters.
+        W: Rows, or their triangle, over the columns of the base parameters.
+        tolerance: Singular values of the scaled columns below this share of the largest are zero.
+    """
+    scale = np.linalg.norm(W, axis=0)
+    scale = np.where(scale > HIDDEN * float(scale.max(initial=0.0)), scale, 0.0)  # less is rounding
+    scaled = np.where(scale > 0.0, W, 0.0) / np.where(scale > 0.0, scale, 1.0)
+    values = np.linalg.svd(scaled, compute_uv=False)
+    rank = int(np.sum(values > tolerance * max(float(values[0]), 1e-300)))
+    if rank == base.rank:
+        return base, np.arange(rank)
     from scipy.linalg import qr
 
-    _, upper, order = qr(scaled, mode="economic", pivoting=True)
+    # Earlier parameters lead: a column is dependent if those before it explain it.
+    order = qr(scaled * np.linspace(1.0, 0.5, base.rank), mode="economic", pivoting=True)[2]
     kept = np.sort(order[:rank])
     rest = np.setdiff1d(np.arange(base.rank), kept)
     relation = np.linalg.lstsq(scaled[:, kept], scaled[:, rest], rcond=None)[0]
+    relation[np.abs(relation) < 1e-7] = 0.0
     relation *= np.where(scale[rest] > 0.0, scale[rest], 0.0) / scale[kept][:, None]
-    relation[np.abs(relation) * scale[kept][:, None] < 1e-6 * np.maximum(scale[rest], 1e-300)] = 0.0
-    matrix = base.matrix[kept] + relation @ base.matrix[rest]
     reduced = replace(
         base,
         independent=tuple(base.independent[k] for k in kept),
-        matrix=matrix,
+        matrix=base.matrix[kept] + relation @ base.matrix[rest],
         formulas=tuple(_sum(base, kept[i], rest, relation[i]) for i in range(rank)),
     )
-    q, upper = np.linalg.qr(R[:, kept])
-    return reduced, upper, np.linalg.solve(upper, q.T @ y)
+    return reduced, kept
 
 
 def _sum(base: BaseParameters, lead: int, rest: Array, factors: Array) -> str:

@@ -14,13 +14,13 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
-from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_error
+from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
 from steelyard.floating.motion import FloatingMotion, Preparer
-from steelyard.floating.phases import phase_summaries
+from steelyard.floating.phases import base_of_phases, phase_summaries
 from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.rows import RowMaker, Stretch, divided, stretches_of
 from steelyard.floating.scores import row_score
-from steelyard.floating.setup import FloatingMapping
+from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import tell_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
@@ -89,7 +89,7 @@ def identify_floating(
     checks = [("Hold-out", held), ("Validation", task.stretches(judged, chosen, None)[0] if judged else [])]
     for name, stretches in checks:
         if stretches:
-            scores.append(row_score(name, [maker.data(stretches)], base, fit.estimate.theta, described))
+            scores.append(row_score(name, [maker.data(stretches)], maker.base, fit.estimate.theta, described))
     model = Model(robot, bound, fit.estimate.theta)
     rows = {"used": sum(fit.estimate.details["rows"])}
     rows |= {f"samples left out: {reason}": n for reason, n in preparer.left_out.items() if n}
@@ -142,6 +142,7 @@ class _Task:
     def __init__(self, preparer: Preparer, base: BaseParameters, prior: Prior | None) -> None:
         self.preparer, self.base, self.prior = preparer, base, prior
         self.dynamics: Dynamics = base.structure.dynamics
+        self._shown: dict[frozenset[tuple[int, ...]], BaseParameters] = {}  # base parameters by contact phases
 
     def stretches(
         self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None
@@ -184,7 +185,7 @@ class _Task:
             if len(parts) < FOLDS:
                 continue
             reference = reference or parts
-            errors[cutoff] = left_out_error(parts, reference, self.base, self.prior)
+            errors[cutoff] = left_out_error(parts, reference, maker.base, self.prior)
         if not errors:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
         return min(errors, key=lambda c: errors[c])
@@ -195,7 +196,17 @@ class _Task:
         maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
         if not maker.projects:
             return maker
-        return RowMaker(self.preparer, self.dynamics, self.base, 1.0 / self._sizes(stretches))
+        width = max(self._rows(s.closed, s.motion) for s in stretches)
+        maker = RowMaker(self.preparer, self.dynamics, self.base, 1.0 / self._sizes(stretches), width)
+        sets = frozenset(s.closed for s in stretches)
+        if sets not in self._shown:
+            self._shown[sets] = base_of_phases(maker, stretches)
+        return replace(maker, base=self._shown[sets])
+
+    def _rows(self, closed: Sequence[int], motion: FloatingMotion) -> int:
+        """Return an upper limit of the rows of a sample: contacts may repeat each other, single ones do not."""
+        most = max((len(CONTACT_ROWS[self.preparer.unknown[k].kind]) for k in closed), default=0)
+        return self.preparer.robot.dof - max(most, int(motion.missing.sum()))
 
     def _sizes(self, stretches: Sequence[Stretch]) -> Array:
         """Return the size of each coordinate's force, without knowledge of the noise: that of the described bodies."""
@@ -213,14 +224,13 @@ class _Task:
 
     def fit(self, stretches: Sequence[Stretch]) -> tuple[PossibleFit, RowMaker]:
         """Fit, estimate the noise of each coordinate from the residuals, and fit again with rows of white noise."""
-        maker, theta = self.maker(stretches), np.zeros(0)
+        maker = self.maker(stretches)
         for number in range(2 if maker.projects else 1):
-            if number:
-                maker = RowMaker(self.preparer, self.dynamics, self.base, 1.0 / maker.noise(stretches, theta))
             parts = [maker.data(part) for part in divided(stretches, PARTS)]
-            fit = fit_possible(parts, self.base, self.prior)
-            theta = fit.estimate.theta
-        return fit, maker
+            if maker.projects and not number:
+                scale = 1.0 / maker.noise(stretches, quick_fit(parts, maker.base, self.prior))
+                maker = replace(maker, scale=scale)
+        return fit_possible(parts, maker.base, self.prior, self.base), maker
 
 
 def _band(preparer: Preparer, logs: Sequence[Log]) -> float:

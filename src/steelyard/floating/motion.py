@@ -25,6 +25,8 @@ from steelyard.signals.table import read_table
 # Around a change of contacts feet slip and bounce. An impact of stiff feet is over after this time [s]; filters smear
 # it by half a period of their cut-off.
 _IMPACT = 0.02
+# A contact with a smaller share of its usual force is open.
+_RELEASED = 0.1
 # Standard deviations of the speed of a standing foot beyond which it slides.
 _SLIDES = 6.0
 
@@ -158,6 +160,32 @@ class Preparer:
         usable = self._usable(piece, standing, q, dq, low_pass)
         return FloatingMotion(piece.t, q, dq, ddq, force, missing, standing, usable, low_pass)
 
+    def contact_jacobian(self, contact: ContactColumns, q: Array) -> Array:
+        """Compute the Jacobian of the point of a contact in the axes of its frame, `(samples, 6, joints)`.
+
+        Args:
+            contact: Contact; a round foot touches the ground at its lowest point.
+            q: Positions, `(samples, joints)`.
+        """
+        J = self.jacobians[contact.frame](q)
+        if not contact.radius:
+            return J
+        up = -self.robot.gravity / max(float(np.linalg.norm(self.robot.gravity)), 1e-12)
+        r = -contact.radius * np.einsum("tji,j->ti", self.contact_axes(contact, q), up)
+        point = J.copy()
+        point[:, :3] += np.cross(J[:, 3:], r[:, :, None], axis=1)
+        return point
+
+    def contact_axes(self, contact: ContactColumns, q: Array) -> Array:
+        """Compute the orientation of the frame of a contact in the world, `(samples, 3, 3)`.
+
+        Args:
+            contact: Contact.
+            q: Positions, `(samples, joints)`.
+        """
+        place = self.robot.frame(contact.frame)
+        return np.asarray(link_poses(self.robot, q)[0][:, place.host] @ place.rotation)
+
     def _known_force(
         self, contact: ContactColumns, piece: _Piece, low_pass: LowPass, q: Array, oriented: bool
     ) -> Array:
@@ -170,20 +198,28 @@ class Preparer:
                     f"The wrench of contact '{contact.frame}' is in world axes, which needs the orientation of the "
                     "base; name it."
                 )
-            place = self.robot.frame(contact.frame)
-            rotations, _ = link_poses(self.robot, q)
-            turn = rotations[:, place.host] @ place.rotation
+            turn = self.contact_axes(contact, q)
             if contact.axes == "base" and self.floating is not None:
-                root = rotations[:, self.robot.links.index(self.floating)]
+                root = link_poses(self.robot, q)[0][:, self.robot.links.index(self.floating)]
                 turn = np.swapaxes(root, 1, 2) @ turn
             wrench = np.hstack([np.einsum("tji,tj->ti", turn, wrench[:, k : k + 3]) for k in (0, 3)])
-        return np.asarray(np.einsum("tki,tk->ti", self.jacobians[contact.frame](q), wrench))
+        return np.asarray(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
 
     def _standing(self, piece: _Piece) -> NDArray[np.bool_]:
         out = np.ones((len(piece.t), len(self.unknown)), dtype=bool)
         for k, contact in enumerate(self.unknown):
             if contact.state:
                 out[:, k] = piece.channels[f"contact.{contact.frame}.state"][:, 0] > 0.5
+        return out
+
+    def _loaded(self, piece: _Piece) -> NDArray[np.bool_]:
+        """Return whether each measured contact bears a force; it changes at impacts."""
+        out = np.ones((len(piece.t), len(self.known)), dtype=bool)
+        for k, contact in enumerate(self.known):
+            size = np.linalg.norm(piece.channels[f"contact.{contact.frame}.wrench"][:, :3], axis=1)
+            low, high = np.quantile(size, (0.05, 0.95))
+            if low < _RELEASED * high:  # else it never opens
+                out[:, k] = size > _RELEASED * high
         return out
 
     def _usable(
@@ -195,7 +231,8 @@ class Preparer:
         usable[:trim] = usable[-trim:] = False
         self._count("the ends", usable)
         near = int(np.ceil(max(_IMPACT, 0.5 / low_pass.cutoff_hz) / low_pass.period))
-        for at in np.flatnonzero(np.any(standing[1:] != standing[:-1], axis=1)) + 1:
+        closed = np.column_stack([standing, self._loaded(piece)])
+        for at in np.flatnonzero(np.any(closed[1:] != closed[:-1], axis=1)) + 1:
             usable[max(at - near, 0) : at + near] = False
         self._count("changes of contacts", usable, trim)
         before = usable.copy()
@@ -204,7 +241,7 @@ class Preparer:
             if own.sum() < 2:
                 continue
             rows = list(CONTACT_ROWS[contact.kind][:3])
-            speed = np.linalg.norm(np.einsum("tij,tj->ti", self.jacobians[contact.frame](q)[:, rows], dq), axis=1)
+            speed = np.linalg.norm(np.einsum("tij,tj->ti", self.contact_jacobian(contact, q)[:, rows], dq), axis=1)
             typical = float(np.median(speed[own]))
             # The speed of a foot at rest is noise of three normal components; its median is 1.54 σ.
             usable &= ~(own & (speed > _SLIDES * typical / 1.54))

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.frame_motion import FrameKinematics
+from steelyard.floating.fit import shown_base
 from steelyard.floating.rows import RowMaker, Stretch, null_space
 from steelyard.floating.setup import CONTACT_ROWS
 from steelyard.ground.arrays import Array
-from steelyard.regression._structure import random_states
+from steelyard.regression._structure import VISIBLE, random_states
+from steelyard.regression.base_parameters import BaseParameters
 
-# Singular values of the scaled columns below this share of the largest are zero, as in `regression`.
-_VISIBLE = 3e-5
 _SEED = 20261118
 
 
@@ -45,6 +45,19 @@ def phase_summaries(maker: RowMaker, stretches: Sequence[Stretch]) -> tuple[dict
             }
         )
     return tuple(out)
+
+
+def base_of_phases(maker: RowMaker, stretches: Sequence[Stretch]) -> BaseParameters:
+    """Return the combinations of base parameters that all contact phases together can show.
+
+    Args:
+        maker: Rows of the mechanism.
+        stretches: Stretches of the fit.
+    """
+    missing = stretches[0].motion.missing
+    sets = sorted({s.closed for s in stretches})
+    tables = [consistent_rows(maker, closed, missing) for closed in sets]
+    return shown_base(maker.base, np.vstack([W.reshape(-1, W.shape[-1]) for W in tables]), VISIBLE)[0]
 
 
 def consistent_rows(maker: RowMaker, closed: Sequence[int], missing: Array, seed: int = _SEED) -> Array:
@@ -85,4 +98,4 @@ def rank_of(W: Array) -> int:
     norms = np.linalg.norm(W, axis=0)
     seen = norms > 1e-8 * max(float(norms.max(initial=0.0)), 1e-300)
     values = np.linalg.svd(W[:, seen] / norms[seen], compute_uv=False)
-    return int(np.sum(values > _VISIBLE * values[0])) if values.size else 0
+    return int(np.sum(values > VISIBLE * values[0])) if values.size else 0

@@ -96,6 +96,7 @@ class RowMaker:
         dynamics: Physics with the terms.
         base: Base parameters, whose columns the rows have.
         scale: D: 1/σ of each coordinate's equation.
+        width: Largest number of rows of a sample, if rows are projected.
         equations: Equations of the rows.
     """
 
@@ -103,13 +104,15 @@ class RowMaker:
     dynamics: Dynamics
     base: BaseParameters
     scale: Array
+    width: int = 0
     equations: tuple[Equation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         columns = np.array(self.base.independent)
-        names = (
-            self.preparer.robot.joint_names if not self.projects else [f"row {k + 1}" for k in range(len(self.scale))]
-        )
+        robot = self.preparer.robot
+        names = [n for n, used in zip(robot.joint_names, robot.torque_used, strict=True) if used]
+        if self.projects:
+            names = [f"row {k + 1}" for k in range(self.width or robot.dof)]
         self.equations = tuple(Equation(name, columns) for name in names)
 
     @property
@@ -129,7 +132,7 @@ class RowMaker:
         parts = [np.zeros((len(q), 0, n))]
         for k in closed:
             contact = self.preparer.unknown[k]
-            parts.append(self.preparer.jacobians[contact.frame](q)[:, list(CONTACT_ROWS[contact.kind])])
+            parts.append(self.preparer.contact_jacobian(contact, q)[:, list(CONTACT_ROWS[contact.kind])])
         if missing.any():
             parts.append(np.broadcast_to(np.eye(n)[missing], (len(q), int(missing.sum()), n)))
         return np.concatenate(parts, axis=1)
@@ -181,9 +184,8 @@ class RowMaker:
                 for N, Y, f, _ in self.tables(stretch):
                     r = np.einsum("tnk,tn->tk", N, Y @ beta - f)
                     squares = np.swapaxes(N**2, 1, 2).reshape(-1, n)
-                    weight = 1.0 / (np.abs(r.ravel()) + np.median(np.abs(r)) + 1e-12)  # large errors vary more
-                    normal += (squares * weight[:, None]).T @ (squares * weight[:, None])
-                    right += (squares * weight[:, None]).T @ (r.ravel() ** 2 * weight)
+                    normal += squares.T @ squares
+                    right += squares.T @ r.ravel() ** 2
         size = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
         root = np.linalg.cholesky(normal * size * size[:, None] + 1e-9 * np.eye(n)).T
         found = nnls(root, np.linalg.solve(root.T, right * size))[0] * size

@@ -17,6 +17,7 @@ state = "FL_contact"                         # 1 in contact; without it and with
 wrench = ["FL_fx", "FL_fy", "FL_fz"]         # measured: three forces, or six with moments about the frame [N, N m]
 axes = "world"                               # axes of the wrench: "world", "base" (base of the tree) or "frame"
 sign = 1                                     # 1: force on the robot; -1: force on the ground
+radius = 0.02                                # of a round foot [m]: its lowest point touches the ground
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class ContactColumns:
         wrench: Columns of the measured force or wrench; empty: unknown.
         axes: Axes of the wrench: "world", "base" or "frame".
         sign: 1: on the robot; -1: on the ground.
+        radius: Radius of a round foot about the frame, whose lowest point touches the ground [m].
     """
 
     frame: str
@@ -80,6 +82,7 @@ class ContactColumns:
     wrench: tuple[str, ...] = ()
     axes: str = "world"
     sign: float = 1.0
+    radius: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -200,7 +203,7 @@ def _contacts(entry: Field, robot: Robot) -> tuple[ContactColumns, ...]:
             entry.fail(str(UnknownNameError("frame", name, (*robot.link_names, *robot.frames))))
         if robot.frame(name).host < 0:
             entry.fail(f"frame '{name}' is fixed to the world; name a frame of the robot.")
-        table = own.table(optional=("kind", "state", "wrench", "axes", "sign"))
+        table = own.table(optional=("kind", "state", "wrench", "axes", "sign", "radius"))
         wrench = tuple(table["wrench"].texts()) if "wrench" in table else ()
         if len(wrench) not in (0, 3, 6):
             table["wrench"].fail(f"names {len(wrench)} columns; a force has three, a wrench six.")
@@ -215,6 +218,7 @@ def _contacts(entry: Field, robot: Robot) -> tuple[ContactColumns, ...]:
                 wrench,
                 table["axes"].choice(("world", "base", "frame")) if "axes" in table else "world",
                 sign,
+                table["radius"].number(low=0.0) if "radius" in table else 0.0,
             )
         )
     return tuple(out)
