@@ -110,7 +110,7 @@ def _run(o: IdentifyOptions) -> Outcome:
 
     if is_body_table(o.robot):
         return _bodies(o)
-    robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None, floating=o.floating)
+    robot = o.robot_options.robot(o.robot, True, torque_used=opt.words(o.torque_used) or None, floating=o.floating)
     if is_floating(robot, o.mapping):
         return _floating(o, robot)
     return _arm(o, robot)

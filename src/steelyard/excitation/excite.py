@@ -29,6 +29,7 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.field import Field
 from steelyard.parameters.terms import TermsLike, as_terms
 from steelyard.regression.factor import Factor
+from steelyard.robot.free import refuse_free
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
@@ -133,7 +134,7 @@ def excite(
         progress: Function that gets a `Progress` after every stage; return True to stop with the best motion so far.
         checkpoint: JSON file written after every stage; an existing one is resumed.
     """
-    robot = as_robot(robot)
+    robot = refuse_free(as_robot(robot), "motions for free joints cannot be designed", "lock the base.")
     terms = as_terms(robot, terms)
     _check_times(duration, rate)
     numbers = {"harmonics": (harmonics, 1, 1000), "via_points": (via_points, 0, 1000), "seed": (seed, 0, 2**63),

@@ -188,7 +188,7 @@ def _compare_turns(signals: dict[str, Array], columns: BaseColumns, low_pass: Lo
                 quaternion,
                 pose["position"],
             )
-            errors[order, axes] = float(np.linalg.norm(spin - turned) / max(np.linalg.norm(spin), 1e-12))
+            errors[order, axes] = float(np.linalg.norm(spin - turned)) / max(float(np.linalg.norm(spin)), 1e-12)
     stated = columns.quaternion, "world" if columns.twist == "world" and not gyroscope else "body"
     best = min(errors, key=lambda key: errors[key])
     # Both describe one motion, so a wrong statement leaves an error of the size of the motion itself.

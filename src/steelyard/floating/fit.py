@@ -170,8 +170,10 @@ def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) ->
     that of the divergence.
     """
     p = formulation.program
-    inverse = np.linalg.inv(p.matrices(x))
-    prior = np.einsum("l,lap,lab,lbq->pq", p.cone_weights, p.cones, _kron(inverse), p.cones, optimize=True)
+    inverse = np.asarray(np.linalg.inv(p.matrices(x)), dtype=float)
+    prior = np.zeros((len(x), len(x)))
+    for weight, cone, kron in zip(p.cone_weights, p.cones, _kron(inverse), strict=True):
+        prior += weight * (cone.T @ kron @ cone)
     scalars = p.D @ x + p.d
     prior = prior + (p.D.T * (p.scalar_weights / scalars**2)) @ p.D + p.F.T @ p.F
     L = formulation.base.matrix @ formulation.lift
@@ -188,7 +190,7 @@ def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) ->
 
 def _kron(inverse: Array) -> Array:
     """Return X⁻¹ ⊗ X⁻¹ of every link, shape (links, 16, 16)."""
-    return np.einsum("lij,lkm->likjm", inverse, inverse).reshape(len(inverse), 16, 16)
+    return np.asarray(np.einsum("lij,lkm->likjm", inverse, inverse).reshape(len(inverse), 16, 16))
 
 
 def quick_fit(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Array:
@@ -343,9 +345,9 @@ def determined(base: BaseParameters, factor: Factor, weights: Array) -> tuple[Ba
         raise EstimationError("The rows are not finite; mask or correct the samples.")
     reduced, kept = shown_base(base, R, _RANK)
     if reduced is base:
-        return base, R, np.linalg.solve(R, y)
+        return base, R, np.asarray(np.linalg.solve(R, y), dtype=float)
     q, upper = np.linalg.qr(R[:, kept])
-    return reduced, upper, np.linalg.solve(upper, q.T @ y)
+    return reduced, np.asarray(upper, dtype=float), np.asarray(np.linalg.solve(upper, q.T @ y), dtype=float)
 
 
 def shown_base(base: BaseParameters, W: Array, tolerance: float) -> tuple[BaseParameters, NDArray[np.int64]]:
@@ -395,7 +397,7 @@ def _free(data: RegressionData, base: BaseParameters, noise: Array) -> tuple[Est
     problem = LeastSquaresProblem.of(data, base)
     weights = 1.0 / noise
     joined = problem.joined(weights)
-    beta = np.linalg.solve(joined[:-1, :-1], joined[:-1, -1])
+    beta = np.asarray(np.linalg.solve(joined[:-1, :-1], joined[:-1, -1]), dtype=float)
     fit = FreeFit(problem, beta, weights, joined, problem.residual_std(beta, joined, weights))
     estimate = fit.estimate(None)
     own = np.maximum(np.diag(estimate.covariance), 0.0)

@@ -95,7 +95,7 @@ def _base(result: FloatingIdentification) -> Html:
         estimate.base.names, estimate.base.formulas, estimate.base.units, estimate.beta, estimate.standard_errors,
         strict=True,
     )  # fmt: skip
-    rows = [[n, f, u, Known(float(b), float(e)), 1.96 * float(e)] for n, f, u, b, e in cells]
+    rows: list[list[TableCell]] = [[n, f, u, Known(float(b), float(e)), 1.96 * float(e)] for n, f, u, b, e in cells]
     heads: list[TableColumn | str] = ["", "combination", "unit", "value", TableColumn("± 95 %", digits=2)]
     text = (
         "Combinations of parameters that the rows determine; the intervals are those of the rows without description."
@@ -104,8 +104,10 @@ def _base(result: FloatingIdentification) -> Html:
 
 
 def _phases(result: FloatingIdentification) -> Html:
-    rows = [[str(p["contacts"]), float(p["seconds"]), int(p["stretches"]), int(p["rows"]), int(p["rank"])]
-            for p in result.phases]  # fmt: skip
+    whole = ("stretches", "rows", "rank")
+    rows: list[list[TableCell]] = [
+        [str(p["contacts"]), float(p["seconds"]), *(int(p[name]) for name in whole)] for p in result.phases
+    ]
     heads: list[TableColumn | str] = [
         "contacts", TableColumn("time", "s"), "stretches", "rows per sample", "base parameters it can show",
     ]  # fmt: skip

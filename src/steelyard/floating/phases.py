@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.floating.fit import shown_base
@@ -60,7 +61,7 @@ def base_of_phases(maker: RowMaker, stretches: Sequence[Stretch]) -> BaseParamet
     return shown_base(maker.base, np.vstack([W.reshape(-1, W.shape[-1]) for W in tables]), VISIBLE)[0]
 
 
-def consistent_rows(maker: RowMaker, closed: Sequence[int], missing: Array, seed: int = _SEED) -> Array:
+def consistent_rows(maker: RowMaker, closed: Sequence[int], missing: NDArray[np.bool_], seed: int = _SEED) -> Array:
     """Compute projected rows at random states that keep closed contacts in place, `(samples, rows, base parameters)`.
 
     Velocities satisfy J q̇ = 0, accelerations J q̈ + J̇ q̇ = 0.
@@ -90,7 +91,7 @@ def consistent_rows(maker: RowMaker, closed: Sequence[int], missing: Array, seed
     N, usual = null_space(maker.unknown_rows(q, closed, missing), maker.scale)
     history = maker.dynamics.terms.random_history(np.random.default_rng(seed), count)
     Y = maker.dynamics.torque_regressor(q, dq, ddq, history=history)[:, :, list(maker.base.independent)]
-    return np.einsum("tnk,tnp->tkp", N, Y * maker.scale[:, None])[usual]
+    return np.asarray(np.einsum("tnk,tnp->tkp", N, Y * maker.scale[:, None])[usual])
 
 
 def rank_of(W: Array) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,7 @@ class FloatingIdentification(Viewed, Displayed):
         ten, share = self.bodies, self.fit.data_share.reshape(-1)[: self.robot.inertial_count].reshape(-1, 10)
         error = self.fit.theta_error[: self.robot.inertial_count].reshape(-1, 10)
         mass = np.where(ten[:, 0] > 0.0, ten[:, 0], np.nan)
-        columns: dict[str, Sequence[Any]] = {
+        columns: dict[str, Any] = {
             "body": self.robot.link_names,
             "mass": ten[:, 0],
             "standard_error": error[:, 0],

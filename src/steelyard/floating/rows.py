@@ -137,7 +137,7 @@ class RowMaker:
             parts.append(np.broadcast_to(np.eye(n)[missing], (len(q), int(missing.sum()), n)))
         return np.concatenate(parts, axis=1)
 
-    def tables(self, stretch: Stretch) -> Iterator[tuple[Array, Array, Array, Array]]:
+    def tables(self, stretch: Stretch) -> Iterator[tuple[Array, Array, Array, NDArray[np.int64]]]:
         """Yield N, D Y and D f of the samples of a stretch, in chunks, with the samples."""
         m = stretch.motion
         for first in range(0, len(stretch.samples), _CHUNK):

@@ -143,7 +143,7 @@ def refuse_free(robot: Robot, what: str, instead: str) -> Robot:
         RobotError: If a joint is free.
     """
     if free := free_links(robot):
-        raise RobotError(f"{robot.name}: joint '{free[0].joint}' is {free[0].kind}; {what} yet. {instead}")
+        raise RobotError(f"{robot.name}: joint '{free[0].joint}' is {free[0].kind}, and {what} yet; {instead}")
     return robot
 
 
