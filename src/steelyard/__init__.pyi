@@ -21,6 +21,9 @@ from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
 from .excitation import ExcitationError, Plan, excite
 from .export.coerce import as_model
+from .floating.bodies import identify_bodies
+from .floating.identify import identify_floating
+from .floating.result import FloatingIdentification
 from .friction.measure import FrictionCurves, measure_friction
 from .identification.identification import Identification
 from .identification.identify import identify
@@ -42,12 +45,13 @@ from .use.validated import Validated, validate_on_logs, validate_on_plant
 
 __all__ = [
     "PD", "BallScrew", "BaseParameters", "Check", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError",
-    "FrictionCurves", "Identification", "Inspection", "Joint", "Link", "Log", "LogComparison", "LogError", "Model",
-    "Movement", "PDGravity", "Parameter", "PayloadResult", "Plan", "Possibility", "Predictions", "Preparation",
-    "Project", "Replay", "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError",
-    "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "Validated",
-    "Wave", "as_model", "base_parameters", "builtin_names", "check_log", "compare_on_log", "excite", "fit_log",
-    "guess_mapping", "identify", "identify_payload", "identify_sequentially", "inspect_robot", "load_log", "load_robot",
+    "FloatingIdentification", "FrictionCurves", "Identification", "Inspection", "Joint", "Link", "Log",
+    "LogComparison", "LogError", "Model", "Movement", "PDGravity", "Parameter", "PayloadResult", "Plan",
+    "Possibility", "Predictions", "Preparation", "Project", "Replay", "Robot", "RobotError", "Sensors",
+    "ShapeError", "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal",
+    "Transmission", "UnknownNameError", "Validated", "Wave", "as_model", "base_parameters", "builtin_names",
+    "check_log", "compare_on_log", "excite", "fit_log", "guess_mapping", "identify", "identify_bodies",
+    "identify_floating", "identify_payload", "identify_sequentially", "inspect_robot", "load_log", "load_robot",
     "measure_friction", "nominal_terms", "possibility", "predict", "read_log", "recursive", "replay", "simulate",
     "terms", "validate_on_logs", "validate_on_plant",
 ]  # fmt: skip

@@ -151,7 +151,12 @@ def look_at_base(signals: dict[str, Array], columns: BaseColumns, gravity: Array
     out: list[Finding] = []
     g = float(np.linalg.norm(gravity))
     if "accelerometer" in signals and g:
-        mean = float(np.median(np.linalg.norm(signals["accelerometer"], axis=1)))
+        force = signals["accelerometer"] @ rotation_from_rpy(*columns.imu_rpy).T
+        quaternion = _smooth_quaternion(signals, columns, low_pass)
+        if quaternion is None:
+            mean = float(np.median(np.linalg.norm(force, axis=1)))
+        else:  # in the world the motion averages out
+            mean = float(np.linalg.norm(np.mean(np.einsum("tij,tj->ti", rotations_of(quaternion), force), axis=0)))
         if mean < _MEAN_FORCE[0] * g:
             out.append(
                 Finding("gravity", "problem", f"The accelerometer reads {mean:.2g} m/s² on average, not about {g:.3g}: "

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
@@ -24,9 +23,9 @@ from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.estimation.possible._formulate import Formulation, Program, formulate
 from steelyard.estimation.possible._solve import LAST_WITH_PRIOR, solve_interior
+from steelyard.floating.shown import determined, row_sums, squares, varying
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import tell_progress
-from steelyard.regression._structure import HIDDEN
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import Factor
@@ -36,8 +35,6 @@ WEIGHTS = tuple(0.0125 * 4.0**k for k in range(9))
 _TYPICAL = WEIGHTS[2]
 # Stretches of time that are left out in turn.
 FOLDS = 5
-# Directions of the data below this share of the strongest are rounding.
-_RANK = 1e-9
 # Distance of the bodies from the boundary, as in `PhysicallyConsistent`.
 _MARGIN = 1e-6
 # Rounds of weights and noise; the noise changes little after the first.
@@ -154,15 +151,6 @@ def fit_possible(
     )
 
 
-def varying(parts: Sequence[RegressionData]) -> float:
-    """Return the norm of the measurements of `parts` about the mean of each equation, relative to their norm."""
-    reductions = [part.reduction() for part in parts]
-    rows = np.maximum(np.sum([r.factor.rows for r in reductions], axis=0), 1)
-    whole = float(np.sum([_squares(r.factor) for r in reductions]))
-    means = np.sum([r.sums for r in reductions], axis=0) / rows
-    return float(np.sqrt(max(1.0 - float(np.sum(rows * means**2)) / max(whole, 1e-300), 1e-12)))
-
-
 def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) -> tuple[Array, Array]:
     """Return the standard error of every parameter and the share of the data in it.
 
@@ -230,21 +218,10 @@ def left_out_error(
         return float(np.sqrt(total / sum(sum(f.rows) for f in scored)))
 
 
-def row_sums(factor: Factor, base: BaseParameters, theta: Array) -> Array:
-    """Sum the squared errors of every equation.
-
-    Args:
-        factor: Rows over the columns of base parameters.
-        base: Base parameters.
-        theta: All parameters.
-    """
-    return factor.residual_sums(base.matrix @ theta, base.independent)
-
-
 def _sizes(factors: Sequence[Factor]) -> Array:
     """Root mean square of each equation's measurements; the largest for equations without any."""
     rows = np.maximum(np.sum([f.rows for f in factors], axis=0), 1)
-    size = np.sqrt(np.sum([_squares(f) for f in factors], axis=0) / rows)
+    size = np.sqrt(np.sum([squares(f) for f in factors], axis=0) / rows)
     return np.where(size > 1e-9 * size.max(), size, max(float(size.max()), 1e-9))
 
 
@@ -264,7 +241,7 @@ class _Search:
     def run(self) -> tuple[list[Candidate], Array]:
         """Return the candidates and the noise of each equation."""
         rows = np.sum([f.rows for f in self.folds], axis=0)
-        size = np.sqrt(np.sum([_squares(f) for f in self.folds], axis=0) / np.maximum(rows, 1))
+        size = np.sqrt(np.sum([squares(f) for f in self.folds], axis=0) / np.maximum(rows, 1))
         floor = 1e-9 * max(float(size.max()), 1e-9)
         described = None if self.prior is None or not all(self.prior.mask[: self.base.robot.inertial_count]) else (
             np.where(self.prior.mask, self.prior.theta, 0.0)
@@ -325,71 +302,6 @@ def _solution(program: Program, inside: Array, warm: bool) -> Array:
         except EstimationError:
             program = replace(program, start=inside)
     return solve_interior(program).x
-
-
-def _squares(factor: Factor) -> Array:
-    return np.array([float(r[:, -1] @ r[:, -1]) for r in factor.triangles])
-
-
-def determined(base: BaseParameters, factor: Factor, weights: Array) -> tuple[BaseParameters, Array, Array]:
-    """Return the combinations of base parameters that rows determine, their triangle, and their free fit.
-
-    Args:
-        base: Base parameters.
-        factor: Rows.
-        weights: Weight of each equation (1/σ).
-    """
-    triangle = factor.joined(weights, base.independent)
-    R, y = triangle[:-1, :-1], triangle[:-1, -1]
-    if not np.all(np.isfinite(R)):
-        raise EstimationError("The rows are not finite; mask or correct the samples.")
-    reduced, kept = shown_base(base, R, _RANK)
-    if reduced is base:
-        return base, R, np.asarray(np.linalg.solve(R, y), dtype=float)
-    q, upper = np.linalg.qr(R[:, kept])
-    return reduced, np.asarray(upper, dtype=float), np.asarray(np.linalg.solve(upper, q.T @ y), dtype=float)
-
-
-def shown_base(base: BaseParameters, W: Array, tolerance: float) -> tuple[BaseParameters, NDArray[np.int64]]:
-    """Return the combinations of base parameters that rows show, and the places of their leading ones.
-
-    Args:
-        base: Base parameters.
-        W: Rows, or their triangle, over the columns of the base parameters.
-        tolerance: Singular values of the scaled columns below this share of the largest are zero.
-    """
-    scale = np.linalg.norm(W, axis=0)
-    scale = np.where(scale > HIDDEN * float(scale.max(initial=0.0)), scale, 0.0)  # less is rounding
-    scaled = np.where(scale > 0.0, W, 0.0) / np.where(scale > 0.0, scale, 1.0)
-    values = np.linalg.svd(scaled, compute_uv=False)
-    rank = int(np.sum(values > tolerance * max(float(values[0]), 1e-300)))
-    if rank == base.rank:
-        return base, np.arange(rank)
-    from scipy.linalg import qr
-
-    # Earlier parameters lead: a column is dependent if those before it explain it.
-    order = qr(scaled * np.linspace(1.0, 0.5, base.rank), mode="economic", pivoting=True)[2]
-    kept = np.sort(order[:rank])
-    rest = np.setdiff1d(np.arange(base.rank), kept)
-    relation = np.linalg.lstsq(scaled[:, kept], scaled[:, rest], rcond=None)[0]
-    relation[np.abs(relation) < 1e-7] = 0.0
-    relation *= np.where(scale[rest] > 0.0, scale[rest], 0.0) / scale[kept][:, None]
-    reduced = replace(
-        base,
-        independent=tuple(base.independent[k] for k in kept),
-        matrix=base.matrix[kept] + relation @ base.matrix[rest],
-        formulas=tuple(_sum(base, kept[i], rest, relation[i]) for i in range(rank)),
-    )
-    return reduced, kept
-
-
-def _sum(base: BaseParameters, lead: int, rest: Array, factors: Array) -> str:
-    """Write a combination of base parameters."""
-    parts = [base.formulas[lead]]
-    for k, factor in zip(rest, factors, strict=True):
-        if factor:
-            parts.append(f"{'+' if factor > 0 else '−'} {abs(factor):.4g}·({base.formulas[k]})")
-    return " ".join(parts)
 
 
 def _free(data: RegressionData, base: BaseParameters, noise: Array) -> tuple[Estimate | None, Array, tuple[float, ...]]:

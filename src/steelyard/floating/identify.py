@@ -18,7 +18,7 @@ from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_er
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.phases import base_of_phases, phase_summaries
 from steelyard.floating.result import FloatingIdentification, RowScore
-from steelyard.floating.rows import RowMaker, Stretch, divided, stretches_of
+from steelyard.floating.rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.scores import row_score
 from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
 from steelyard.ground.arrays import Array
@@ -31,7 +31,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import motion_frequency
 
 # Stretches of time: four to each fold, so that error bars see the scatter between them.
-PARTS = 4 * FOLDS
+FIT_PARTS = 4 * FOLDS
 # Candidates for the cut-off, relative to the band of the motion. Below it, the motion itself would be lost; above ten
 # times it, accelerations of most encoders are noise.
 _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
@@ -146,11 +146,11 @@ class _Task:
 
     def stretches(
         self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None
-    ) -> tuple[list[Stretch], list[Stretch]]:
+    ) -> tuple[list[PhasePiece], list[PhasePiece]]:
         """Return the stretches of the fit and those held out."""
         self.preparer.left_out.clear()
-        used: list[Stretch] = []
-        held: list[Stretch] = []
+        used: list[PhasePiece] = []
+        held: list[PhasePiece] = []
         for log in logs:
             motions: list[FloatingMotion] = list(self.preparer.motions(log, cutoff_hz))
             border = np.inf if holdout is None else log.t[0] + (1.0 - holdout) * (log.t[-1] - log.t[0])
@@ -159,7 +159,7 @@ class _Task:
                 for part, own in ((used, first), (held, ~first)):
                     if own.sum() >= 4:
                         part.append(replace(s, samples=s.samples[own]))
-        if sum(len(s.samples) for s in used) < PARTS:
+        if sum(len(s.samples) for s in used) < 2 * 4 * FOLDS:
             raise LogError(
                 "Too few samples remain: the log is too short for its cut-off, or its contacts change too often; "
                 "raise the cut-off, or record longer phases."
@@ -190,7 +190,7 @@ class _Task:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
         return min(errors, key=lambda c: errors[c])
 
-    def maker(self, stretches: Sequence[Stretch]) -> RowMaker:
+    def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
         """Make the rows, whose equations have the scale of their forces."""
         ones = np.ones(self.preparer.robot.dof)
         maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
@@ -208,7 +208,7 @@ class _Task:
         most = max((len(CONTACT_ROWS[self.preparer.unknown[k].kind]) for k in closed), default=0)
         return self.preparer.robot.dof - max(most, int(motion.missing.sum()))
 
-    def _sizes(self, stretches: Sequence[Stretch]) -> Array:
+    def _sizes(self, stretches: Sequence[PhasePiece]) -> Array:
         """Return the size of each coordinate's force, without knowledge of the noise: that of the described bodies."""
         robot = self.preparer.robot
         theta = np.zeros(len(self.base.parameters))
@@ -222,11 +222,11 @@ class _Task:
         sizes = np.sqrt(sums / max(count, 1))
         return np.maximum(sizes, 1e-3 * max(float(sizes.max()), 1e-9))
 
-    def fit(self, stretches: Sequence[Stretch]) -> tuple[PossibleFit, RowMaker]:
+    def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
         """Fit, estimate the noise of each coordinate from the residuals, and fit again with rows of white noise."""
         maker = self.maker(stretches)
         for number in range(2 if maker.projects else 1):
-            parts = [maker.data(part) for part in divided(stretches, PARTS)]
+            parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
             if maker.projects and not number:
                 scale = 1.0 / maker.noise(stretches, quick_fit(parts, maker.base, self.prior))
                 maker = replace(maker, scale=scale)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.frame_motion import FrameKinematics
-from steelyard.floating.fit import shown_base
-from steelyard.floating.rows import RowMaker, Stretch, null_space
+from steelyard.floating.rows import PhasePiece, RowMaker, null_space
 from steelyard.floating.setup import CONTACT_ROWS
+from steelyard.floating.shown import shown_base
 from steelyard.ground.arrays import Array
 from steelyard.regression._structure import VISIBLE, random_states
 from steelyard.regression.base_parameters import BaseParameters
@@ -19,7 +19,7 @@ from steelyard.regression.base_parameters import BaseParameters
 _SEED = 20261118
 
 
-def phase_summaries(maker: RowMaker, stretches: Sequence[Stretch]) -> tuple[dict[str, Any], ...]:
+def phase_summaries(maker: RowMaker, stretches: Sequence[PhasePiece]) -> tuple[dict[str, Any], ...]:
     """Summarise the contact phases: time, stretches, rows per sample, and base parameters that they can show.
 
     Args:
@@ -48,7 +48,7 @@ def phase_summaries(maker: RowMaker, stretches: Sequence[Stretch]) -> tuple[dict
     return tuple(out)
 
 
-def base_of_phases(maker: RowMaker, stretches: Sequence[Stretch]) -> BaseParameters:
+def base_of_phases(maker: RowMaker, stretches: Sequence[PhasePiece]) -> BaseParameters:
     """Return the combinations of base parameters that all contact phases together can show.
 
     Args:

@@ -21,7 +21,7 @@ from steelyard.robot.robot import Robot
 
 # Errors in percent of the variation of the measurements, as for arms: up to the first the model is good; beyond the
 # second it explains too little.
-GOOD, POOR = 12.0, 33.0
+EXPLAINS_WELL, EXPLAINS_TOO_LITTLE = 12.0, 33.0
 # A base parameter with a larger relative standard error is known in sign at best (95 % of a normal distribution).
 _UNKNOWN = 0.5
 
@@ -105,10 +105,10 @@ class FloatingIdentification(Viewed, Displayed):
             return Glance("bad", "The logs do not improve the description; do not use this model.", tuple(points))
         varied = max((s.variation for s in self.scores), default=fit.variation)
         points.insert(0, f"Error relative to the variation of the measurements: {number(varied, 3)} %.")
-        if varied > POOR:
+        if varied > EXPLAINS_TOO_LITTLE:
             sentence = "The model explains too little of the measurements; do not use it."
             return Glance("bad", sentence, tuple(points))
-        if determined < self.structural_rank or 2 * known < determined or varied > GOOD:
+        if determined < self.structural_rank or 2 * known < determined or varied > EXPLAINS_WELL:
             sentence = "The model predicts better than the description, which still decides part of it."
             if described is None:
                 sentence = "The model is usable with the reservations below."

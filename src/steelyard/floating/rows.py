@@ -33,7 +33,7 @@ _SHORTEST = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class PhasePiece:
     """Consecutive rows of one contact phase.
 
     Attributes:
@@ -47,8 +47,8 @@ class Stretch:
     closed: tuple[int, ...]
 
 
-def stretches_of(motions: Sequence[FloatingMotion]) -> list[Stretch]:
-    """Cut motions into stretches of usable samples with the same closed contacts."""
+def stretches_of(motions: Sequence[FloatingMotion]) -> list[PhasePiece]:
+    """Cut `motions` into stretches of usable samples with the same closed contacts."""
     out = []
     for motion in motions:
         low = motion.low_pass
@@ -59,7 +59,7 @@ def stretches_of(motions: Sequence[FloatingMotion]) -> list[Stretch]:
         for part in np.split(np.arange(len(label)), edges):
             if len(part) and label[part[0]] >= 0 and len(own := part[::step]) >= _SHORTEST:
                 closed = tuple(np.flatnonzero(motion.standing[part[0]]).tolist())
-                out.append(Stretch(motion, own, closed))
+                out.append(PhasePiece(motion, own, closed))
     return out
 
 
@@ -137,8 +137,8 @@ class RowMaker:
             parts.append(np.broadcast_to(np.eye(n)[missing], (len(q), int(missing.sum()), n)))
         return np.concatenate(parts, axis=1)
 
-    def tables(self, stretch: Stretch) -> Iterator[tuple[Array, Array, Array, NDArray[np.int64]]]:
-        """Yield N, D Y and D f of the samples of a stretch, in chunks, with the samples."""
+    def tables(self, stretch: PhasePiece) -> Iterator[tuple[Array, Array, Array, NDArray[np.int64]]]:
+        """Yield N, D Y and D f of the samples of `stretch`, in chunks, with the samples."""
         m = stretch.motion
         for first in range(0, len(stretch.samples), _CHUNK):
             own = stretch.samples[first : first + _CHUNK]
@@ -148,8 +148,8 @@ class RowMaker:
             Y = self.dynamics.torque_regressor(q, dq, ddq, history=history)[:, :, list(self.base.independent)]
             yield N[usual], (Y * self.scale[:, None])[usual], (m.force[own] * self.scale)[usual], own[usual]
 
-    def data(self, stretches: Sequence[Stretch]) -> RegressionData:
-        """Create the rows of several stretches; equations of coordinates without unknown forces keep their names."""
+    def data(self, stretches: Sequence[PhasePiece]) -> RegressionData:
+        """Create the rows of `stretches`; equations of coordinates without unknown forces keep their names."""
 
         def source() -> Iterator[Block]:
             for stretch in stretches:
@@ -165,7 +165,7 @@ class RowMaker:
         period = stretches[0].motion.low_pass.period if stretches else 1.0
         return RegressionData(self.equations, len(self.base.parameters), source, period)
 
-    def noise(self, stretches: Sequence[Stretch], theta: Array) -> Array:
+    def noise(self, stretches: Sequence[PhasePiece], theta: Array) -> Array:
         """Estimate the noise σ of each coordinate's equation from projected residuals.
 
         The squares of the residuals Nᵀ D ε have the means Σ_i N_ik² D_i² σ_i²: a linear system for σ².
@@ -197,7 +197,7 @@ class RowMaker:
         return np.asarray(np.sqrt(variances) / self.scale)
 
 
-def divided(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
+def divided(stretches: Sequence[PhasePiece], parts: int) -> list[list[PhasePiece]]:
     """Divide stretches into parts of time with about equally many samples.
 
     Args:
@@ -206,7 +206,7 @@ def divided(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
     """
     total = sum(len(s.samples) for s in stretches)
     parts = max(min(parts, total // (2 * _SHORTEST)), 1)
-    out: list[list[Stretch]] = [[] for _ in range(parts)]
+    out: list[list[PhasePiece]] = [[] for _ in range(parts)]
     done = 0
     for stretch in stretches:
         number = (done + np.arange(len(stretch.samples))) * parts // max(total, 1)
@@ -214,5 +214,5 @@ def divided(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
         for k in np.unique(number):
             own = stretch.samples[number == k]
             if len(own) >= _SHORTEST:
-                out[int(k)].append(Stretch(stretch.motion, own, stretch.closed))
+                out[int(k)].append(PhasePiece(stretch.motion, own, stretch.closed))
     return [part for part in out if part]
