@@ -22,9 +22,10 @@ from steelyard.signals.log import Finding, Log
 from steelyard.signals.read import read_log
 from steelyard.signals.table import read_table
 
-# Around a change of contacts feet slip and bounce. An impact of stiff feet is over after this time [s]; filters smear
-# it by half a period of their cut-off.
+# Around a change of contacts feet slip and bounce. An impact of stiff feet is over after this time [s].
 _IMPACT = 0.02
+# The low-pass spreads a force over this many periods of its cut-off on either side; beyond is two percent of its weight.
+_REACH = 1.5
 # A contact with a smaller share of its usual force is open.
 _RELEASED = 0.1
 # Standard deviations of the speed of a standing foot beyond which it slides.
@@ -40,7 +41,8 @@ class FloatingMotion:
         q, dq, ddq: Motion of all coordinates of the robot, `(samples, joints)`.
         force: Known generalised forces: torques of the drives, known contacts; zero elsewhere.
         missing: Coordinates whose torque was not measured.
-        standing: Unknown contacts that are closed, `(samples, contacts)`.
+        standing: Unknown contacts that are closed, or whose force reaches the sample through the filter, `(samples,
+            contacts)`.
         usable: Samples away from changes of contacts and without sliding feet.
         low_pass: Filter of all signals.
     """
@@ -158,7 +160,8 @@ class Preparer:
             force += self._known_force(contact, piece, low_pass, q, rotation is not None)
         standing = self._standing(piece)
         usable = self._usable(piece, standing, q, dq, low_pass)
-        return FloatingMotion(piece.t, q, dq, ddq, force, missing, standing, usable, low_pass)
+        reach = int(np.ceil(_REACH / (low_pass.cutoff_hz * low_pass.period)))
+        return FloatingMotion(piece.t, q, dq, ddq, force, missing, _widened(standing, reach), usable, low_pass)
 
     def contact_jacobian(self, contact: ContactColumns, q: Array) -> Array:
         """Compute the Jacobian of the point of a contact in the axes of its frame, `(samples, 6, joints)`.
@@ -190,7 +193,7 @@ class Preparer:
         self, contact: ContactColumns, piece: _Piece, low_pass: LowPass, q: Array, oriented: bool
     ) -> Array:
         """Return the generalised force of a measured wrench."""
-        wrench = contact.sign * low_pass(piece.channels[f"contact.{contact.frame}.wrench"])
+        wrench = contact.sign * piece.channels[f"contact.{contact.frame}.wrench"]
         wrench = np.hstack([wrench, np.zeros((len(wrench), 6 - wrench.shape[1]))])
         if contact.axes != "frame":
             if contact.axes == "world" and self.floating is not None and not oriented:
@@ -203,7 +206,8 @@ class Preparer:
                 root = link_poses(self.robot, q)[0][:, self.robot.links.index(self.floating)]
                 turn = np.swapaxes(root, 1, 2) @ turn
             wrench = np.hstack([np.einsum("tji,tj->ti", turn, wrench[:, k : k + 3]) for k in (0, 3)])
-        return np.asarray(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
+        # Filtered as a whole: during an impact the force changes faster than the posture.
+        return low_pass(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
 
     def _standing(self, piece: _Piece) -> NDArray[np.bool_]:
         out = np.ones((len(piece.t), len(self.unknown)), dtype=bool)
@@ -230,7 +234,7 @@ class Preparer:
         trim = max(low_pass.memory // 3, 1)
         usable[:trim] = usable[-trim:] = False
         self._count("the ends", usable)
-        near = int(np.ceil(max(_IMPACT, 0.5 / low_pass.cutoff_hz) / low_pass.period))
+        near = int(np.ceil(_IMPACT / low_pass.period))
         closed = np.column_stack([standing, self._loaded(piece)])
         for at in np.flatnonzero(np.any(closed[1:] != closed[:-1], axis=1)) + 1:
             usable[max(at - near, 0) : at + near] = False
@@ -251,6 +255,13 @@ class Preparer:
     def _count(self, reason: str, usable: NDArray[np.bool_], already: int = 0) -> None:
         count = int(len(usable) - usable.sum()) - 2 * already
         self.left_out[reason] = self.left_out.get(reason, 0) + max(count, 0)
+
+
+def _widened(flags: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
+    """Extend the true stretches of each column by `reach` samples on either side."""
+    sums = np.cumsum(np.vstack([np.zeros((1, flags.shape[1]), dtype=int), flags]), axis=0)
+    at = np.arange(len(flags))
+    return np.asarray(sums[np.minimum(at + reach + 1, len(flags))] > sums[np.maximum(at - reach, 0)])
 
 
 @dataclass(frozen=True, eq=False)
