@@ -69,14 +69,14 @@ def body_motion(signals: dict[str, Array], columns: BaseColumns, gravity: Array,
     position = low_pass(signals["position"]) if "position" in signals else np.zeros((samples, 3))
     linear, angular = _velocities(signals, columns, low_pass, rotation, quaternion, position)
     q = np.hstack([position, np.zeros((samples, 3)) if quaternion is None else vector_part(quaternion)])
-    turn = low_pass(derivative(angular, h))
+    turn = derivative(angular, h)
     if "accelerometer" in signals:
         # d/dt v = pull + g − ω × v, with v as an arbitrary reference: it cancels in the acceleration.
         pull = _pull(signals, columns, low_pass, angular, turn)
         down = gravity if rotation is None else np.einsum("tji,j->ti", rotation, gravity)
         rate = pull + down - np.cross(angular, linear)
     else:
-        rate = low_pass(derivative(linear, h))
+        rate = derivative(linear, h)
     return BodyMotion(q, np.hstack([linear, angular]), np.hstack([rate, turn]), rotation)
 
 
@@ -104,14 +104,17 @@ def _velocities(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return linear and angular velocity in the body's axes: measured if possible, else from the pose."""
     h, zero = low_pass.period, np.zeros_like(position)
-    into = (lambda x: x) if rotation is None else (lambda x: np.einsum("tji,tj->ti", rotation, x))
+
+    def into(x: Array) -> Array:
+        return x if rotation is None else np.asarray(np.einsum("tji,tj->ti", rotation, x))
+
     if "gyroscope" in signals:
         angular = low_pass(signals["gyroscope"]) @ rotation_from_rpy(*columns.imu_rpy).T
     elif "angular_velocity" in signals:
         angular = low_pass(signals["angular_velocity"])
         angular = into(angular) if columns.twist == "world" else angular
     elif quaternion is not None:
-        rate = low_pass(derivative(quaternion, h))
+        rate = derivative(quaternion, h)
         w, v, dw, dv = quaternion[:, :1], quaternion[:, 1:], rate[:, :1], rate[:, 1:]
         angular = 2.0 * (w * dv - dw * v - np.cross(v, dv))  # 2 q̄ ⊗ q̇
     else:
@@ -120,7 +123,7 @@ def _velocities(
         linear = low_pass(signals["linear_velocity"])
         linear = linear if columns.twist == "body" else into(linear)
     elif "position" in signals:
-        linear = into(low_pass(derivative(position, h)))
+        linear = into(derivative(position, h))
     elif "accelerometer" in signals:
         linear = zero
     else:

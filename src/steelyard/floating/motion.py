@@ -24,7 +24,7 @@ from steelyard.signals.table import read_table
 
 # Around a change of contacts feet slip and bounce. An impact of stiff feet is over after this time [s].
 _IMPACT = 0.02
-# The low-pass spreads a force over this many periods of its cut-off on either side; beyond is two percent of its weight.
+# The low-pass spreads a force over this many periods of its cut-off on either side, up to two percent of it.
 _REACH = 1.5
 # A contact with a smaller share of its usual force is open.
 _RELEASED = 0.1
@@ -135,8 +135,9 @@ class Preparer:
         columns = [robot.joint_index(name) for name in joints]
         if columns:
             smooth = low_pass(piece.q)
-            rate = low_pass(derivative(smooth, h) if piece.dq is None else piece.dq)
-            q[:, columns], dq[:, columns], ddq[:, columns] = smooth, rate, low_pass(derivative(rate, h))
+            # Every signal passes the filter once: at impacts forces and accelerations must stay equal.
+            rate = derivative(smooth, h) if piece.dq is None else low_pass(piece.dq)
+            q[:, columns], dq[:, columns], ddq[:, columns] = smooth, rate, derivative(rate, h)
             if piece.tau is None:
                 missing[columns] = True
             else:
@@ -145,8 +146,8 @@ class Preparer:
         for name in self.mapping.passive:
             k = robot.joint_index(name)
             q[:, k] = low_pass(piece.channels[f"passive.{name}"][:, 0])
-            dq[:, k] = low_pass(derivative(q[:, k], h))
-            ddq[:, k] = low_pass(derivative(dq[:, k], h))
+            dq[:, k] = derivative(q[:, k], h)
+            ddq[:, k] = derivative(dq[:, k], h)
         rotation = None
         if self.floating is not None and self.mapping.base is not None:
             signals = {k: piece.channels[f"base.{k}"] for k in self.mapping.base.columns}

@@ -154,7 +154,7 @@ def vector_part(quaternion: ArrayLike) -> Array:
         quaternion: Quaternions, `(…, 4)`.
     """
     array = np.asarray(quaternion, dtype=float)
-    return np.where(array[..., :1] < 0.0, -1.0, 1.0) * array[..., 1:]
+    return np.asarray(np.where(array[..., :1] < 0.0, -1.0, 1.0) * array[..., 1:])
 
 
 def whole_quaternion(vector: ArrayLike) -> Array:
