@@ -26,15 +26,20 @@ PUBLIC = {
     "double-pendulum": "double_pendulum_description/urdf/double_pendulum.urdf",
     "pr2": "pr2_description/urdf/pr2.urdf",
 }
+# Robots that are tested with a floating base only.
+FLOATING = {
+    "go1": "go1_description/urdf/go1.urdf",
+    "hector": "hector_description/robots/quadrotor_base.urdf",
+}
 
 
 def public_robot_path(name: str) -> Path:
     """The URDF of a public robot; skips where example-robot-data is not installed."""
     pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
     folder = Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots"
-    path = folder / PUBLIC[name]
+    path = folder / (PUBLIC | FLOATING)[name]
     if not path.exists():
-        pytest.skip(f"{PUBLIC[name]} is not in this example-robot-data")
+        pytest.skip(f"{path.name} is not in this example-robot-data")
     return path
 
 

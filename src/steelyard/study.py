@@ -26,6 +26,7 @@ from steelyard.regression.schemes import Dynamic, Scheme
 from steelyard.regression.schemes.scheme import Balanced
 from steelyard.regression.schemes.still import Curve
 from steelyard.regression.torque_between import BetweenChoice, choose_between, delay_of
+from steelyard.robot.free import refuse_free
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log, refuse_without_torque
 from steelyard.signals.prepare import (
@@ -118,6 +119,7 @@ class Study:
         sources, beginnings, remaining = read_beginnings(sources)
         if needs_torque:
             refuse_without_torque(beginnings)
+        refuse_free(robot, "this does not support it", "identify_floating does.")
         mounted = apply_log_setup(robot, beginnings)
         settings = preparation or Preparation()
         bound = identification_terms(mounted, terms)

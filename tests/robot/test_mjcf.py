@@ -220,9 +220,9 @@ def one(joint: str = "<joint/>", rest: str = "", geom: str = '<geom size="0.1"/>
 
 STATED = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 BROKEN = {
-    "free": (one("<freejoint/>"), ["line 3", "<freejoint> of body 'a'", "delete"]),
-    "free type": (one('<joint name="f" type="free"/>'), ["line 3", "joint 'f'", "free", "hinge"]),
-    "ball": (one('<joint name="f" type="ball"/>'), ["line 3", "joint 'f'", "ball", "hinges"]),
+    "free and more": (one('<joint name="f" type="free"/><joint/>'), ["line 3", "joint 'f'", "alone"]),
+    "free with armature": (one('<joint name="f" type="free" armature="1"/>'), ["joint 'f'", "armature", "set it to 0"]),
+    "unknown type": (one('<joint name="f" type="screw"/>'), ["line 3", "joint 'f'", "screw", "hinge"]),
     "zero axis": (one('<joint name="f" axis="0 0 0"/>'), ["joint 'f'", "zero axis"]),
     "NaN": (one('<joint name="f" pos="0 nan 0"/>'), ["joint 'f'", "'pos'", "finite"]),
     "range": (one('<joint name="f" range="1 0"/>'), ["joint 'f'", "swap"]),

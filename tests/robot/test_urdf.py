@@ -197,8 +197,10 @@ BROKEN = {
     "no joints": (A, ["robot 'arm'", "no joint that moves"]),
     "only fixed": (A + B + joint("j", "base", "a", "fixed"), ["no joint that moves", "revolute"]),
     "no links": ("", ["robot 'arm'", "no link"]),
-    "floating": (A + B + joint("j", "base", "a", "floating"), ["joint 'j'", "floating", "fixed", "base"]),
-    "planar": (A + B + joint("j", "base", "a", "planar"), ["joint 'j'", "planar", "prismatic"]),
+    "mimic of a free joint": (
+        A + B + joint("j", "base", "a", "floating", inside='<mimic joint="j"/>'),
+        ["joint 'j'", "free"],
+    ),
     "unknown type": (A + B + joint("j", "base", "a", "hinge"), ["joint 'j'", "'hinge'", "revolute"]),
     "mimic of nobody": (A + B + joint("j", "base", "a", inside='<mimic joint="x"/>'), ["<mimic> of joint 'j'", "'x'"]),
     "mimic of itself": (A + B + joint("j", "base", "a", inside='<mimic joint="j"/>'), ["joint 'j'", "loop"]),

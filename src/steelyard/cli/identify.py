@@ -12,12 +12,19 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
+from steelyard.errors import SteelyardError
 from steelyard.ground.display import DisplayMixin
-from steelyard.identification.identify_options import IdentifyOptions
+from steelyard.identification import IdentifyOptions
 
 if TYPE_CHECKING:
+    from steelyard.floating import FloatingIdentification
     from steelyard.gravity import GravityModel
-    from steelyard.identification.identification_run import IdentificationRun
+    from steelyard.identification import IdentificationRun
+    from steelyard.robot import Robot
+
+# Options of a fit that also apply to floating bases and contacts, and those that apply to bodies without a robot.
+_FLOATING_OPTIONS = {"terms", "prior", "cutoff_hz", "holdout"}
+_BODY_OPTIONS = {"holdout", "holdout_blocks"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +39,7 @@ class IdentifyCommand:
     output: opt.Output = ""
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    floating: opt.Floating = False
     torque_used: Annotated[
         str, typer.Option(metavar="A,B,…", help="Joints whose measured torque is used; the others still move.")
     ] = ""
@@ -55,11 +63,22 @@ def identify(o: IdentifyCommand) -> None:
         raise typer.Exit(1)
 
 
-def _run(o: IdentifyCommand) -> IdentificationRun | GravityModel:
+def _run(o: IdentifyCommand) -> IdentificationRun | GravityModel | FloatingIdentification:
+    from steelyard.floating.bodies import identify_bodies, is_body_table
+    from steelyard.floating.setup import is_floating
     from steelyard.signals.held_poses import HeldPosesError
 
+    if is_body_table(o.robot):
+        if o.mapping or o.torque_used:
+            raise SteelyardError(f"{o.robot} is a table of bodies; remove --map and --torque-used.")
+        _refuse_others(o, _BODY_OPTIONS, "a table of bodies")
+        blocks = o.fit["holdout_blocks"]
+        return identify_bodies(o.robot, o.logs, o.validate or (), holdout=o.fit["holdout"], holdout_blocks=blocks)
+    robot = o.robot_options.robot(o.robot, True, torque_used=opt.words(o.torque_used) or None, floating=o.floating)
+    if is_floating(robot, o.mapping):
+        return _floating(o, robot)
     try:
-        return _model(o)
+        return _arm(o, robot)
     except HeldPosesError:
         from steelyard.gravity import identify_gravity
 
@@ -67,17 +86,32 @@ def _run(o: IdentifyCommand) -> IdentificationRun | GravityModel:
             "The rows are held poses, not samples of a motion: this identifies gravity alone, as `steelyard gravity`.",
             stacklevel=2,
         )
-        robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
         return identify_gravity(robot, list(o.logs), list(o.validate or ()), mapping=o.mapping or None)
 
 
-def _model(o: IdentifyCommand) -> IdentificationRun:
+def _refuse_others(o: IdentifyCommand, allowed: set[str], what: str) -> None:
+    defaults = IdentifyOptions()
+    changed = sorted(n for n, v in o.fit.stated().items() if n not in allowed and v != getattr(defaults, n))
+    if changed:
+        raise SteelyardError(f"'{changed[0]}' is not available for {what} yet; remove this option.")
+
+
+def _floating(o: IdentifyCommand, robot: Robot) -> FloatingIdentification:
+    """Identify a robot with a floating base, passive joints or contacts."""
+    from steelyard.floating import identify_floating
+
+    _refuse_others(o, _FLOATING_OPTIONS, "floating bases and contacts")
+    stated = {n: v for n, v in o.fit.stated().items() if n in _FLOATING_OPTIONS}
+    return identify_floating(
+        robot, o.logs, o.validate or (), mapping=o.mapping or None, source=opt.description(o.robot), **stated
+    )
+
+
+def _arm(o: IdentifyCommand, robot: Robot) -> IdentificationRun:
     from steelyard.ground.arrays import one_heap
-    from steelyard.identification.identification_run import IdentificationRun
-    from steelyard.identification.identify_files import identify_files
+    from steelyard.identification import IdentificationRun, identify_files
 
     one_heap()
-    robot = o.robot_options.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
     result = identify_files(
         robot,
         [Path(p) for p in o.logs],

@@ -23,6 +23,7 @@ class InspectOptions:
 
     robot: opt.RobotSource
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    floating: opt.Floating = False
     term_names: Annotated[
         str,
         typer.Option(
@@ -45,7 +46,7 @@ def inspect(o: InspectOptions) -> None:
     """Show a robot's joints, links and drives, and its identifiable parameters."""
     from steelyard.regression.inspection import inspect_robot
 
-    robot = o.robot_options.robot(o.robot)
+    robot = o.robot_options.robot(o.robot, True, floating=o.floating)
     deliver(lambda: inspect_robot(robot, _terms(robot, o.term_names), cast(Any, o.method)), as_json=o.as_json)
 
 

@@ -52,6 +52,7 @@ Snap = Annotated[
     typer.Option(metavar="TOL", help="Make nearly right angles exact; 0: keep them; default: 1e-4."),
     FromProject("snap"),
 ]
+Floating = Annotated[bool, typer.Option("--floating", help="The root link of a URDF floats: legged robots, drones.")]
 MapFile = Annotated[
     str,
     typer.Option(
@@ -107,6 +108,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existin
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 _Options = TypeVar("_Options")
+_FREE_COMMANDS = "`steelyard identify` and `steelyard inspect` do; for others lock its coordinates or leave it out."
 
 
 @dataclass(frozen=True)
@@ -118,16 +120,18 @@ class RobotOptions:
     gravity: Gravity = ""
     snap: Snap = None
 
-    def robot(self, source: str, **more: Any) -> Robot:
+    def robot(self, source: str, free: bool = False, **more: Any) -> Robot:
         """Load a robot with these options.
 
         Args:
             source: File or name of a built-in robot.
+            free: Whether the command supports free joints.
             more: Additional arguments of `load_robot`.
         """
+        from steelyard.robot.free import refuse_free
         from steelyard.robot.load import load_robot
 
-        return load_robot(
+        robot = load_robot(
             source,
             joints=words(self.joints) or None,
             locked=dict(_locked(text) for text in self.lock or ()) or None,
@@ -135,6 +139,7 @@ class RobotOptions:
             snap=self.snap,
             **more,
         )
+        return robot if free else refuse_free(robot, "this command does not support it", _FREE_COMMANDS)
 
     def model(self, source: str) -> Model:
         """Load the model of `source`: a run, a description with sidecar, or a robot, which has its nominal model.

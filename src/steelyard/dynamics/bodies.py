@@ -13,7 +13,7 @@ from steelyard.dynamics.kinematics import (
     own_placement,
     placements,
     screw_product,
-    unit_screw,
+    unit_screws,
     up_vectors,
     velocities,
 )
@@ -54,8 +54,8 @@ def inverse_dynamics(robot: Robot, q: Vector, dq: Vector, ddq: Vector, theta: Pa
     torque: list[Scalar] = [0.0] * robot.dof
     for i in reversed(range(len(robot.links))):
         link = robot.links[i]
-        s = unit_screw(link)
-        torque[link.coordinate] += link.ratio * (dot(s.linear, forces[i]) + dot(s.angular, moments[i]))
+        for c, s in zip(link.coordinates, unit_screws(link), strict=True):
+            torque[c] += link.ratio * (dot(s.linear, forces[i]) + dot(s.angular, moments[i]))
         if link.parent >= 0:
             force, moment = _wrench_outward(places[i], forces[i], moments[i])
             forces[link.parent] = plus(forces[link.parent], force)
@@ -112,20 +112,26 @@ def mass_matrix(robot: Robot, q: Vector, theta: Parameters) -> dict[tuple[int, i
         matrix[a, b] = matrix.get((a, b), 0.0) + value
 
     for i, link in enumerate(robot.links):
-        body, s = composite[i], unit_screw(link)
-        # Momentum of the composite body when its joint moves at unit rate.
-        force = plus(times(body[0], s.linear), cross(s.angular, body[1:4]))
-        moment = plus(matvec(_tensor(body), s.angular), cross(body[1:4], s.linear))
-        value = link.ratio**2 * (dot(s.linear, force) + dot(s.angular, moment))
-        add(link.coordinate, link.coordinate, value)
-        j = i
-        while robot.links[j].parent >= 0:
-            force, moment = _wrench_outward(places[j], force, moment)
-            j = robot.links[j].parent
-            other, t = robot.links[j], unit_screw(robot.links[j])
-            value = link.ratio * other.ratio * (dot(t.linear, force) + dot(t.angular, moment))
-            add(link.coordinate, other.coordinate, value)
-            add(other.coordinate, link.coordinate, value)
+        body = composite[i]
+        own = list(zip(link.coordinates, unit_screws(link), strict=True))
+        for k, (c, s) in enumerate(own):
+            # Momentum of the composite body when its joint moves at unit rate.
+            force = plus(times(body[0], s.linear), cross(s.angular, body[1:4]))
+            moment = plus(matvec(_tensor(body), s.angular), cross(body[1:4], s.linear))
+            for a, t in own[: k + 1]:
+                value = link.ratio**2 * (dot(t.linear, force) + dot(t.angular, moment))
+                add(c, a, value)
+                if a != c:
+                    add(a, c, value)
+            j = i
+            while robot.links[j].parent >= 0:
+                force, moment = _wrench_outward(places[j], force, moment)
+                j = robot.links[j].parent
+                other = robot.links[j]
+                for b, t in zip(other.coordinates, unit_screws(other), strict=True):
+                    value = link.ratio * other.ratio * (dot(t.linear, force) + dot(t.angular, moment))
+                    add(c, b, value)
+                    add(b, c, value)
     return {key: v for key, v in matrix.items() if not (isinstance(v, float) and v == 0.0)}
 
 
@@ -153,10 +159,11 @@ def momentum_and_remainder(robot: Robot, q: Vector, dq: Vector, theta: Parameter
     p: list[Scalar] = [0.0] * robot.dof
     d: list[Scalar] = [0.0] * robot.dof
     for i in reversed(range(len(robot.links))):
-        link, s = robot.links[i], unit_screw(robot.links[i])
-        p[link.coordinate] += link.ratio * _along(s, *momenta[i])
-        lag = screw_product(s, speeds[i])
-        d[link.coordinate] += link.ratio * (_along(lag, *momenta[i]) + _along(s, *weights[i]))
+        link = robot.links[i]
+        for c, s in zip(link.coordinates, unit_screws(link), strict=True):
+            p[c] += link.ratio * _along(s, *momenta[i])
+            lag = screw_product(s, speeds[i])
+            d[c] += link.ratio * (_along(lag, *momenta[i]) + _along(s, *weights[i]))
         if link.parent >= 0:
             for held in (momenta, weights):
                 (force, moment), there = _wrench_outward(places[i], *held[i]), held[link.parent]
@@ -172,7 +179,7 @@ def elimination_order(robot: Robot) -> list[int]:
     """Return the coordinates of `robot` from the leaves to the base; in this order a tree's mass matrix has no
     fill-in.
     """
-    deepest = {link.coordinate: i for i, link in enumerate(robot.links)}
+    deepest = {c: i for i, link in enumerate(robot.links) for c in link.coordinates}
     return sorted(range(robot.dof), key=lambda c: -deepest.get(c, -1))
 
 

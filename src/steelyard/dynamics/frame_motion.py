@@ -37,6 +37,40 @@ class FrameMotion:
     gravity: Array
 
 
+class FrameJacobian:
+    """The Jacobian of a frame: velocity of its origin, then angular velocity, in its own axes, per unit rate of q.
+
+    Args:
+        robot: Robot.
+        place: Frame on its link.
+        q: Positions [rad, m], `(samples, joints)`.
+    """
+
+    def __init__(self, robot: Robot, place: LinkFrame) -> None:
+        self.robot, self.place = robot, place
+        self._evaluator = Evaluator(trace("frame_jacobian", {"q": robot.dof}, self.over_scalars, (6, robot.dof)))
+
+    def __call__(self, q: ArrayLike) -> Array:
+        """Compute the Jacobian, `(samples, 6, joints)`."""
+        return self._evaluator({"q": q})
+
+    def over_scalars(self, q: Vector) -> dict[tuple[int, int], Any]:
+        """Compute the entries over scalars."""
+        robot, out = self.robot, dict[tuple[int, int], Any]()
+        places = kinematics.placements(robot, q)
+        units = kinematics.ancestor_screws(robot, places, [kinematics.unit_screws(link) for link in robot.links])
+        fixed = _fixed(self.place)
+        for c, ratio, s in units[self.place.host] if self.place.host >= 0 else ():
+            screw = fixed.screw(s)
+            for k, value in enumerate((*screw.linear, *screw.angular)):
+                out[k, c] = out.get((k, c), 0.0) + ratio * value
+        return out
+
+
+def _fixed(place: LinkFrame) -> kinematics.Placement:
+    return kinematics.Placement(kinematics.constant(place.rotation), [float(x) for x in place.translation])
+
+
 class FrameKinematics:
     """The motion of one frame of a robot, compiled for many samples.
 
@@ -61,9 +95,7 @@ class FrameKinematics:
         """Compute the fifteen numbers of a `FrameMotion` over scalars, one after the other."""
         robot, host = self.robot, self.place.host
         places = kinematics.placements(robot, q)
-        fixed = kinematics.Placement(
-            kinematics.constant(self.place.rotation), [float(x) for x in self.place.translation]
-        )
+        fixed = _fixed(self.place)
         moved = kinematics.motion_at(fixed, kinematics.motions(robot, places, dq, ddq)[host])
         velocity = fixed.screw(kinematics.velocities(robot, places, dq)[host]).linear
         rotation, _ = kinematics.base_pose(robot, places)[host]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, cos, cross, matmul, matvec, plus, sin, times, transposed
-from steelyard.robot.robot import Link, Robot
+from steelyard.robot import free
+from steelyard.robot.robot import FREE_WIDTHS, Link, Robot
 
 _ZERO = [0.0, 0.0, 0.0]
 
@@ -68,10 +69,14 @@ def _rotation(axis: Array, angle: Scalar) -> list[list[Scalar]]:
     return out
 
 
-def _joint_placement(link: Link, position: Scalar) -> Placement:
+def _joint_placement(link: Link, position: Scalar, q: Vector) -> Placement:
     """Return the moved joint frame of a link in its parent's joint frame, at a position of the tree joint."""
     rotation = constant(link.rotation)
     origin = [float(x) for x in link.translation]
+    if link.kind in FREE_WIDTHS:
+        own = [q[k] for k in link.coordinates]
+        shift = matvec(rotation, free.moved(link, own))
+        return Placement(matmul(rotation, free.turned(link, own)), plus(origin, shift))
     if link.kind == "prismatic":
         along = [float(x) for x in link.rotation @ link.axis]
         return Placement(rotation, plus(origin, times(position, along)))
@@ -85,10 +90,22 @@ def own_placement(link: Link) -> Placement | None:
     return Placement(constant(link.frame_rotation), [float(x) for x in link.frame_translation])
 
 
-def unit_screw(link: Link) -> Screw:
-    """Return the velocity of the joint frame of a `link` for a unit rate of its tree joint."""
+def unit_screws(link: Link) -> list[Screw]:
+    """Return the velocity of the joint frame of a `link` for a unit rate of its tree joint, or of each coordinate of a
+    free one.
+    """
+    if link.kind in FREE_WIDTHS:
+        return [Screw([*map(float, v)], [*map(float, w)]) for v, w in zip(*free.directions(link), strict=True)]
     axis = [float(x) for x in link.axis]
-    return Screw(list(_ZERO), axis) if link.kind == "revolute" else Screw(axis, list(_ZERO))
+    return [Screw(list(_ZERO), axis) if link.kind == "revolute" else Screw(axis, list(_ZERO))]
+
+
+def _relative(link: Link, rates: Vector) -> Screw:
+    """Return the velocity of a free joint's body relative to its parent, or its derivative, in the body's axes."""
+    v, w = list(_ZERO), list(_ZERO)
+    for k, unit in zip(link.coordinates, unit_screws(link), strict=True):
+        v, w = plus(v, times(rates[k], unit.linear)), plus(w, times(rates[k], unit.angular))
+    return Screw(v, w)
 
 
 def _tree_positions(robot: Robot, q: Vector) -> list[Scalar]:
@@ -108,7 +125,7 @@ def placements(robot: Robot, q: Vector) -> list[Placement]:
         robot: Robot.
         q: Positions [rad, m].
     """
-    return [_joint_placement(k, x) for k, x in zip(robot.links, _tree_positions(robot, q), strict=True)]
+    return [_joint_placement(k, x, q) for k, x in zip(robot.links, _tree_positions(robot, q), strict=True)]
 
 
 def velocities(robot: Robot, places: list[Placement], dq: Vector) -> list[Screw]:
@@ -122,7 +139,11 @@ def velocities(robot: Robot, places: list[Placement], dq: Vector) -> list[Screw]
     out: list[Screw] = []
     for link, place, rate in zip(robot.links, places, _tree_rates(robot, dq), strict=True):
         linear, angular = place.screw(out[link.parent]) if link.parent >= 0 else (list(_ZERO), list(_ZERO))
-        unit = unit_screw(link)
+        if link.kind in FREE_WIDTHS:
+            own = _relative(link, dq)
+            out.append(Screw(plus(linear, own.linear), plus(angular, own.angular)))
+            continue
+        (unit,) = unit_screws(link)
         out.append(Screw(plus(linear, times(rate, unit.linear)), plus(angular, times(rate, unit.angular))))
     return out
 
@@ -188,7 +209,12 @@ def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> l
         pull = place.inward(plus(parent.pull, matvec(parent.field, place.origin)))
         spin, turn = place.inward(parent.spin), place.inward(parent.turn)
         axis = [float(x) for x in link.axis]
-        if link.kind == "revolute":
+        if link.kind in FREE_WIDTHS:
+            (v, w), (dv, dw) = _relative(link, dq), _relative(link, ddq)
+            # ω × v, because the rates of v are those of its numbers in the turning axes of the body.
+            pull = plus(pull, plus(times(2.0, cross(spin, v)), plus(dv, cross(w, v))))
+            turn, spin = plus(turn, plus(cross(spin, w), dw)), plus(spin, w)
+        elif link.kind == "revolute":
             turn = plus(turn, plus(cross(spin, times(rate, axis)), times(change, axis)))
             spin = plus(spin, times(rate, axis))
         else:
@@ -197,18 +223,27 @@ def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> l
     return out
 
 
-def ancestor_screws(robot: Robot, places: list[Placement], own: list[Screw]) -> list[list[tuple[int, Screw]]]:
+class JointScrew(NamedTuple):
+    """A screw, and the coordinate that moves along it by `ratio` per unit."""
+
+    coordinate: int
+    ratio: float
+    screw: Screw
+
+
+def ancestor_screws(robot: Robot, places: list[Placement], own: list[list[Screw]]) -> list[list[JointScrew]]:
     """Express the screws of every link and its ancestors in the link's joint frame.
 
     Args:
         robot: Robot.
         places: Joint frames in their parents.
-        own: Screw of link k in frame k.
+        own: Screws of link k in frame k, one per coordinate.
     """
-    out: list[list[tuple[int, Screw]]] = []
-    for index, (link, place) in enumerate(zip(robot.links, places, strict=True)):
+    out: list[list[JointScrew]] = []
+    for link, place, screws in zip(robot.links, places, own, strict=True):
         inherited = out[link.parent] if link.parent >= 0 else []
-        out.append([(k, place.screw(s)) for k, s in inherited] + [(index, own[index])])
+        moved = [JointScrew(c, ratio, place.screw(s)) for c, ratio, s in inherited]
+        out.append(moved + [JointScrew(c, link.ratio, s) for c, s in zip(link.coordinates, screws, strict=True)])
     return out
 
 

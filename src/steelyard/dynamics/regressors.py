@@ -13,6 +13,7 @@ parameters of every link (m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the 
 from __future__ import annotations
 
 from steelyard.dynamics.kinematics import (
+    JointScrew,
     LinkMotion,
     Placement,
     Screw,
@@ -23,7 +24,7 @@ from steelyard.dynamics.kinematics import (
     own_placement,
     placements,
     screw_product,
-    unit_screw,
+    unit_screws,
     up_vectors,
     velocities,
 )
@@ -67,12 +68,11 @@ def _weight_columns(up: Vector, s: Screw) -> list[Scalar]:
     return [dot(s.linear, up), *cross(up, s.angular)]
 
 
-def _add_row(entries: _Entries, robot: Robot, joint: int, link: int, columns: list[Scalar]) -> None:
+def _add_row(entries: _Entries, joint: JointScrew, link: int, columns: list[Scalar]) -> None:
     """Add a tree joint's columns for one link to the row of the coordinate that moves it."""
-    tree = robot.links[joint]
     for k, value in enumerate(columns):
-        key = (tree.coordinate, 10 * link + k)
-        total = entries.get(key, 0.0) + tree.ratio * value
+        key = (joint.coordinate, 10 * link + k)
+        total = entries.get(key, 0.0) + joint.ratio * value
         entries[key] = total
 
 
@@ -93,13 +93,13 @@ def torque_regressor(robot: Robot, q: Vector, dq: Vector, ddq: Vector) -> _Entri
     """
     places = placements(robot, q)
     moves = motions(robot, places, dq, ddq)
-    units = ancestor_screws(robot, places, [unit_screw(link) for link in robot.links])
+    units = ancestor_screws(robot, places, [unit_screws(link) for link in robot.links])
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
         move = moves[i] if own is None else motion_at(own, moves[i])
-        for j, s in units[i]:
-            _add_row(entries, robot, j, i, _force_columns(move, _own_screw(own, s)))
+        for joint in units[i]:
+            _add_row(entries, joint, i, _force_columns(move, _own_screw(own, joint.screw)))
     return _nonzero(entries)
 
 
@@ -112,13 +112,13 @@ def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
     """
     places = placements(robot, q)
     speeds = velocities(robot, places, dq)
-    units = ancestor_screws(robot, places, [unit_screw(link) for link in robot.links])
+    units = ancestor_screws(robot, places, [unit_screws(link) for link in robot.links])
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
         speed = _own_screw(own, speeds[i])
-        for j, s in units[i]:
-            _add_row(entries, robot, j, i, _momentum_columns(speed, _own_screw(own, s)))
+        for joint in units[i]:
+            _add_row(entries, joint, i, _momentum_columns(speed, _own_screw(own, joint.screw)))
     return _nonzero(entries)
 
 
@@ -135,19 +135,20 @@ def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
     """
     places = placements(robot, q)
     speeds = velocities(robot, places, dq)
-    unit = [unit_screw(link) for link in robot.links]
+    unit = [unit_screws(link) for link in robot.links]
     units = ancestor_screws(robot, places, unit)
-    lags = ancestor_screws(robot, places, [screw_product(s, v) for s, v in zip(unit, speeds, strict=True)])
+    turning = [[screw_product(s, v) for s in own] for own, v in zip(unit, speeds, strict=True)]
+    lags = ancestor_screws(robot, places, turning)
     ups = up_vectors(robot, places)
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
         speed = _own_screw(own, speeds[i])
         up = ups[i] if own is None else own.inward(ups[i])
-        for (j, s), (_, lag) in zip(units[i], lags[i], strict=True):
-            columns = _momentum_columns(speed, _own_screw(own, lag))
-            weight = _weight_columns(up, _own_screw(own, s))
-            _add_row(entries, robot, j, i, [*plus(columns[:4], weight), *columns[4:]])
+        for joint, lag in zip(units[i], lags[i], strict=True):
+            columns = _momentum_columns(speed, _own_screw(own, lag.screw))
+            weight = _weight_columns(up, _own_screw(own, joint.screw))
+            _add_row(entries, joint, i, [*plus(columns[:4], weight), *columns[4:]])
     return _nonzero(entries)
 
 

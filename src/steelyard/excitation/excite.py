@@ -27,6 +27,7 @@ from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.parameters.terms import as_terms
+from steelyard.robot.free import refuse_free
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
@@ -50,7 +51,7 @@ def excite(
         **changes: Fields of `ExciteOptions` that replace those of `options`, such as `duration=20.0`.
     """
     o = with_changes(options or ExciteOptions(), changes, "excite")
-    robot = as_robot(robot)
+    robot = refuse_free(as_robot(robot), "motions for free joints cannot be designed", "lock the base.")
     o = replace(o, terms=as_terms(robot, o.terms))
     o.check()
     bounds = limits_from(robot, o.limits)

@@ -11,7 +11,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.robot.robot import Joint, JointKind, Link, MovingBody, Robot
+from steelyard.robot.robot import FREE_WIDTHS, Joint, Link, LinkKind, MovingBody, Robot
 from steelyard.robot.spatial import inertia_matrix, move_parameters, parameters_from_com, rotation_about
 
 # Allowed relative error of the ten parameters after conversion to mass, centre of mass and central tensor.
@@ -58,7 +58,11 @@ def bodies_of(model: Model) -> list[Body]:
     inertials = inertials_of(model)
     leaders = _leaders(robot)
     return [
-        _leading(robot, link, inertials[k]) if leaders[link.coordinate] == k else _following(robot, link, inertials[k])
+        _free(link, inertials[k])
+        if link.kind in FREE_WIDTHS
+        else _leading(robot, link, inertials[k])
+        if leaders[link.coordinate] == k
+        else _following(robot, link, inertials[k])
         for k, link in enumerate(robot.links)
     ]
 
@@ -76,7 +80,7 @@ def impossible_links(model: Model) -> list[str]:
     return [k.name for k, p, e in zip(model.robot.links, blocks, least, strict=True) if np.any(p) and e <= 0.0]
 
 
-def displaced(kind: JointKind, axis: Array, value: float) -> tuple[Array, Array]:
+def displaced(kind: LinkKind, axis: Array, value: float) -> tuple[Array, Array]:
     """Rotation and translation of a joint at the position `value`."""
     if kind == "revolute":
         return rotation_about(axis, value), np.zeros(3)
@@ -119,7 +123,11 @@ def _check_names(robot: Robot) -> None:
 def _leaders(robot: Robot) -> list[int]:
     """For every coordinate, the link with ratio ±1."""
     out = []
+    free = {c: k for k, link in enumerate(robot.links) if link.kind in FREE_WIDTHS for c in link.coordinates}
     for coordinate, joint in enumerate(robot.joints):
+        if coordinate in free:
+            out.append(free[coordinate])
+            continue
         moved = [k for k, link in enumerate(robot.links) if link.coordinate == coordinate and abs(link.ratio) == 1.0]
         same_name = [k for k in moved if robot.links[k].joint == joint.name]
         if not moved:
@@ -128,6 +136,11 @@ def _leaders(robot: Robot) -> list[int]:
             )
         out.append((same_name or moved)[0])
     return out
+
+
+def _free(link: Link, inertial: Inertial) -> Body:
+    place = (link.rotation, link.translation, link.axis)
+    return Body(link.name, link.joint, link.kind, link.parent, *place, inertial, Joint(link.joint, "revolute"))
 
 
 def _leading(robot: Robot, link: Link, inertial: Inertial) -> Body:
@@ -146,7 +159,7 @@ def _following(robot: Robot, link: Link, inertial: Inertial) -> Body:
     ends = sorted(link.ratio * end + link.offset for end in (joint.lower, joint.upper))
     if link.ratio == 0.0:
         ends = [link.offset, link.offset]
-    limits = Joint(link.joint, link.kind, ends[0], ends[1])
+    limits = Joint(link.joint, joint.kind, ends[0], ends[1])
     follows = Following(joint.name, link.ratio, link.offset)
     place = (link.rotation, link.translation, link.axis)
     return Body(link.name, link.joint, link.kind, link.parent, *place, inertial, limits, follows)

@@ -12,7 +12,7 @@ from steelyard.export._bodies import Body, Inertial, bodies_of
 from steelyard.export._simple_terms import SimpleTerms
 from steelyard.export._xml_text import comment, number, numbers, tag
 from steelyard.ground.arrays import Array
-from steelyard.robot.robot import UNLIMITED, Robot
+from steelyard.robot.robot import FREE_WIDTHS, UNLIMITED, Robot
 from steelyard.robot.spatial import rpy_of
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
@@ -77,6 +77,15 @@ def mujoco_lines(robot: Robot) -> list[str]:
 
 def _joint_lines(robot: Robot, body: Body, parent: str, terms: SimpleTerms) -> list[str]:
     limits = body.limits
+    if body.kind in FREE_WIDTHS:
+        return [
+            tag("joint", {"name": body.joint, "type": body.kind}, closed=False),
+            f"  {origin_tag(body.rotation, body.translation)}",
+            f"  {tag('parent', {'link': parent})}",
+            f"  {tag('child', {'link': body.name})}",
+            f"  {tag('axis', {'xyz': numbers(body.axis)})}",
+            "</joint>",
+        ]
     free = not np.isfinite(limits.lower) and not np.isfinite(limits.upper)
     # A mimic joint stays revolute, because some programs do not support continuous mimic joints.
     kind = "continuous" if body.kind == "revolute" and free and body.follows is None else body.kind

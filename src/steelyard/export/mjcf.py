@@ -18,6 +18,7 @@ from steelyard.export.capability import CAPABILITIES
 from steelyard.export.soft_friction import SHARP
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
+from steelyard.robot.free import free_mask
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import quaternion_of
 
@@ -87,7 +88,7 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
     lines += [f"  {line}" for line in tendon_lines(robot, terms)]
     if followers:
         lines += ["  <equality>", *(f"    {_equality(body)}" for body in followers), "  </equality>"]
-    lines += ["  <actuator>", *(f"    {_motor(robot, k)}" for k in range(robot.dof)), "  </actuator>", "</mujoco>", ""]
+    lines += ["  <actuator>", *(f"    {_motor(robot, k)}" for k in _driven(robot)), "  </actuator>", "</mujoco>", ""]
     return "\n".join(lines), tuple(notes)
 
 
@@ -127,7 +128,13 @@ def _inertial(body: Body) -> str:
 
 
 def _joint(robot: Robot, body: Body, axis: Array, anchor: Array, terms: SimpleTerms) -> str:
-    kind = "hinge" if body.kind == "revolute" else "slide"
+    if body.kind == "floating":
+        return tag("freejoint", {"name": body.joint})
+    kind = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}.get(body.kind)
+    if kind is None:
+        raise ExportError(f"Joint '{body.joint}' is {body.kind}, which MJCF lacks; export URDF.")
+    if kind == "ball":
+        return tag("joint", {"name": body.joint, "type": kind, **({"pos": numbers(anchor)} if np.any(anchor) else {})})
     attributes = {"name": body.joint, "type": kind, "axis": numbers(axis)}
     if np.any(anchor):
         attributes["pos"] = numbers(anchor)
@@ -207,6 +214,11 @@ def _equality(body: Body) -> str:
     assert f is not None
     line = numbers([f.offset, f.ratio, 0.0, 0.0, 0.0])
     return tag("joint", {"joint1": body.joint, "joint2": f.leader, "polycoef": line})
+
+
+def _driven(robot: Robot) -> list[int]:
+    """Return the coordinates that get a motor: all but those of free joints."""
+    return [k for k, free in enumerate(free_mask(robot)) if not free]
 
 
 def _motor(robot: Robot, k: int) -> str:

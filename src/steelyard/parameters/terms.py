@@ -17,6 +17,7 @@ from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.hysteresis import RigidLoad
 from steelyard.parameters.term import MotionSignal, Term, make_term, parse_term
+from steelyard.robot.free import driven_joints
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
@@ -386,6 +387,8 @@ def terms_named(robot: Robot, text: str, where: tuple[str, ...] | None = None) -
         where: Joints or motors that it acts on, whose names may contain any characters; default: as in `text`.
     """
     term, given = parse_term(text)
+    if where is None and term.on == "joint" and term.where is None:
+        where = driven_joints(robot)
     term = term if where is None else replace(term, where=where)
     if not term.rounds or term.rounds in given:
         return [term]
@@ -395,6 +398,5 @@ def terms_named(robot: Robot, text: str, where: tuple[str, ...] | None = None) -
     for kind in SMOOTHING_SPEED:
         names = tuple(j.name for j in robot.joints if j.kind == kind and (term.where is None or j.name in term.where))
         if names:
-            where = None if len(names) == robot.dof else names
-            out.append(replace(term.with_rounding(kind), where=where))
+            out.append(replace(term.with_rounding(kind), where=None if len(names) == robot.dof else names))
     return out or [term]

@@ -9,6 +9,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
+from steelyard.robot.free import draw_orientations
 from steelyard.robot.load import nearly_aligned
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import ConstantRatio
@@ -42,7 +43,7 @@ def random_states(robot: Robot, count: int, seed: int, slow: bool = False) -> tu
     length = characteristic_length(robot)
     unit = np.array([1.0 if joint.kind == "revolute" else length for joint in robot.joints])
     lower, upper = _range_of_motion(robot, length)
-    q = rng.uniform(lower, upper, (count, robot.dof))
+    q = draw_orientations(robot, rng.uniform(lower, upper, (count, robot.dof)), rng)
     dq = rng.uniform(-_SPEED, _SPEED, (count, robot.dof)) * unit
     ddq = rng.uniform(-_ACCELERATION, _ACCELERATION, (count, robot.dof)) * unit
     if slow:

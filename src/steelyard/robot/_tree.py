@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.robot.robot import MOST_JOINTS, Joint, Link, Loop, NominalTerm
+from steelyard.robot.free import free_coordinates
+from steelyard.robot.robot import FREE_WIDTHS, MOST_JOINTS, Joint, Link, Loop, NominalTerm
 from steelyard.robot.spatial import LinkFrame, move_parameters
 
 
@@ -133,17 +134,24 @@ def couple(
 
     Args:
         links: Links of the tree.
-        joints: One joint per link.
+        joints: One joint per link; a free one is replaced by its coordinates.
         followers: Followers by joint name, without cycles (`cut_cycles`).
     """
     index = {joint.name: k for k, joint in enumerate(joints)}
-    free = [joint for joint in joints if joint.name not in followers]
-    coordinate = {joint.name: k for k, joint in enumerate(free)}
+    kinds = {link.joint: link.kind for link in links if link.kind in FREE_WIDTHS}
+    free: list[Joint] = []
+    coordinate: dict[str, int] = {}
+    for joint in joints:
+        if joint.name not in followers:
+            coordinate[joint.name] = len(free)
+            free += free_coordinates(joint.name, kinds[joint.name]) if joint.name in kinds else [joint]
     out = []
     for link in links:
         ratio, shift, current = 1.0, 0.0, link.joint
         while current in followers:
             follower = followers[current]
+            if current in kinds or follower.leader in kinds:
+                raise follower.error("couples a free joint, which cannot follow or lead another; remove the coupling.")
             if follower.leader not in index:
                 raise follower.error(
                     f"follows joint '{follower.leader}', which does not exist or does not move; name a moving joint."

@@ -15,9 +15,11 @@ from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import parse_xml
 from steelyard.robot.formats import ROBOT_FORMATS, read_robot
+from steelyard.robot.free import floating_urdf
 from steelyard.robot.lock import lock_joints, refuse_loops
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import snap as snap_entries
+from steelyard.robot.urdf import robot_from_urdf
 
 # Entries this close to 0 and ±1 are rounding of angles written with twelve or more digits. Exact zeros and
 # ones let the tracer drop whole products, and make the structure of the base parameters the intended one.
@@ -47,6 +49,7 @@ def load_robot(
     gravity: ArrayLike | None = None,
     torque_used: Sequence[str] | None = None,
     snap: float | None = None,
+    floating: bool = False,
 ) -> Robot:
     """Load a robot from a file, a text, a name, another library's model, or another robot.
 
@@ -63,10 +66,16 @@ def load_robot(
         snap: Entries of rotations and axes this close to 0 and ±1 become exactly that. The default, 1e-4, treats angles
             with few digits (1.5708) as right angles; `Robot.snap_distances` names the joints. 0 keeps the
             description unchanged.
+        floating: The root link of a URDF floats: it is a body with a free joint "root_joint", not fixed to the world.
     """
     if snap is not None and not 0.0 <= snap < 0.1:
         raise RobotError(f"snap is {snap}; give a tolerance from 0 to 0.1, such as 1e-4.")
-    robot = source if isinstance(source, Robot) else _read(source)
+    robot = source if isinstance(source, Robot) else _read(source, floating)
+    if floating and not any(link.kind == "floating" for link in robot.links):
+        raise RobotError(
+            f"{robot.source or robot.name}: its base cannot be set free after reading; read it from a URDF, or add a "
+            "<freejoint/> (MJCF) or a free flyer (Pinocchio)."
+        )
     if joints is not None or locked:
         positions = locked or {}
         robot = lock_joints(robot, joints if joints is not None else _others(robot, positions), positions)
@@ -93,19 +102,28 @@ def _others(robot: Robot, locked: Mapping[str, float]) -> list[str]:
     return [name for name in robot.joint_names if name not in locked]
 
 
-def _read(source: Any) -> Robot:
+def _read(source: Any, floating: bool) -> Robot:
     if not isinstance(source, str | os.PathLike):
         return _from_object(source)
     if isinstance(source, str) and source.lstrip().startswith("<"):
-        return _from_text(source)
+        return _from_text(source, floating)
     path = Path(source)
     if not os.path.exists(path) or os.path.isdir(path):  # False for impossible file names; pathlib would raise
-        return _builtin(source, path)
+        return _builtin(source, path, floating)
+    return _read_file(path, floating)
+
+
+def _read_file(path: Path, floating: bool) -> Robot:
+    if floating and path.suffix.lower() in (".urdf", ".xml"):
+        root = parse_xml(path)
+        if root.tag == "robot":
+            return robot_from_urdf(floating_urdf(root))
     return read_robot(path, loops=True)
 
 
-def _from_text(text: str) -> Robot:
+def _from_text(text: str, floating: bool) -> Robot:
     root = parse_xml("the text of the robot", text)
+    root = floating_urdf(root) if floating and root.tag == "robot" else root
     for kind in ROBOT_FORMATS.values():
         if kind.root == root.tag and kind.parse is not None:
             return replace(kind.parse(root), source="")
@@ -124,7 +142,7 @@ def _from_object(source: Any) -> Robot:
     return robot
 
 
-def _builtin(source: str | os.PathLike[str], path: Path) -> Robot:
+def _builtin(source: str | os.PathLike[str], path: Path, floating: bool) -> Robot:
     """Load a robot by name, for a source other than a file."""
     from steelyard.robot.descriptions import description_path
     from steelyard.robot.library import builtin, builtin_names
@@ -133,7 +151,7 @@ def _builtin(source: str | os.PathLike[str], path: Path) -> Robot:
     if name in builtin_names():
         return builtin(name)
     if (description := description_path(name)) is not None:
-        return read_robot(description, loops=True)
+        return _read_file(description, floating)
     if os.path.isdir(path):
         raise RobotError(f"{path}: this is a folder; give the path of a robot description inside it.")
     if path.suffix or path.name != name:

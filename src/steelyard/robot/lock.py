@@ -10,9 +10,13 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Tree
-from steelyard.robot.robot import Loop, NominalTerm, Robot
+from steelyard.robot.free import moved as shifted
+from steelyard.robot.free import turned
+from steelyard.robot.robot import FREE_WIDTHS, Loop, NominalTerm, Robot
 from steelyard.robot.spatial import LinkFrame, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
+
+_IN_PARTS = "{}: joint '{}' is free: all of its coordinates move together, in their order, or all are locked."
 
 
 def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:
@@ -39,9 +43,18 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
         above = places[link.parent] if link.parent >= 0 else LinkFrame()
         foot = above.at(link.rotation, link.translation)
         if link.coordinate in coordinate:
-            place = tree.hang(foot, replace(link, coordinate=coordinate[link.coordinate]))
+            new = coordinate[link.coordinate]
+            if [coordinate.get(c) for c in link.coordinates] != list(range(new, new + len(link.coordinates))):
+                raise RobotError(_IN_PARTS.format(robot.name, link.joint))
+            place = tree.hang(foot, replace(link, coordinate=new))
             if link.inertia is None:
                 tree.weld(place, None)
+        elif link.kind in FREE_WIDTHS:
+            if any(c in coordinate for c in link.coordinates):
+                raise RobotError(_IN_PARTS.format(robot.name, link.joint))
+            own = [float(values[c]) for c in link.coordinates]
+            place = foot.at(np.array(turned(link, own), dtype=float), np.array(shifted(link, own), dtype=float))
+            tree.weld(place.at(link.frame_rotation, link.frame_translation), link.inertia)
         else:
             value = link.ratio * float(values[link.coordinate]) + link.offset
             if link.kind == "revolute":

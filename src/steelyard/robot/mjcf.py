@@ -20,11 +20,11 @@ from steelyard.robot._mjcf_document import Defaults, body_inertia, choice, expan
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.lock import lock_joints, refuse_loops, unlocked_loops
-from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
+from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
 from steelyard.robot.spatial import LinkFrame
 
 _ZERO = (0.0, 0.0, 0.0)
-_KINDS: dict[str, JointKind] = {"hinge": "revolute", "slide": "prismatic"}
+_KINDS: dict[str, LinkKind] = {"hinge": "revolute", "slide": "prismatic", "free": "floating", "ball": "spherical"}
 FRICTION = {"viscous": "damping", "coulomb": "frictionloss", "rotor": "armature"}
 MACROS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 
@@ -48,7 +48,7 @@ def _robot_from_mjcf(root: Element) -> Robot:
     for world in root.all("worldbody"):
         reader.contents(world, LinkFrame(), world.attributes.get("childclass"))
     if not reader.joints:
-        raise root.error("has no joint that moves; add a hinge or slide joint to a body.")
+        raise root.error("has no joint that moves; add a joint to a body.")
     fixed = reader.equalities(root)
     followers, loops = cut_cycles(reader.followers)
     joints, links = couple(reader.tree.links(), reader.joints, followers)
@@ -164,11 +164,10 @@ class _Reader:
         joints: list[tuple[Element, Element, Array, Array]] = []
         geoms: list[tuple[Element, Array, Array]] = []
         for child in element.children:
-            if child.tag == "freejoint":
-                raise child.error(
-                    "lets the base float, which is not supported; delete it to fix the robot to its base."
-                )
-            if child.tag == "joint":
+            if child.tag == "freejoint":  # defaults for joints do not apply to it
+                joints.append((child, replace(child, tag="joint", attributes={**child.attributes, "type": "free"}),
+                               rotation, translation))  # fmt: skip
+            elif child.tag == "joint":
                 joints.append((child, self.defaults.apply(child, childclass), rotation, translation))
             elif child.tag == "geom":
                 geoms.append((self.defaults.apply(child, childclass), rotation, translation))
@@ -207,9 +206,10 @@ class _Reader:
         """Attach one joint at its anchor and return the body's frame behind it (`body` None: massless link)."""
         kind = joint.attributes.get("type", "hinge")
         if kind not in _KINDS:
-            hint = "delete it to fix the robot to its base" if kind == "free" else "write it as several hinges"
-            raise joint.error(f"is of type '{shorten(kind)}', but only hinge and slide are supported; {hint}.")
+            raise joint.error(f"is of type '{shorten(kind)}', but MJCF has only {', '.join(_KINDS)}.")
         name = self._name(joint)
+        if _KINDS[kind] == "floating":
+            return self._free_joint(joint, name, body)
         axis = joint.vector("axis", 3, (0.0, 0.0, 1.0))
         length = float(np.linalg.norm(axis))
         if length < 1e-9:
@@ -230,17 +230,38 @@ class _Reader:
         )
         self.references[name] = reference
         self.elements.anchors[name] = anchor
-        self.joints.append(self._limits(joint, name))
-        for term, attribute in FRICTION.items():
-            self.terms[term][name] = self._coefficient(joint, attribute)
+        self.joints.append(Joint(name, "revolute") if link.kind in FREE_WIDTHS else self._limits(joint, name))
+        self._note_terms(joint, name, link.kind)
         return self.tree.hang(place.at(np.eye(3), anchor), link).at(np.eye(3), -anchor)
+
+    def _free_joint(self, joint: Element, name: str, body: str | None) -> LinkFrame:
+        """Attach a free joint; its position is that of the body in the world, so the body's own pose has no effect."""
+        if body is None:
+            raise joint.error("is free and shares its body with other joints; a free joint stands alone.")
+        self._note_terms(joint, name, "floating")
+        self.joints.append(Joint(name, "revolute"))
+        self.elements.anchors[name] = np.zeros(3)
+        zero, unit = np.zeros(3), np.eye(3)
+        return self.tree.hang(LinkFrame(), Link(body, name, "floating", -1, unit, zero, unit[2], 0))
+
+    def _note_terms(self, joint: Element, name: str, kind: LinkKind) -> None:
+        """Read the friction and the armature of a joint; a free one has none."""
+        for term, attribute in FRICTION.items():
+            value = self._coefficient(joint, attribute)
+            if kind not in FREE_WIDTHS:
+                self.terms[term][name] = value
+            elif value:
+                raise joint.error(
+                    f"is {joint.attributes['type']} and has {attribute} (perhaps by a default class), which free "
+                    f"joints do not support; set it to 0."
+                )
 
     def _position(self, joint: Element, value: float) -> float:
         """Convert a position of a joint to rad or m."""
         return value if joint.attributes.get("type") == "slide" else self.compiler.angle(value)
 
     def _limits(self, joint: Element, name: str) -> Joint:
-        kind = _KINDS[joint.attributes.get("type", "hinge")]
+        kind: JointKind = "prismatic" if joint.attributes.get("type") == "slide" else "revolute"
         bounds = {}
         for key, switch in (("range", "limited"), ("actuatorfrcrange", "actuatorfrclimited")):
             limited = choice(joint, switch, "auto", ("true", "false", "auto"))

@@ -16,7 +16,7 @@ from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.lock import lock_joints, unlocked_loops
-from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
+from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
 from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_quaternion
 
 _TERMS = ("viscous", "coulomb", "rotor")
@@ -79,17 +79,19 @@ class _RobotBuilder:
         places = {0: LinkFrame()}
         for k in range(1, model.njoints):
             name, joint = str(model.names[k]), model.joints[k]
-            kind, axis = self._screw(name, joint, np.ravel(data.joints[k].S))
-            if k in leaders:
+            kind, axis = _free_kind(joint) or self._screw(name, joint, np.ravel(data.joints[k].S))
+            if kind in FREE_WIDTHS:
+                self.joints.append(Joint(name, "revolute"))
+            elif k in leaders:
                 follows = joint.extract()
                 if not follows.scaling:
                     raise self.error(name, "follows another joint with scaling 0; fix it instead.")
                 axis = axis * np.sign(follows.scaling)  # the library's own axis has the sign of the scaling
                 follower = str(model.names[leaders[k]]), float(follows.scaling), float(follows.offset)
                 self.followers[name] = Follower(*follower, self.errors_of(name))
-                self.joints.append(Joint(name, kind))
+                self.joints.append(Joint(name, _coordinate_kind(kind)))
             else:
-                self.joints.append(_limits(model, joint, name, kind))
+                self.joints.append(_limits(model, joint, name, _coordinate_kind(kind)))
                 for term, values in zip(_TERMS, (model.damping, model.friction, model.armature), strict=True):
                     self.terms[term][name] = float(values[joint.idx_v])
             link = Link(bodies.get(k, name), name, kind, -1, np.eye(3), np.zeros(3), axis, coordinate=0)
@@ -102,14 +104,14 @@ class _RobotBuilder:
                 self.tree.frames[frame.name] = places[_parent(frame)].at(where.rotation, where.translation)
         return self.robot(np.array(model.gravity.linear), {})
 
-    def _screw(self, name: str, joint: Any, s: Array) -> tuple[JointKind, Array]:
+    def _screw(self, name: str, joint: Any, s: Array) -> tuple[LinkKind, Array]:
         """Return the kind of a joint and its axis, from the library's Jacobian column."""
         turns = np.any(s[3:]) if s.shape == (6,) else False
         if s.shape != (6,) or (turns and np.any(s[:3])) or not np.any(s):
             raise self.error(
                 name,
-                f"is a {joint.shortname()}, but only joints that turn about one axis or slide along it are supported; "
-                "build the model without a root joint, or from several such joints.",
+                f"is a {joint.shortname()}, but only joints that turn about one axis or slide along it, free flyers, "
+                "spherical and planar joints are supported; build it from several such joints.",
             )
         part = s[3:] if turns else s[:3]
         return ("revolute" if turns else "prismatic"), part / np.linalg.norm(part)
@@ -145,27 +147,32 @@ class _RobotBuilder:
 
     def _mujoco_joint(self, mujoco: Any, model: Any, k: int, name: str, link: str, place: LinkFrame) -> LinkFrame:
         """Attach one joint at its anchor and return the body's frame behind it."""
-        kinds: dict[int, JointKind] = {
-            int(mujoco.mjtJoint.mjJNT_HINGE): "revolute", int(mujoco.mjtJoint.mjJNT_SLIDE): "prismatic"
+        types = mujoco.mjtJoint
+        kinds: dict[int, LinkKind] = {
+            int(types.mjJNT_HINGE): "revolute", int(types.mjJNT_SLIDE): "prismatic",
+            int(types.mjJNT_FREE): "floating", int(types.mjJNT_BALL): "spherical",
         }  # fmt: skip
-        code = int(model.jnt_type[k])
-        if code not in kinds:
-            free = code == int(mujoco.mjtJoint.mjJNT_FREE)
-            hint = "delete it to fix the robot to its base" if free else "write it as several hinges"
-            kind = "free" if free else "ball"
-            raise self.error(name, f"is of type '{kind}', but only hinge and slide are supported; {hint}.")
+        kind = kinds[int(model.jnt_type[k])]
+        if kind in FREE_WIDTHS:
+            # The position of a free body is that in the world; a ball turns about its anchor.
+            foot = np.zeros(3) if kind == "floating" else np.array(model.jnt_pos[k])
+            own = Link(link, name, kind, -1, np.eye(3), np.zeros(3), np.eye(3)[2], 0, inertia=np.zeros(10))
+            self.joints.append(Joint(name, "revolute"))
+            start = LinkFrame() if kind == "floating" else place.at(np.eye(3), foot)
+            return self.tree.hang(start, own).at(np.eye(3), -foot)
         at = int(model.jnt_dofadr[k])
         if hasattr(model, "dof_dampingpoly") and np.any(model.dof_dampingpoly[at]):
             raise self.error(name, "has a polynomial for damping, which is not supported; keep its first coefficient.")
         lower, upper = model.jnt_range[k] if model.jnt_limited[k] else (-np.inf, np.inf)
         effort = float(np.max(np.abs(model.jnt_actfrcrange[k]))) if model.jnt_actfrclimited[k] else np.inf
-        self.joints.append(Joint(name, kinds[code], float(lower), float(upper), effort=effort))
+        turns: JointKind = "revolute" if kind == "revolute" else "prismatic"
+        self.joints.append(Joint(name, turns, float(lower), float(upper), effort=effort))
         for term, values in zip(_TERMS, (model.dof_damping, model.dof_frictionloss, model.dof_armature), strict=True):
             self.terms[term][name] = float(values[at])
         foot, reference = model.jnt_pos[k], float(model.qpos0[model.jnt_qposadr[k]])
         axis = np.array(model.jnt_axis[k])
         moving_link = Link(
-            link, name, kinds[code], -1, np.eye(3), np.zeros(3), axis, 0, offset=-reference, inertia=np.zeros(10)
+            link, name, kind, -1, np.eye(3), np.zeros(3), axis, 0, offset=-reference, inertia=np.zeros(10)
         )  # fmt: skip
         return self.tree.hang(place.at(np.eye(3), foot), moving_link).at(np.eye(3), -foot)
 
@@ -196,6 +203,17 @@ class _RobotBuilder:
                 follower = Follower(names[leader], float(slope), float(constant), self.errors_of(names[follower_joint]))
                 self.followers[names[follower_joint]] = follower
         return fixed
+
+
+def _coordinate_kind(kind: LinkKind) -> JointKind:
+    return "prismatic" if kind == "prismatic" else "revolute"
+
+
+def _free_kind(joint: Any) -> tuple[LinkKind, Array] | None:
+    """Return the kind of a free joint of Pinocchio and the normal of its plane; None for others."""
+    kinds: dict[str, LinkKind] = {"FreeFlyer": "floating", "Spherical": "spherical", "Planar": "planar"}
+    kind = kinds.get(str(joint.shortname()).removeprefix("JointModel"))
+    return None if kind is None else (kind, np.array([0.0, 0.0, 1.0]))
 
 
 def _body_names(model: Any) -> dict[int, str]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from steelyard.dynamics.engine import Dynamics
 
 JointKind = Literal["revolute", "prismatic"]
+LinkKind = Literal["revolute", "prismatic", "floating", "spherical", "planar"]
+# Free joints and the number of their coordinates (`robot/free.py`).
+FREE_WIDTHS = {"floating": 6, "spherical": 3, "planar": 3}
 
 # A humanoid with both hands has fewer than a hundred.
 MOST_JOINTS = 256
@@ -74,16 +77,16 @@ class MovingBody:
     Attributes:
         name: Name of the body.
         joint: Name of the joint.
-        kind: "revolute" or "prismatic".
+        kind: "revolute", "prismatic", or a free joint: "floating", "spherical" or "planar".
         parent: Index of the parent link; -1 is the base.
         rotation: Rotation of the joint frame in the parent's joint frame, before the joint moves.
         translation: Origin of the joint frame in the parent's joint frame [m].
-        axis: Unit vector of the joint axis in the joint frame.
+        axis: Unit vector of the joint axis in the joint frame (planar: normal of the plane).
     """
 
     name: str
     joint: str
-    kind: JointKind
+    kind: LinkKind
     parent: int
     rotation: Array
     translation: Array
@@ -96,7 +99,7 @@ class Link(MovingBody):
     """A moving body whose joint moves by `ratio`·q[`coordinate`] + `offset`; a mimic joint has a ratio other than 1.
 
     Attributes:
-        coordinate: Index of the robot's joint that moves this link.
+        coordinate: Index of the robot's joint that moves this link; of a free joint the first of several.
         ratio: Motion of this joint per unit of the coordinate.
         offset: Constant part of this joint's position [rad, m].
         inertia: Ten inertial parameters in the link's own frame; None if unknown.
@@ -117,6 +120,11 @@ class Link(MovingBody):
             object.__setattr__(self, name, frozen(getattr(self, name)))
         if self.inertia is not None:
             object.__setattr__(self, "inertia", frozen(self.inertia))
+
+    @property
+    def coordinates(self) -> range:
+        """Indices of the robot's joints that move this link."""
+        return range(self.coordinate, self.coordinate + FREE_WIDTHS.get(self.kind, 1))
 
     @property
     def own_frame(self) -> bool:
@@ -167,7 +175,7 @@ class Loop:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot:
-    """An immutable tree of revolute and prismatic joints.
+    """An immutable tree of revolute, prismatic and free joints.
 
     Attributes:
         name: Name of the robot.
@@ -224,7 +232,7 @@ class Robot:
         for index, link in enumerate(self.links):
             if not -1 <= link.parent < index:
                 raise RobotError(f"{where}link '{link.name}' comes before its parent; list parents first.")
-            if not 0 <= link.coordinate < len(self.joints):
+            if not 0 <= link.coordinate <= link.coordinates[-1] < len(self.joints):
                 raise RobotError(f"{where}link '{link.name}' follows a joint that does not exist.")
             self._check_numbers(f"{where}link '{link.name}': ", link)
         if self.gravity.shape != (3,) or not np.all(np.abs(self.gravity) <= _STRONGEST_GRAVITY):

@@ -1,7 +1,8 @@
 """Read a robot from URDF, the XML of ROS.
 
 Joints come depth first from the root, siblings by joint name (fixed ones included): Pinocchio's order. Fixed joints
-are merged into their parent, joints with <mimic> follow their leader. Meshes are not opened.
+are merged into their parent, joints with <mimic> follow their leader. Free joints have the types floating, planar and
+spherical (also called ball). Meshes are not opened.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.lock import refuse_loops, unlocked_loops
-from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
+from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
 from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_rpy
 
-MOVING: dict[str, JointKind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+MOVING: dict[str, LinkKind] = {
+    "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
+    "floating": "floating", "planar": "planar", "spherical": "spherical", "ball": "spherical",
+}  # fmt: skip
 
 
 def read_urdf(path: Path | str) -> Robot:
@@ -166,11 +170,10 @@ def _parent_joints(links: dict[str, Element], joints: dict[str, Element]) -> dic
     for joint in joints.values():
         kind = joint.string("type")
         if kind not in MOVING and kind != "fixed":
-            hint = (
-                "make it fixed, so that the base stands still" if kind == "floating" else "use one or several of those"
-            )
             known = ", ".join(MOVING)
-            raise joint.error(f"is of type '{shorten(kind)}', but only {known} and fixed are supported; {hint}.")
+            raise joint.error(
+                f"is of type '{shorten(kind)}', but only {known} and fixed are supported; use one or several of those."
+            )
         for tag in ("parent", "child"):
             if _end(joint, tag) not in links:
                 raise joint.error(f"has the {tag} link '{shorten(_end(joint, tag))}', which does not exist; define it.")
@@ -254,9 +257,10 @@ def _link(joint: Element, name: str) -> Link:
 
 def _coordinate(joint: Element) -> Joint:
     """Read a joint with its limits; missing limits are infinite, as are positions of a continuous joint."""
-    name, kind = joint.attributes["name"], MOVING[joint.attributes["type"]]
+    name, moving = joint.attributes["name"], MOVING[joint.attributes["type"]]
     limit = joint.find("limit")
-    if limit is None:
+    kind: JointKind = "prismatic" if moving == "prismatic" else "revolute"
+    if limit is None or moving in FREE_WIDTHS:
         return Joint(name, kind)
     velocity, effort = (limit.number(key, np.inf, infinite=True) for key in ("velocity", "effort"))
     for key, value in (("velocity", velocity), ("effort", effort)):
@@ -276,6 +280,8 @@ def _coordinate(joint: Element) -> Joint:
 def _note_mimic(joint: Element, followers: dict[str, Follower]) -> None:
     mimic = joint.find("mimic")
     if mimic is not None:
+        if MOVING[joint.attributes["type"]] in FREE_WIDTHS:
+            raise mimic.error("couples a free joint, which cannot follow another; remove it.")
         followers[joint.attributes["name"]] = Follower(
             mimic.string("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0), mimic.error
         )
@@ -283,7 +289,7 @@ def _note_mimic(joint: Element, followers: dict[str, Follower]) -> None:
 
 def _note_friction(joint: Element, friction: dict[str, dict[str, float]]) -> None:
     dynamics = joint.find("dynamics")
-    if dynamics is not None:
+    if dynamics is not None and MOVING[joint.attributes["type"]] not in FREE_WIDTHS:
         for kind, attribute in (("viscous", "damping"), ("coulomb", "friction")):
             friction[kind][joint.attributes["name"]] = dynamics.number(attribute, 0.0)
 

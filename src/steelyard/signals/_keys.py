@@ -29,7 +29,7 @@ KEYS = (
         "sign",
     ),
     *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench", "prefix", "episodes", "nan_rows"),
-    *("coupling_inverse", "motors"),
+    *("coupling_inverse", "motors", "channels"),
 )
 
 
@@ -79,6 +79,8 @@ def parse_mapping(document: Field) -> dict[str, Any]:
         out["wrench"] = _names(entries["wrench"])
         if len(out["wrench"]) != 6:
             entries["wrench"].fail("must name six columns: three forces and three torques.")
+    if "channels" in entries:
+        out["channels"] = {name: _names(entry) for name, entry in entries["channels"].entries().items()}
     if "topic" in entries:
         out["topic"] = entries["topic"].text()
     if "prefix" in entries:

@@ -119,6 +119,7 @@ def _channels(
     wrench = tuple(_known(name, names) for name in mapping.wrench) or recognise_wrench(names)
     if wrench:
         out["wrench"] = wrench
+    out |= {name: tuple(_known(column, names) for column in own) for name, own in mapping.channels.items()}
     for name, columns in _saved_channels(names).items():  # as `Log.save` wrote them
         of_joints = name == "temperature" and len(columns) == len(joints)
         out.setdefault(name, tuple(columns[k] for k in needed) if of_joints else columns)

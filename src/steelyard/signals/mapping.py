@@ -39,6 +39,7 @@ class LogMapping:
             "position/{joint}" (its name); an empty tuple to use none.
         temperature: Columns of the joints' temperatures [°C], one per joint, or a pattern.
         wrench: Six columns of a force–torque sensor: forces along x, y, z [N], torques about them [N m].
+        channels: Columns of further channels of the log, by name.
         torque_constants: Torque constant of each motor on the joint side of its gear, with sign [N m/A or N/A].
         torque_scale: Factor for the torque of each joint (also from currents), applied last.
         gear_ratio: Turns of the motor per turn of its output, with sign; rad/m for a prismatic joint.
@@ -75,6 +76,7 @@ class LogMapping:
     current: _Columns = None
     temperature: _Columns = None
     wrench: tuple[str, ...] = ()
+    channels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     torque_constants: tuple[float, ...] = ()
     torque_scale: tuple[float, ...] = ()
     gear_ratio: tuple[float, ...] = ()
@@ -112,6 +114,10 @@ class LogMapping:
     def columns(self, signal: str) -> _Columns:
         """Return the stated columns of `signal`, such as "torque": names, a pattern, or None."""
         return getattr(self, signal)  # type: ignore[no-any-return]
+
+    def states(self, channel: str) -> bool:
+        """Whether the mapping names the columns of a `channel`, so that gaps in it are errors."""
+        return channel in self.channels or bool(getattr(self, channel, ()))
 
     @property
     def part(self) -> str | None:

@@ -217,7 +217,7 @@ def _usable_rows(
             table = table.without(absent, finding)
     if mapping.nan_rows == "drop":
         used = [*motion, *([layout.time] if layout.time else [])]
-        used += [name for channel, names in layout.channels.items() if getattr(mapping, channel, ()) for name in names]
+        used += [name for channel, names in layout.channels.items() if mapping.states(channel) for name in names]
         holes = np.any([_missing(table.column(name)) for name in used], axis=0)
         if holes.any():
             count, row = int(holes.sum()), int(table.row_numbers[int(np.argmax(holes))])
@@ -301,7 +301,7 @@ def _channels(table: Table, layout: Layout, mapping: LogMapping) -> dict[str, Ar
         try:
             out[name] = side_by_side(table, columns)
         except LogError:
-            if getattr(mapping, name, None):
+            if mapping.states(name):
                 raise
     return out
 

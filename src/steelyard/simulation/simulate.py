@@ -13,6 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
+from steelyard.robot.free import refuse_free
 from steelyard.simulation._fixed_steps import SimulationProblem, run_fixed_steps
 from steelyard.simulation.command import Drive, command_of, schedule_of
 from steelyard.simulation.dry_friction import Friction
@@ -94,7 +95,7 @@ def simulate(
     """
     _check_choices(friction, method, smoothing, break_away, rtol, atol, bound)
     schedule = schedule_of(duration, times, step, control_period, record_every)
-    n = model.robot.dof
+    n = refuse_free(model.robot, "simulation does not support it", "lock its coordinates.").dof
     command = command_of(drive, reference, schedule, n)
     numbers = _Inputs.of(model, theta, q0, dq0, len(command.table))
     plant = plant_of(model.robot, model.terms, smoothing)

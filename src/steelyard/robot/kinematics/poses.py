@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array
-from steelyard.robot.robot import Robot
+from steelyard.robot.free import moved as shifted
+from steelyard.robot.free import turned
+from steelyard.robot.robot import FREE_WIDTHS, Robot
 from steelyard.robot.spatial import rotations_about
 
 
@@ -30,9 +34,19 @@ def link_poses(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
         below = origins[..., link.parent, :] if link.parent >= 0 else np.zeros(3)
         foot = above @ link.rotation
         origin = below + above @ link.translation
-        if link.kind == "prismatic":
+        if link.kind in FREE_WIDTHS:
+            own = [positions[..., k] for k in link.coordinates]
+            origin = origin + np.einsum("...ij,...j->...i", foot, _stacked(shifted(link, own), batch))
+            rows = [_stacked(row, batch) for row in turned(link, own)]
+            foot = foot @ np.stack(rows, axis=-2)
+        elif link.kind == "prismatic":
             origin = origin + value * (foot @ link.axis)
         else:
             foot = foot @ rotations_about(link.axis, value[..., 0])
         rotations[..., index, :, :], origins[..., index, :] = foot, origin
     return rotations, origins
+
+
+def _stacked(values: Sequence[ArrayLike], batch: tuple[int, ...]) -> Array:
+    """Stack three scalars of a batch into vectors."""
+    return np.stack([np.broadcast_to(np.asarray(x, dtype=float), batch) for x in values], axis=-1)

@@ -1,0 +1,5 @@
+"""Mechanisms with a free base, contacts, or bodies without a robot."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,15 @@
+"""Mechanisms with a free base, contacts, or bodies without a robot."""
+
+from .bodies import BodyRows, identify_bodies, read_bodies, read_body_rows
+from .identify import identify_floating
+from .result import FloatingIdentification, RowScore
+
+__all__ = [
+    "BodyRows",
+    "FloatingIdentification",
+    "RowScore",
+    "identify_bodies",
+    "identify_floating",
+    "read_bodies",
+    "read_body_rows",
+]

@@ -1,0 +1,246 @@
+"""`identify_floating`: identifies a mechanism with a floating base or contacts from logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
+from steelyard.errors import LogError, SteelyardError
+from steelyard.estimation.estimate import Prior
+from steelyard.estimation.possible.reference import default_bodies, nominal_prior
+from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
+from steelyard.floating.motion import FloatingMotion, Preparer
+from steelyard.floating.phases import base_of_phases, phase_summaries
+from steelyard.floating.result import FloatingIdentification, RowScore
+from steelyard.floating.rows import PhasePiece, RowMaker, divided, stretches_of
+from steelyard.floating.scores import row_score
+from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
+from steelyard.ground.arrays import Array
+from steelyard.ground.progress import report_progress
+from steelyard.parameters.terms import Terms, TermsLike, identification_terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.robot.load import RobotLike, as_robot
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import motion_frequency
+
+# Stretches of time: four to each fold, so that error bars see the scatter between them.
+FIT_PARTS = 4 * FOLDS
+# Candidates for the cut-off, relative to the band of the motion. Below it, the motion itself would be lost; above ten
+# times it, accelerations of most encoders are noise.
+_CUTOFFS = (1.0, 2.0, 4.0, 8.0)
+# Terms of joints without a drive.
+_PASSIVE_TERMS = ("viscous", "coulomb")
+
+
+def identify_floating(
+    robot: RobotLike,
+    log: Any,
+    validate: Any = (),
+    *,
+    mapping: Any = None,
+    terms: TermsLike | None = None,
+    prior: str = "nominal",
+    cutoff_hz: float | None = None,
+    holdout: float | None = None,
+    source: Path | None = None,
+) -> FloatingIdentification:
+    """Identify a mechanism with a floating base, passive joints or contacts.
+
+    Forces of contacts that were measured enter the equations of motion. Those that were not, and torques that are
+    missing, are projected out.
+
+    Args:
+        robot: Robot, as `load_robot` takes it, with `floating=True` or a floating joint.
+        log: Path of a log, a `Log` as `Preparer.read` returns it, or several.
+        validate: Validation logs.
+        mapping: Mapping file or dict with the tables [base], [contacts] and passive (`FloatingMapping`).
+        terms: Joint terms; default: rotor, viscous, Coulomb and offset of driven joints, friction of passive ones.
+        prior: "nominal" (inertias of the description) or "none".
+        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; None: chosen by stretches left out.
+        holdout: Share at the end of each log that is held out.
+        source: Description whose meshes and names the exported file keeps.
+    """
+    robot = as_robot(robot)
+    stated = FloatingMapping.of(mapping, robot)
+    preparer = Preparer(robot, stated)
+    logs, judged = ([preparer.read(x) for x in _several(some)] for some in (log, validate))
+    if not logs:
+        raise SteelyardError("Identification needs at least one log; name one.")
+    robot = _trusted(robot, logs)
+    preparer.robot = robot
+    bound = _terms(robot, stated, terms)
+    base = base_parameters(robot, bound)
+    known = nominal_prior(robot, bound) if prior == "nominal" else None
+    task = _Task(preparer, base, known)
+    chosen = cutoff_hz or task.choose_cutoff(logs, holdout)
+    used, held = task.stretches(logs, chosen, holdout)
+    fit, maker = task.fit(used)
+    described = None
+    if known is not None and robot.has_inertia:
+        described = np.where(known.mask, known.theta, 0.0)
+    scores: list[RowScore] = []
+    checks = [("Hold-out", held), ("Validation", task.stretches(judged, chosen, None)[0] if judged else [])]
+    for name, stretches in checks:
+        if stretches:
+            scores.append(row_score(name, [maker.data(stretches)], maker.base, fit.estimate.theta, described))
+    model = Model(robot, bound, fit.estimate.theta)
+    rows = {"used": sum(fit.estimate.details["rows"])}
+    rows |= {f"samples left out: {reason}": n for reason, n in preparer.left_out.items() if n}
+    findings = [f"{f.message} {f.advice}".strip() for f in preparer.findings]
+    findings.append(f"Cut-off of all signals: {chosen:.3g} Hz{'' if cutoff_hz else ', chosen by stretches left out'}.")
+    phases = phase_summaries(maker, used)
+    return FloatingIdentification(
+        robot, model, fit, tuple(e.name for e in maker.equations), tuple(scores), described, tuple(findings), rows,
+        source, phases,
+    )  # fmt: skip
+
+
+def _several(some: Any) -> list[Any]:
+    return list(some) if isinstance(some, Sequence) and not isinstance(some, str) else [some]
+
+
+def _trusted(robot: Robot, logs: Sequence[Log]) -> Robot:
+    """Return the robot without the torques that the logs lack or distrust; the forces on free joints are known."""
+    lacking = any(log.tau is None for log in logs)
+    stated = next((log.meta.get("torque_used") for log in logs if log.meta.get("torque_used")), None)
+    if not lacking and stated is None:
+        return robot
+    driven = set(logs[0].joints)
+    used = [n for n in robot.joint_names if n not in driven or (not lacking and n in (stated or ()))]
+    if not used:
+        raise LogError("The logs have no torque and the robot has no floating base, so nothing can be identified.")
+    return robot.with_torque_used(used)
+
+
+def _terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Terms:
+    """Bind the terms: of joints with a measured torque, and friction of passive joints."""
+    if terms is not None:
+        return identification_terms(robot, terms)
+    from steelyard.parameters.terms import DEFAULT_TERMS, terms_named
+    from steelyard.parameters.terms import terms as bind
+    from steelyard.robot.free import driven_joints
+
+    used = dict(zip(robot.joint_names, robot.torque_used, strict=True))
+    moving = [n for n in driven_joints(robot) or robot.joint_names if used[n]]
+    driven = tuple(n for n in moving if n not in stated.passive)
+    made = [t for name in DEFAULT_TERMS for t in terms_named(robot, name, driven)] if driven else []
+    passive = tuple(n for n in moving if n in stated.passive)
+    made += [t for name in _PASSIVE_TERMS for t in terms_named(robot, name, passive)] if passive else []
+    return bind(robot, *made)
+
+
+class _Task:
+    """The logs of one robot with its base parameters and prior."""
+
+    def __init__(self, preparer: Preparer, base: BaseParameters, prior: Prior | None) -> None:
+        self.preparer, self.base, self.prior = preparer, base, prior
+        self.dynamics: Dynamics = base.structure.dynamics
+        self._shown: dict[frozenset[tuple[int, ...]], BaseParameters] = {}  # base parameters by contact phases
+
+    def stretches(
+        self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None
+    ) -> tuple[list[PhasePiece], list[PhasePiece]]:
+        """Return the stretches of the fit and those held out."""
+        self.preparer.left_out.clear()
+        used: list[PhasePiece] = []
+        held: list[PhasePiece] = []
+        for log in logs:
+            motions: list[FloatingMotion] = list(self.preparer.motions(log, cutoff_hz))
+            border = np.inf if holdout is None else log.t[0] + (1.0 - holdout) * (log.t[-1] - log.t[0])
+            for s in stretches_of(motions):
+                first = s.motion.t[s.samples] < border
+                for part, own in ((used, first), (held, ~first)):
+                    if own.sum() >= 4:
+                        part.append(replace(s, samples=s.samples[own]))
+        if sum(len(s.samples) for s in used) < 2 * 4 * FOLDS:
+            raise LogError(
+                "Too few samples remain: the log is too short for its cut-off, or its contacts change too often; "
+                "raise the cut-off, or record longer phases."
+            )
+        return used, held
+
+    def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
+        """Return the cut-off whose fit predicts rows best that all candidates share: those of the lowest cut-off."""
+        period = max(float(np.median(np.diff(log.t))) for log in logs)
+        band = _band(self.preparer, logs)
+        most = 0.4 / period
+        candidates = sorted({min(factor * band, most) for factor in _CUTOFFS})
+        reference = None
+        errors = {}
+        for k, cutoff in enumerate(candidates):
+            report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
+            try:
+                used, _ = self.stretches(logs, cutoff, holdout)
+            except LogError:
+                continue
+            maker = self.maker(used)
+            parts = [maker.data(part) for part in divided(used, FOLDS)]
+            if len(parts) < FOLDS:
+                continue
+            reference = reference or parts
+            errors[cutoff] = left_out_error(parts, reference, maker.base, self.prior)
+        if not errors:
+            raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
+        return min(errors, key=lambda c: errors[c])
+
+    def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
+        """Make the rows, whose equations have the scale of their forces."""
+        ones = np.ones(self.preparer.robot.dof)
+        maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
+        if not maker.projects:
+            return maker
+        width = max(self._rows(s.closed, s.motion) for s in stretches)
+        maker = RowMaker(self.preparer, self.dynamics, self.base, 1.0 / self._sizes(stretches), width)
+        sets = frozenset(s.closed for s in stretches)
+        if sets not in self._shown:
+            self._shown[sets] = base_of_phases(maker, stretches)
+        return replace(maker, base=self._shown[sets])
+
+    def _rows(self, closed: Sequence[int], motion: FloatingMotion) -> int:
+        """Return an upper limit of the rows of a sample: contacts may repeat each other, single ones do not."""
+        most = max((len(CONTACT_ROWS[self.preparer.unknown[k].kind]) for k in closed), default=0)
+        return self.preparer.robot.dof - max(most, int(motion.missing.sum()))
+
+    def _sizes(self, stretches: Sequence[PhasePiece]) -> Array:
+        """Return the size of each coordinate's force, without knowledge of the noise: that of the described bodies."""
+        robot = self.preparer.robot
+        theta = np.zeros(len(self.base.parameters))
+        bodies = robot.inertial_parameters if robot.has_inertia else default_bodies(robot).ravel()
+        theta[: robot.inertial_count] = bodies
+        sums, count = np.zeros(robot.dof), 0
+        for s in stretches:
+            own = s.samples[:: max(1, len(s.samples) // 200)]
+            tau = self.dynamics.inverse_dynamics(s.motion.q[own], s.motion.dq[own], s.motion.ddq[own], theta)
+            sums, count = sums + np.sum(tau**2, axis=0), count + len(own)
+        sizes = np.sqrt(sums / max(count, 1))
+        return np.maximum(sizes, 1e-3 * max(float(sizes.max()), 1e-9))
+
+    def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
+        """Fit, estimate the noise of each coordinate from the residuals, and fit again with rows of white noise."""
+        maker = self.maker(stretches)
+        for number in range(2 if maker.projects else 1):
+            parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
+            if maker.projects and not number:
+                scale = 1.0 / maker.noise(stretches, quick_fit(parts, maker.base, self.prior))
+                maker = replace(maker, scale=scale)
+        return fit_possible(parts, maker.base, self.prior, self.base), maker
+
+
+def _band(preparer: Preparer, logs: Sequence[Log]) -> float:
+    """Return the band of the motion of joints and base [Hz]."""
+    bands = []
+    for log in logs:
+        if log.q.shape[1] and np.ptp(log.q, axis=0).max() > 0.0:
+            bands.append(motion_frequency([log]))
+        more: Mapping[str, Array] = {k: x for k, x in log.channels.items() if k.startswith(("base.", "passive."))}
+        for name, x in more.items():
+            if name.split(".")[-1] in ("position", "gyroscope", "angular_velocity") or name.startswith("passive."):
+                bands.append(motion_frequency([Log(tuple(f"{name}{k}" for k in range(x.shape[1])), log.t, x)]))
+    return float(np.median(bands)) if bands else 1.0

@@ -1,0 +1,306 @@
+"""`FloatingMotion`: a gap-free piece of a log with the motion of all coordinates, known forces and contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.frame_motion import FrameJacobian
+from steelyard.errors import LogError
+from steelyard.floating.base_motion import body_motion, look_at_base
+from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
+from steelyard.ground.arrays import Array
+from steelyard.robot.free import free_links, free_mask
+from steelyard.robot.kinematics.poses import link_poses
+from steelyard.robot.robot import Robot
+from steelyard.signals.filters import LowPass, derivative
+from steelyard.signals.log import Finding, Log
+from steelyard.signals.read import read_log
+from steelyard.signals.table import read_table
+
+# Around a change of contacts feet slip and bounce. An impact of stiff feet is over after this time [s].
+_IMPACT = 0.02
+# The low-pass spreads a force over this many periods of its cut-off on either side, up to two percent of it.
+_REACH = 1.5
+# A contact with a smaller share of its usual force is open.
+_RELEASED = 0.1
+# Standard deviations of the speed of a standing foot beyond which it slides.
+_SLIDES = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingMotion:
+    """A gap-free piece of a log, smooth and on a uniform clock.
+
+    Attributes:
+        t: Times [s].
+        q, dq, ddq: Motion of all coordinates of the robot, `(samples, joints)`.
+        force: Known generalised forces: torques of the drives, known contacts; zero elsewhere.
+        missing: Coordinates whose torque was not measured.
+        standing: Unknown contacts that are closed, or whose force reaches the sample through the filter, `(samples,
+            contacts)`.
+        usable: Samples away from changes of contacts and without sliding feet.
+        low_pass: Filter of all signals.
+    """
+
+    t: Array
+    q: Array
+    dq: Array
+    ddq: Array
+    force: Array
+    missing: NDArray[np.bool_]
+    standing: NDArray[np.bool_]
+    usable: NDArray[np.bool_]
+    low_pass: LowPass
+
+
+@dataclass(eq=False)
+class Preparer:
+    """Prepares logs of one robot.
+
+    Attributes:
+        robot: The robot.
+        mapping: Meaning of the columns.
+        findings: Remarks, filled while logs are prepared.
+        left_out: Number of samples left out, by reason.
+    """
+
+    robot: Robot
+    mapping: FloatingMapping
+
+    def __post_init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.left_out: dict[str, int] = {}
+        self.unknown = tuple(c for c in self.mapping.contacts if not c.known)
+        self.known = tuple(c for c in self.mapping.contacts if c.known)
+        self.jacobians = {c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame)) for c in self.mapping.contacts}
+        floating = [link for link in free_links(self.robot) if link.kind == "floating"]
+        if len(floating) != len(free_links(self.robot)) or len(floating) > 1:
+            raise LogError(
+                f"{self.robot.name}: logs of spherical and planar joints, or of several floating ones, cannot be read "
+                "yet; fit their rows with identify_bodies."
+            )
+        self.floating = floating[0] if floating else None
+        if self.floating is not None and self.mapping.base is None:
+            raise LogError(
+                f"{self.robot.name}: its base floats, but the mapping has no table [base]; state the columns of its "
+                "position and orientation, or of an IMU."
+            )
+        if self.floating is not None and self.floating.parent >= 0:
+            raise LogError(f"{self.robot.name}: joint '{self.floating.joint}' floats, but is not at the root.")
+
+    def read(self, path: Any) -> Log:
+        """Read the driven joints of a log at `path`, with base and contacts as channels."""
+        if isinstance(path, Log):
+            return path
+        driven = self.mapping.driven(self.robot)
+        if all(free_mask(driven)):
+            return self._without_joints(path)
+        return read_log(path, driven, self.mapping.log)
+
+    def _without_joints(self, path: Any) -> Log:
+        """Read a log of a single body, which has channels only."""
+        table, mapping = read_table(path), self.mapping.log
+        time = mapping.time or next((n for n in ("t", "time", "t_s", "timestamp") if n in table.names), None)
+        if time is None and mapping.rate is None:
+            raise LogError(f"{path}: the time is missing; name its column in the mapping, or state the rate.")
+        t = np.arange(len(table)) / mapping.rate if time is None and mapping.rate else table.numbers(str(time))
+        channels = {
+            name: np.column_stack([table.numbers(c) for c in columns]) for name, columns in mapping.channels.items()
+        }
+        return Log((), t - t[0], np.zeros((len(t), 0)), channels=channels, meta={"source": str(path)})
+
+    def motions(self, log: Log, cutoff_hz: float) -> Iterator[FloatingMotion]:
+        """Prepare the pieces of a log.
+
+        Args:
+            log: Log as `read` returns it.
+            cutoff_hz: Cut-off of the low-pass of all signals [Hz].
+        """
+        for start, stop in log.segments:
+            piece = _Piece.of(log, start, stop)
+            if piece is not None and len(piece.t) > 8 and cutoff_hz < 0.45 / piece.period:
+                low_pass = LowPass(cutoff_hz, piece.period)
+                if len(piece.t) > low_pass.memory:
+                    yield self._motion(log.joints, piece, low_pass)
+
+    def _motion(self, joints: Sequence[str], piece: _Piece, low_pass: LowPass) -> FloatingMotion:
+        robot, h, n = self.robot, low_pass.period, len(piece.t)
+        q, dq, ddq, force = (np.zeros((n, robot.dof)) for _ in range(4))
+        missing = np.zeros(robot.dof, dtype=bool)
+        columns = [robot.joint_index(name) for name in joints]
+        if columns:
+            smooth = low_pass(piece.q)
+            # Every signal passes the filter once: at impacts forces and accelerations must stay equal.
+            rate = derivative(smooth, h) if piece.dq is None else low_pass(piece.dq)
+            q[:, columns], dq[:, columns], ddq[:, columns] = smooth, rate, derivative(rate, h)
+            if piece.tau is None:
+                missing[columns] = True
+            else:
+                force[:, columns] = low_pass(piece.tau)
+                missing[columns] = ~np.array(robot.torque_used)[columns]
+        for name in self.mapping.passive:
+            k = robot.joint_index(name)
+            q[:, k] = low_pass(piece.channels[f"passive.{name}"][:, 0])
+            dq[:, k] = derivative(q[:, k], h)
+            ddq[:, k] = derivative(dq[:, k], h)
+        rotation = None
+        if self.floating is not None and self.mapping.base is not None:
+            signals = {k: piece.channels[f"base.{k}"] for k in self.mapping.base.columns}
+            if not self.findings:
+                self.findings += look_at_base(signals, self.mapping.base, robot.gravity, low_pass)
+            base = body_motion(signals, self.mapping.base, robot.gravity, low_pass)
+            own = list(self.floating.coordinates)
+            q[:, own], dq[:, own], ddq[:, own] = base.q, base.dq, base.ddq
+            rotation = base.rotation
+        for contact in self.known:
+            force += self._known_force(contact, piece, low_pass, q, rotation is not None)
+        standing = self._standing(piece)
+        usable = self._usable(piece, standing, q, dq, low_pass)
+        reach = int(np.ceil(_REACH / (low_pass.cutoff_hz * low_pass.period)))
+        return FloatingMotion(piece.t, q, dq, ddq, force, missing, _widened(standing, reach), usable, low_pass)
+
+    def contact_jacobian(self, contact: ContactColumns, q: Array) -> Array:
+        """Compute the Jacobian of the point of a contact in the axes of its frame, `(samples, 6, joints)`.
+
+        Args:
+            contact: Contact; a round foot touches the ground at its lowest point.
+            q: Positions, `(samples, joints)`.
+        """
+        J = self.jacobians[contact.frame](q)
+        if not contact.radius:
+            return J
+        up = -self.robot.gravity / max(float(np.linalg.norm(self.robot.gravity)), 1e-12)
+        r = -contact.radius * np.einsum("tji,j->ti", self.contact_axes(contact, q), up)
+        point = J.copy()
+        point[:, :3] += np.cross(J[:, 3:], r[:, :, None], axis=1)
+        return point
+
+    def contact_axes(self, contact: ContactColumns, q: Array) -> Array:
+        """Compute the orientation of the frame of a contact in the world, `(samples, 3, 3)`.
+
+        Args:
+            contact: Contact.
+            q: Positions, `(samples, joints)`.
+        """
+        place = self.robot.frame(contact.frame)
+        return np.asarray(link_poses(self.robot, q)[0][:, place.host] @ place.rotation)
+
+    def _known_force(
+        self, contact: ContactColumns, piece: _Piece, low_pass: LowPass, q: Array, oriented: bool
+    ) -> Array:
+        """Return the generalised force of a measured wrench."""
+        wrench = contact.sign * piece.channels[f"contact.{contact.frame}.wrench"]
+        wrench = np.hstack([wrench, np.zeros((len(wrench), 6 - wrench.shape[1]))])
+        if contact.axes != "frame":
+            if contact.axes == "world" and self.floating is not None and not oriented:
+                raise LogError(
+                    f"The wrench of contact '{contact.frame}' is in world axes, which needs the orientation of the "
+                    "base; name it."
+                )
+            turn = self.contact_axes(contact, q)
+            if contact.axes == "base" and self.floating is not None:
+                root = link_poses(self.robot, q)[0][:, self.robot.links.index(self.floating)]
+                turn = np.swapaxes(root, 1, 2) @ turn
+            wrench = np.hstack([np.einsum("tji,tj->ti", turn, wrench[:, k : k + 3]) for k in (0, 3)])
+        # Filtered as a whole: during an impact the force changes faster than the posture.
+        return low_pass(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
+
+    def _standing(self, piece: _Piece) -> NDArray[np.bool_]:
+        out = np.ones((len(piece.t), len(self.unknown)), dtype=bool)
+        for k, contact in enumerate(self.unknown):
+            if contact.state:
+                out[:, k] = piece.channels[f"contact.{contact.frame}.state"][:, 0] > 0.5
+        return out
+
+    def _loaded(self, piece: _Piece) -> NDArray[np.bool_]:
+        """Return whether each measured contact bears a force; it changes at impacts."""
+        out = np.ones((len(piece.t), len(self.known)), dtype=bool)
+        for k, contact in enumerate(self.known):
+            size = np.linalg.norm(piece.channels[f"contact.{contact.frame}.wrench"][:, :3], axis=1)
+            low, high = np.quantile(size, (0.05, 0.95))
+            if low < _RELEASED * high:  # else it never opens
+                out[:, k] = size > _RELEASED * high
+        return out
+
+    def _usable(
+        self, piece: _Piece, standing: NDArray[np.bool_], q: Array, dq: Array, low_pass: LowPass
+    ) -> NDArray[np.bool_]:
+        """Return samples far from the ends, from changes of contacts, and without sliding feet."""
+        usable = np.ones(len(piece.t), dtype=bool)
+        trim = max(low_pass.memory // 3, 1)
+        usable[:trim] = usable[-trim:] = False
+        self._count("the ends", usable)
+        near = int(np.ceil(_IMPACT / low_pass.period))
+        closed = np.column_stack([standing, self._loaded(piece)])
+        for at in np.flatnonzero(np.any(closed[1:] != closed[:-1], axis=1)) + 1:
+            usable[max(at - near, 0) : at + near] = False
+        self._count("changes of contacts", usable, trim)
+        before = usable.copy()
+        for k, contact in enumerate(self.unknown):
+            own = standing[:, k] & usable
+            if own.sum() < 2:
+                continue
+            rows = list(CONTACT_ROWS[contact.kind][:3])
+            speed = np.linalg.norm(np.einsum("tij,tj->ti", self.contact_jacobian(contact, q)[:, rows], dq), axis=1)
+            typical = float(np.median(speed[own]))
+            # The speed of a foot at rest is noise of three normal components; its median is 1.54 σ.
+            usable &= ~(own & (speed > _SLIDES * typical / 1.54))
+        self.left_out["sliding feet"] = self.left_out.get("sliding feet", 0) + int(before.sum() - usable.sum())
+        return usable
+
+    def _count(self, reason: str, usable: NDArray[np.bool_], already: int = 0) -> None:
+        count = int(len(usable) - usable.sum()) - 2 * already
+        self.left_out[reason] = self.left_out.get(reason, 0) + max(count, 0)
+
+
+def _widened(flags: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
+    """Extend the true stretches of each column by `reach` samples on either side."""
+    sums = np.cumsum(np.vstack([np.zeros((1, flags.shape[1]), dtype=int), flags]), axis=0)
+    at = np.arange(len(flags))
+    return np.asarray(sums[np.minimum(at + reach + 1, len(flags))] > sums[np.maximum(at - reach, 0)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A gap-free piece on a uniform clock."""
+
+    t: Array
+    q: Array
+    dq: Array | None
+    tau: Array | None
+    channels: dict[str, Array]
+    period: float
+
+    @classmethod
+    def of(cls, log: Log, start: int, stop: int) -> _Piece | None:
+        """Return samples `start` to `stop` of a `log`, resampled if the clock jitters; None if there are too few."""
+        t = log.t[start:stop]
+        if len(t) < 3:
+            return None
+        period = float(np.median(np.diff(t)))
+        clock = t[0] + period * np.arange(int(np.floor((t[-1] - t[0]) / period + 1e-6)) + 1)
+        same = len(clock) == len(t) and float(np.max(np.abs(clock - t))) < 1e-3 * period
+
+        def at(x: Array | None) -> Array | None:
+            if x is None or same:
+                return None if x is None else x[start:stop]
+            return np.column_stack([np.interp(clock, t, c) for c in x[start:stop].T]).reshape(len(clock), x.shape[1])
+
+        channels = {name: np.asarray(at(x)) for name, x in log.channels.items()}
+        for name in channels:
+            if name.endswith(".orientation") and not same:
+                channels[name] = _nearest(log.channels[name][start:stop], t, clock)
+        return cls(clock, np.asarray(at(log.q)), at(log.dq), at(log.tau), channels, period)
+
+
+def _nearest(x: Array, t: Array, clock: Array) -> Array:
+    """Resample quaternions between neighbours of one sign."""
+    flips = np.concatenate([[1.0], np.where(np.sum(x[1:] * x[:-1], axis=1) < 0.0, -1.0, 1.0)])
+    whole = x * np.cumprod(flips)[:, None]
+    made = np.column_stack([np.interp(clock, t, c) for c in whole.T])
+    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True))

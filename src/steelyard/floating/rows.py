@@ -1,0 +1,218 @@
+"""Rows of a mechanism with unknown contact forces: N(q)ᵀ D (Y θ − f) = noise.
+
+The forces f_c of closed contacts enter the equations of motion as J_cᵀ f_c; torques that were not measured enter their
+own row. With U the rows of J_c and of those torques, and D = diag(1/σ) for the noise of each row, N has orthonormal
+columns with U D N = 0, so N removes all unknown forces and keeps white noise white. Of all such bases, N is the one
+nearest to a fixed basis, so that it turns smoothly along a motion and the colour of the noise stays visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.floating.motion import FloatingMotion, Preparer
+from steelyard.floating.setup import CONTACT_ROWS
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.rows import Equation
+
+# Singular values of U D below this share of the largest are zero: contacts that repeat each other.
+_DEPENDENT = 1e-8
+# Rows closer than a fifth of the cut-off's period are redundant.
+_STEP = 0.2
+# Samples whose regressors are in memory at once.
+_CHUNK = 2_000
+# Shortest stretch of rows [samples].
+_SHORTEST = 4
+
+
+@dataclass(frozen=True, eq=False)
+class PhasePiece:
+    """Consecutive rows of one contact phase.
+
+    Attributes:
+        motion: Motion of the rows.
+        samples: Their samples.
+        closed: Indices of the closed unknown contacts.
+    """
+
+    motion: FloatingMotion
+    samples: NDArray[np.int64]
+    closed: tuple[int, ...]
+
+
+def stretches_of(motions: Sequence[FloatingMotion]) -> list[PhasePiece]:
+    """Cut `motions` into stretches of usable samples with the same closed contacts."""
+    out = []
+    for motion in motions:
+        low = motion.low_pass
+        step = max(1, int(_STEP / (low.cutoff_hz * low.period)))
+        state = motion.standing @ (1 << np.arange(motion.standing.shape[1], dtype=np.int64))
+        label = np.where(motion.usable, state, -1)
+        edges = np.flatnonzero(np.diff(label)) + 1
+        for part in np.split(np.arange(len(label)), edges):
+            if len(part) and label[part[0]] >= 0 and len(own := part[::step]) >= _SHORTEST:
+                closed = tuple(np.flatnonzero(motion.standing[part[0]]).tolist())
+                out.append(PhasePiece(motion, own, closed))
+    return out
+
+
+def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Compute the smooth bases N of a stretch, `(samples, joints, rows)`, and which samples have their usual rank.
+
+    Args:
+        U: Rows of the unknown forces, `(samples, unknowns, joints)`.
+        scale: D, `(joints,)`.
+    """
+    n = U.shape[2]
+    if not U.shape[1]:
+        return np.broadcast_to(np.eye(n), (len(U), n, n)), np.ones(len(U), dtype=bool)
+    u, s, _ = np.linalg.svd(np.swapaxes(U * scale, 1, 2), full_matrices=False)
+    seen = s > _DEPENDENT * s[:, :1]
+    ranks = seen.sum(axis=1)
+    rank = int(np.median(ranks))
+    u = u[:, :, :rank]
+    P = np.eye(n) - u @ np.swapaxes(u, 1, 2)
+    values, vectors = np.linalg.eigh(P[len(P) // 2])
+    B = vectors[:, values > 0.5]
+    near = P @ B
+    w, v = np.linalg.eigh(np.swapaxes(B, 0, 1) @ near)
+    roots = np.einsum("tik,tk,tjk->tij", v, 1.0 / np.sqrt(np.maximum(w, 1e-12)), v)
+    return near @ roots, (ranks == rank) & (w[:, 0] > 1e-3)
+
+
+@dataclass(eq=False)
+class RowMaker:
+    """Makes the rows of stretches.
+
+    Attributes:
+        preparer: Robot, contacts and their Jacobians.
+        dynamics: Physics with the terms.
+        base: Base parameters, whose columns the rows have.
+        scale: D: 1/σ of each coordinate's equation.
+        width: Largest number of rows of a sample, if rows are projected.
+        equations: Equations of the rows.
+    """
+
+    preparer: Preparer
+    dynamics: Dynamics
+    base: BaseParameters
+    scale: Array
+    width: int = 0
+    equations: tuple[Equation, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = np.array(self.base.independent)
+        robot = self.preparer.robot
+        names = [n for n, used in zip(robot.joint_names, robot.torque_used, strict=True) if used]
+        if self.projects:
+            names = [f"row {k + 1}" for k in range(self.width or robot.dof)]
+        self.equations = tuple(Equation(name, columns) for name in names)
+
+    @property
+    def projects(self) -> bool:
+        """Whether the rows are projections."""
+        return bool(self.preparer.unknown)
+
+    def unknown_rows(self, q: Array, closed: Sequence[int], missing: NDArray[np.bool_]) -> Array:
+        """Compute U, `(samples, unknowns, joints)`.
+
+        Args:
+            q: Positions, `(samples, joints)`.
+            closed: Indices of the closed unknown contacts.
+            missing: Coordinates without a measured torque.
+        """
+        n = q.shape[1]
+        parts = [np.zeros((len(q), 0, n))]
+        for k in closed:
+            contact = self.preparer.unknown[k]
+            parts.append(self.preparer.contact_jacobian(contact, q)[:, list(CONTACT_ROWS[contact.kind])])
+        if missing.any():
+            parts.append(np.broadcast_to(np.eye(n)[missing], (len(q), int(missing.sum()), n)))
+        return np.concatenate(parts, axis=1)
+
+    def tables(self, stretch: PhasePiece) -> Iterator[tuple[Array, Array, Array, NDArray[np.int64]]]:
+        """Yield N, D Y and D f of the samples of `stretch`, in chunks, with the samples."""
+        m = stretch.motion
+        for first in range(0, len(stretch.samples), _CHUNK):
+            own = stretch.samples[first : first + _CHUNK]
+            q, dq, ddq = m.q[own], m.dq[own], m.ddq[own]
+            N, usual = null_space(self.unknown_rows(q, stretch.closed, m.missing), self.scale)
+            history = self.dynamics.history(q, dq, ddq) if self.dynamics.terms.history else None
+            Y = self.dynamics.torque_regressor(q, dq, ddq, history=history)[:, :, list(self.base.independent)]
+            yield N[usual], (Y * self.scale[:, None])[usual], (m.force[own] * self.scale)[usual], own[usual]
+
+    def data(self, stretches: Sequence[PhasePiece]) -> RegressionData:
+        """Create the rows of `stretches`; equations of coordinates without unknown forces keep their names."""
+
+        def source() -> Iterator[Block]:
+            for stretch in stretches:
+                for N, Y, f, _ in self.tables(stretch):
+                    if not self.projects:
+                        for e, k in enumerate(np.flatnonzero(self.preparer.robot.torque_used)):
+                            yield Block(e, Y[:, k], f[:, k])
+                        continue
+                    A, y = np.einsum("tnk,tnp->tkp", N, Y), np.einsum("tnk,tn->tk", N, f)
+                    for e in range(A.shape[1]):
+                        yield Block(e, A[:, e], y[:, e])
+
+        period = stretches[0].motion.low_pass.period if stretches else 1.0
+        return RegressionData(self.equations, len(self.base.parameters), source, period)
+
+    def noise(self, stretches: Sequence[PhasePiece], theta: Array) -> Array:
+        """Estimate the noise σ of each coordinate's equation from projected residuals.
+
+        The squares of the residuals Nᵀ D ε have the means Σ_i N_ik² D_i² σ_i²: a linear system for σ².
+
+        Args:
+            stretches: Stretches of the rows.
+            theta: All parameters.
+        """
+        from scipy.optimize import nnls
+
+        n = len(self.scale)
+        normal, right = np.zeros((n, n)), np.zeros(n)
+        beta = self.base.matrix @ theta
+        with one_blas_thread():
+            for stretch in stretches:
+                for N, Y, f, _ in self.tables(stretch):
+                    r = np.einsum("tnk,tn->tk", N, Y @ beta - f)
+                    squares = np.swapaxes(N**2, 1, 2).reshape(-1, n)
+                    normal += squares.T @ squares
+                    right += squares.T @ r.ravel() ** 2
+        size = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
+        root = np.linalg.cholesky(normal * size * size[:, None] + 1e-9 * np.eye(n)).T
+        found = nnls(root, np.linalg.solve(root.T, right * size))[0] * size
+        # An equation without a share in any row gets the typical noise, and none has less than a tenth of it.
+        typical = float(np.median(found[found > 0.0])) if np.any(found > 0.0) else 1.0
+        variances = np.where(
+            np.diag(normal) > 1e-12 * np.diag(normal).max(), np.maximum(found, 0.01 * typical), typical
+        )
+        return np.asarray(np.sqrt(variances) / self.scale)
+
+
+def divided(stretches: Sequence[PhasePiece], parts: int) -> list[list[PhasePiece]]:
+    """Divide stretches into parts of time with about equally many samples.
+
+    Args:
+        stretches: Stretches in order of time.
+        parts: Largest number of parts.
+    """
+    total = sum(len(s.samples) for s in stretches)
+    parts = max(min(parts, total // (2 * _SHORTEST)), 1)
+    out: list[list[PhasePiece]] = [[] for _ in range(parts)]
+    done = 0
+    for stretch in stretches:
+        number = (done + np.arange(len(stretch.samples))) * parts // max(total, 1)
+        done += len(stretch.samples)
+        for k in np.unique(number):
+            own = stretch.samples[number == k]
+            if len(own) >= _SHORTEST:
+                out[int(k)].append(PhasePiece(stretch.motion, own, stretch.closed))
+    return [part for part in out if part]
