@@ -13,6 +13,6 @@ from .warm_up import FrictionDrift, friction_drift
 __all__ = [
     "LAWS", "BreakAway", "BreakAwayRun", "Choice", "FittedLaw", "FrictionCurves", "FrictionDrift",
     "FrictionExperiment", "FrictionOptions", "JointFriction", "Law", "Plateau", "break_away", "choose_law",
-    "design_sweeps", "find_plateaus", "fit_law", "friction_drift", "measure_break_away", "measure_friction", "read_friction",
-    "saved_curves_figure",
+    "design_sweeps", "find_plateaus", "fit_law", "friction_drift", "measure_break_away", "measure_friction",
+    "read_friction", "saved_curves_figure",
 ]  # fmt: skip
