@@ -35,7 +35,9 @@ def choose_cutoff(study: Study) -> Study:
             chosen, levels, choice = other, others, others.choose()
     if any(plan.measured) and study.preparation.velocity == "auto":
         # A separate cache, which is freed if this choice is rejected.
-        other = replace(chosen, sources=VelocityPlan.uniform(len(plan.measured), False), _prepared={})
+        other = replace(
+            chosen, sources=VelocityPlan.uniform(len(plan.measured), False), cache=chosen.cache.without_motions()
+        )
         motions = [m for k in range(len(study.beginnings)) for m in other.first_motions(k) if m.long_enough]
         if not levels.would_do(motions, choice.judged_hz):
             others = other.band_levels(motion_hz)

@@ -25,6 +25,7 @@ from steelyard.regression.observe import observe, with_history
 from steelyard.regression.schemes import Dynamic, Scheme
 from steelyard.regression.schemes.scheme import Balanced
 from steelyard.regression.schemes.still import Curve
+from steelyard.regression.study_cache import StudyCache
 from steelyard.regression.torque_between import BetweenChoice, choose_between, delay_of
 from steelyard.robot.free import refuse_free
 from steelyard.robot.robot import Robot
@@ -65,6 +66,7 @@ class Study:
         delay: Delay of the torques by the logs, also stated in the preparation; None: no delay.
         sources: Source of each joint's velocity; None: by the preparation, log by log.
         look: Checks each later piece of a long log during a pass (`later`); None: no check.
+        cache: Results that studies of the same logs share.
     """
 
     robot: Robot
@@ -82,13 +84,7 @@ class Study:
     delay: DelayEstimate | None = None
     sources: VelocityPlan | None = None
     look: Callable[[Robot, Log], Sequence[Finding]] | None = None
-    # Prepared motions of logs in memory, by log and settings (and by terms and reference if terms have a history);
-    # shared by studies that differ in other settings.
-    _prepared: dict[tuple[object, ...], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
-    # Base parameters of all robots and terms that were used; shared in the same way.
-    _bases: list[BaseParameters] = field(default_factory=list, repr=False)
-    # Tables from the choice of the band, until they are taken.
-    _tables: list[BandLevels] = field(default_factory=list, repr=False)
+    cache: StudyCache = field(default_factory=StudyCache, repr=False)
     # Remaining pieces of files whose first piece was read.
     _remaining: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
     # Findings of a complete pass over the later pieces of each long log.
@@ -134,11 +130,11 @@ class Study:
 
     def leave_tables(self, levels: BandLevels) -> None:
         """Keep [A y] of the `levels` of the band for the search, which uses the same rows."""
-        self._tables[:] = [levels]
+        self.cache.band_tables[:] = [levels]
 
     def take_tables(self, motions: Sequence[Motion]) -> Iterator[list[Array]]:
         """Return, once, [A y] of the stretches of `motions`, if the choice of the band computed them."""
-        return iter(self._tables.pop().tables_of(self.base, motions) if self._tables else ())
+        return iter(self.cache.band_tables.pop().tables_of(self.base, motions) if self.cache.band_tables else ())
 
     def with_torque_between(self) -> Study:
         """Determine the torque between samples, unless the preparation or the scheme states it."""
@@ -220,9 +216,7 @@ class Study:
         """The study of the beginnings of the logs."""
         if self.logs == self.beginnings:
             return self
-        made = replace(self, logs=self.beginnings, _remaining={})
-        vars(made).update(base=self.base, dynamics=self.dynamics)
-        return made
+        return replace(self, logs=self.beginnings, _remaining={})
 
     @cached_property
     def base(self) -> BaseParameters:
@@ -230,9 +224,9 @@ class Study:
         known = self.known_base
         if known is not None and known.robot is self.robot and known.terms is self.terms:
             return known
-        same = (b for b in self._bases if b.robot is self.robot and b.terms.terms == self.terms.terms)
+        same = (b for b in self.cache.bases if b.robot is self.robot and b.terms.terms == self.terms.terms)
         if (found := next(same, None)) is None:
-            self._bases.append(found := base_parameters(self.robot, self.terms))
+            self.cache.bases.append(found := base_parameters(self.robot, self.terms))
         return found
 
     @cached_property
@@ -285,20 +279,20 @@ class Study:
     def _motions_in_memory(self, log: Log) -> tuple[Motion, ...]:
         between = self.preparation.torque_between
         key: tuple[object, ...] = (log, self.preparation, self.cutoff_hz, self.sources)
-        if key not in self._prepared:
+        if key not in self.cache.motions:
             # A log is filtered once; the torque between samples only shifts its motions.
             settings = replace(self.preparation, torque_between="auto")
             plain = (log, settings, self.cutoff_hz, self.sources)
-            if plain not in self._prepared:
+            if plain not in self.cache.motions:
                 made = prepare(log, settings, self.cutoff_hz, to_fit=False, velocity=self.sources)
-                self._prepared[plain] = tuple(made)
-            self._prepared[key] = tuple(m.with_torque(between) for m in self._prepared[plain])
+                self.cache.motions[plain] = tuple(made)
+            self.cache.motions[key] = tuple(m.with_torque(between) for m in self.cache.motions[plain])
         if not self.terms.history:
-            return self._prepared[key]
+            return self.cache.motions[key]
         own = (*key, self.terms.history_key, self.carrier)
-        if own not in self._prepared:
-            self._prepared[own] = tuple(self._add_history(m) for m in self._prepared[key])
-        return self._prepared[own]
+        if own not in self.cache.motions:
+            self.cache.motions[own] = tuple(self._add_history(m) for m in self.cache.motions[key])
+        return self.cache.motions[own]
 
     def _add_history(self, motion: Motion) -> Motion:
         return with_history(self.dynamics, motion, self.carrier)

@@ -178,7 +178,8 @@ class RobotTypeStudy:
     def study_of(self, source: Source) -> Study:
         """Make the study of one log, `source`; `LogError` if it does not fit the settings."""
         log = without_repeats(source) if isinstance(source, Log) else source
-        made = replace(self.study, _prepared={}).for_validation([log])  # its own cache, which is freed with the log
+        own = self.study.cache.without_motions()  # freed with the log
+        made = replace(self.study, cache=own).for_validation([log])
         refuse_without_torque(made.beginnings)
         mounted, robot = apply_log_setup(made.robot, made.beginnings), made.robot
         alike = np.allclose(mounted.gravity, robot.gravity) and mounted.torque_used == robot.torque_used

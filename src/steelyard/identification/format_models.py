@@ -156,7 +156,7 @@ def _sharp_or_soft(
     # Soft friction depends on the acceleration, which smoothing and noise change equally in all blocks. A jackknife
     # does not show this error; a fit with one octave less smoothing does.
     wider = replace(simulated.preparation, motion_factor=2.0 * (simulated.preparation.motion_factor or 1.0))
-    shift = fit(replace(simulated, preparation=wider, _prepared={}))[0].beta - estimate.beta
+    shift = fit(replace(simulated, preparation=wider, cache=simulated.cache.without_motions()))[0].beta - estimate.beta
     estimate = _widened(estimate, shift)
     return simulated.rows, estimate, Model(model.robot, model.terms, fitted.theta)
 
@@ -193,7 +193,7 @@ def _as_simulated(soft: Study, model: Model) -> Study:
         lag = -0.5 * (period - step) if held else 0.0
         between = preparation.torque_between if stated else "sampled"
         # Motions are not cached, since there are several trials.
-        changed = replace(soft, terms=as_simulated(soft.terms, widths, step), _prepared={})
+        changed = replace(soft, terms=as_simulated(soft.terms, widths, step), cache=soft.cache.without_motions())
         return replace(changed, preparation=replace(preparation, delay=late + lag, torque_between=between))
 
     trials = [trial(n, held=False) for n in _STEPS] + [trial(n, held=True) for n in _STEPS[1:] if not stated]
