@@ -164,7 +164,7 @@ def decoding(population: int = 150, alone: int = 10, rounds: int = 5) -> list[di
     from steelyard.excitation.design_columns import DesignColumns
     from steelyard.excitation.evolution._score import MotionScore, SampleTests
     from steelyard.excitation.evolution.via_points import programs_in
-    from steelyard.excitation.options import ExciteOptions
+    from steelyard.excitation.excite_options import ExciteOptions
     from steelyard.excitation.trajectories import Fourier
 
     rate, out = 50.0, []

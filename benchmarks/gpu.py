@@ -33,8 +33,8 @@ from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.design_columns import DesignColumns
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.gpu_starts.round import ManyStarts
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.search import Search
 from steelyard.excitation.search_problem import SearchProblem, families_of, requirements
 from steelyard.excitation.settle import find_centre

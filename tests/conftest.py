@@ -9,6 +9,7 @@ import gc
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,3 +59,14 @@ def no_null_without_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(outcome.Outcome, "_contents", looked_at)
     monkeypatch.setattr(deliver, "explained", printed)
+
+
+@pytest.fixture(scope="module")
+def designed_motion(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of `excite`."""
+    from model_uses import run
+
+    folder = tmp_path_factory.mktemp("designed") / "motion"
+    quick = ("--duration", 2, "--rate", 50, "--harmonics", 3, "--no-collision", "--time", 0)
+    assert run("excite", "szabo3r", *quick, "-o", folder).exit_code == 0
+    return folder

@@ -86,7 +86,6 @@ def test_arguments_and_fields_say_their_unit_and_which_spread_they_mean():
 
 # Module names that several rooms use, and the one meaning that they share.
 SHARED = {
-    "options": "the options object of a verb",
     "columns": "declared tables of the room's results",
     "excitation": "how well a motion shows the parameters",
     "excite": "design of a motion: of the robot, or of its payload",

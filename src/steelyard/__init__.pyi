@@ -12,6 +12,7 @@ from . import (
     export,
     fleet,
     friction,
+    gravity,
     identification,
     local,
     parameters,
@@ -24,6 +25,7 @@ from . import (
     simulation,
     watch,
 )
+from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
 from .check import Check, Checks, check_log
 from .check.guess import guess_mapping
@@ -46,8 +48,10 @@ from .estimation.registry import fit_log
 from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
 from .estimation.sequential.read_plan import read_plan
+from .estimation.sequential.sequential_result import SequentialResult
 from .excitation import ExcitationError, Limits, MotionDesign, Plan, design_motions, excite, read_design, static_poses
 from .export import (
+    ModelExport,
     load_model,
     model_to_c,
     model_to_fmu,
@@ -74,6 +78,7 @@ from .papers.reproduce import reproduce
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .payload import Payload, excite_payload, identify_payload_by_sensor, read_payload
 from .payload.identify import PayloadResult, identify_payload
+from .prediction.predict import Predictions, predict
 from .project import Project
 from .regression.base_parameters import BaseParameters, base_parameters
 from .regression.inspection import Inspection, inspect_robot
@@ -85,10 +90,18 @@ from .robot.transmission import BallScrew, ConstantRatio, Transmission
 from .signals.log import Log
 from .signals.prepare import Preparation
 from .signals.read import load_log, read_log
-from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
-from .use import ModelExport, SequentialResult, SimulatedMotion, simulate_model
-from .use.model_validation import ModelValidation, validate_on_logs, validate_on_plant
-from .use.predict import Predictions, predict
+from .simulation import (
+    PD,
+    ComputedTorque,
+    PDGravity,
+    Sensors,
+    SimulatedMotion,
+    Simulation,
+    TorqueSignal,
+    Wave,
+    simulate,
+    simulate_model,
+)
 from .watch.run_monitors import MonitoringResult, monitor
 from .watch.settings import WatchSettings
 
@@ -103,14 +116,14 @@ __all__ = [
     "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission",
     "UnknownNameError", "WatchSettings", "Wave", "as_model", "assessment", "assumptions", "base_parameters",
     "builtin_names", "check", "check_log", "compare", "compare_on_log", "compare_schemes", "design_motions",
-    "design_regions", "design_sweeps", "dynamics", "errors", "estimation", "excitation", "excite", "excite_payload",
-    "export", "fit_log", "fleet", "friction", "guess_mapping", "identification", "identify", "identify_files",
-    "identify_fleet", "identify_gravity", "identify_locally", "identify_payload", "identify_payload_by_sensor",
-    "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local",
-    "measure_break_away", "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco",
-    "model_to_pinocchio", "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro", "monitor", "monte_carlo",
-    "nominal_terms", "parameters", "payload", "possibility", "predict", "read_design", "read_fleet", "read_log",
-    "read_payload", "read_plan", "recursive", "regression", "rehearsal", "rehearse", "replay", "report", "reproduce",
-    "robot", "run_demo", "signals", "simulate", "simulate_model", "simulation", "static_poses", "terms",
-    "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
+    "design_regions", "design_sweeps", "dynamics", "errors", "estimation", "excitation", "excite",
+    "excite_payload", "export", "fit_log", "fleet", "friction", "gravity", "guess_mapping", "identification",
+    "identify", "identify_files", "identify_fleet", "identify_gravity", "identify_locally", "identify_payload",
+    "identify_payload_by_sensor", "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model",
+    "load_robot", "local", "measure_break_away", "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf",
+    "model_to_mujoco", "model_to_pinocchio", "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro",
+    "monitor", "monte_carlo", "nominal_terms", "parameters", "payload", "possibility", "predict", "read_design",
+    "read_fleet", "read_log", "read_payload", "read_plan", "recursive", "regression", "rehearsal", "rehearse",
+    "replay", "report", "reproduce", "robot", "run_demo", "signals", "simulate", "simulate_model", "simulation",
+    "static_poses", "terms", "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
 ]  # fmt: skip

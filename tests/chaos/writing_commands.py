@@ -178,8 +178,8 @@ def import_all() -> None:
         importlib.import_module(f"steelyard.cli.{found.name}")
     for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.identify_files",
                  "local", "papers.reproduce", "payload", "rehearsal.rehearse", "report.terminal", "signals.read",
-                 "simulation", "estimation.registry", "fleet.fleet", "fleet.page", "use.simulated_motion",
-                 "use.sequential_result", "use.model_validation"):  # fmt: skip
+                 "simulation", "estimation.registry", "fleet.fleet", "fleet.page", "simulation.simulated_motion",
+                 "estimation.sequential.sequential_result", "assessment.model_validation"):  # fmt: skip
         importlib.import_module(f"steelyard.{room}")  # fmt: skip
 
 

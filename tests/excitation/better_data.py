@@ -9,8 +9,8 @@ import numpy as np
 import steelyard as sy
 from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.motion_design import expected_noise
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.search_problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms

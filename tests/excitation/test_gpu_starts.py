@@ -26,10 +26,10 @@ from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.constraints.traced_limit import box
 from steelyard.excitation.criteria import CRITERIA
 from steelyard.excitation.design_columns import DesignColumns
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.gpu_starts import round as first_round
 from steelyard.excitation.gpu_starts.descent import minimise
 from steelyard.excitation.gpu_starts.round import ManyStarts
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.search import Search
 from steelyard.excitation.search_problem import SearchProblem, requirements
 from steelyard.excitation.settle import find_centre

@@ -104,7 +104,7 @@ def test_values_are_determinants_of_rows():
     terms = sy.nominal_terms(robot)[0]
     genome = ViaPoints(robot, region, 5, limits)
     from steelyard.excitation.design_columns import DesignColumns
-    from steelyard.excitation.options import ExciteOptions
+    from steelyard.excitation.excite_options import ExciteOptions
     from steelyard.excitation.trajectories import Fourier
 
     options = ExciteOptions(terms=terms, rate=RATE, criterion="d", weights="torque")

@@ -54,7 +54,8 @@ def model(found: FleetOutcome) -> FittedRobotType:
 
 def test_tables_agree_with_the_guide(run: Path) -> None:
     text = GUIDE.read_text("utf-8")
-    for name, (about, fields) in TABLES.items():
+    for name, table in TABLES.items():
+        about, fields = table.row, table.in_files
         read = pq.read_table(run / f"{name}.parquet")
         assert read.column_names == [f.name for f in fields] == pl.read_parquet(run / f"{name}.parquet").columns
         assert f"**`{name}.parquet`**: {about}." in text

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from torque_plants import Plant
 
+from steelyard.assessment.model_validation import validate_on_logs
 from steelyard.assessment.replay import replay
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
@@ -21,9 +22,8 @@ from steelyard.regression.torque_between import delay_of
 from steelyard.signals.between import interval_means
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
+from steelyard.simulation.simulated_motion import simulate_model
 from steelyard.study import Study
-from steelyard.use.model_validation import validate_on_logs
-from steelyard.use.simulated_motion import simulate_model
 
 WAYS = ("held", "sampled", "averaged")
 PLANT = Plant(250.0, duration=6.0, position_noise=0.0, torque_noise=0.0)

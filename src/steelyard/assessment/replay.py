@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
 from steelyard.signals.as_logs import LogLike, as_log
 from steelyard.signals.between import TorqueBetween, interval_means
-from steelyard.signals.excerpt import part_of
+from steelyard.signals.excerpt import on_even_clock, part_of
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 
@@ -196,18 +196,6 @@ def _stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
             if part is not None:
                 out.append(on_even_clock(part))
     return out
-
-
-def on_even_clock(log: Log) -> Log:
-    """Resample a `log` with equal time steps and add velocities, by differentiation if none were measured."""
-    clock = np.linspace(log.t[0], log.t[-1], len(log))
-    speed = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
-
-    def resampled(x: Array | None) -> Array | None:
-        return None if x is None else np.column_stack([np.interp(clock, log.t, column) for column in x.T])
-
-    q, dq, tau = resampled(log.q), resampled(speed), resampled(log.tau)
-    return replace(log, t=clock, q=q, dq=dq, ddq=None, tau=tau, channels={}, segments=())  # type: ignore[arg-type]
 
 
 def _steps_per_sample(model: Model, q: Array, period: float, smoothing: float) -> int:

@@ -12,7 +12,7 @@ from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver, exit_if_stopped, search_progress
 from steelyard.errors import SteelyardError
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.robot.limit_options import LimitOptions
 
 if TYPE_CHECKING:
@@ -104,11 +104,10 @@ def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play:
     robot = o.robot_options.robot(o.robot)
     given = opt.logs_from(o.given, robot, o.mapping)
     noise = opt.per_joint("--noise", o.noise) if o.noise else None
-    posture = o.design["posture"]
     options = o.design.options(
         terms=_terms(robot, o.design["terms"]),
         limits=o.limits.stated(),
-        posture=opt.numbers("--posture", posture, robot.dof) if posture else None,
+        posture=opt.numbers("--posture", o.design["posture"], robot.dof) if o.design["posture"] else None,
         search=_search(o.starts, o.gpu),
     )
     if o.poses:

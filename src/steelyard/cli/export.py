@@ -37,8 +37,8 @@ class ExportOptions:
 @opt.with_options(ExportOptions)
 def export(o: ExportOptions) -> None:
     """Write a model as files for other programs: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
+    from steelyard.export.model_export import FORMATS, ModelExport
     from steelyard.export.sidecar import load_format_models
-    from steelyard.use.model_export import FORMATS, ModelExport
 
     def run() -> ModelExport:
         model = o.robot_options.model(o.model)

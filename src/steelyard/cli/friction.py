@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.errors import SteelyardError
+from steelyard.friction import FrictionOptions
 
 if TYPE_CHECKING:
     from steelyard.friction.breakaway import BreakAwayRun
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from steelyard.friction.measure import FrictionCurves
 
 
-@dataclass(frozen=True)
-class FrictionOptions:
+@dataclass(frozen=True, kw_only=True)
+class FrictionCommand:
     """Options of `steelyard friction`."""
 
     robot: opt.RobotSource
@@ -36,31 +37,15 @@ class FrictionOptions:
     ] = False
     dwell: Annotated[float, typer.Option(metavar="S", help="With --design: shortest time at each speed, s.")] = 0.5
     rate: Annotated[float, typer.Option(metavar="HZ", help="With --design: sampling rate of motion.csv, Hz.")] = 100.0
-    only: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Joints to measure (motors with --on drive); default: all that move.")
-    ] = ""
-    on: Annotated[
-        str,
-        typer.Option(metavar="SIDE", help="joint, or drive for motors that move several joints."),
-    ] = "joint"
-    how: Annotated[str, typer.Option(metavar="HOW", help="Method: plateaus, table (any motion), or auto.")] = "auto"
-    gravity_by: Annotated[
-        str, typer.Option(metavar="BY", help="Gravity compensation of plateaus: pairs, symmetry, model, none, auto.")
-    ] = "auto"
-    middle: Annotated[
-        float | None, typer.Option(metavar="POS", help="For symmetry: position about which gravity is an odd function.")
-    ] = None
-    model: Annotated[str, typer.Option(metavar="RUN", help="Run folder of an identified model.")] = ""
-    law: Annotated[str, typer.Option(metavar="LAW", help="Friction law; default: best fit.")] = "auto"
-    loaded: Annotated[bool, typer.Option("--loaded", help="Fit load-dependent dry friction (needs --model).")] = False
+    measure: opt.Typed[FrictionOptions]
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
 
 
 @command("friction", epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
-@opt.with_options(FrictionOptions)
-def friction(o: FrictionOptions) -> None:
+@opt.with_options(FrictionCommand)
+def friction(o: FrictionCommand) -> None:
     """Measure friction over velocity, per joint or per drive, and fit a friction law."""
     from steelyard.export import load_model
     from steelyard.friction.breakaway import measure_break_away
@@ -72,26 +57,15 @@ def friction(o: FrictionOptions) -> None:
         if o.design and o.break_away:
             raise SteelyardError("--design writes sweeps, which --break-away does not use; remove one of the two.")
         if o.design:
-            return design_sweeps(arm, opt.words(o.only), on=cast(Any, o.on), dwell=o.dwell, rate=o.rate)
+            return design_sweeps(arm, opt.words(o.measure["only"]), on=o.measure["on"], dwell=o.dwell, rate=o.rate)
         if not o.logs:
             raise SteelyardError("There is no log; give logs, or --design to write a motion for the measurement.")
-        model = load_model(o.model) if o.model else None
+        model = load_model(o.measure["model"]) if o.measure["model"] else None
         logs = opt.logs_from(o.logs, arm, o.mapping)
         if o.break_away:
-            if o.on != "joint":
+            if o.measure["on"] != "joint":
                 raise SteelyardError("Break-away torques are measured per joint; remove --on drive.")
-            return measure_break_away(arm, logs, opt.words(o.only), model)
-        return measure_friction(
-            arm,
-            logs,
-            joints=opt.words(o.only),
-            on=cast(Any, o.on),
-            how=cast(Any, o.how),
-            gravity=o.gravity_by,
-            middle=o.middle,
-            model=model,
-            law=o.law,
-            loaded=o.loaded,
-        )
+            return measure_break_away(arm, logs, opt.words(o.measure["only"]), model)
+        return measure_friction(arm, logs, o.measure.options(model=model))
 
     o.out.deliver(run)

@@ -12,7 +12,8 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
-from steelyard.identification.options import IdentifyOptions
+from steelyard.ground.display import DisplayMixin
+from steelyard.identification.identify_options import IdentifyOptions
 
 if TYPE_CHECKING:
     from steelyard.gravity import GravityModel
@@ -49,7 +50,8 @@ def identify(o: IdentifyCommand) -> None:
     """Identify a robot's parameters from logs, validate them, and write a run folder."""
     delivered = deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
     # The run folder is written, so a script can look at it; the next command of the script must not run.
-    if delivered.verdict.grade == "poor":
+    judged = delivered if isinstance(delivered, DisplayMixin) else delivered.identification
+    if judged.headline().kind == "bad":
         raise typer.Exit(1)
 
 

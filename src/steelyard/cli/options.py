@@ -14,10 +14,10 @@ from steelyard.cli.completions import one_of, robots, some_of
 from steelyard.cli.deliver import AnyOutcome, deliver
 from steelyard.cli.project_options import FromProject
 from steelyard.errors import SteelyardError
-from steelyard.ground.options import OptionText, option_texts
-from steelyard.ground.options import numbers as numbers
-from steelyard.ground.options import per_joint as per_joint
-from steelyard.ground.options import words as words
+from steelyard.ground.verb_options import OptionText, option_texts
+from steelyard.ground.verb_options import numbers as numbers
+from steelyard.ground.verb_options import per_joint as per_joint
+from steelyard.ground.verb_options import words as words
 
 if TYPE_CHECKING:
     from steelyard.dynamics.model import Model

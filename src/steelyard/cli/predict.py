@@ -12,7 +12,7 @@ from steelyard.cli import options as opt
 from steelyard.cli.app import command
 
 if TYPE_CHECKING:
-    from steelyard.use.predict import Predictions
+    from steelyard.prediction.predict import Predictions
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class PredictOptions:
 @opt.with_options(PredictOptions)
 def predict(o: PredictOptions) -> None:
     """Predict the torques of logged motions with a model or a bank of local models, with 95 % bands."""
-    from steelyard.use._band_of import torque_band_of, torque_delay_of
-    from steelyard.use.predict import predict as predict_torques
+    from steelyard.prediction._band_of import torque_band_of, torque_delay_of
+    from steelyard.prediction.predict import predict as predict_torques
 
     options: dict[str, Any] = {"names": _names(o.logs), "cutoff_hz": o.cutoff, "formats": opt.words(o.to)}
 

@@ -11,7 +11,7 @@ from steelyard.cli import options as opt
 from steelyard.cli.app import command
 
 if TYPE_CHECKING:
-    from steelyard.use.sequential_result import SequentialResult
+    from steelyard.estimation.sequential.sequential_result import SequentialResult
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ def sequential(o: SequentialOptions) -> None:
 
     def run() -> SequentialResult:
         from steelyard.estimation.sequential.read_plan import read_plan
+        from steelyard.estimation.sequential.sequential_result import SequentialResult
 
         return SequentialResult.of(read_plan(o.plan, o.robot_options.robot(o.robot)))
 

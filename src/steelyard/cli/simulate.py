@@ -13,7 +13,7 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.dynamics.model import Model
-    from steelyard.use.simulated_motion import SimulatedMotion
+    from steelyard.simulation.simulated_motion import SimulatedMotion
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def simulate(o: SimulateOptions) -> None:
 
     def run() -> SimulatedMotion:
         from steelyard.signals.between import as_torque_between
-        from steelyard.use.simulated_motion import simulate_model
+        from steelyard.simulation.simulated_motion import simulate_model
 
         model = o.robot_options.model(o.model)
         return simulate_model(

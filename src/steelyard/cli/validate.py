@@ -12,7 +12,7 @@ from steelyard.cli.app import command
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
-    from steelyard.use.model_validation import ModelValidation
+    from steelyard.assessment.model_validation import ModelValidation
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def validate(o: JudgeOptions) -> None:
         raise SteelyardError("Give a plant to compare --against, or a --sweep of the model's own parameters.")
 
     def run() -> ModelValidation:
+        from steelyard.assessment.model_validation import validate_on_logs, validate_on_plant
         from steelyard.signals.between import as_torque_between
-        from steelyard.use.model_validation import validate_on_logs, validate_on_plant
 
         model = o.robot_options.model(o.model)
         if o.log:

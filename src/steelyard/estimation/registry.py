@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, EstimatorFamily, Prior
-from steelyard.ground.options import parse_named_options
 from steelyard.ground.registry import Registry
+from steelyard.ground.verb_options import parse_named_options
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.signals.as_logs import LogLike, as_log
 

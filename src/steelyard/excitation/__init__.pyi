@@ -8,8 +8,8 @@ from .controller_formats.target import MOTION_TARGETS, MotionTarget, Playback
 from .criteria import CRITERIA, Criterion
 from .evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
 from .excite import excite
+from .excite_options import ExciteOptions
 from .motion_design import MotionDesign, design_motions, expected_noise, read_design
-from .options import ExciteOptions
 from .page import joint_motion
 from .plan import Plan
 from .play_files import Play

@@ -11,8 +11,8 @@ from steelyard.errors import ExcitationError, ShapeError, UnknownNameError
 from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.criteria import Linear, MarginalInformation, UnitColumns, View, criterion_named
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.goal import Goal, Observation
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array

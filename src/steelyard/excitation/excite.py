@@ -17,7 +17,7 @@ from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints._space import options_in_space
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.design_columns import DesignColumns
-from steelyard.excitation.options import FAMILIES, OPTIMISERS, ExciteOptions
+from steelyard.excitation.excite_options import FAMILIES, OPTIMISERS, ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.search import Progress, Search, SearchSettings
 from steelyard.excitation.search_problem import SearchProblem, families_of, requirements
@@ -25,7 +25,7 @@ from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.ground.options import with_changes, with_signature
+from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.parameters.terms import as_terms
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot

@@ -21,6 +21,7 @@ from steelyard.excitation.controller_formats.target import MOTION_TARGETS
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.excite import excite
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.fitness import NO_MEAN
 from steelyard.excitation.interpolator import (
     MotionLimits,
@@ -30,7 +31,6 @@ from steelyard.excitation.interpolator import (
     program_text,
     program_to_dict,
 )
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.play_files import WHY_NO_TORQUE, Play
 from steelyard.excitation.search import Progress
@@ -40,10 +40,10 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.ground.options import with_changes, with_signature
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted_files import read_json
+from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.parameters.terms import as_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot

@@ -11,8 +11,8 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits, Plane, Point
 from steelyard.excitation.constraints.traced_limit import power_limit, torque_limit, workspace
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.settle import settle, settle_on_grid
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array

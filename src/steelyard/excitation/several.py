@@ -11,11 +11,11 @@ import numpy as np
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.criteria import criterion_named
 from steelyard.excitation.excite import excite
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.search import Progress
 from steelyard.ground.arrays import Array
-from steelyard.ground.options import with_changes
+from steelyard.ground.verb_options import with_changes
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.factor import Factor

@@ -15,16 +15,16 @@ from steelyard.excitation.constraints._space import options_in_space
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design_columns import independent_of
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.search_problem import requirements
 from steelyard.excitation.trajectories import Family
 from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
-from steelyard.ground.options import with_changes
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.progress import steps
 from steelyard.ground.short_repr import short_repr
+from steelyard.ground.verb_options import with_changes
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
 

@@ -36,7 +36,9 @@ def fleet_tables(
         types: Results of the robot types that have some.
         files: Path of the model in the run folder, of every robot that has one.
     """
-    made: dict[str, dict[str, list[Any]]] = {name: {f.name: [] for f in own} for name, (_, own) in TABLES.items()}
+    made: dict[str, dict[str, list[Any]]] = {
+        name: {f.name: [] for f in table.in_files} for name, table in TABLES.items()
+    }
 
     def add(name: str, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -56,7 +58,7 @@ def fleet_tables(
         add("differences", _differences(fitted))
         add("drift", (_plain(d) for d in fitted.drift.drifts))
         _add_days(fitted, made["days"])
-    return {name: _to_arrow(name, columns) for name, columns in made.items()}
+    return {name: TABLES[name].arrow(columns) for name, columns in made.items()}
 
 
 def table_files(tables: Mapping[str, Any]) -> dict[str, Content]:
@@ -81,29 +83,6 @@ def _write(table: Any, path: Path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(table, path, compression="zstd")
-
-
-def _to_arrow(name: str, columns: Mapping[str, list[Any]]) -> Any:
-    import pyarrow as pa
-
-    about, own = TABLES[name]
-    types = {
-        "text": pa.string(), "number": pa.float64(), "count": pa.int64(), "yes/no": pa.bool_(),
-        "time": pa.timestamp("us", tz="UTC"),
-    }  # fmt: skip
-    schema = pa.schema(
-        [pa.field(f.name, types[f.type], metadata={"about": f.about}) for f in own], metadata={"a row is": about}
-    )
-    arrays = [
-        pa.array([_moment(x) for x in columns[f.name]] if f.type == "time" else columns[f.name], types[f.type],
-                 from_pandas=f.type == "number")
-        for f in own
-    ]  # fmt: skip
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _moment(seconds: float | None) -> int | None:
-    return None if seconds is None else round(1e6 * seconds)
 
 
 # ---------------------------------------------------------------- rows

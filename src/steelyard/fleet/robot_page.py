@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,15 @@ from steelyard.fleet.figures import DatedPoints, OwnAndPooled, date_curves, own_
 from steelyard.fleet.results import read_fleet_table
 from steelyard.fleet.sections import Tables, drift_figure, shortened_note
 from steelyard.fleet.storage import FleetError
-from steelyard.ground.numbers import Known, number, with_error
+from steelyard.ground.numbers import number, with_error
 from steelyard.ground.outcome import OutcomeWithPage, Presentation
 from steelyard.ground.reasons import explained
+from steelyard.ground.result_tables import TableField, TableRow
 from steelyard.ground.short_repr import short_repr
-from steelyard.report.elements import Heat, TableCell, TableColumn, figure_html, join, paragraph, table_html, tabs
+from steelyard.report.declared_tables import Cells, declared_html, declared_terminal
+from steelyard.report.elements import Heat, TableCell, figure_html, join, paragraph, tabs
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.terminal import say, table
+from steelyard.report.terminal import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,30 +127,29 @@ def robot_report(found: FleetRobot) -> str:
 
 
 def _joints(tables: Tables) -> Section:
-    rows: list[Sequence[TableCell]] = []
-    for r in tables["joints"].to_pylist():
-        off = r["friction"] / r["friction_mean"] - 1.0 if r["friction_mean"] else None
-        ratio = r["residual_ratio"]
-        rows.append((
-            r["joint"], r["unit"], _known(r["friction"], r["friction_error"]), r["friction_mean"],
-            None if off is None else Heat(f"{100.0 * off:+.2g}", min(abs(off) / _FULL_AT, 1.0) * 0.6),
-            None if r["gain"] is None else Known(100.0 * r["gain"], 100.0 * r["gain_error"]),
-            r["residual"], None if ratio is None else Heat(ratio, min(max(ratio - 1.2, 0.0) / _FULL_AT, 1.0) * 0.6),
-        ))  # fmt: skip
-    heads: list[TableColumn | str] = [
-        "joint", "unit", "friction", TableColumn("type's mean", digits=3), TableColumn("deviation", "%"),
-        TableColumn("gain", "%"), TableColumn("residual", digits=3), TableColumn("over the median", digits=3),
-    ]  # fmt: skip
+    rows = tables["joints"].to_pylist()
+    for r in rows:
+        r["deviation"] = r["friction"] / r["friction_mean"] - 1.0 if r["friction_mean"] else None
+    cells: Cells = {"deviation": _deviation, "residual_ratio": _residual_ratio}
     words = "Friction at the usual speed, torque gain and residual of the robot's model, compared with its type."
-    return Section("Joints", join(paragraph(words), table_html(heads, rows, dash="Unknown.")))
+    return Section(
+        "Joints", join(paragraph(words), declared_html(TABLES["joints"], rows, cells=cells, dash="Unknown."))
+    )
 
 
-def _with_error(value: float | None, error: float | None) -> TableCell:
+def _deviation(row: TableRow) -> TableCell:
+    off = row["deviation"]
+    return None if off is None else Heat(f"{100.0 * off:+.2g}", min(abs(off) / _FULL_AT, 1.0) * 0.6)
+
+
+def _residual_ratio(row: TableRow) -> TableCell:
+    ratio = row["residual_ratio"]
+    return None if ratio is None else Heat(ratio, min(max(ratio - 1.2, 0.0) / _FULL_AT, 1.0) * 0.6)
+
+
+def _with_error(field: TableField, row: TableRow) -> TableCell:
+    value, error = row[field.name], row[field.error]
     return None if value is None or error is None else with_error(value, error)
-
-
-def _known(value: float | None, error: float | None) -> TableCell:
-    return None if value is None else Known(value, error or 0.0)
 
 
 def _parameters(tables: Tables) -> Section:
@@ -159,14 +161,14 @@ def _parameters(tables: Tables) -> Section:
         for title, group in (("Own parameters", own), ("Links, shared by the type", shared))
         if group
     ]
-    heads = ["parameter", "joint", "unit", "own logs alone", "pooled", "mean of the type", "in the model"]
-    body: list[Sequence[TableCell]] = [
-        (r["parameter"], r["joint"], r["unit"], _with_error(r["own_estimate"], r["own_error"]),
-         _with_error(r["estimate"], r["error"]), _with_error(r["mean"], r["mean_error"]), r["possible"])
-        for r in rows
-    ]  # fmt: skip
-    table_ = table_html(heads, body, "Base parameters and gains, ± standard error", tall=True,
-                        dash="Not identifiable or not applicable.")  # fmt: skip
+    names = ("parameter", "joint", "unit", "own_estimate", "estimate", "mean", "possible")
+    cells: Cells = {
+        name: partial(_with_error, TABLES["parameters"][name]) for name in ("own_estimate", "estimate", "mean")
+    }
+    table_ = declared_html(
+        TABLES["parameters"], rows, names, cells, caption="Base parameters and gains, ± standard error", tall=True,
+        dash="Not identifiable or not applicable.",
+    )  # fmt: skip
     words = (
         "Estimates from the robot's own logs, and pooled with all robots of its type. Pooling keeps well-determined "
         "values and shrinks poorly determined ones towards the mean, the more so the less robots of this type differ."
@@ -228,35 +230,29 @@ def _logs(tables: Tables) -> Section:
     shown = sorted(logs, key=lambda r: (r["used"], -worst[r["log"]]["relative_error"] if r["log"] in worst else 0.0))
     # Columns without any value are left out.
     stated = [name for name in ("load", "temperature_c", "reason") if any(r[name] is not None for r in logs)]
-    body: list[Sequence[TableCell]] = [
-        (r["date"].strftime("%Y-%m-%d") if r["date"] else None, r["log"].rpartition("/")[2], r["samples"],
-         100.0 * worst[r["log"]]["relative_error"] if r["log"] in worst else None,
-         worst[r["log"]]["joint"] if r["log"] in worst else "", r["findings"], *(r[name] for name in stated))
-        for r in shown[:_MAX_ROWS]
-    ]  # fmt: skip
-    names: dict[str, TableColumn | str] = {
-        "load": "load",
-        "temperature_c": TableColumn("temperature", "°C"),
-        "reason": "why not used",
-    }
-    heads: list[TableColumn | str] = [
-        "date", "log", "samples", TableColumn("largest error", "%", 3), "joint", "findings",
-        *(names[s] for s in stated),
-    ]  # fmt: skip
-    listed = table_html(heads, body, "Its logs, the worst first", tall=True, dash="Not stated or not applicable.")
+    for r in shown[:_MAX_ROWS]:
+        row = worst.get(r["log"])
+        r["largest_error"], r["joint"] = (row["relative_error"], row["joint"]) if row else (None, "")
+    names = ("date", "log", "samples", "largest_error", "joint", "findings", *stated)
+    listed = declared_html(
+        TABLES["logs"], shown[:_MAX_ROWS], names, {"log": _file_name}, caption="Its logs, the worst first", tall=True,
+        dash="Not stated or not applicable.",
+    )  # fmt: skip
     more = shortened_note(len(logs), "logs", _MAX_ROWS)
     return Section("Logs", join(*pieces, listed, more))
+
+
+def _file_name(row: TableRow) -> TableCell:
+    return str(row["log"]).rpartition("/")[2]
 
 
 def _findings(tables: Tables) -> Section | None:
     rows = tables["findings"].to_pylist()
     if not rows:
         return None
-    body: list[Sequence[TableCell]] = [
-        (r["severity"], r["log"].rpartition("/")[2], r["joint"] or "", r["message"], r["advice"] or "")
-        for r in rows[:_MAX_ROWS]
-    ]
-    made = table_html(["severity", "log", "joint", "message", "remedy"], body, tall=True)
+    cells: Cells = {"log": _file_name, "joint": lambda r: r["joint"] or "", "advice": lambda r: r["advice"] or ""}
+    names = ("severity", "log", "joint", "message", "advice")
+    made = declared_html(TABLES["findings"], rows[:_MAX_ROWS], names, cells, tall=True)
     more = shortened_note(len(rows), "findings", _MAX_ROWS)
     return Section("Findings of the check", join(made, more))
 
@@ -271,13 +267,8 @@ def print_robot(found: FleetRobot, out: Console, folder: str = "") -> None:
     """
     about = found.tables["robots"].to_pylist()[0]
     say(out, f"{found.robot} ({found.robot_type}): {about['logs_used']} of {about['logs']} logs used.")
-    rows = [
-        [r["joint"], r["unit"], str(_known(r["friction"], r["friction_error"]) or "–"), number(r["friction_mean"], 3),
-         number(r["residual"], 3), number(r["residual_ratio"], 3)]
-        for r in found.tables["joints"].to_pylist()
-    ]  # fmt: skip
-    columns = ["joint", "unit", "friction", "type's mean", "residual", "over the median"]
-    out.print(table("Joints", columns, rows, right=columns[2:]))
+    names = ("joint", "unit", "friction", "friction_mean", "residual", "residual_ratio")
+    out.print(declared_terminal("Joints", TABLES["joints"], found.tables["joints"].to_pylist(), names))
     for sentence in dict.fromkeys(
         r["sentence"] for name in ("outliers", "drift") for r in found.tables[name].to_pylist()
     ):

@@ -6,13 +6,16 @@ Sections summarise and shorten lists, so that the page stays small; the tables a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from steelyard.fleet.columns import TABLES
 from steelyard.fleet.figures import DatedPoints, date_curves, fleet_map
 from steelyard.ground.numbers import Known, number, percent, with_error
+from steelyard.ground.result_tables import TableRow
+from steelyard.report.declared_tables import Cells, declared_html
 from steelyard.report.elements import (
     Heat,
     Html,
@@ -28,7 +31,8 @@ from steelyard.report.elements import (
 from steelyard.report.html import Section
 
 Tables = Mapping[str, Any]
-_TINY = "< 1e-6"
+# A p-value below the accuracy of its test has no digits.
+_P_VALUES: dict[str, Callable[[TableRow], TableCell]] = {"p": lambda row: "< 1e-6" if row["p"] < 1e-6 else row["p"]}
 # Largest number of rows of a list, and of curves.
 _MAX_ROWS, _MAX_CURVES = 40, 8
 # Ends of the colours of a map: deviation of friction [%], residual ratio as a power of two, gain [%].
@@ -122,12 +126,10 @@ def outliers_section(tables: Tables, rate: float) -> Section:
         f"Outlying robots, joints and logs, the most significant first; about {percent(100.0 * rate)} of each kind are "
         "chance. Logs with a wrong mapping are not used otherwise."
     )
-    rows: list[Sequence[TableCell]] = [
-        (k, o["kind"], o["sentence"], _TINY if o["p"] < 1e-6 else o["p"])
-        for k, o in enumerate(found[:_MAX_ROWS], start=1)
-    ]
-    heads: list[TableColumn | str] = ["rank", "kind", "evidence", TableColumn("p-value", "1", 2)]
-    table = table_html(heads, rows, "Ranking")
+    for rank, row in enumerate(found, start=1):  # of all types together
+        row["rank"] = rank
+    names = ("rank", "kind", "sentence", "p")
+    table = declared_html(TABLES["outliers"], found[:_MAX_ROWS], names, _P_VALUES, caption="Ranking")
     return Section("Outliers", join(paragraph(words), table, shortened_note(len(found), "outliers")))
 
 
@@ -151,17 +153,13 @@ def drift_section(tables: Tables, rate: float) -> Section:
         f"{percent(100.0 * rate)} of such changes are chance. The effect of warmth and changes of all joints together "
         "were removed."
     )
-    rows: list[Sequence[TableCell]] = [
-        (d["robot"], d["joint"], d["what"], d["how"], d["since"].strftime("%Y-%m-%d"),
-         f"{d['earliest']:%Y-%m-%d} – {d['latest']:%Y-%m-%d}",
-         with_error(100.0 * d["relative"], 100.0 * d["relative_error"]), _TINY if d["p"] < 1e-6 else d["p"])
-        for d in found[:_MAX_ROWS]
-    ]  # fmt: skip
-    heads: list[TableColumn | str] = [
-        "robot", "joint", "what", "how", "since", "between (95 %)", TableColumn("size", "%"),
-        TableColumn("p-value", "1", 2),
-    ]  # fmt: skip
-    table = table_html(heads, rows, "Sizes in percent of the joint's friction; gains in percent of the torque")
+    cells: Cells = _P_VALUES | {
+        "earliest": lambda d: f"{d['earliest']:%Y-%m-%d} – {d['latest']:%Y-%m-%d}",
+        "relative": lambda d: with_error(100.0 * d["relative"], 100.0 * d["relative_error"]),
+    }
+    names = ("robot", "joint", "what", "how", "since", "earliest", "relative", "p")
+    caption = "Sizes in percent of the joint's friction; gains in percent of the torque"
+    table = declared_html(TABLES["drift"], found[:_MAX_ROWS], names, cells, caption=caption)
     return Section(
         "Changes over time",
         join(paragraph(words), table, shortened_note(len(found), "drift"), drift_figure(tables, found[:_MAX_CURVES])),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.friction._table import Tables, moving_joints
 from steelyard.friction.coordinates import Coordinates, FrictionSide
+from steelyard.friction.friction_options import FrictionOptions
 from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_speeds, law_named
 from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
@@ -22,15 +23,14 @@ from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, reports_progress, steps
 from steelyard.ground.reasons import explained
 from steelyard.ground.short_repr import short_repr
+from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_logs
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
-_How = Literal["auto", "plateaus", "table"]
 # Plateaus are sufficient with this number of different speeds, this ratio of fastest to slowest, and this share of the
 # time of motion, which excludes crests of sines.
 _LEAST_SPEEDS, _SPAN, _SHARE = 3, 3.0, 0.3
@@ -173,52 +173,37 @@ class FrictionCurves(OutcomeWithPage, DisplayMixin):
         return friction_report, print_friction
 
 
+@with_signature(FrictionOptions)
 @reports_progress
 def measure_friction(
     robot: RobotLike,
     logs: LogsLike,
+    options: FrictionOptions | None = None,
     *,
-    joints: Sequence[str] = (),
-    on: FrictionSide = "joint",
-    how: _How = "auto",
-    gravity: str = "auto",
-    middle: float | None = None,
-    model: Model | None = None,
-    law: str = "auto",
-    loaded: bool = False,
-    preparation: Preparation | None = None,
     mapping: AnyMapping = None,
     progress: ProgressCallback | None = None,
+    **changes: Any,
 ) -> FrictionCurves:
     """Measure friction curves of joints or drives.
 
     Args:
         robot: Robot, as `load_robot` takes it.
         logs: Constant-speed runs, sweeps or any other motion, as paths, `Log`s, frames or dicts of arrays.
-        joints: Names of the joints, or of the motors if `on` is "drive"; default: all that move.
-        on: "joint", or "drive" for a robot with a transmission: friction over the speed of each motor's output, which
-            may move several joints (IRp-6: motor 3 turns by q2 + q3).
-        how: "plateaus" averages intervals of constant speed, "table" fits rigid body and friction together; "auto"
-            uses plateaus where there are enough.
-        gravity: Removal of gravity from plateaus: "pairs", "symmetry" (about `middle`), "model" or "none"; "auto": the
-            model if there is one, else pairs.
-        middle: Position about which the gravity torque is odd [rad or m].
-        model: Identified model whose gravity torque is subtracted.
-        law: Name of a law, or "auto" to choose one by cross-validation.
-        loaded: Let dry friction increase with the load on the gear (needs `model`).
-        preparation: Preparation of the signals; None for the default one.
+        options: Options of the measurement; None: the defaults.
         mapping: Meaning of the columns of files and frames, as in `read_log`.
         progress: Callback for the progress (`steelyard.ground.progress`).
+        **changes: Fields of `FrictionOptions` that replace those of `options`, such as `law="stribeck"`.
     """
+    o = with_changes(options or FrictionOptions(), changes, "measure_friction")
     robot = as_robot(robot)
     inputs = as_logs(logs, robot, mapping)
-    if how not in ("auto", "plateaus", "table"):
-        raise SteelyardError(f"The method of measuring friction is auto, plateaus or table, not '{how}'.")
-    study = Study.of(robot, inputs, (), preparation)
-    coordinates = Coordinates.of(study.robot, on)
-    measurement = _Measurement(study, coordinates, how, gravity, middle, model)
+    if o.how not in ("auto", "plateaus", "table"):
+        raise SteelyardError(f"The method of measuring friction is auto, plateaus or table, not '{o.how}'.")
+    study = Study.of(robot, inputs, (), o.preparation)
+    coordinates = Coordinates.of(study.robot, o.on)
+    measurement = _Measurement(study, coordinates, o.how, o.gravity, o.middle, o.model)
     converted = {log: coordinates.log(log) for log in inputs}
-    selected = [coordinates.index(name) for name in joints] or moving_joints(list(converted.values()))
+    selected = [coordinates.index(name) for name in o.joints] or moving_joints(list(converted.values()))
     results: list[JointFriction] = []
     missing: dict[str, str] = {}
     for joint in steps(selected, "Measuring friction", lambda j: coordinates.names[j]):
@@ -226,14 +211,14 @@ def measure_friction(
         used = [log for log in inputs if joint in moving_joints([converted[log]])] or inputs
         try:
             points, source = measurement.points(used, joint)
-            results.append(_fit(name, points, source, law, loaded, _temperatures(used, joint)))
+            results.append(_fit(name, points, source, o.law, o.loaded, _temperatures(used, joint)))
         except SteelyardError as error:
-            if joints or len(selected) == 1:
+            if o.joints or len(selected) == 1:
                 raise
             missing[name] = str(error)
     if not results:
         raise SteelyardError(f"No friction could be measured. {next(iter(missing.values()), '')}")
-    return FrictionCurves(study.robot, tuple(results), missing, on)
+    return FrictionCurves(study.robot, tuple(results), missing, o.on)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +227,7 @@ class _Measurement:
 
     study: Study
     coordinates: Coordinates
-    how: _How
+    how: str
     gravity: str
     middle: float | None
     model: Model | None

@@ -24,8 +24,9 @@ from .schema import build
 from .untrusted_files import read_json
 
 __all__ = [
-    "Array", "CancelledError", "Content", "Field", "Outcome", "OutcomeWithPage", "Presentation", "ProgressCallback",
-    "ProgressReport", "Registry", "RunFolderError", "Tone", "build", "check_target", "evaluate_expression",
-    "explained", "growing_folder", "number", "one_blas_thread", "part", "plain", "read_json", "report_progress_to",
-    "reports_progress", "run_folder", "scalars", "steps", "sweep_up", "write_whole",
+    "Array", "CancelledError", "Content", "Field", "Outcome", "OutcomeWithPage", "Presentation",
+    "ProgressCallback", "ProgressReport", "Registry", "RunFolderError", "Tone", "build", "check_target",
+    "evaluate_expression", "explained", "growing_folder", "number", "one_blas_thread", "part", "plain",
+    "read_json", "report_progress_to", "reports_progress", "run_folder", "scalars", "steps", "sweep_up",
+    "write_whole",
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,12 +20,12 @@ from steelyard.errors import ExportError
 from steelyard.estimation.linear.significance import Removals
 from steelyard.export import covariance_to_csv, model_to_sidecar, parameters_to_csv
 from steelyard.export._bodies import IDENTIFY_POSSIBLE
-from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.reasons import explained
 from steelyard.ground.short_repr import short_repr
 from steelyard.identification._verdict import Verdict
 from steelyard.identification.identification import Identification
+from steelyard.identification.parameter_table import BASE_PARAMETERS, base_rows
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.signals.prepare import Preparation
 
@@ -141,31 +140,6 @@ def result_json(
         missing: Files that the run folder lacks, with reasons.
     """
     estimate = result.estimate
-    errors = estimate.standard_errors
-    shift = estimate.details.get("rounding_shift")
-    signs = [result.base.impossible_signs(x.beta) for x in (estimate, result.free)]
-    # The parts of the error bars; only a structure search computes them.
-    parts = {name: estimate.details.get(name) for name in ("noise_error", "motion_error", "structure_error")}
-    rows = [
-        {
-            "name": result.base.names[k],
-            "formula": result.base.formulas[k],
-            "unit": result.base.units[k],
-            "value": float(estimate.beta[k]),
-            "standard_error": float(errors[k]),
-            "interval_95": [
-                float(estimate.beta[k] - HALF_WIDTH_95 * errors[k]),
-                float(estimate.beta[k] + HALF_WIDTH_95 * errors[k]),
-            ],
-            "relative_percent": float(100.0 * errors[k] / abs(estimate.beta[k])) if estimate.beta[k] else math.inf,
-            "free_value": float(result.free.beta[k]),
-            "impossible_sign": bool(signs[0][k]),
-            "free_impossible_sign": bool(signs[1][k]),
-            "rounding_shift": None if shift is None else float(shift[k]),
-            **{name: None if part is None else float(part[k]) for name, part in parts.items()},
-        }
-        for k in range(result.base.rank)
-    ]
     links = result.robot.inertial_count
     # Parameters of known friction come last.
     classes = [*result.base.classes, *["known"] * (len(result.model.theta) - len(result.base.classes))]
@@ -201,7 +175,7 @@ def result_json(
             "count": result.base.rank,
             "condition_number": result.condition_number,
             "condition_of": "base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm",
-            "list": rows,
+            "list": BASE_PARAMETERS.records(base_rows(result)),
         },
         "parameters": [
             {"name": p.name, "unit": p.unit, "value": float(v), "class": c}

@@ -20,8 +20,8 @@ from steelyard.estimation.linear.rounding_bias import fit_beta, include_bias, ro
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
-from steelyard.ground.options import with_changes, with_signature
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
+from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.identification._assumption_check import add_ledger
 from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars
 from steelyard.identification._friction_curves import error_with_fitted_friction, fit_rounding, friction_curves
@@ -31,7 +31,7 @@ from steelyard.identification._verdict import grade_model
 from steelyard.identification.agreement import agreement_of
 from steelyard.identification.description_share import description_share
 from steelyard.identification.identification import Identification, IdentificationSettings
-from steelyard.identification.options import OF_FILES, IdentifyOptions
+from steelyard.identification.identify_options import OF_FILES, IdentifyOptions
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData

@@ -11,10 +11,10 @@ from typing import Any
 from steelyard.assessment.holdout import split_blocks, split_last
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import one_blas_thread
-from steelyard.ground.options import with_changes
+from steelyard.ground.verb_options import with_changes
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
-from steelyard.identification.options import IdentifyOptions
+from steelyard.identification.identify_options import IdentifyOptions
 from steelyard.robot.robot import Robot
 from steelyard.signals.excerpt import average_periods
 from steelyard.signals.log import Log

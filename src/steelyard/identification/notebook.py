@@ -12,8 +12,9 @@ from steelyard.assessment.columns import score_columns, signal_columns
 from steelyard.assessment.score import Score
 from steelyard.errors import UnknownNameError
 from steelyard.ground.display import Headline, NamedColumns
-from steelyard.ground.grades import HALF_WIDTH_95, tone
+from steelyard.ground.grades import tone
 from steelyard.identification.identification import Identification
+from steelyard.identification.parameter_table import BASE_PARAMETERS, base_rows
 
 if TYPE_CHECKING:
     from steelyard.report.plots import Figure
@@ -30,24 +31,10 @@ def identification_tables(result: Identification) -> Mapping[str, Callable[[], N
     scores = [("judged by", s) for s in result.validation] + [("fitted", s) for s in result.identification]
     scores += [("description", s) for s in result.nominal]
     return {
-        "parameters": partial(_parameters, result),
+        "parameters": lambda: BASE_PARAMETERS.frame(base_rows(result)),
         "model": partial(_model, result),
         "scores": partial(score_columns, scores, {j.name: j.effort_unit for j in result.robot.joints}),
         "signals": partial(signal_columns, result.validation or result.identification, result.robot.joint_names),
-    }
-
-
-def _parameters(result: Identification) -> NamedColumns:
-    base, estimate = result.base, result.estimate
-    half = HALF_WIDTH_95 * estimate.standard_errors
-    return {
-        "name": base.names,
-        "formula": base.formulas,
-        "unit": base.units,
-        "value": estimate.beta,
-        "standard_error": estimate.standard_errors,
-        "low_95": estimate.beta - half,
-        "high_95": estimate.beta + half,
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from steelyard.assessment.columns import SCORES, score_row
 from steelyard.assessment.score import JointScore
 from steelyard.assumptions.page import assumptions_section, lines
 from steelyard.check.page import checked
@@ -176,24 +177,20 @@ def _velocity_delays(result: Identification) -> str:
 def _error_table(title: str, scores: Sequence[JointScore]) -> Table:
     """Build the table of joint errors. The verdict uses the error in motion."""
     stands = any(j.standing for j in scores)
-    columns = ["joint", "RMSE", *(["moving, % of std", "all samples %"] if stands else ["NRMSE, % of std"])]
-    columns += ["R²", "relative %", *(["standing %", "of the time %"] if stands else [])]
-    rows = [_error_row(j.for_display, stands) for j in scores]
+    moving, standing = (("moving_percent",), ("standing_percent", "time_standing_percent")) if stands else ((), ())
+    names = ("joint", "rmse", *moving, "nrmse_percent", "r2", "relative_error_percent", *standing)
+    columns = [SCORES[name].printed or SCORES[name].head for name in names]
+    if not stands:
+        columns[names.index("nrmse_percent")] = "NRMSE, % of std"
+    rows = [[_printed(row[name], SCORES[name].digits) for name in names] for row in map(score_row, scores)]
     means = [np.mean([getattr(j, f) for j in scores]) for f in ("moving_nrmse_percent", "nrmse_percent")]
     shown = [number(float(m), 3) for m in (means if stands else means[1:])]
     rows.append(["mean of joints", "", *shown, *[""] * (len(columns) - 2 - len(shown))])
     return table(title, columns, rows, right=columns[1:])
 
 
-def _error_row(j: JointScore, stands: bool) -> list[str]:
-    """Build the row of one joint; `stands`: some joint has samples at standstill."""
-    percents = [j.moving.get("nrmse_percent"), j.nrmse_percent] if stands else [j.nrmse_percent]
-    shown = ["" if x is None else number(x, 3) for x in percents]
-    out = [j.joint, number(j.rmse), *shown, number(j.r2, 5), number(j.relative_error_percent, 3)]
-    if not stands:
-        return out
-    standing = j.standing.get("nrmse_percent")
-    return [*out, "" if standing is None else number(standing, 3), number(100.0 * j.standing.get("share", 0.0), 3)]
+def _printed(value: str | float | None, digits: int) -> str:
+    return "" if value is None else value if isinstance(value, str) else number(value, digits)
 
 
 def print_identification(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,9 +13,12 @@ from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
 from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import NO_SIGN, WHY_NO_SIGN, Known, number, percent, with_error
+from steelyard.ground.result_tables import TableRow
 from steelyard.identification.identification import Identification
+from steelyard.identification.parameter_table import BASE_PARAMETERS, base_rows
 from steelyard.identification.score_page import effort_unit
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.report.declared_tables import Cells, declared_html
 from steelyard.report.elements import (
     Html,
     TableCell,
@@ -40,23 +42,9 @@ _TALL, _CLOSEST = 16, 8
 
 def base_parameters_section(result: Identification) -> Section:
     """Build the section on the base parameters of `result`: intervals, free fit and nominal values."""
-    estimate, errors = result.estimate, result.estimate.standard_errors
-    before = described_base(result)
-    old = np.full(result.base.rank, np.nan) if before is None else before
-    no_sign, free_no_sign = (result.base.impossible_signs(x.beta) for x in (estimate, result.free))
-    rows = [
-        BaseEstimate(
-            result.base.formulas[k],
-            result.base.units[k],
-            float(estimate.beta[k]),
-            float(errors[k]),
-            float(result.free.beta[k]),
-            None if np.isnan(old[k]) else float(old[k]),
-            bool(no_sign[k]),
-            bool(free_no_sign[k]),
-        )
-        for k in range(result.base.rank)
-    ]
+    estimate, before, rows = result.estimate, described_base(result), base_rows(result)
+    for row, nominal in zip(rows, [None] * len(rows) if before is None else before.tolist(), strict=True):
+        row["nominal"] = None if nominal is None or math.isnan(nominal) else nominal
     shift = estimate.details.get("rounding_shift")
     wider = "" if shift is None else " They include the bias due to the rounding of positions (errors in variables)."
     above = (
@@ -71,61 +59,40 @@ def base_parameters_section(result: Identification) -> Section:
     )
 
 
-@dataclass(frozen=True)
-class BaseEstimate:
-    """A base parameter as a row of a table.
-
-    Attributes:
-        formula: Formula in the parameters of links and joints.
-        unit: Unit of the values.
-        value: Identified value.
-        standard_error: Standard error of `value`.
-        free: Value of the free fit.
-        before: Value of the robot description, or None.
-        no_sign: Whether `value` has a physically impossible sign.
-        free_no_sign: Whether `free` has a physically impossible sign.
-    """
-
-    why_null: ClassVar = {"before": "The robot description does not state it."}
-    formula: str
-    unit: str
-    value: float
-    standard_error: float
-    free: float
-    before: float | None = None
-    no_sign: bool = False
-    free_no_sign: bool = False
-
-
-def base_table(parameters: Sequence[BaseEstimate]) -> Html:
-    """Build a table of base `parameters` with pictures of their intervals."""
-    rows: list[Sequence[TableCell]] = [
-        (
-            p.formula,
-            p.unit,
-            "" if p.no_sign else whisker(p.value, HALF_WIDTH_95 * p.standard_error, p.before),
-            NO_SIGN if p.no_sign else Known(p.value, p.standard_error),
-            HALF_WIDTH_95 * p.standard_error,
-            abs(p.value) / p.standard_error if p.standard_error > 0.0 and not p.no_sign else None,
-            "" if abs(p.value) > 2.0 * p.standard_error else "maybe zero",
-            NO_SIGN if p.free_no_sign else Known(p.free, p.standard_error),
-            None if p.before is None else Known(p.before, p.standard_error),
-        )
-        for p in parameters
-    ]
-    columns: list[TableColumn | str] = ["base parameter", "unit", "interval", "value"]
-    columns += [TableColumn("± 95 %", digits=2), TableColumn("value / σ", digits=2), "", "free fit", "nominal"]
+def base_table(rows: Sequence[TableRow]) -> Html:
+    """Build a table of base parameters with pictures of their intervals, from `rows` of `BASE_PARAMETERS`."""
+    shown = [_for_display(row) for row in rows]
+    names = [f.name for f in BASE_PARAMETERS.fields if f.head]
+    cells: Cells = {
+        "interval": lambda r: "" if r["impossible_sign"] else whisker(r["value"], r["half_width"], r["nominal"]),
+        "value": lambda r: NO_SIGN if r["impossible_sign"] else Known(r["value"], r["standard_error"]),
+        "free_value": lambda r: NO_SIGN if r["free_impossible_sign"] else Known(r["free_value"], r["standard_error"]),
+    }
     pictures = "Each interval has its own scale: the dot is the value, the line the 95 % interval, the tick zero"
     dash = "The robot description does not state it, or the parameter was removed and has no error."
-    if all(p.before is None for p in parameters):
-        columns, rows, pictures = columns[:-1], [row[:-1] for row in rows], f"{pictures}."
+    if all(row["nominal"] is None for row in shown):
+        names, pictures = [name for name in names if name != "nominal"], f"{pictures}."
     else:
         pictures += (
             ", the open diamond the nominal value of the robot file (rotors and friction in a sum count as zero there)."
         )
-    below = [paragraph(WHY_NO_SIGN)] if any(p.no_sign or p.free_no_sign for p in parameters) else []
-    shown = table_html(columns, rows, "Base parameters", dash=dash, tall=len(rows) > _TALL)
-    return join(paragraph(pictures), shown, *below)
+    no_sign = any(row["impossible_sign"] or row["free_impossible_sign"] for row in shown)
+    below = [paragraph(WHY_NO_SIGN)] if no_sign else []
+    tall = len(rows) > _TALL
+    made = declared_html(BASE_PARAMETERS, shown, names, cells, caption="Base parameters", dash=dash, tall=tall)
+    return join(paragraph(pictures), made, *below)
+
+
+def _for_display(row: TableRow) -> TableRow:
+    """Add what only the page shows; a null of a file is NaN."""
+    names = ("value", "standard_error", "free_value")
+    value, error, free = (math.nan if row[name] is None else float(row[name]) for name in names)
+    known = error > 0.0 and not row["impossible_sign"]
+    return {
+        "nominal": None, **row, "value": value, "standard_error": error, "free_value": free,
+        "half_width": HALF_WIDTH_95 * error, "certainty": abs(value) / error if known else None,
+        "doubt": "" if abs(value) > 2.0 * error else "maybe zero",
+    }  # fmt: skip
 
 
 def _correlation(result: Identification) -> Html:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from steelyard.assessment.score import JointScore, Score
+from steelyard.assessment.columns import SCORES, score_row
+from steelyard.assessment.score import Score
 from steelyard.assessment.torque_error import TorqueError
 from steelyard.friction.page import friction_curve
 from steelyard.ground.numbers import number, percent
+from steelyard.ground.result_tables import TableField, TableRow
 from steelyard.identification.identification import Identification
 from steelyard.identification.torque_parts import friction_torque, prediction_band, torque_parts
 from steelyard.report.elements import (
@@ -32,6 +34,9 @@ from steelyard.robot.robot import Robot
 
 # Maximum number of logs with torque figures; the table has all logs.
 _MOST_DRAWN = 4
+_MEASURES = ("moving_percent", "nrmse_percent", "standing_percent", "time_standing_percent", "rmse", "raw_rmse",
+             "relative_error_percent", "r2")  # fmt: skip
+_STANDING = ("moving_percent", "standing_percent", "time_standing_percent")
 _DASH = "The torque is constant, or the joint never moves or never stands still in this log."
 
 
@@ -64,31 +69,9 @@ def scores_section(result: Identification) -> Section:
         )
         if scores
     ]
-    measures: list[tuple[str, str, Callable[[JointScore], float | None]]] = [
-        (
-            "moving",
-            "root mean square error in motion, % of the torque's standard deviation",
-            lambda j: j.moving.get("nrmse_percent"),
-        ),
-        (
-            "NRMSE",
-            "root mean square error of all samples, % of the torque's standard deviation",
-            lambda j: j.nrmse_percent,
-        ),
-        ("standing", "the same at standstill", lambda j: j.standing.get("nrmse_percent")),
-        ("time standing", "% of the samples at standstill", lambda j: 100.0 * j.standing.get("share", 0.0)),
-        ("RMSE", f"root mean square error, {unit}", lambda j: j.rmse),
-        ("RMSE, unfiltered", f"error against the unfiltered measured torque, {unit}", lambda j: j.raw["rmse"]),
-        (
-            "of rms",
-            "root mean square error, % of the torque's root mean square",
-            lambda j: j.relative_error_percent,
-        ),
-        ("R²", "1 − squared error / variance of the torque", lambda j: j.r2),
-    ]
-    if not any(s.stands for _, scores in groups for s in scores):
-        measures = [m for m in measures if m[0] not in ("moving", "standing", "time standing")]
-    pieces = [(name, _heat(f"{name}: {meaning}", groups, of, name)) for name, meaning, of in measures]
+    stands = any(s.stands for _, scores in groups for s in scores)
+    names = _MEASURES if stands else [name for name in _MEASURES if name not in _STANDING]
+    pieces = [(SCORES[name].head, _heat(SCORES[name], groups, unit)) for name in names]
     note = (
         "Predicted and measured torque, both filtered by a zero-phase Butterworth filter of order 4 at "
         f"{number(result.score_cutoff_hz, 3)} Hz. The colour of a cell shows the error relative to the torque's "
@@ -108,28 +91,27 @@ def _headline(error: TorqueError) -> str:
     )
 
 
-def _heat(
-    title: str,
-    groups: Sequence[tuple[str, Sequence[Score]]],
-    of: Callable[[JointScore], float | None],
-    name: str,
-) -> Html:
-    """Build a table of joints by logs with the means over joints in the last row."""
+def _heat(measure: TableField, groups: Sequence[tuple[str, Sequence[Score]]], unit: str) -> Html:
+    """Build a table of joints by logs for one measure, with the means over joints in the last row."""
     scores = [s for _, some in groups for s in some]
-    by_log = [[j.for_display for j in s.joints] for s in scores]
-    heads = [TableColumn(s.log, places=4 if name == "R²" else None, digits=3) for s in scores]
+    by_log = [[score_row(j) for j in s.joints] for s in scores]
+    heads = [TableColumn(s.log, places=4 if measure.name == "r2" else None, digits=3) for s in scores]
     rows: list[Sequence[TableCell]] = [
-        (joint.joint, *(Heat(of(column[k]), error_level(column[k].nrmse_percent)) for column in by_log))
+        (joint.joint, *(Heat(column[k][measure.name], error_level(column[k]["nrmse_percent"])) for column in by_log))
         for k, joint in enumerate(scores[0].joints)
     ]
-    if name in ("moving", "NRMSE"):
-        moving = name == "moving"
-        means = [
-            float(np.mean([j.moving_nrmse_percent if moving else j.nrmse_percent for j in column])) for column in by_log
-        ]
+    if measure.name in ("moving_percent", "nrmse_percent"):
+        means = [float(np.mean([_all_or_moving(row, measure.name) for row in column])) for column in by_log]
         rows.append(("mean of joints", *(Heat(m, error_level(m)) for m in means)))
+    title = f"{measure.head}: {measure.about.format(unit=unit)}"
     above = [("", 1), *((group, len(some)) for group, some in groups)]
     return table_html(["joint", *heads], rows, title, dash=_DASH, above=above)
+
+
+def _all_or_moving(row: TableRow, name: str) -> float:
+    """Return the error of a row; that of all samples if motion and standstill are not separated."""
+    value: float = row["nrmse_percent"] if row[name] is None else row[name]
+    return value
 
 
 def error_level(nrmse_percent: float) -> float:

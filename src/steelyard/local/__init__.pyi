@@ -32,10 +32,10 @@ LocalError = steelyard.errors.LocalError
 OutsideError = steelyard.errors.OutsideError
 
 __all__ = [
-    "BLEND", "GLOBAL", "Bank", "BankRun", "BankValidation", "CartesianRegion", "Design", "JointRegion", "LocalError",
-    "LocalModel", "ModelDrift", "MotionLike", "OutsideError", "Prediction", "Region", "RegionMotions", "Repeated",
-    "SimulatedArm", "bank_json", "check_regions", "default_sensors", "design", "design_regions", "evolved_plan",
-    "first_seconds", "home_posture", "identify_globally", "identify_locally", "load_bank", "motion_from_dict",
-    "motion_to_dict", "overlap", "random_motion", "read_motions", "read_regions", "recalibrate", "sample_postures",
-    "save_bank", "validate_bank", "whole_model",
+    "BLEND", "GLOBAL", "Bank", "BankRun", "BankValidation", "CartesianRegion", "Design", "JointRegion",
+    "LocalError", "LocalModel", "ModelDrift", "MotionLike", "OutsideError", "Prediction", "Region",
+    "RegionMotions", "Repeated", "SimulatedArm", "bank_json", "check_regions", "default_sensors", "design",
+    "design_regions", "evolved_plan", "first_seconds", "home_posture", "identify_globally", "identify_locally",
+    "load_bank", "motion_from_dict", "motion_to_dict", "overlap", "random_motion", "read_motions", "read_regions",
+    "recalibrate", "sample_postures", "save_bank", "validate_bank", "whole_model",
 ]  # fmt: skip

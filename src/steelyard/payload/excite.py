@@ -20,8 +20,8 @@ from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, Linear, criterion_named
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.sampled_motions import SampledMotions
 from steelyard.excitation.search import Search, SearchSettings

@@ -1,5 +1,6 @@
 """Presentation of results: HTML pages and terminal output."""
 
+from .declared_tables import Cells, declared_html, declared_terminal
 from .elements import (
     Heat,
     Html,
@@ -24,8 +25,9 @@ from .scene import ROBOT_SCRIPTS, Body, Scene, scene_html
 from .terminal import bar, bold, console, number, say, table
 
 __all__ = [
-    "AROUND_ZERO", "ASSETS", "BLUE", "GREY", "ROBOT_SCRIPTS", "VERMILLION", "Body", "Boxes", "Figure", "Heat", "Html",
-    "Line", "Panel", "Scene", "Section", "TableCell", "TableColumn", "Verdict", "bar", "bold", "callout", "commands",
-    "console", "figure_html", "join", "joint_panels", "line_panels", "number", "paragraph", "render_report",
-    "rounded", "say", "scene_html", "table", "table_html", "tabs", "text", "verdict_html", "whisker",
+    "AROUND_ZERO", "ASSETS", "BLUE", "GREY", "ROBOT_SCRIPTS", "VERMILLION", "Body", "Boxes", "Cells", "Figure",
+    "Heat", "Html", "Line", "Panel", "Scene", "Section", "TableCell", "TableColumn", "Verdict", "bar", "bold",
+    "callout", "commands", "console", "declared_html", "declared_terminal", "figure_html", "join", "joint_panels",
+    "line_panels", "number", "paragraph", "render_report", "rounded", "say", "scene_html", "table", "table_html",
+    "tabs", "text", "verdict_html", "whisker",
 ]  # fmt: skip

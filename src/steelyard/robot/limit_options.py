@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.ground.options import per_joint, verb_option
 from steelyard.ground.short_repr import short_repr
+from steelyard.ground.verb_options import per_joint, verb_option
 
 # One number, one per joint, pairs of lower and upper positions, or "none".
 Limit = float | str | tuple[float | tuple[float, float], ...] | None

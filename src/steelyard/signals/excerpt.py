@@ -1,4 +1,4 @@
-"""Extracts parts of a log: ranges of samples, ranges with motion, or the mean period of a periodic motion."""
+"""Extracts parts of a log: samples, motion, the mean period of a periodic motion; gives it equal time steps."""
 
 from __future__ import annotations
 
@@ -133,3 +133,15 @@ def average_periods(log: Log, period: float) -> Log:
     means = {name: total / periods for name, total in sums.items()}
     meta = {**log.meta, "periods_averaged": periods}
     return replace(log, t=log.t[0] + phase, meta=meta, segments=(), channels={}, **means)  # type: ignore[arg-type]
+
+
+def on_even_clock(log: Log) -> Log:
+    """Resample a `log` with equal time steps and add velocities, by differentiation if none were measured."""
+    clock = np.linspace(log.t[0], log.t[-1], len(log))
+    speed = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
+
+    def resampled(x: Array | None) -> Array | None:
+        return None if x is None else np.column_stack([np.interp(clock, log.t, column) for column in x.T])
+
+    q, dq, tau = resampled(log.q), resampled(speed), resampled(log.tau)
+    return replace(log, t=clock, q=q, dq=dq, ddq=None, tau=tau, channels={}, segments=())  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def read_result(run: str) -> dict[str, Any]:
 def identification_html(run: str) -> Html:
     """Render the result of a `run` of `identify`: verdict, scores, parameters with error bars, structure."""
     from steelyard.identification.page import structure_table
-    from steelyard.identification.parameters_page import BaseEstimate, base_table
+    from steelyard.identification.parameters_page import base_table
     from steelyard.identification.structure import StructureStep
     from steelyard.report.html import Verdict, verdict_html
 
@@ -70,13 +70,7 @@ def identification_html(run: str) -> Html:
     try:
         verdict = result["verdict"]
         kind = tone(verdict["grade"])
-        rows = [
-            BaseEstimate(
-                p["formula"], p["unit"], _float(p["value"]), _float(p["standard_error"]), _float(p["free_value"]),
-                None, p["impossible_sign"], p["free_impossible_sign"],
-            )
-            for p in result["base_parameters"]["list"]
-        ]  # fmt: skip
+        rows = result["base_parameters"]["list"]
         structure = result["structure"]
         steps = [StructureStep(**step) for step in structure["steps"]] if structure else []
         pieces: list[str] = [

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.ground.files import write_whole
-from steelyard.ground.options import option_texts
-from steelyard.identification.options import IdentifyOptions
+from steelyard.ground.verb_options import option_texts
+from steelyard.identification.identify_options import IdentifyOptions
 from steelyard.studio.provenance import log_texts
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.ground.files import write_whole
-from steelyard.ground.options import option_texts
+from steelyard.ground.verb_options import option_texts
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 _SETTINGS_FILE = "motion.json"

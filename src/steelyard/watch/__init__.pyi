@@ -12,7 +12,7 @@ from .uncertain_model import UncertainModel, load_uncertain_model
 
 __all__ = [
     "LIVE_SOURCES", "MONITORS", "WATCH_OUTPUTS", "Calibration", "LiveSource", "MomentumObserver", "Monitor",
-    "MonitoringResult", "RobotWatch", "SourceError", "SourceOptions", "UncertainModel", "WatchEvent", "WatchOutput",
-    "WatchReport", "WatchSettings", "WatchSetup", "WatchTimes", "calibrate", "load_uncertain_model", "make_watch",
-    "monitor", "rate_of", "read_calibration", "stop_on_signal",
+    "MonitoringResult", "RobotWatch", "SourceError", "SourceOptions", "UncertainModel", "WatchEvent",
+    "WatchOutput", "WatchReport", "WatchSettings", "WatchSetup", "WatchTimes", "calibrate", "load_uncertain_model",
+    "make_watch", "monitor", "rate_of", "read_calibration", "stop_on_signal",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from steelyard.errors import ExcitationError, SteelyardError, UnknownNameError
 from steelyard.excitation.constraints.limits import Constraint
 from steelyard.excitation.constraints.traced_limit import Plane, Point
 from steelyard.excitation.constraints.traced_limit import box as inside_box
-from steelyard.excitation.options import ExciteOptions
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.trajectories import Family, Idle
 from steelyard.ground.untrusted_files import read_bytes
 from steelyard.ground.xml import MAX_BYTES

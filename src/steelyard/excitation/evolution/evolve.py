@@ -22,8 +22,8 @@ from steelyard.excitation.evolution._score import MotionScore, SampleTests
 from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
 from steelyard.excitation.evolution.strategies import Genetic, PiecewiseConstraint
 from steelyard.excitation.evolution.via_points import ViaPoints
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.fitness import Fitness, Generation
-from steelyard.excitation.options import ExciteOptions
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.search import Progress
 from steelyard.excitation.search_problem import families_of, requirements
@@ -32,8 +32,8 @@ from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
-from steelyard.ground.options import with_changes
 from steelyard.ground.untrusted_files import read_json
+from steelyard.ground.verb_options import with_changes
 from steelyard.robot.robot import Robot
 
 _FORMAT = "steelyard-evolution-1"

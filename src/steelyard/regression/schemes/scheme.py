@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.options import parse_named_options
 from steelyard.ground.registry import Registry
+from steelyard.ground.verb_options import parse_named_options
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import with_history

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from steelyard.ground.options import verb_option, word_list
 from steelyard.ground.short_repr import short_repr
+from steelyard.ground.verb_options import verb_option, word_list
 from steelyard.signals.between import as_torque_between
 from steelyard.signals.prepare import Preparation, as_velocity
 

@@ -22,6 +22,8 @@ from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, fil
 from steelyard.ground.progress import steps
 from steelyard.ground.short_repr import short_repr
 from steelyard.local.bank import Bank
+from steelyard.prediction._band_of import torque_band_of, torque_delay_of
+from steelyard.prediction.prediction_files import PREDICTION_FORMATS
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogsLike, as_logs, log_label
 from steelyard.signals.log import Log
@@ -29,8 +31,6 @@ from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.signals.units import unit_size
 from steelyard.study import Study
-from steelyard.use._band_of import torque_band_of, torque_delay_of
-from steelyard.use.prediction_files import PREDICTION_FORMATS
 
 # Larger clock values are dates in nanoseconds.
 _DATES = 1e15
@@ -132,7 +132,7 @@ class Predictions(OutcomeWithPage, DisplayMixin):
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
         """Return the figure of measured and predicted torque ("torque")."""
-        from steelyard.use._predict_page import predicted_figure
+        from steelyard.prediction._predict_page import predicted_figure
 
         return {"torque": partial(predicted_figure, self)}
 
@@ -171,7 +171,7 @@ class Predictions(OutcomeWithPage, DisplayMixin):
         return [n if plain.count(n) == 1 else f"{n}-{k + 1}" for k, n in enumerate(plain)]
 
     def view(self) -> Presentation:
-        from steelyard.use._predict_page import predictions_report, print_predictions
+        from steelyard.prediction._predict_page import predictions_report, print_predictions
 
         return predictions_report, print_predictions
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.errors import ExcitationError, SteelyardError
-from steelyard.ground.options import numbers, per_joint, verb_option, word_list, words
 from steelyard.ground.short_repr import short_repr
+from steelyard.ground.verb_options import numbers, per_joint, verb_option, word_list, words
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

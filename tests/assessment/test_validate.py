@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from use_cases import ARM, MODEL, Swing, run
+from model_uses import ARM, MODEL, Swing, run
 
+from steelyard.assessment import validate_on_logs, validate_on_plant
 from steelyard.assessment.validation_ways import validate
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
-from steelyard.use import simulate_model, validate_on_logs, validate_on_plant
+from steelyard.simulation import simulate_model
 
 
 def off_by(share: float) -> Model:
@@ -78,11 +79,11 @@ def test_a_sweep_ranks_the_parameters_by_influence() -> None:
     assert by_name["mx2"]["open_loop_percent"] > by_name["Fsv1"]["open_loop_percent"]
 
 
-def test_the_command_validates_an_exported_model(motion: Path, tmp_path: Path) -> None:
+def test_the_command_validates_an_exported_model(designed_motion: Path, tmp_path: Path) -> None:
     model_to_urdf(off_by(0.1), tmp_path / "arm.urdf")
     model_to_sidecar(off_by(0.1), sidecar_path(tmp_path / "arm.urdf"))
     validated = run(
-        "validate", tmp_path / "arm.urdf", "--against", "szabo3r", "--motion", motion, "--sweep", 0.1,
+        "validate", tmp_path / "arm.urdf", "--against", "szabo3r", "--motion", designed_motion, "--sweep", 0.1,
         "-o", tmp_path / "v",
     )  # fmt: skip
     assert validated.exit_code == 0

@@ -154,7 +154,7 @@ class ModelValidation(OutcomeWithPage, DisplayMixin):
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
         """Return the figure of measured and predicted torque ("torque") for logs."""
-        from steelyard.use._validation_page import torque_figure
+        from steelyard.assessment._validation_page import torque_figure
 
         return {"torque": partial(torque_figure, self)} if any(t.score is not None for t in self.trials) else {}
 
@@ -206,7 +206,7 @@ class ModelValidation(OutcomeWithPage, DisplayMixin):
         return out
 
     def view(self) -> Presentation:
-        from steelyard.use._validation_page import print_validation, validation_report
+        from steelyard.assessment._validation_page import print_validation, validation_report
 
         return validation_report, print_validation
 

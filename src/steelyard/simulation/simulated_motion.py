@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.assessment.replay import on_even_clock
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
 from steelyard.excitation.motion_design import expected_noise
@@ -19,6 +18,7 @@ from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
 from steelyard.ground.short_repr import short_repr
 from steelyard.signals.between import TorqueBetween, interval_means
+from steelyard.signals.excerpt import on_even_clock
 from steelyard.signals.log import Log
 from steelyard.simulation.dry_friction import Friction
 from steelyard.simulation.play import LOOPS_PER_SAMPLE, PlayableMotion, good_sensors, play, refine_steps
@@ -88,7 +88,7 @@ class SimulatedMotion(OutcomeWithPage):
         return {"log.csv" if k == 0 else f"log-{k + 1}.csv": log.save for k, log in enumerate(self.logs)}
 
     def view(self) -> Presentation:
-        from steelyard.use._simulation_page import print_simulation, simulation_report
+        from steelyard.simulation._simulation_page import print_simulation, simulation_report
 
         return simulation_report, print_simulation
 

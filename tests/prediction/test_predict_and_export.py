@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from steelyard import identify
 from steelyard.cli import app
 from steelyard.dynamics.model import Model
-from steelyard.export import load_model, model_to_sidecar, model_to_urdf, sidecar_path
+from steelyard.export import ModelExport, load_model, model_to_sidecar, model_to_urdf, sidecar_path
 from steelyard.parameters.terms import terms
+from steelyard.prediction import predict
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
-from steelyard.use import ModelExport, predict
 
 ROBOT = builtin("szabo3r")
 BOUND = terms(ROBOT, "viscous", "coulomb")

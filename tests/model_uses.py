@@ -1,4 +1,4 @@
-"""Shared by tests of uses: an arm, its model, a motion, the program."""
+"""Shared by tests that simulate, validate and predict: an arm, its model, a motion, the program."""
 
 from __future__ import annotations
 

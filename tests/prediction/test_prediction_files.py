@@ -16,8 +16,8 @@ from rosbags.typesys import Stores, get_typestore
 from test_predict_and_export import MODEL, ROBOT, log, run
 
 from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
+from steelyard.prediction import predict
 from steelyard.signals.read import open_reader
-from steelyard.use import predict
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 KIND = "sensor_msgs/msg/JointState"

@@ -115,7 +115,7 @@ class SequentialResult(OutcomeWithPage):
         return {"found.csv": csv_text([_COLUMNS, *(row.values() for row in self.rows)])}
 
     def view(self) -> Presentation:
-        from steelyard.use._sequential_page import print_sequential, sequential_report
+        from steelyard.estimation.sequential._sequential_page import print_sequential, sequential_report
 
         return sequential_report, print_sequential
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from steelyard.estimation.sequential.sequential_result import SequentialResult
 from steelyard.ground.numbers import NO_SIGN, Known, number, with_error
 from steelyard.report.elements import TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.report.terminal import say, table
-from steelyard.use.sequential_result import SequentialResult
 
 
 def print_sequential(found: SequentialResult, out: Console, folder: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from steelyard.assessment.model_validation import ModelValidation, Swept, Trial
 from steelyard.assessment.score import Score
 from steelyard.errors import UnknownNameError
 from steelyard.ground.numbers import DASH, number
@@ -13,7 +14,6 @@ from steelyard.report.plots.figure import SERIES, Figure
 from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.terminal import bold, say, table
 from steelyard.robot.robot import Robot
-from steelyard.use.model_validation import ModelValidation, Swept, Trial
 
 # Number of parameters of a sweep on the terminal; the page shows all.
 _SHOWN = 10

@@ -9,7 +9,7 @@ from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.lines import Line, Panel, line_panels
 from steelyard.report.terminal import number, say, table
-from steelyard.use.simulated_motion import SimulatedMotion
+from steelyard.simulation.simulated_motion import SimulatedMotion
 
 # Keys and heads of the joint table; tracking only if there is a reference.
 _HEADS = {

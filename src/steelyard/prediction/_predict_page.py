@@ -9,12 +9,12 @@ from rich.console import Console
 
 from steelyard.errors import UnknownNameError
 from steelyard.ground.numbers import number, percent
+from steelyard.prediction.predict import PredictedLog, Predictions
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.terminal import say, table
-from steelyard.use.predict import PredictedLog, Predictions
 
 
 def print_predictions(found: Predictions, out: Console, folder: str = "") -> None:

@@ -18,7 +18,7 @@ from steelyard.ground.outcome import Content
 from steelyard.ground.registry import Registry
 
 if TYPE_CHECKING:
-    from steelyard.use.predict import PredictedLog
+    from steelyard.prediction.predict import PredictedLog
 
 _JOINT_STATE = "sensor_msgs/msg/JointState"
 _TOPIC = "/steelyard"
@@ -38,7 +38,7 @@ class PredictionFormat:
 
 
 PREDICTION_FORMATS: Registry[PredictionFormat] = Registry(
-    "prediction format", ("steelyard.use.prediction_files",), group="steelyard.predictions"
+    "prediction format", ("steelyard.prediction.prediction_files",), group="steelyard.predictions"
 )
 
 

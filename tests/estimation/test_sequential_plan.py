@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from use_cases import run
+from model_uses import run
 
 import steelyard as sy
 from steelyard.errors import SteelyardError

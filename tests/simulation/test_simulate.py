@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from use_cases import ARM, MODEL, run
+from model_uses import ARM, MODEL, run
 
 import steelyard as sy
 from steelyard.errors import SimulationError
 from steelyard.parameters.terms import Terms
 from steelyard.signals.read import read_log
+from steelyard.simulation import simulate_model
 from steelyard.simulation.torque_signal import read_torque_signal
-from steelyard.use import simulate_model
 
 WAVES = """
 duration: 1.5
@@ -40,9 +40,18 @@ def test_a_carriage_falls_by_half_g_t_squared() -> None:
     assert np.allclose(fallen.q[:, 0], -0.5 * 9.81 * fallen.t**2, atol=1e-9)
 
 
-def test_a_motion_is_followed_and_its_log_is_readable(motion: Path, tmp_path: Path) -> None:
+def test_a_motion_is_followed_and_its_log_is_readable(designed_motion: Path, tmp_path: Path) -> None:
     process = run(
-        "simulate", "szabo3r", "--motion", motion, "--noise", "0.05,0.1,0.02", "--seed", 3, "-o", tmp_path / "s"
+        "simulate",
+        "szabo3r",
+        "--motion",
+        designed_motion,
+        "--noise",
+        "0.05,0.1,0.02",
+        "--seed",
+        3,
+        "-o",
+        tmp_path / "s",
     )
     assert process.exit_code == 0
     result = json.loads((tmp_path / "s" / "result.json").read_text())
@@ -50,26 +59,28 @@ def test_a_motion_is_followed_and_its_log_is_readable(motion: Path, tmp_path: Pa
     assert all(j["tracking_rms"] < 1e-3 for j in result["runs"][0]["joints"])
     log = read_log(tmp_path / "s" / "log.csv", ARM)
     assert len(log) == 2001
-    again = simulate_model(MODEL, motions=[_first(motion)])
+    again = simulate_model(MODEL, motions=[_first(designed_motion)])
     noise = np.asarray(log.tau) - again.runs[0].tau
     assert np.allclose(np.std(noise, axis=0), [0.05, 0.1, 0.02], rtol=0.1)  # 2001 samples give σ within 1.6 %
     page = (tmp_path / "s" / "report.html").read_text()
     assert all(f"<h3>{title}</h3>" in page for title in ("Positions", "Velocities", "Torques"))
 
 
-def _first(motion: Path):
+def _first(designed_motion: Path):
     from steelyard.excitation.motion_design import read_design
 
-    return read_design(motion, ARM).trajectories[0]
+    return read_design(designed_motion, ARM).trajectories[0]
 
 
-def test_a_pd_controller_has_a_larger_tracking_error(motion: Path, tmp_path: Path) -> None:
+def test_a_pd_controller_has_a_larger_tracking_error(designed_motion: Path, tmp_path: Path) -> None:
     (tmp_path / "pd.yaml").write_text("kind: pd\nkp: [400, 900, 300]\nkd: [40, 60, 20]\nrate: 2000\n")
-    process = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "pd.yaml", "--json")
+    process = run("simulate", "szabo3r", "--motion", designed_motion, "--controller", tmp_path / "pd.yaml", "--json")
     assert process.exit_code == 0
     errors = [j["tracking_rms"] for j in json.loads(process.stdout)["runs"][0]["joints"]]
     assert 1e-3 < max(errors) < 0.1  # PD lags by friction and gravity over its gain: some 10 N m over 900
-    refused = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "pd.yaml", "--rate", 900)
+    refused = run(
+        "simulate", "szabo3r", "--motion", designed_motion, "--controller", tmp_path / "pd.yaml", "--rate", 900
+    )
     assert refused.exit_code == 2
     assert "2000 Hz is not a multiple of the log's 900 Hz" in refused.output
 
@@ -106,10 +117,10 @@ def test_joints_stick_or_creep_below_their_friction() -> None:
     assert creeping != 0.0
 
 
-def test_a_diverging_simulation_names_time_and_reason(motion: Path, tmp_path: Path) -> None:
+def test_a_diverging_simulation_names_time_and_reason(designed_motion: Path, tmp_path: Path) -> None:
     (tmp_path / "wild.yaml").write_text("kind: pd\nkp: 1e8\n")
     out = tmp_path / "out"
-    process = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "wild.yaml", "-o", out)
+    process = run("simulate", "szabo3r", "--motion", designed_motion, "--controller", tmp_path / "wild.yaml", "-o", out)
     assert process.exit_code == 2
     assert "The simulation diverged at t = 0." in process.output
     assert "lower the torques or gains" in " ".join(process.output.split())

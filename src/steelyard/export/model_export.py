@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export import MODEL_FORMATS, model_to_sidecar
 from steelyard.export.capability import FITTED_AS
-from steelyard.export.sidecar import SUFFIX
+from steelyard.export.formats import MODEL_FORMATS
+from steelyard.export.sidecar import SUFFIX, model_to_sidecar
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.short_repr import short_repr
 
