@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence
-from steelyard.check.gravity import gravity_regressor
+from steelyard.check.gravity_direction import gravity_regressor
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import BlockGrams, Mask, Weighted
 from steelyard.regression.block_rows import BLOCKS, nonnegative

@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.check import corrections
 from steelyard.check._channels import STILL
-from steelyard.check.gravity import gravity_regressor
+from steelyard.check.gravity_direction import gravity_regressor
 from steelyard.check.left_out import PARTS, Channels, LeftOutFits
 from steelyard.ground.arrays import Array
 from steelyard.ground.student import quantile

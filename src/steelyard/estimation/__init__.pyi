@@ -35,6 +35,7 @@ from .registry import (
 from .sequential.identify import SequentialIdentification, Step, identify_sequentially
 from .sequential.movement import Movement
 from .sequential.read_plan import SequentialPlan, read_plan
+from .sequential.sequential_result import SequentialResult
 from .simulation_error.control_loop import read_control_loop
 from .simulation_error.didim import DirectInverse
 from .simulation_error.experiment import Experiment, Run
@@ -48,10 +49,10 @@ __all__ = [
     "Hopfield", "HopfieldTank", "InstrumentalVariables", "LinearEstimator", "MaximumLikelihood", "Movement",
     "OrdinaryLeastSquares", "OutputError", "ParameterHistory", "ParticleFilter", "PhysicallyConsistent", "Prior",
     "Recursive", "RecursiveLeastSquares", "RestrictedTotalLeastSquares", "Result", "Ridge", "Robust", "Run",
-    "SequentialIdentification", "SequentialPlan", "SigmaPointKalman", "Significance", "Snapshot", "StateError",
-    "Step", "TotalLeastSquares", "Tuning", "Unscented", "Variable", "WeightedLeastSquares", "confidence_intervals",
-    "estimator", "estimator_help", "estimator_names", "fit_log", "fit_significant", "identify_sequentially",
-    "joint_test", "log_bias", "make_estimator", "make_experiment_estimator", "make_physical", "mean_ratio",
-    "nearest_possible", "nearest_theta", "nominal_prior", "read_control_loop", "read_plan", "recursive",
+    "SequentialIdentification", "SequentialPlan", "SequentialResult", "SigmaPointKalman", "Significance", "Snapshot",
+    "StateError", "Step", "TotalLeastSquares", "Tuning", "Unscented", "Variable", "WeightedLeastSquares",
+    "confidence_intervals", "estimator", "estimator_help", "estimator_names", "fit_log", "fit_significant",
+    "identify_sequentially", "joint_test", "log_bias", "make_estimator", "make_experiment_estimator", "make_physical",
+    "mean_ratio", "nearest_possible", "nearest_theta", "nominal_prior", "read_control_loop", "read_plan", "recursive",
     "relative_standard_deviations", "shrink_to_mean", "significance",
 ]  # fmt: skip

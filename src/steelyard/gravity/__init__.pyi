@@ -3,6 +3,8 @@
 from .gravity_model import GravityModel, GravityScore
 from .identify import identify_gravity
 from .next_poses import next_poses
-from .servo import servo_log
+from .servo import goal_mapping, servo_log
 
-__all__ = ["GravityModel", "GravityScore", "identify_gravity", "next_poses", "servo_log"]
+__all__ = [
+    "GravityModel", "GravityScore", "goal_mapping", "identify_gravity", "next_poses", "servo_log",
+]  # fmt: skip

@@ -16,6 +16,7 @@ from steelyard.gravity.friction_at_rest import FrictionAtRest
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
+from steelyard.ground.short_repr import short_repr
 from steelyard.ground.student import quantile
 from steelyard.robot.robot import Robot
 from steelyard.signals.held_poses import HeldPoses
@@ -30,6 +31,7 @@ _LEAST = 1e-12
 _CARRIES = 0.5
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class GravityScore:
     """Errors of the gravity torque at poses that took no part in the fit.

@@ -3,4 +3,6 @@
 from ._band_of import torque_band_of, torque_delay_of
 from .predict import PredictedLog, Predictions, predict
 
-__all__ = ["PredictedLog", "Predictions", "predict", "torque_band_of", "torque_delay_of"]
+__all__ = [
+    "PredictedLog", "Predictions", "predict", "torque_band_of", "torque_delay_of",
+]  # fmt: skip

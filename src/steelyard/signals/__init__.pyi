@@ -5,6 +5,7 @@ from ._layout import find_layout
 from .as_logs import as_logs
 from .between import as_torque_between
 from .excerpt import part_of
+from .held_poses import HeldPosesError, logs_or_poses
 from .in_memory import MemoryReader
 from .load_log import load_log
 from .log import Finding, Log, refuse_without_torque
@@ -21,9 +22,10 @@ from .table import READERS, LogReader, first_rows, has_reader, open_reader, read
 from .units import LOG_UNITS, unit_size
 
 __all__ = [
-    "JOINT_STATE", "LOG_UNITS", "NAMES", "PRESETS", "READERS", "Finding", "Log", "LogFile", "LogMapping", "LogReader",
-    "MemoryReader", "Preparation", "Source", "apply_log_setup", "as_logs", "as_mapping", "as_torque_between",
-    "as_velocity", "find_layout", "first_rows", "has_reader", "joint_signals", "joint_state_places", "load_log",
-    "log_chunks", "mapping_table", "open_log", "open_reader", "part_of", "pieces_of", "read_log", "read_table",
-    "recognise_time", "refuse_without_torque", "unit_size", "with_preset", "without_repeats",
+    "JOINT_STATE", "LOG_UNITS", "NAMES", "PRESETS", "READERS", "Finding", "HeldPosesError", "Log", "LogFile",
+    "LogMapping", "LogReader", "MemoryReader", "Preparation", "Source", "apply_log_setup", "as_logs", "as_mapping",
+    "as_torque_between", "as_velocity", "find_layout", "first_rows", "has_reader", "joint_signals",
+    "joint_state_places", "load_log", "log_chunks", "logs_or_poses", "mapping_table", "open_log", "open_reader",
+    "part_of", "pieces_of", "read_log", "read_table", "recognise_time", "refuse_without_torque", "unit_size",
+    "with_preset", "without_repeats",
 ]  # fmt: skip
