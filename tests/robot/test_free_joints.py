@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from oracles import public_robot_path
 
+from steelyard.dynamics.model import Model
 from steelyard.errors import RobotError
+from steelyard.export import model_to_mjcf, model_to_urdf
+from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot import Robot, load_robot
 from steelyard.robot.free import draw_orientations, free_links, vector_part, whole_quaternion
@@ -187,3 +190,23 @@ def test_a_free_joint_is_locked_as_a_whole_or_not_at_all() -> None:
 def test_a_base_floats_only_in_formats_that_can_say_so(tmp_path: Path) -> None:
     with pytest.raises(RobotError, match="freejoint"):
         load_robot(MJCF.replace('<freejoint name="float"/>', '<joint name="float"/>'), floating=True)
+
+
+def test_identified_inertias_are_written_into_the_original_files_of_floating_robots(tmp_path: Path) -> None:
+    pin, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
+    source = public_robot_path("solo")
+    robot = load_robot(source, floating=True)
+    theta = 1.1 * robot.inertial_parameters
+    terms = Model.nominal(robot).terms
+    model_to_urdf(Model(robot, terms, np.append(theta, np.zeros(len(terms)))), tmp_path / "solo.urdf", source)
+    written = pin.buildModelFromUrdf(str(tmp_path / "solo.urdf"), pin.JointModelFreeFlyer())
+    found = np.concatenate([i.toDynamicParameters() for i in list(written.inertias)[1:]])
+    assert np.allclose(found, theta, atol=1e-12)
+    (tmp_path / "walker.xml").write_text(MJCF)
+    walker = load_robot(tmp_path / "walker.xml", snap=0.0)
+    heavier = Model(walker, Terms(walker, ()), 1.1 * walker.inertial_parameters)
+    for name, original in (("edited.xml", tmp_path / "walker.xml"), ("new.xml", None)):
+        model_to_mjcf(heavier, tmp_path / name, original)
+        loaded = mujoco.MjModel.from_xml_path(str(tmp_path / name))
+        assert loaded.nv == walker.dof
+        assert loaded.body_mass.sum() == pytest.approx(1.1 * walker.inertial_parameters[::10].sum(), rel=1e-12)

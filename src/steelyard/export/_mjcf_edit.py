@@ -12,7 +12,7 @@ from steelyard.export._bodies import Inertial, inertials_of
 from steelyard.export._xml_text import Document, comment, number, numbers, tag
 from steelyard.ground.xml import Element, parse_xml
 from steelyard.robot.mjcf import MjcfElements, mjcf_elements, read_mjcf_with_loops
-from steelyard.robot.robot import Robot
+from steelyard.robot.robot import FREE_WIDTHS, Robot
 
 # Largest difference between joints of the file and of the model: rounding when a robot is read.
 _SAME = 2e-11
@@ -51,6 +51,8 @@ def edited_mjcf(
         body = places.carriers[link.joint]
         if link.name == body:  # last joint of its body; links between joints of one body have no mass
             _inertial(document, places.bodies[body], inertials[k], places.anchors[link.joint])
+        if link.kind in FREE_WIDTHS:
+            continue
         leads = model.robot.joints[link.coordinate].name == link.joint
         values, settings = joints[link.coordinate] if leads else (dict.fromkeys(joints[0][0], 0.0), {})
         _joint(document, places, link.joint, link.kind == "revolute", values, settings)

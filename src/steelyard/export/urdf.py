@@ -26,6 +26,7 @@ from steelyard.export.capability import CAPABILITIES
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.ground.xml import Element, parse_xml
+from steelyard.robot.free import floating_urdf
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import LinkFrame, rotation_from_rpy
@@ -44,7 +45,11 @@ class _Editor:
         self.model, self.terms = model, terms
         self.document = Document(source)
         root = self.document.root
-        whole = robot_from_urdf(root)
+        # The root link of the file may float in the model alone (`load_robot(…, floating=True)`).
+        stated = {element.attributes.get("name") for element in root.all("joint")}
+        free = [k for k in model.robot.links if k.kind == "floating" and k.parent < 0 and k.joint not in stated]
+        self.floating = free[0].name if free else ""
+        whole = robot_from_urdf(floating_urdf(root) if free else root)
         _check_same(model.robot, whole, locked, source)
         self.links = {element.attributes["name"]: element for element in root.all("link")}
         self.joints = {element.attributes["name"]: element for element in root.all("joint")}
@@ -84,6 +89,9 @@ class _Editor:
         (base,) = set(self.links) - {_end(joint, "child") for joint in self.joints.values()}
         names = self.model.robot.link_names
         stack = [(base, LinkFrame())]
+        if self.floating == base:
+            self._inertial(self.links[base], self.inertials[base])
+            stack = [(base, LinkFrame(names.index(base)))]
         while stack:
             name, place = stack.pop()
             for joint in children.get(name, []):
