@@ -52,6 +52,7 @@ def arguments(name: str) -> list[str]:
         "compare schemes",
         "sequential",
         "predict",
+        "gravity",
     )
     return [*name.split(), "none.x", *needed.get(name, ["none.x"] if name in two else [])]
 

@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence
 from steelyard.robot.robot import Robot
-from steelyard.signals.held_poses import rows_are_poses
+from steelyard.signals.held_poses import rows_are_poses, unknown_between_rows
 from steelyard.signals.log import Finding, Log
 
 # Squared correlation of two velocities, beyond which a tenth of one motion at most is its own.
@@ -23,7 +23,7 @@ def check_held_poses(robot: Robot, log: Log) -> Iterator[Finding]:
         robot: Robot of the log.
         log: The log.
     """
-    if rows_are_poses(robot, log):
+    if rows_are_poses(robot, log) or unknown_between_rows(robot, log):
         message = "The rows are held poses, not samples of a motion: between two rows nothing is known."
         advice = (
             "Held poses show gravity and offsets alone (masses and first moments): use `steelyard gravity`. Log a "

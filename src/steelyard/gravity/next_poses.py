@@ -41,12 +41,15 @@ def next_poses(gravity: GravityModel, count: int = 5) -> tuple[Array, Array]:
     everywhere = rows[:_WORKSPACE]
     wanted = np.einsum("njk,njl->kl", everywhere, everywhere) / _WORKSPACE
     C, start = gravity.covariance.copy(), np.trace(wanted @ gravity.covariance)
+    taken: list[int] = []
     chosen, bands = [], []
     for _ in range(count):
         CA = rows @ C
         inner = np.linalg.inv(np.eye(len(used)) + np.einsum("njk,nlk->njl", CA, rows))
         gains = np.einsum("njl,nlk,km,njm->n", inner, CA, wanted, CA)
+        gains[taken] = -np.inf  # the same pose again would repeat its friction
         best = int(np.argmax(gains))
+        taken.append(best)
         C = C - CA[best].T @ inner[best] @ CA[best]
         chosen.append(q[best])
         bands.append(gravity.workspace_band * np.sqrt(max(np.trace(wanted @ C), 0.0) / max(start, 1e-300)))

@@ -27,6 +27,8 @@ _SLOWEST_PERIOD = 1.0
 # A joint stands if it stays within this share of `_STILL` for this time [s]; the first part of a phase, in which the
 # arm settles, is left out.
 _SHARE_OF_STILL, _PHASE, _SETTLING = 0.05, 0.4, 0.2
+# A measured velocity of less than this times `_STILL` in a second, 0.01 rad/s, is noise of a robot at rest.
+_REST = 0.5
 
 
 class HeldPosesError(LogError):
@@ -86,28 +88,35 @@ def logs_or_poses(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> 
 def rows_are_poses(robot: Robot, log: Log) -> bool:
     """Whether the rows of a log are poses at rest and not samples of a motion.
 
-    Signs: positions have most of their power above half of the Nyquist frequency, so that nothing is known of what
-    happens between two rows; or rows are a second or more apart (or the time counts them), and velocities are zero
-    throughout, or without velocities the joints move visibly from row to row.
+    Rows are a second or more apart (or the time counts them), or nothing is known of what happens between them; and
+    velocities are zero throughout, or without velocities the joints move visibly from row to row.
+
+    Args:
+        robot: Robot of the log.
+        log: The log.
+    """
+    limits = np.array([_STILL[j.kind] for j in robot.joints])
+    if len(log) < _FEWEST_ROWS or not np.any(np.ptp(log.q, axis=0) > limits):
+        return False
+    if log.dq is None:
+        # A motion whose time counts rows, or has the wrong unit, has small steps from row to row; poses have large.
+        change = np.abs(np.diff(log.q, axis=0))
+        moving, far = (int(np.any(change > x * limits, axis=1).sum()) for x in (_SHARE_OF_STILL, 1.0))
+        rest = far > 0.5 * moving
+    else:
+        rest = bool(np.all(np.abs(log.dq) <= _REST * limits))
+    return rest and (bool(np.median(np.diff(log.t)) >= _SLOWEST_PERIOD) or unknown_between_rows(robot, log))
+
+
+def unknown_between_rows(robot: Robot, log: Log) -> bool:
+    """Whether positions have most of their power above half of the Nyquist frequency: between rows nothing is known.
 
     Args:
         robot: Robot of the log.
         log: The log.
     """
     moved = [k for k, j in enumerate(robot.joints) if np.ptp(log.q[:, k]) > _STILL[j.kind]]
-    if len(log) < _FEWEST_ROWS or not moved:
-        return False
-    steps, limits = np.diff(log.t), np.array([_STILL[j.kind] for j in robot.joints])
-    if log.dq is None:
-        # A motion whose time counts rows, or has the wrong unit, has small steps from row to row; poses have large.
-        change = np.abs(np.diff(log.q, axis=0))
-        moving, far = (int(np.any(change > x * limits, axis=1).sum()) for x in (_SHARE_OF_STILL, 1.0))
-        apart = far > 0.5 * moving
-    else:
-        apart = not log.dq.any()
-    if apart and np.median(steps) >= _SLOWEST_PERIOD:
-        return True
-    return len(log) >= 8 and bool(np.median([_share_above_half(log.q[:, k]) for k in moved]) > 0.5)
+    return len(log) >= 8 and bool(moved) and bool(np.median([_share_above_half(log.q[:, k]) for k in moved]) > 0.5)
 
 
 def refuse_held_poses(robot: Robot, logs: Iterable[object]) -> None:
