@@ -75,7 +75,7 @@ class Judges:
     """The three ways, each from a batch to the share of its limit (at one false alarm an hour) that is reached."""
 
     watched: UncertainModel
-    calibration: threshold.Calibration
+    calibration: threshold.ContactCalibration
     rate_hz: float = PER_HOUR
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Judges:
                 [threshold._peaks(b.t, np.abs(r) / level) for b, r in zip(pieces, residuals, strict=True)]
             )
             tails = np.array([threshold._tail(row) for row in peaks.T])
-            law = threshold.Calibration(self.calibration.joints, 1.0, self.calibration.coefficients, tails)
+            law = threshold.ContactCalibration(self.calibration.joints, 1.0, self.calibration.coefficients, tails)
             self.plain_limits[way] = level * law.limits(self.rate_hz)
 
     def residual(self, batch: SampleBatch, way: str) -> Array:
@@ -118,7 +118,9 @@ def alarmed_seconds(t: Array, shares: Array, level: float = 1.0) -> int:
     return len(np.unique(np.floor(t[shares > level])))
 
 
-def told(watched: UncertainModel, calibration: threshold.Calibration, batch: SampleBatch, rate: float) -> list[Any]:
+def told(
+    watched: UncertainModel, calibration: threshold.ContactCalibration, batch: SampleBatch, rate: float
+) -> list[Any]:
     """The events of the contact part itself."""
     part = ContactMonitor(WatchSetup(watched.model, watched.run, rate, calibration))
     part.update(MomentumObserver(watched.model, calibration.cutoff_hz).observe(batch))
@@ -169,7 +171,9 @@ def planted(watched: UncertainModel, batch: SampleBatch, newtons: float, seed: i
     return SampleBatch(batch.t, batch.q, batch.dq, tau, batch.fresh), begins
 
 
-def python_microseconds(watched: UncertainModel, calibration: threshold.Calibration, batch: SampleBatch) -> float:
+def python_microseconds(
+    watched: UncertainModel, calibration: threshold.ContactCalibration, batch: SampleBatch
+) -> float:
     """Of observer and contact in Python, per sample, in batches of 50."""
     observer = MomentumObserver(watched.model, calibration.cutoff_hz)
     part = ContactMonitor(WatchSetup(watched.model, watched.run, PER_HOUR, calibration))
@@ -233,7 +237,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp()) / "run"
     found.save(folder)
     watched = load_uncertain_model(folder)
-    calibration = threshold.calibrate(
+    calibration = threshold.calibrate_contact(
         watched, [read_log(DATA / f"{n}.parquet", robot, mapping=MAP) for n in CALIBRATED]
     )
     judges = Judges(watched, calibration)

@@ -20,14 +20,14 @@ from steelyard.watch.batch import SampleBatch
 from steelyard.watch.monitor_base import WatchEvent, WatchSetup
 from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver, dry_friction
-from steelyard.watch.threshold import Calibration, CalibrationError, calibrate, read_calibration
+from steelyard.watch.threshold import CalibrationError, ContactCalibration, calibrate_contact, read_calibration
 
 PER_HOUR = 1.0 / 3600.0
 
 
 @cache
-def calibration() -> Calibration:
-    return calibrate(inexact_model(), [as_log(work_motion(150.0, seed)) for seed in (1, 2)])
+def calibration() -> ContactCalibration:
+    return calibrate_contact(inexact_model(), [as_log(work_motion(150.0, seed)) for seed in (1, 2)])
 
 
 def run_monitor(
@@ -77,7 +77,7 @@ def test_lower_rate_has_higher_limits() -> None:
     calibrated = calibration()
     daily, hourly = calibrated.limits(PER_HOUR / 24.0), calibrated.limits(PER_HOUR)
     assert np.all(daily > hourly)
-    one = Calibration(("a",), 5.0, np.ones((1, 7)), np.array([[3.0, 0.2, 0.5, 0.0]]), 100.0)
+    one = ContactCalibration(("a",), 5.0, np.ones((1, 7)), np.array([[3.0, 0.2, 0.5, 0.0]]), 100.0)
     # Exponential: P(z > c) per second = 0.2 exp(−(c − 3)/0.5).
     assert 0.2 * np.exp(-(one.limits(1e-4)[0] - 3.0) / 0.5) == pytest.approx(1e-4, rel=1e-9)
 
@@ -205,7 +205,7 @@ def test_calibration_round_trip_and_refusals(tmp_path: Path) -> None:
     restored = read_calibration(file)
     np.testing.assert_array_equal(restored.limits(PER_HOUR), calibration().limits(PER_HOUR))
     assert restored.cutoff_hz == calibration().cutoff_hz
-    other = Calibration(("a",), 5.0, np.ones((1, 7)), np.ones((1, 4)), 100.0)
+    other = ContactCalibration(("a",), 5.0, np.ones((1, 7)), np.ones((1, 4)), 100.0)
     with pytest.raises(CalibrationError, match="epeat the calibration"):
         ContactMonitor(WatchSetup(inexact_model().model, None, PER_HOUR, other))
     file.write_text('{"format": "else"}')
@@ -215,4 +215,4 @@ def test_calibration_round_trip_and_refusals(tmp_path: Path) -> None:
 
 def test_short_log_is_refused() -> None:
     with pytest.raises(CalibrationError, match="too few"):
-        calibrate(inexact_model(), [as_log(work_motion(20.0, 1))])
+        calibrate_contact(inexact_model(), [as_log(work_motion(20.0, 1))])

@@ -17,7 +17,7 @@ from steelyard.signals.log import Log
 from steelyard.watch.monitor_base import WatchEvent, WatchSetup
 from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver
-from steelyard.watch.threshold import calibrate, log_batches
+from steelyard.watch.threshold import calibrate_contact, log_batches
 from steelyard.watch.uncertain_model import load_uncertain_model
 
 DATA = Path(os.environ.get("STEELYARD_DATA", "")) / "ur10e"
@@ -43,7 +43,7 @@ def test_all_pushes_on_a_ur10e_are_detected_without_false_alarms(tmp_path: Path)
 
     identify(robot, logs(*(f"ident__20_02_{name}" for name in FITTED))).save(tmp_path / "run")
     uncertain_model = load_uncertain_model(tmp_path / "run")
-    calibration = calibrate(uncertain_model, logs(*(f"ident__{name}" for name in CALIBRATED)))
+    calibration = calibrate_contact(uncertain_model, logs(*(f"ident__{name}" for name in CALIBRATED)))
 
     def contacts(log: Log) -> list[WatchEvent]:
         monitor = ContactMonitor(WatchSetup(uncertain_model.model, uncertain_model.run, 1.0 / 3600.0, calibration))

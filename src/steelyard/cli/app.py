@@ -31,6 +31,8 @@ LISTS = {
     "motion_targets": ("excitation.controller_formats.target", "MOTION_TARGETS"),
     "optimisers": ("excitation.excite_options", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
+    "measurements": ("calibration.measurement", "MEASUREMENTS"),
+    "effects": ("calibration.effects", "EFFECTS"),
     "presets": ("signals.presets", "PRESETS"),
     "formats": ("export.model_export", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
@@ -89,6 +91,7 @@ STAGES = {
         "friction": "Measure friction over velocity, per joint or per drive, and fit a friction law.",
         "gravity": "Identify the gravity torque of a robot from poses at rest, and write its compensation in C.",
         "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
+        "calibrate": "Calibrate a robot's geometry from held poses that a tracker, a camera or a probe measured.",
         "fleet": "Identify many robots from many logs, on all cores or several machines; a later run reads only new "
         "logs.",
         "local": "Identify models for parts of the workspace: motions, identification, validation, recalibration.",

@@ -142,13 +142,13 @@ def _speed(text: str) -> float:
 
 
 def _calibrate(o: WatchOptions) -> None:
-    from steelyard.watch.threshold import calibrate
+    from steelyard.watch.threshold import calibrate_contact
     from steelyard.watch.uncertain_model import load_uncertain_model
 
     if not o.calibration:
         raise SteelyardError("--calibrate writes a file; give its name with --calibration FILE.")
     watched = load_uncertain_model(o.model)
-    found = calibrate(watched, opt.logs_from(o.calibrate, watched.model.robot, o.mapping))
+    found = calibrate_contact(watched, opt.logs_from(o.calibrate, watched.model.robot, o.mapping))
     found.write(o.calibration)
     typer.echo(
         f"{o.calibration}: calibrated with {found.seconds:.0f} s without contact, low-pass {found.cutoff_hz:g} Hz."

@@ -128,7 +128,7 @@ def static_poses(
     base = base_parameters(robot, o.terms)
     families: tuple[Family, ...] = (Idle(1.0, None),) * robot.dof
     needs = requirements(robot, families, bounds, o)
-    candidates = _candidates(bounds, needs, o.seed)
+    candidates = feasible_postures(bounds, needs, o.seed)
     dynamics, joints = base.structure.dynamics, np.flatnonzero(robot.torque_used)
     all_columns = np.array(base.independent)
     rows = _rows(dynamics, candidates, joints, all_columns)
@@ -143,15 +143,21 @@ def static_poses(
             f"{count} postures are too few for {len(identifiable)} gravity parameters; give {least} or more."
         )
     columns = all_columns[identifiable]
-    chosen = _exchange(rows[:, :, identifiable], count, np.random.default_rng([o.seed, 2]))
+    chosen = exchange_postures(rows[:, :, identifiable], count, np.random.default_rng([o.seed, 2]))
     q = _move_along_gradient(dynamics, candidates[chosen], joints, columns, bounds, needs)
     W = _rows(dynamics, q, joints, columns).reshape(-1, len(columns))
     names, units = tuple(base.names[k] for k in identifiable), tuple(base.units[k] for k in identifiable)
-    return Poses(_order_by_distance(q, bounds), robot.joint_names, names, units, W.T @ W)
+    return Poses(order_by_distance(q, bounds), robot.joint_names, names, units, W.T @ W)
 
 
-def _candidates(bounds: Limits, needs: Sequence[Constraint], seed: int) -> Array:
-    """Draw random postures within all limits; joints without position limits get one turn."""
+def feasible_postures(bounds: Limits, needs: Sequence[Constraint], seed: int) -> Array:
+    """Draw random postures within all limits; joints without position limits get one turn.
+
+    Args:
+        bounds: Limits of the joints.
+        needs: Constraints.
+        seed: Seed.
+    """
     low, high = np.maximum(bounds.lower, -np.pi), np.minimum(bounds.upper, np.pi)
     samples = np.random.default_rng(seed).uniform(low, high, (_CANDIDATES, len(low)))
     good = np.array([q for q in samples if _is_feasible(q, needs)])
@@ -172,8 +178,14 @@ def _rows(dynamics: Dynamics, q: Array, joints: Any, columns: Any) -> Array:
     return np.asarray(Y[np.ix_(np.arange(len(q)), joints, columns)])
 
 
-def _exchange(rows: Array, count: int, rng: np.random.Generator) -> list[int]:
-    """Return the indices of a set that no exchange of one posture improves (or that of the last round)."""
+def exchange_postures(rows: Array, count: int, rng: np.random.Generator) -> list[int]:
+    """Return the indices of a set that no exchange of one posture improves (or that of the last round).
+
+    Args:
+        rows: Rows of every candidate, shape (candidates, rows, columns).
+        count: Number of postures.
+        rng: Random numbers for the first set.
+    """
     scale = np.sqrt(np.einsum("njk,njk->k", rows, rows) / len(rows))
     scaled = rows / scale
     ridge = 1e-9 * np.eye(rows.shape[2])  # the first draw may leave directions without excitation
@@ -220,8 +232,13 @@ def _move_along_gradient(
     return moved if objective(moved.ravel())[0] < objective(start.ravel())[0] else start
 
 
-def _order_by_distance(q: Array, bounds: Limits) -> Array:
-    """Order the postures: first the one nearest to the middle, then always the nearest remaining one."""
+def order_by_distance(q: Array, bounds: Limits) -> Array:
+    """Order the postures: first the one nearest to the middle, then always the nearest remaining one.
+
+    Args:
+        q: Postures, shape (poses, joints).
+        bounds: Limits of the joints.
+    """
     left, order = list(range(len(q))), list[int]()
     here: Array = bounds.middle
     while left:

@@ -1,4 +1,4 @@
-"""`Calibration`: statistics of the external torque without contact, and limits for a given false-alarm rate.
+"""`ContactCalibration`: statistics of the external torque without contact, and limits for a given false-alarm rate.
 
 For every joint the variance of r is a sum of causes (`residual_scale.py`); their non-negative coefficients are fitted
 to r². The scaled residual z = r/σ has heavier tails than a normal distribution. A generalised Pareto distribution is
@@ -58,7 +58,7 @@ class CalibrationError(SteelyardError):
 
 @short_repr
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class ContactCalibration:
     """Statistics of a robot's residuals without contact.
 
     Args:
@@ -119,8 +119,8 @@ class Calibration:
             )
 
 
-def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """Read a calibration that `Calibration.write` wrote to `path`."""
+def read_calibration(path: str | os.PathLike[str]) -> ContactCalibration:
+    """Read a calibration that `ContactCalibration.write` wrote to `path`."""
     root = read_json(Path(path), CalibrationError, "write it with `steelyard watch --calibrate`")
     if not isinstance(root.value, dict) or root.value.get("format") != _FORMAT or root.value.get("causes") != [*CAUSES]:
         root.fail("is not a calibration of this version; repeat the calibration.")
@@ -132,12 +132,12 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
         if table.shape != (len(joints), width) or not np.all(np.isfinite(table) & (table >= 0.0)):
             keys[name].fail(f"must be {len(joints)} rows of {width} non-negative numbers.")
         tables.append(table)
-    return Calibration(joints, keys["cutoff_hz"].number(), tables[0], tables[1], keys["seconds"].number())
+    return ContactCalibration(joints, keys["cutoff_hz"].number(), tables[0], tables[1], keys["seconds"].number())
 
 
 def default_calibration(
     uncertain_model: UncertainModel, residual_std: Sequence[float], cutoff_hz: float
-) -> Calibration:
+) -> ContactCalibration:
     """Return a rough calibration without logs.
 
     The standard deviation is that of the fit's residuals, at rest and in motion; near reversals it includes all of dry
@@ -158,7 +158,7 @@ def default_calibration(
     for name, value in (("moving", level), ("resting", level), ("changing", friction), ("parameters", 1.0)):
         coefficients[:, CAUSES.index(name)] = value
     tails = np.tile([3.0, 0.1 / _BLOCK_SECONDS, 1.0, 0.0], (robot.dof, 1))
-    return Calibration(robot.joint_names, cutoff_hz, coefficients, tails)
+    return ContactCalibration(robot.joint_names, cutoff_hz, coefficients, tails)
 
 
 def log_batches(log: Log, robot: Robot) -> list[SampleBatch]:
@@ -176,7 +176,9 @@ def log_batches(log: Log, robot: Robot) -> list[SampleBatch]:
     return [SampleBatch(log.t[a:b], log.q[a:b], log.dq[a:b], log.tau[a:b], fresh=True) for a, b in segments if b > a]
 
 
-def calibrate(uncertain_model: UncertainModel, logs: Sequence[Log], cutoff_hz: float | None = None) -> Calibration:
+def calibrate_contact(
+    uncertain_model: UncertainModel, logs: Sequence[Log], cutoff_hz: float | None = None
+) -> ContactCalibration:
     """Calibrate the limits with logs of motion without contact.
 
     Without `cutoff_hz` the candidate with the shortest detection delay is used (median of the joints), for a contact of
@@ -214,7 +216,7 @@ def calibrate(uncertain_model: UncertainModel, logs: Sequence[Log], cutoff_hz: f
 
 def _calibrate_at(
     uncertain_model: UncertainModel, batches: Sequence[SampleBatch], cutoff_hz: float, seconds: float
-) -> tuple[Calibration, Array]:
+) -> tuple[ContactCalibration, Array]:
     """Calibrate one cut-off; return also the smallest torque that is typically detected per joint [N m, N]."""
     observer = MomentumObserver(uncertain_model.model, cutoff_hz)
     scale = ResidualScale(uncertain_model, observer)
@@ -224,7 +226,7 @@ def _calibrate_at(
     sigmas = [x.sigma(coefficients) for x in terms]
     peaks = [_peaks(b.t, np.abs(x.residual) / s) for b, x, s in zip(batches, terms, sigmas, strict=True)]
     tails = np.array([_tail(row) for row in np.concatenate(peaks).T])
-    calibration = Calibration(robot.joint_names, cutoff_hz, coefficients, tails, seconds)
+    calibration = ContactCalibration(robot.joint_names, cutoff_hz, coefficients, tails, seconds)
     typical = np.median(np.concatenate(sigmas), axis=0)
     return calibration, calibration.limits(1.0 / 3600.0) * typical
 

@@ -19,7 +19,7 @@ from steelyard.watch.contact_location import ContactEstimate, locate_contact
 from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import DEFAULT_CUTOFF_HZ, MomentumObserver
 from steelyard.watch.residual_scale import CAUSES, ResidualScale, ResidualTerms
-from steelyard.watch.threshold import NO_LIMIT, Calibration, default_calibration
+from steelyard.watch.threshold import NO_LIMIT, ContactCalibration, default_calibration
 from steelyard.watch.uncertain_model import UncertainModel, load_uncertain_model
 
 # A contact ends when all torques stay below half of their limits for three time constants of the low-pass, in which r
@@ -176,14 +176,14 @@ class ContactMonitor(Monitor):
         self._at_peak = np.array(state["at_peak"], dtype=float)
 
 
-def contact_calibration(setup: WatchSetup, uncertain_model: UncertainModel) -> Calibration:
+def contact_calibration(setup: WatchSetup, uncertain_model: UncertainModel) -> ContactCalibration:
     """Return the calibration of a setup, or a rough one from the residuals in its run folder.
 
     Args:
         setup: Model and settings.
         uncertain_model: The model with its covariance.
     """
-    if isinstance(setup.calibration, Calibration):
+    if isinstance(setup.calibration, ContactCalibration):
         setup.calibration.check(uncertain_model)
         return setup.calibration
     robot = uncertain_model.model.robot

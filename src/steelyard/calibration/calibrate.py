@@ -1,0 +1,107 @@
+"""`calibrate`: from a table of held poses to a corrected robot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.calibration.calibration import Calibration, StageFit
+from steelyard.calibration.chain import Chain
+from steelyard.calibration.choose import LADDER, EffectChoice, choose_effects
+from steelyard.calibration.effects import EFFECTS, Deviations, postures_of
+from steelyard.calibration.errors_of import uncertainty_of
+from steelyard.calibration.faults import find_faults
+from steelyard.calibration.fit import Problem, fit_deviations
+from steelyard.calibration.table import PoseTable, as_pose_table
+from steelyard.errors import LogError, SteelyardError
+from steelyard.ground.progress import report_progress
+from steelyard.robot.load import RobotLike, load_robot
+
+# Fewer poses do not determine where the sensor stands and where the tool is.
+_FEWEST = 8
+
+
+def calibrate(
+    robot: RobotLike,
+    poses: PoseTable | Any,
+    *,
+    frame: str = "",
+    kind: str = "",
+    points: Sequence[str] = (),
+    only: Sequence[str] = (),
+    effects: Sequence[str] | None = None,
+    holdout: float | PoseTable | Any = 0.0,
+    seed: int = 0,
+) -> Calibration:
+    """Calibrate the geometry of a robot from held poses.
+
+    The base in the sensor's frame and the tool are always estimated, too. Effects (offsets, axes, compliance, backlash,
+    …) are chosen by poses that are left out of the fit.
+
+    Args:
+        robot: Robot, as `load_robot` takes it.
+        poses: Table of poses: what `read_poses` takes, or its result.
+        frame: Frame that carries the tool; default: the last link.
+        kind: Kind of measurement; default: recognised by the columns.
+        points: Prefixes of the columns to use; default: all.
+        only: Columns that must be true in the rows to use.
+        effects: Effects of the model; None: choose.
+        holdout: Share of the poses to leave out of everything and to judge by, or a table of such poses.
+        seed: Seed of the division.
+    """
+    described = load_robot(robot, snap=0.0)
+    options = {"kind": kind, "points": points, "only": only}
+    table = as_pose_table(poses, described, **options)
+    apart: PoseTable | None = None
+    if isinstance(holdout, float | int):
+        if not 0.0 <= holdout <= 0.9:
+            raise SteelyardError(f"The hold-out is {holdout:g}; give a share of the poses from 0 to 0.9, such as 0.3.")
+        if holdout > 0.0:
+            table, apart = table.split(float(holdout), seed)
+    else:
+        apart = as_pose_table(holdout, described, **options)
+    if len(table) < _FEWEST:
+        raise LogError(f"{table.source}: has {len(table)} poses; {_FEWEST} are needed at least, 30 are reasonable.")
+    for name in effects or ():
+        EFFECTS[name]  # refuses unknown names
+    chain = Chain(described, described.moving_frame(frame))
+    report_progress("Finding the sensor and the tool", 0.1)
+    start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
+    firsts = table.measurement.start(chain.tips(table.q))
+    fits = [fit_deviations(start, first) for first in firsts] if len(firsts) > 1 else []
+    setup = min(fits, key=lambda fit: sum(fit.stds.values())).setup if fits else firsts[0]
+    report_progress("Looking for wrong readings", 0.2)
+    faults = find_faults(start, setup, table.row_numbers)
+    table, setup = replace(table, measurement=faults.measurement), faults.setup
+    start = replace(start, measurement=faults.measurement)
+    report_progress("Choosing the model", 0.4)
+    choice = choose_effects(None if effects is None else [tuple(effects)], start, setup)
+    report_progress("Computing error bars", 0.8)
+    return _result(chain, table, apart, choice, faults.findings)
+
+
+def _result(
+    chain: Chain, table: PoseTable, apart: PoseTable | None, choice: EffectChoice, findings: tuple[str, ...]
+) -> Calibration:
+    stages = {
+        "nominal": _stage(choice, "nominal", ()),
+        "geometry": _stage(choice, "geometry", tuple(e for e in choice.chosen.effects if e in LADDER[-1])),
+        "offsets": _stage(choice, "offsets", ("offsets",)),
+        "full": StageFit("full", choice.problem, choice.fit, uncertainty_of(choice.problem, choice.fit)),
+    }
+    return Calibration(chain=chain, table=table, holdout=apart, choice=choice, stages=stages, findings=findings)
+
+
+def _stage(choice: EffectChoice, name: str, effects: tuple[str, ...]) -> StageFit:
+    """A smaller model than the chosen one, fitted on its own."""
+    problem = choice.problem
+    if effects == problem.deviations.effects:
+        return StageFit(name, problem, choice.fit, uncertainty_of(problem, choice.fit))
+    smaller = Problem.of(Deviations.of(problem.deviations.chain, effects), problem.postures, problem.measurement)
+    known = dict(zip(problem.deviations.names, choice.fit.values, strict=True))
+    values = np.array([known.get(n, 0.0) for n in smaller.deviations.names])
+    fit = fit_deviations(smaller, choice.fit.setup, values)
+    return StageFit(name, smaller, fit, uncertainty_of(smaller, fit))

@@ -1,0 +1,260 @@
+"""`Calibration`: a calibrated robot, with its errors before and after."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.calibration.chain import Chain
+from steelyard.calibration.choose import Candidate, EffectChoice
+from steelyard.calibration.corrected import corrected_robot, corrections_json, written_files
+from steelyard.calibration.effects import EFFECTS, postures_of
+from steelyard.calibration.errors_of import Uncertainty, tool_stds
+from steelyard.calibration.fit import Fit, Problem
+from steelyard.calibration.identifiable import Identifiability, identifiable
+from steelyard.calibration.table import PoseTable
+from steelyard.calibration.weights import distances
+from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
+from steelyard.robot.robot import Robot
+
+# Random postures for the error outside of the measured volume.
+_POSTURES = 500
+
+
+@dataclass(frozen=True, eq=False)
+class StageFit:
+    """A model of some size with its fit.
+
+    Attributes:
+        name: "nominal", "geometry" (what a URDF can state) or "full".
+        problem: Poses and parameters.
+        fit: Fit.
+        uncertainty: Covariance of the parameters.
+    """
+
+    name: str
+    problem: Problem
+    fit: Fit
+    uncertainty: Uncertainty
+
+
+@dataclass(frozen=True)
+class PoseErrors:
+    """Errors of a model on some poses, in the unit of the channel: m, rad.
+
+    Attributes:
+        mean: Mean.
+        median: Median.
+        p95: 95th percentile.
+        rms: Root of the mean square.
+        largest: Largest.
+        count: Number of readings.
+    """
+
+    mean: float
+    median: float
+    p95: float
+    rms: float
+    largest: float
+    count: int
+
+    @classmethod
+    def of(cls, sizes: Array) -> PoseErrors:
+        """Summarise the `sizes` of residuals, NaN left out."""
+        r = sizes[np.isfinite(sizes)]
+        if not len(r):
+            return cls(*(float("nan"),) * 5, 0)
+        values = (np.mean(r), np.median(r), np.quantile(r, 0.95), np.sqrt(np.mean(r**2)), np.max(r))
+        return cls(*(float(v) for v in values), len(r))
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration(OutcomeWithPage):
+    """A calibrated robot.
+
+    Attributes:
+        chain: Joints between base and tool, with the nominal geometry.
+        table: Poses of the fit.
+        holdout: Poses that judge it, if any.
+        choice: Effects that were tried, and the chosen ones.
+        stages: Models "nominal", "geometry" and "full", each with its own setup.
+        findings: Remarks: outliers, sessions, units.
+    """
+
+    chain: Chain
+    table: PoseTable
+    holdout: PoseTable | None
+    choice: EffectChoice
+    stages: Mapping[str, StageFit]
+    findings: tuple[str, ...] = field(default=())
+
+    @property
+    def robot(self) -> Robot:
+        """The robot with corrected joint placements, which any URDF can state."""
+        return corrected_robot(self.chain, self.stages["geometry"])
+
+    @property
+    def effects(self) -> tuple[str, ...]:
+        """Chosen effects."""
+        return self.choice.chosen.effects
+
+    def residuals(self, table: PoseTable, stage: str = "full") -> Array:
+        """Compute predicted minus measured readings.
+
+        Args:
+            table: Poses with readings of the same kind.
+            stage: Model: "nominal", "geometry" or "full".
+        """
+        own = self.stages[stage]
+        postures = postures_of(self.chain, table.q, table.approach)
+        problem = Problem.of(own.problem.deviations, postures, table.measurement)
+        return problem.residuals(own.fit.setup, own.fit.values)
+
+    def errors(self, table: PoseTable, stage: str = "full") -> dict[str, PoseErrors]:
+        """Compute the errors by channel: position [m], rotation [rad].
+
+        Args:
+            table: Poses with readings of the same kind.
+            stage: Model: "nominal", "geometry" or "full".
+        """
+        sizes = distances(table.measurement, self.residuals(table, stage))
+        blocks = table.measurement.blocks
+        return {
+            channel: PoseErrors.of(sizes[:, [k for k, (_, c) in enumerate(blocks) if c == channel]])
+            for channel in dict.fromkeys(c for _, c in blocks)
+        }
+
+    @cached_property
+    def left_out(self) -> dict[str, Candidate]:
+        """Errors on poses left out within the fit, of the nominal and of the chosen model."""
+        return {"nominal": self.choice.candidates[0], "full": self.choice.chosen}
+
+    @property
+    def overfit(self) -> float:
+        """Mean error on left-out poses over that on fitted ones."""
+        fitted = self.errors(self.table)
+        own = self.choice.chosen.mean
+        return float(np.mean([own[c] / max(fitted[c].mean, 1e-300) for c in own]))
+
+    @property
+    def enough_poses(self) -> int:
+        """Number of poses at which left-out poses would have at most a tenth more error than fitted ones.
+
+        The excess is the uncertainty of the parameters, which falls with the number of poses.
+        """
+        return int(np.ceil(len(self.table) * max(self.overfit - 1.0, 0.0) / 0.1))
+
+    def shown(self, effect: str) -> bool:
+        """Whether left-out poses show an `effect` beyond doubt: without it they are worse by two standard errors."""
+        better, error = self.choice.evidence.get(effect, (0.0, 1.0))
+        return better > 2.0 * error
+
+    @cached_property
+    def volume(self) -> dict[str, Any]:
+        """Box of the measured tool positions [m], and expected errors of the geometry inside and all over [m]."""
+        own = self.stages["full"]
+        tips = self.chain.tips(self.table.q)
+        lower, upper = (np.array([getattr(j, k) for j in self.chain.robot.joints]) for k in ("lower", "upper"))
+        turning = np.array([j.kind == "revolute" for j in self.chain.robot.joints])
+        low = np.where(
+            np.isfinite(lower), np.maximum(lower, np.where(turning, -np.pi, lower)), np.where(turning, -np.pi, 0.0)
+        )
+        high = np.where(
+            np.isfinite(upper), np.minimum(upper, np.where(turning, np.pi, upper)), np.where(turning, np.pi, 0.0)
+        )
+        still = np.ptp(self.table.q, axis=0) == 0.0
+        q = np.random.default_rng(0).uniform(low, np.maximum(high, low), (_POSTURES, len(low)))
+        q[:, still] = self.table.q[0, still]
+        anywhere = Problem.of(own.problem.deviations, postures_of(self.chain, q), own.problem.measurement)
+        inside, outside = (tool_stds(p, own.fit, own.uncertainty) for p in (own.problem, anywhere))
+        box = np.array([tips.position.min(axis=0), tips.position.max(axis=0)])
+        reach = self.chain.tips(q).position
+        part = np.prod(np.ptp(box, axis=0)) / max(float(np.prod(np.ptp(reach, axis=0))), 1e-300)
+        return {"box": box, "share": float(part), "inside": float(np.sqrt(np.mean(inside**2))),
+                "outside": float(np.sqrt(np.mean(outside**2)))}  # fmt: skip
+
+    @cached_property
+    def identifiability(self) -> Identifiability:
+        """What this kind of measurement can show of this robot's geometry, whatever the poses."""
+        own = self.stages["full"]
+        effects = tuple(e for e in ("offsets", "axes", "compliance") if e in self.effects or e != "compliance")
+        return identifiable(self.chain, effects, own.problem.measurement, own.fit.setup)
+
+    @property
+    def unmoved(self) -> tuple[str, ...]:
+        """Joints of the chain that stand at one position in all poses."""
+        names = (self.chain.robot.joints[link.coordinate] for link in self.chain.links)
+        still = np.ptp(self.table.q, axis=0) == 0.0
+        return tuple(j.name for j in names if still[self.chain.robot.joint_index(j.name)])
+
+    def offsets(self) -> dict[str, float]:
+        """Return the offsets of the joints alone [rad, m], for a robot whose description stays as it is."""
+        own = self.stages["offsets"]
+        pairs = zip(own.problem.deviations.parameters, own.fit.values, strict=True)
+        return {self.chain.links[p.link].joint: float(v) for p, v in pairs if p.effect == "offsets"}
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """Return the deviations with values, standard errors and whether the readings determine them."""
+        own = self.stages["full"]
+        rows = zip(
+            own.problem.deviations.parameters, own.fit.values, own.uncertainty.standard_errors,
+            own.uncertainty.informed, strict=True,
+        )  # fmt: skip
+        return [
+            {"name": p.name, "effect": p.effect, "value": float(v), "standard_error": float(e), "unit": p.unit,
+             "determined": float(i)}
+            for p, v, e, i in rows
+        ]  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        from steelyard.calibration.verdict import verdict_of
+
+        tables = {"fit": self.table, **({"holdout": self.holdout} if self.holdout is not None else {})}
+        verdict = verdict_of(self)
+        return {
+            "robot": self.chain.robot.name,
+            "poses": {name: len(t) for name, t in tables.items()},
+            "measurement": self.table.measurement.name,
+            "verdict": {"kind": verdict.kind, "headline": verdict.headline, "points": list(verdict.points)},
+            "effects": [
+                {"name": e, "about": EFFECTS[e].about, "shown": self.shown(e)} for e in self.effects
+            ],
+            "errors": {
+                name: {stage: {c: vars(e) for c, e in self.errors(t, stage).items()} for stage in self.stages}
+                    for name, t in tables.items()
+            },
+            "candidates": [
+                {"effects": list(c.effects), "parameters": c.parameters, "left_out_mean": c.mean}
+                for c in self.choice.candidates
+            ],
+            "parameters": self.parameters(),
+            "identifiability": {
+                "rank": self.identifiability.rank, "unknowns": len(self.identifiability.names),
+                "formulas": list(self.identifiability.formulas), "alone": list(self.identifiability.alone),
+                "joints_that_did_not_move": list(self.unmoved),
+            },
+            "setup": self.stages["full"].fit.setup.to_json(),
+            "volume": {**self.volume, "box": self.volume["box"].tolist()},
+            "corrections": corrections_json(self.chain, self.stages["geometry"]),
+            "findings": list(self.findings),
+        }  # fmt: skip
+
+    def files(self) -> Mapping[str, Content]:
+        return written_files(self)
+
+    def to_urdf(self, path: str | os.PathLike[str]) -> None:
+        """Write the corrected robot as URDF to `path`; names and meshes of an original URDF are kept."""
+        from steelyard.calibration.corrected import write_urdf
+
+        write_urdf(self, path)
+
+    def view(self) -> Presentation:
+        from steelyard.calibration.page import calibration_report, print_calibration
+
+        return calibration_report, print_calibration

@@ -1,0 +1,268 @@
+"""`choose_effects`: the size of the model by poses that were left out of the fit.
+
+Nominal geometry, offsets, and all axes are fitted one after the other. Around the best of them the equations are linear
+in further effects, so that each set of effects is tried on left-out poses without another search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.calibration.effects import Deviations
+from steelyard.calibration.fit import Fit, Problem, Reduced, fit_deviations, prior_variances, reduced, typical_variances
+from steelyard.calibration.measurement import Measurement, Setup
+from steelyard.calibration.weights import distances, products, row_weights, scales, shared_error
+from steelyard.ground.arrays import Array
+
+LADDER: tuple[tuple[str, ...], ...] = ((), ("offsets",), ("offsets", "axes"))
+FURTHER = ("compliance", "backlash", "bearings", "harmonics", "scales")
+_FOLDS = 10
+_REWEIGHTINGS, _ROWS_PER_UNKNOWN = 4, 50
+# Poses with positions closer than this [rad, m] are repeats; they are left out together.
+_SAME_POSE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A set of effects and its errors on left-out poses.
+
+    Attributes:
+        effects: Names of the effects.
+        parameters: Number of parameters.
+        errors: Error of every left-out pose, relative to the residual standard deviations of the reference.
+        mean: Mean distance of the left-out poses by channel [m, rad].
+    """
+
+    effects: tuple[str, ...]
+    parameters: int
+    errors: Array
+    mean: dict[str, float]
+
+    @property
+    def score(self) -> float:
+        return float(np.nanmean(self.errors))
+
+    @property
+    def label(self) -> str:
+        return ", ".join(self.effects) or "nominal"
+
+
+def gain(simple: Candidate, other: Candidate) -> tuple[float, float]:
+    """Compute the improvement of one candidate over another, and its standard error.
+
+    Args:
+        simple: Candidate to improve on.
+        other: Candidate.
+    """
+    change = simple.errors - other.errors
+    change = change[np.isfinite(change)]
+    return float(np.mean(change)), float(np.std(change) / np.sqrt(max(len(change), 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class EffectChoice:
+    """The chosen effects with their fit, and all candidates.
+
+    Attributes:
+        problem: Poses with the parameters of the chosen effects.
+        fit: Fit.
+        candidates: All candidates that were tried.
+        chosen: The chosen one.
+        evidence: Improvement by each chosen effect when it was added, and its standard error.
+    """
+
+    problem: Problem
+    fit: Fit
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate
+    evidence: Mapping[str, tuple[float, float]]
+
+
+def folds_of(q: Array, seed: int = 0) -> Array:
+    """Assign poses to folds at random, repeats of one pose to the same fold.
+
+    Args:
+        q: Joint positions, shape (poses, joints).
+        seed: Seed.
+    """
+    _, own = np.unique(np.round(q / _SAME_POSE), axis=0, return_inverse=True)
+    own = own.ravel()
+    count = int(own.max()) + 1
+    order = np.random.default_rng(seed).permutation(count)
+    return np.asarray((order % min(_FOLDS, count))[own])
+
+
+def choose_effects(
+    deviations: Sequence[Sequence[str]] | None,
+    chain_problem: Problem,
+    setup: Setup,
+    further: Sequence[str] = FURTHER,
+) -> EffectChoice:
+    """Choose effects by left-out poses, and fit them.
+
+    Args:
+        deviations: Sets of effects to choose from; None: all.
+        chain_problem: Poses and readings, with any parameters.
+        setup: First setup.
+        further: Effects to try beyond the ladder.
+    """
+    postures, measurement = chain_problem.postures, chain_problem.measurement
+    chain = chain_problem.deviations.chain
+    folds = folds_of(postures.q)
+    ladder = LADDER if deviations is None else tuple(tuple(s) for s in deviations)
+    steps: list[tuple[Problem, Fit]] = []
+    for effects in ladder:
+        problem = Problem.of(Deviations.of(chain, effects), postures, measurement)
+        before = steps[-1] if steps else None
+        first = before[1].setup if before else setup
+        values = _carried(before, problem)
+        steps.append((problem, fit_deviations(problem, first, values)))
+    reference = steps[-1][1].stds
+    candidates = [refitted(p, f, folds, reference) for p, f in steps]
+    best, evidence = 0, dict[str, tuple[float, float]]()
+    for k in range(1, len(candidates)):
+        better = gain(candidates[best], candidates[k])
+        if better[0] > 0.0:
+            evidence |= {name: better for name in set(ladder[k]) - set(ladder[best])}
+            best = k
+    problem, fit = steps[best]
+    chosen = candidates[best]
+    more = [name for name in further if name not in chosen.effects] if deviations is None and len(ladder[best]) else []
+    if more:
+        tried, added = _forward(problem, fit, more, folds, reference)
+        if added:
+            grown = Problem.of(Deviations.of(chain, (*chosen.effects, *added)), postures, measurement)
+            values = _carried((problem, fit), grown)
+            problem, fit = grown, fit_deviations(grown, fit.setup, values)
+            chosen = refitted(problem, fit, folds, reference)
+            tried = [c for c in tried if c.effects != chosen.effects]
+            evidence |= added
+        candidates += [*tried, *([chosen] if added else [])]
+    return EffectChoice(problem, fit, tuple(candidates), chosen, evidence)
+
+
+def _carried(before: tuple[Problem, Fit] | None, problem: Problem) -> Array | None:
+    """Values of an earlier fit, for the same parameters of a larger one."""
+    if before is None:
+        return None
+    known = dict(zip(before[0].deviations.names, before[1].values, strict=True))
+    return np.array([known.get(name, 0.0) for name in problem.deviations.names])
+
+
+def _forward(
+    problem: Problem, fit: Fit, more: Sequence[str], folds: Array, reference: Mapping[str, float]
+) -> tuple[list[Candidate], dict[str, tuple[float, float]]]:
+    """Add the effect that helps most, as long as one helps by more than its standard error."""
+    own = problem.deviations.effects
+    whole = Problem.of(Deviations.of(problem.deviations.chain, (*own, *more)), problem.postures, problem.measurement)
+    padded = Fit(
+        fit.setup,
+        np.asarray(_carried((problem, fit), whole)),
+        typical_variances(whole),
+        fit.stds,
+        fit.freedom,
+        fit.weights,
+    )
+    tried: list[Candidate] = []
+    added: dict[str, tuple[float, float]] = {}
+    left = list(more)
+    (now,) = _left_out(whole, padded, [own], folds, reference)
+    while left:
+        new = _left_out(whole, padded, [(*now.effects, name) for name in left], folds, reference)
+        tried += new
+        best = min(new, key=lambda c: c.score)
+        better, error = gain(now, best)
+        if better <= error:
+            break
+        left.remove(best.effects[-1])
+        added[best.effects[-1]] = (better, error)
+        now = best
+    return tried, added
+
+
+def _left_out(
+    problem: Problem, fit: Fit, sets: Sequence[tuple[str, ...]], folds: Array, reference: Mapping[str, float]
+) -> list[Candidate]:
+    """Errors on left-out poses for several sets of effects, in the linear model around a fit."""
+    measurement = problem.measurement
+    residuals, J = problem.jacobian(fit.setup, fit.values)
+    share = shared_error(measurement, residuals, fit.weights)
+    weights = row_weights(measurement, fit.stds, fit.weights) / share
+    clean = np.nan_to_num(residuals)
+    by_fold = [products(clean[folds == k], J[folds == k], weights[folds == k]) for k in range(int(folds.max()) + 1)]
+    total = np.sum(by_fold, axis=0)
+    first = J.shape[2] - len(problem.deviations)
+    typical = typical_variances(problem)
+    out = []
+    for effects in sets:
+        part = Deviations.of(problem.deviations.chain, effects)
+        index = np.array([problem.deviations.names.index(name) for name in part.names], dtype=np.intp)
+        columns = np.concatenate([np.arange(first), first + index])
+        picked = np.ix_(np.append(columns, len(total) - 1), np.append(columns, len(total) - 1))
+        # Deviations outside of the set are zero in the fit, unless the set is smaller than the fit.
+        values = fit.values[index]
+        variances, _ = prior_variances(
+            part, reduced(total[picked], values), typical[index], typical[index], lengths=measurement.has_length
+        )
+        predicted = np.full_like(residuals, np.nan)
+        for k, own in enumerate(by_fold):
+            step = _solve(reduced((total - own)[picked], values), variances, values)
+            mask = folds == k
+            predicted[mask] = residuals[mask] + J[mask][:, :, columns] @ step
+        out.append(_candidate(measurement, predicted, tuple(effects), len(part), reference))
+    return out
+
+
+def refitted(problem: Problem, fit: Fit, folds: Array, reference: Mapping[str, float]) -> Candidate:
+    """Compute the errors on left-out poses, with weights and prior variances that do not know these poses.
+
+    Args:
+        problem: Poses and parameters.
+        fit: Fit to all poses.
+        folds: Fold of every pose.
+        reference: Standard deviation of each channel to compare errors with.
+    """
+    measurement, p = problem.measurement, problem.deviations
+    residuals, J = problem.jacobian(fit.setup, fit.values)
+    clean, typical = np.nan_to_num(residuals), typical_variances(problem)
+    predicted = np.full_like(residuals, np.nan)
+    if J.shape[2] * _ROWS_PER_UNKNOWN < clean.size:
+        # No pose has a noticeable part in the weights and variances of so many.
+        return _left_out(problem, fit, [p.effects], folds, reference)[0]
+    for k in range(int(folds.max()) + 1):
+        rest = folds != k
+        own, step, variances = measurement.rows(rest), np.zeros(J.shape[2]), fit.variances
+        for _ in range(_REWEIGHTINGS):
+            now = residuals[rest] + J[rest] @ step
+            stds, weights = scales(own, now, fit.freedom)
+            w = row_weights(own, stds, weights) / shared_error(own, now, weights)
+            equations = reduced(products(clean[rest], J[rest], w), fit.values)
+            variances, values = prior_variances(p, equations, variances, typical, 5, measurement.has_length)
+            step = np.concatenate([equations.at_zero + equations.by_deviations @ values, values - fit.values])
+        predicted[~rest] = residuals[~rest] + J[~rest] @ step
+    return _candidate(measurement, predicted, p.effects, len(p), reference)
+
+
+def _solve(equations: Reduced, variances: Array, values: Array) -> Array:
+    """Step of setup and deviations with given prior variances."""
+    root = np.sqrt(variances)
+    inside = np.eye(len(values)) + root[:, None] * equations.gram * root
+    x = root * np.linalg.solve(inside, root * equations.gradient)
+    return np.concatenate([equations.at_zero + equations.by_deviations @ x, x - values])
+
+
+def _candidate(
+    measurement: Measurement, residuals: Array, effects: tuple[str, ...], count: int, reference: Mapping[str, float]
+) -> Candidate:
+    size = distances(measurement, residuals)
+    relative = size / np.array([reference[channel] for _, channel in measurement.blocks])
+    mean = {
+        channel: float(np.nanmean(size[:, [k for k, (_, c) in enumerate(measurement.blocks) if c == channel]]))
+        for channel in dict.fromkeys(c for _, c in measurement.blocks)
+    }
+    known = np.isfinite(relative)
+    errors = np.where(known.any(axis=1), np.nansum(relative, axis=1) / np.maximum(known.sum(axis=1), 1), np.nan)
+    return Candidate(effects, count, errors, mean)

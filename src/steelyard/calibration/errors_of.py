@@ -1,0 +1,99 @@
+"""Error bars of a calibration: covariance of the deviations, and of the tool's position anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from steelyard.calibration.fit import Fit, Problem, reduced
+from steelyard.calibration.weights import distances, products, row_weights, shared_error
+from steelyard.ground.arrays import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Covariance of the deviations.
+
+    Attributes:
+        covariance: Covariance, shape (deviations, deviations).
+        informed: Part of each deviation's prior variance that the readings removed, 0 to 1.
+        rank: Number of deviations that the readings determine, as a sum of parts.
+        by_deviations: Change of the setup per deviation.
+    """
+
+    covariance: Array
+    informed: Array
+    rank: float
+    by_deviations: Array
+
+    @property
+    def standard_errors(self) -> Array:
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+
+def uncertainty_of(problem: Problem, fit: Fit) -> Uncertainty:
+    """Compute the covariance of the deviations of a fit.
+
+    It joins the scatter of the residuals from pose to pose, which may differ from pose to pose and is shared by the
+    points of one pose, with the prior variance in directions that the poses do not show.
+
+    Args:
+        problem: Poses and parameters.
+        fit: Fit.
+    """
+    measurement, count = problem.measurement, len(fit.values)
+    residuals, J = problem.jacobian(fit.setup, fit.values)
+    share = shared_error(measurement, residuals, fit.weights)
+    clean, weights = np.nan_to_num(residuals), row_weights(measurement, fit.stds, fit.weights) / share
+    gram = products(clean, J, weights)
+    first = len(gram) - 1 - count
+    equations = reduced(gram, fit.values)
+    scores = np.einsum("nmp,nm->np", J, weights * clean)
+    # The setup follows the deviations, so its scores count with them.
+    own = scores[:, first:] + scores[:, :first] @ equations.by_deviations
+    precision = 1.0 / fit.variances
+    curvature = _curvature(problem, fit, residuals) * equations.gram
+    inverse = np.linalg.inv(curvature + np.diag(precision))
+    informed = 1.0 - np.diag(
+        np.linalg.inv(np.eye(count) + np.sqrt(fit.variances)[:, None] * curvature * np.sqrt(fit.variances))
+    )
+    rank = float(np.sum(informed))
+    readings = (
+        float(np.sum(fit.weights > 0.0)) * (measurement.blocks[0][0].stop - measurement.blocks[0][0].start) / share
+    )
+    correction = readings / max(readings - rank - first, 1.0)
+    scatter = correction * (own.T @ own)
+    return Uncertainty(inverse @ (scatter + np.diag(precision)) @ inverse, informed, rank, equations.by_deviations)
+
+
+def _curvature(problem: Problem, fit: Fit, residuals: Array) -> float:
+    """Mean curvature of the likelihood over that of the weighted squares: far residuals pull less than their weight."""
+    size = np.nan_to_num(distances(problem.measurement, residuals))
+    above = below = 0.0
+    for k, (rows, channel) in enumerate(problem.measurement.blocks):
+        u = (size[:, k] / fit.stds[channel]) ** 2
+        w = fit.weights[:, k]
+        below += float(np.sum(w))
+        above += float(np.sum(w * (1.0 - 2.0 * u / (fit.freedom + u) / (rows.stop - rows.start))))
+    return max(above / max(below, 1e-300), 0.1)
+
+
+def tool_stds(problem: Problem, fit: Fit, uncertainty: Uncertainty) -> Array:
+    """Compute the standard deviation of the predicted readings' position for every pose of a problem [m].
+
+    The setup is known as well as at the fitted poses: it moves with the deviations as they demand.
+
+    Args:
+        problem: Poses to predict.
+        fit: Fit.
+        uncertainty: Its covariance.
+    """
+    n = len(problem.postures)
+    # The derivatives do not depend on the readings, so those of the first pose do for all.
+    alike = replace(problem, measurement=problem.measurement.rows(np.zeros(n, dtype=np.intp)))
+    _, J = alike.jacobian(fit.setup, fit.values)
+    first = J.shape[2] - len(fit.values)
+    rows, _ = problem.measurement.blocks[0]
+    columns = J[:, rows, first:] + J[:, rows, :first] @ uncertainty.by_deviations
+    return np.asarray(np.sqrt(np.einsum("nip,pq,niq->n", columns, uncertainty.covariance, columns)))

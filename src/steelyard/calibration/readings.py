@@ -1,0 +1,159 @@
+"""Recognise the readings of a table of poses by the names of its columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.errors import LogError
+from steelyard.ground.arrays import Array
+from steelyard.signals.table import Table
+
+_LENGTHS = {"": 1.0, "m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}
+_COORDINATE = re.compile(r"^(.*?)_?([xyz])(?:_(m|mm|cm|in))?$", re.IGNORECASE)
+_QUATERNION = re.compile(r"^(.*?)_?q([wxyz])$", re.IGNORECASE)
+_VECTOR = re.compile(r"^(.*?)_?r([xyz])(?:_(rad|deg))?$", re.IGNORECASE)
+_DISTANCE = re.compile(r"^(?:distance|wire|length|range)_?(\d*)(?:_(m|mm|cm|in))?$", re.IGNORECASE)
+# Prefixes of columns that are no points of the tool: errors, and markers on the base.
+_NO_POINTS = ("sigma", "std", "err", "base", "ref", "fixed")
+_CONTACTS = {"plane": "plane", "sphere": "sphere", "hole": "contact", "contact": "contact", "pin": "contact"}
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingColumns:
+    """Columns of a table that are no joints.
+
+    Attributes:
+        table: Table.
+        names: Names of the columns.
+    """
+
+    table: Table
+    names: tuple[str, ...]
+
+    def values(self, name: str, factor: float = 1.0) -> Array:
+        """Return a column as numbers, empty cells as NaN.
+
+        Args:
+            name: Column.
+            factor: Unit of the column.
+        """
+        column = self.table.column(name)
+        try:
+            return np.asarray([np.nan if x is None or x == "" else x for x in column], dtype=float) * factor
+        except (TypeError, ValueError):
+            raise LogError(
+                f"{self.table.path}: column '{name}' has text; write numbers or leave cells empty."
+            ) from None
+
+    def labels(self, name: str) -> tuple[Array, Array]:
+        """Return the index of the label of every row, and the labels of a column (`name`)."""
+        labels, index = np.unique(np.asarray(self.table.column(name)).astype(str), return_inverse=True)
+        return np.asarray(index, dtype=float).ravel(), labels
+
+    def flags(self, name: str) -> Array:
+        """Return whether each row of a column (`name`) is true, or has the value of NAME=VALUE."""
+        name, equals, value = name.partition("=")
+        if equals:
+            return np.asarray(np.asarray(self.table.column(name)).astype(str) == value)
+        text = np.char.lower(np.asarray(self.table.column(name)).astype(str))
+        return np.asarray(~np.isin(text, ("false", "0", "0.0", "no", "", "nan", "none")))
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Readings of one kind: its name, and its values by group."""
+
+    kind: str
+    values: dict[str, Array]
+
+
+def recognise_readings(
+    columns: ReadingColumns, kind: str = "", points: Sequence[str] = ()
+) -> tuple[Readings, list[str]]:
+    """Find the readings in a table.
+
+    Args:
+        columns: ReadingColumns that are no joints.
+        kind: Kind of measurement; "" to recognise it.
+        points: Prefixes of the columns to use; () for all.
+
+    Returns:
+        Readings, and notes on columns that were left out.
+    """
+    places = _groups(columns, _COORDINATE, "xyz")
+    turns = {**_groups(columns, _QUATERNION, "wxyz"), **_groups(columns, _VECTOR, "xyz")}
+    for prefix in points:
+        if prefix not in places:
+            raise LogError(
+                f"{columns.table.path}: has no columns {prefix}x, {prefix}y, {prefix}z; known: {_known(places)}."
+            )
+    chosen = {p: g for p, g in places.items() if (p in points if points else not p.lower().startswith(_NO_POINTS))}
+    left = [p for p in places if p not in chosen]
+    notes = [f"Columns {', '.join(left)} (x, y, z) are not used."] if left else []
+    poses = [p for p in chosen if p in turns]
+    contact = next((name for name in columns.names if name.lower() in _CONTACTS), None)
+    wires = [(name, m) for name in columns.names if (m := _DISTANCE.match(name))]
+    kind = kind or ("pose" if poses else "points" if chosen else "")
+    if not kind:
+        kind = _CONTACTS[contact.lower()] if contact else "distances" if wires else ""
+    if kind == "pose":
+        if len(poses) != 1:
+            raise LogError(
+                f"{columns.table.path}: has {len(poses)} groups of pose columns ({', '.join(poses) or 'none'}); choose "
+                "one that a sensor measured (--points NAME)."
+            )
+        rotation = _rotations(columns, turns[poses[0]])
+        return Readings("pose", {"position": _lengths(columns, chosen[poses[0]]), "rotation": rotation}), notes
+    if kind == "points" and chosen:
+        return Readings("points", {"points": np.stack([_lengths(columns, g) for g in chosen.values()], axis=1)}), notes
+    if kind in ("plane", "sphere", "contact") and contact:
+        labels, _ = columns.labels(contact)
+        values = {"surface": labels}
+        radius = next((n for n in columns.names if re.fullmatch(r"radius(_(m|mm))?", n.lower())), None)
+        if kind == "sphere" and radius:
+            values["radius"] = columns.values(radius, 1e-3 if radius.lower().endswith("_mm") else 1.0)
+        return Readings(kind, values), notes
+    if kind == "distances" and wires:
+        found = [columns.values(name, _LENGTHS[(m[2] or "").lower()]) for name, m in wires]
+        return Readings("distances", {"distances": np.column_stack(found)}), notes
+    raise LogError(
+        f"{columns.table.path}: has no readings{f' of kind {kind}' if kind else ''}; name the columns p1x_m, p1y_m, "
+        "p1z_m (points), x_m … qw (a pose), plane, sphere, contact, or distance1_m."
+    )
+
+
+def _groups(columns: ReadingColumns, pattern: re.Pattern[str], letters: str) -> dict[str, dict[str, tuple[str, str]]]:
+    """Complete groups of columns by prefix: letter → (column, unit)."""
+    out: dict[str, dict[str, tuple[str, str]]] = {}
+    for name in columns.names:
+        if m := pattern.match(name):
+            unit = (m[3] or "").lower() if m.re.groups > 2 else ""
+            out.setdefault(m[1], {})[m[2].lower()] = (name, unit)
+    return {prefix: group for prefix, group in out.items() if set(group) == set(letters)}
+
+
+def _lengths(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Array:
+    return np.column_stack([columns.values(group[x][0], _LENGTHS[group[x][1]]) for x in "xyz"])
+
+
+def _rotations(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Array:
+    from scipy.spatial.transform import Rotation
+
+    if "w" in group:
+        numbers = np.column_stack([columns.values(group[x][0]) for x in "xyzw"])
+    else:
+        factor = np.pi / 180.0 if group["x"][1] == "deg" else 1.0
+        numbers = np.column_stack([columns.values(group[x][0], factor) for x in "xyz"])
+    known = np.isfinite(numbers).all(axis=1) & (np.linalg.norm(numbers, axis=1) > 0.0 if "w" in group else True)
+    out = np.full((len(numbers), 3, 3), np.nan)
+    make = Rotation.from_quat if "w" in group else Rotation.from_rotvec
+    out[known] = make(numbers[known]).as_matrix()
+    return out
+
+
+def _known(groups: dict[str, dict[str, tuple[str, str]]]) -> str:
+    return ", ".join(repr(p) for p in groups) or "none"

@@ -1,0 +1,171 @@
+"""`PoseTable`: joint positions of held poses with what a sensor measured there, read from any log format."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.calibration.measurement import MEASUREMENTS, Measurement
+from steelyard.calibration.readings import ReadingColumns, recognise_readings
+from steelyard.errors import LogError
+from steelyard.ground.arrays import Array
+from steelyard.robot.robot import Robot
+from steelyard.signals.in_memory import memory_reader
+from steelyard.signals.table import Table, open_reader
+
+_JOINT_UNITS = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3}
+_JOINT_COLUMN = re.compile(r"^(?:(?:q|d|joint|theta|pos|position)_?)?(.+?)(?:_(rad|deg|m|mm))?$", re.IGNORECASE)
+# Joints of robots without stops turn a few times at most; larger angles are in degrees.
+_MOST_TURNS = 4.0 * np.pi
+
+
+@dataclass(frozen=True, eq=False)
+class PoseTable:
+    """Held poses.
+
+    Attributes:
+        source: File or kind of object, for messages.
+        q: Joint positions [rad, m], shape (poses, joints).
+        approach: Sign of the last movement of every joint; 0 if unknown.
+        measurement: Readings.
+        row_numbers: Row of every pose in the file, from 1.
+        notes: Remarks on the reading.
+    """
+
+    source: str
+    q: Array
+    approach: Array
+    measurement: Measurement
+    row_numbers: Array
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def rows(self, rows: Array) -> PoseTable:
+        """Select poses by index or mask (`rows`); the directions of approach stay those of the whole table."""
+        return replace(
+            self, q=self.q[rows], approach=self.approach[rows], measurement=self.measurement.rows(rows),
+            row_numbers=self.row_numbers[rows],
+        )  # fmt: skip
+
+    def split(self, share: float, seed: int = 0) -> tuple[PoseTable, PoseTable]:
+        """Divide at random into a table for the fit and a hold-out.
+
+        Args:
+            share: Share of the hold-out, 0 to 1.
+            seed: Seed.
+        """
+        order = np.random.default_rng(seed).permutation(len(self))
+        cut = len(self) - int(np.ceil(share * len(self) - 1e-9))
+        return self.rows(order[:cut]), self.rows(order[cut:])
+
+
+def read_poses(
+    source: str | os.PathLike[str] | Any,
+    robot: Robot,
+    *,
+    kind: str = "",
+    points: Sequence[str] = (),
+    only: Sequence[str] = (),
+) -> PoseTable:
+    """Read a table of held poses.
+
+    A joint's column has its name or its number: `shoulder`, `q_shoulder_rad`, `q1_rad`, `q1_deg`. The readings are
+    recognised by their names (docs/guides/calibration.md). The order of the rows is that of the measurement: it tells
+    from which side each joint came.
+
+    Args:
+        source: File of any log format, a frame (pandas, polars, …) or a dict of columns.
+        robot: Robot.
+        kind: Kind of measurement: a name in `MEASUREMENTS`; default: by the columns.
+        points: Prefixes of the columns to use, such as p1; default: all.
+        only: Columns that must be true (or not 0) in the rows to use.
+    """
+    in_file = isinstance(source, str | os.PathLike)
+    reader = open_reader(source) if in_file else memory_reader(source)
+    table = reader.table(reader.names, reader.blocks(reader.names), 0)
+    if len(table) == 0:
+        raise LogError(f"{table.path}: has no row; a table of poses has one row per pose.")
+    joint_columns, q = _joint_positions(table, robot)
+    columns = ReadingColumns(table, tuple(name for name in table.names if name not in joint_columns))
+    approach = _approach(q)
+    readings, notes = recognise_readings(columns, kind, points)
+    sessions = _sessions(columns, len(table))
+    measurement = MEASUREMENTS[readings.kind](readings.values, sessions)
+    out = PoseTable(str(table.path), q, approach, measurement, np.arange(1, len(table) + 1), tuple(notes))
+    for name in only:
+        out = out.rows(np.array(columns.flags(name))[out.row_numbers - 1])
+    known = np.isfinite(out.q).all(axis=1)
+    return out if known.all() else out.rows(known)
+
+
+def _joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
+    """Columns of all joints, and their values in rad and m."""
+    chosen = [_joint_column(table, robot, k) for k in range(robot.dof)]
+    q = np.zeros((len(table), robot.dof))
+    for k, (name, unit) in enumerate(chosen):
+        joint = robot.joints[k]
+        values = table.numbers(name) * _JOINT_UNITS[unit or joint.unit]
+        if joint.kind == "revolute" and float(np.max(np.abs(values))) > _MOST_TURNS:
+            worst = int(np.argmax(np.abs(values)))
+            raise LogError(
+                f"{table.path}: row {worst + 1}, column '{name}': {values[worst]:.6g} rad is more than two turns; if "
+                "the angles are in degrees, name the column with the suffix _deg."
+            )
+        q[:, k] = values
+    return [name for name, _ in chosen], q
+
+
+def _joint_column(table: Table, robot: Robot, k: int) -> tuple[str, str]:
+    """Column of a joint, and its unit; "" if not stated."""
+    joint = robot.joints[k]
+    wanted = {joint.name.lower()}
+    matches = {name: m for name in table.names if (m := _JOINT_COLUMN.match(name))}
+    for name, m in matches.items():
+        if name.lower() == joint.name.lower():
+            return name, ""
+        if m[1].lower() in wanted or name.lower().removesuffix(f"_{(m[2] or '').lower()}") in wanted:
+            return name, (m[2] or "").lower()
+    numbers = {int(m[1]): name for name, m in matches.items() if m[1].isdigit() and not name[0].isdigit()}
+    numbers = {n: name for n, name in numbers.items() if name.lower().startswith(("q", "d", "j", "theta", "pos"))}
+    index = k + (0 if 0 in numbers else 1)
+    if index in numbers:
+        return numbers[index], (matches[numbers[index]][2] or "").lower()
+    raise LogError(
+        f"{table.path}: has no column for joint '{joint.name}'; name it q_{joint.name}_{joint.unit} or "
+        f"q{k + 1}_{joint.unit}."
+    )
+
+
+def _approach(q: Array) -> Array:
+    """Signs of the last movements; a joint that did not move keeps its sign."""
+    signs = np.zeros_like(q)
+    signs[1:] = np.sign(np.diff(q, axis=0))
+    for k in range(1, len(signs)):
+        signs[k] = np.where(signs[k] == 0.0, signs[k - 1], signs[k])
+    return np.nan_to_num(signs)
+
+
+def _sessions(columns: ReadingColumns, count: int) -> Array:
+    name = next((n for n in columns.names if n.lower() in ("session", "setup", "station")), None)
+    if name is None:
+        return np.zeros(count, dtype=np.intp)
+    _, own = np.unique(np.asarray(columns.table.column(name)).astype(str), return_inverse=True)
+    return np.asarray(own, dtype=np.intp).ravel()
+
+
+def as_pose_table(source: PoseTable | Mapping[str, Any] | Any, robot: Robot, **options: Any) -> PoseTable:
+    """Return a table of poses.
+
+    Args:
+        source: Table, or anything that `read_poses` takes.
+        robot: Robot.
+        options: Further arguments of `read_poses`.
+    """
+    return source if isinstance(source, PoseTable) else read_poses(source, robot, **options)

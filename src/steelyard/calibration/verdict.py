@@ -1,0 +1,81 @@
+"""`verdict_of`: whether a calibration can be trusted, and where it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.calibration.choose import gain
+from steelyard.ground.numbers import number
+from steelyard.report.html import Verdict
+
+if TYPE_CHECKING:
+    from steelyard.calibration.calibration import Calibration
+
+# Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
+# more than half of the residual variance to the error.
+_TOO_FEW = 1.25
+_SCALES = {"position": (1e3, "mm"), "rotation": (57.29577951308232, "°"), "distance": (1e3, "mm")}
+
+
+def shown_error(value: float, channel: str) -> str:
+    """Format an error with its unit.
+
+    Args:
+        value: Error [m, rad].
+        channel: Channel, such as "position".
+    """
+    factor, unit = _SCALES[channel]
+    return f"{number(factor * value, 3)} {unit}"
+
+
+def verdict_of(calibration: Calibration) -> Verdict:
+    """Judge a `calibration` by its left-out poses."""
+    nominal, full = calibration.left_out["nominal"], calibration.left_out["full"]
+    better, error = gain(nominal, full)
+    points = [
+        f"{c.capitalize()} on left-out poses: {shown_error(nominal.mean[c], c)} before, "
+        f"{shown_error(full.mean[c], c)} after (mean)."
+        for c in full.mean
+    ]
+    if calibration.holdout is not None:
+        before, after = (calibration.errors(calibration.holdout, s) for s in ("nominal", "full"))
+        points += [
+            f"Hold-out of {len(calibration.holdout)} poses: {shown_error(before[c].mean, c)} before, "
+            f"{shown_error(after[c].mean, c)} after (mean)."
+            for c in after
+        ]
+    few = calibration.overfit > _TOO_FEW
+    helps = better > 2.0 * error
+    if few:
+        points.append(
+            f"Left-out poses have {number(100 * (calibration.overfit - 1), 2)} % more error than fitted ones: "
+            f"{len(calibration.table)} poses are too few. Measure about {calibration.enough_poses}."
+        )
+    volume = calibration.volume
+    channel = next(iter(full.mean))
+    # Elsewhere the uncertainty of the parameters adds to the error, which may then be that of the description or more.
+    local = volume["outside"] ** 2 + full.mean[channel] ** 2 > nominal.mean[channel] ** 2
+    if local:
+        sizes = " × ".join(f"{number(1e3 * s, 3)}" for s in volume["box"][1] - volume["box"][0])
+        points.append(
+            f"The poses fill a box of {sizes} mm. The calibration holds there. Elsewhere in the workspace the "
+            f"parameters alone add an error of about {shown_error(volume['outside'], channel)}."
+        )
+    claimed = [e for e in calibration.effects if e not in ("offsets", "axes")]
+    sure = [e for e in claimed if calibration.shown(e)]
+    if sure:
+        points.append(
+            f"Left-out poses show {', '.join(sure)}, which a URDF cannot state; result.json has the parameters."
+        )
+    if calibration.unmoved:
+        points.append(
+            f"Joint {', '.join(calibration.unmoved)} did not move: its errors are one with those of its neighbours."
+        )
+    points += list(calibration.findings)
+    if not helps:
+        return Verdict("bad", "These poses do not improve the robot's geometry.", tuple(points))
+    if few:
+        return Verdict("warning", "The robot is calibrated, but from too few poses.", tuple(points))
+    if local:
+        return Verdict("warning", "The robot is calibrated within the measured volume only.", tuple(points))
+    return Verdict("good", "The robot is calibrated.", tuple(points))
