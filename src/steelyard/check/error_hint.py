@@ -33,12 +33,12 @@ def adds_error_hint(identify: _Identify) -> _Identify:
         robot, mapping = as_robot(robot), more.get("mapping")
         log = log if isinstance(log, Study) else as_sources(log, robot, mapping)
         validate = as_sources(validate, robot, mapping)
-        if options.get("check", True) and not isinstance(log, Study):
+        stated = {**({} if options is None else vars(options)), **more}
+        if stated.get("check", True) and not isinstance(log, Study):
             refuse_held_poses(robot, log)
         try:
             return identify(robot, log, validate, options, **more)
         except (EstimationError, LogError) as error:
-            stated = {**({} if options is None else vars(options)), **more}
             if not stated.get("check", True):
                 raise
             for name, finding in _problems(robot, log, validate, stated):

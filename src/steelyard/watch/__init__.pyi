@@ -13,6 +13,6 @@ from .uncertain_model import UncertainModel, load_uncertain_model
 __all__ = [
     "LIVE_SOURCES", "MONITORS", "WATCH_OUTPUTS", "ContactCalibration", "LiveSource", "MomentumObserver", "Monitor",
     "MonitoringResult", "RobotWatch", "SourceError", "SourceOptions", "UncertainModel", "WatchEvent", "WatchOutput",
-    "WatchReport", "WatchSettings", "WatchSetup", "WatchTimes", "calibrate_contact", "load_uncertain_model", "make_watch",
-    "monitor", "rate_of", "read_calibration", "stop_on_signal",
+    "WatchReport", "WatchSettings", "WatchSetup", "WatchTimes", "calibrate_contact", "load_uncertain_model",
+    "make_watch", "monitor", "rate_of", "read_calibration", "stop_on_signal",
 ]  # fmt: skip
