@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import shutil
@@ -69,6 +70,23 @@ def test_the_reference_has_every_public_name() -> None:
     names = [name for name in steelyard.__all__ if not isinstance(getattr(steelyard, name), ModuleType)]
     missing = [name for name in names if not re.search(rf"^::: [\w.]+\.{name}$", text, re.MULTILINE)]
     assert not missing, f"add `::: …` for {', '.join(missing)} to a page of docs/api"
+
+
+def test_every_name_of_the_reference_exists() -> None:
+    """`make docs` fails otherwise, which `make test` does not run."""
+    for page in (ROOT / "docs" / "api").glob("*.md"):
+        for name in re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            module, _, attribute = name.rpartition(".")
+            assert hasattr(importlib.import_module(module), attribute), f"{page.name}: {name}"
+
+
+def test_included_files_exist() -> None:
+    """A line that includes a file has exactly the form that the site's plug-in reads."""
+    for page in PAGES:
+        for line in re.findall(r"^.*--\s*8.*$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            included = re.fullmatch(r'--8<-- "([\w/.]+)"', line)
+            assert included, f"{page.name}: {line}"
+            assert (ROOT / included[1]).is_file(), f"{page.name}: {line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

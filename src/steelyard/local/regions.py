@@ -61,9 +61,9 @@ def overlap(robot: Robot, one: Region, other: Region, seed: int = 0) -> float:
 def read_regions(path: str | os.PathLike[str], robot: Robot) -> tuple[Region, ...]:
     """Read regions from a YAML, JSON or TOML file.
 
-    The file has a table `regions` with one entry per region: `lower` and `upper` [x, y, z] [m], optionally `frame`,
-    `offset` and `spread`; or `joints`, a table of joints with [lower, upper] [rad, m; `units: deg` in the file:
-    degrees].
+    The file has a table `regions` with one entry per region: `lower` and `upper` (x, y, z in m), optionally `frame`,
+    `offset` and `spread`; or `joints`, a table of joints with (lower, upper) in rad or m (`units: deg` in the file:
+    degrees).
 
     Args:
         path: The file.
