@@ -8,7 +8,7 @@ from arm import TRUTH, record
 import steelyard as sy
 
 # The limits follow from a log without contacts, and from the rate of false alarms that you accept.
-calibration = sy.watch.calibrate(sy.watch.load_uncertain_model(TRUTH), [record(2, seconds=60.0)])
+calibration = sy.watch.calibrate_contact(sy.watch.load_uncertain_model(TRUTH), [record(2, seconds=60.0)])
 calibration.write("calibration.json")
 settings = sy.WatchSettings(calibration="calibration.json", false_alarms_hz=1.0 / 86400.0, speed=math.inf)
 

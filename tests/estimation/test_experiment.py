@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from experiment_cases import loop_case
 
+from steelyard.errors import ShapeError
 from steelyard.estimation import EstimationError, OutputError, estimator_names, make_experiment_estimator
 from steelyard.estimation.simulation_error._closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.signals.log import Log
@@ -101,7 +102,7 @@ def test_invalid_noise_levels_are_refused(option: str, value: float) -> None:
 
 def test_wrong_shapes_are_named() -> None:
     c = loop_case("rotradi")
-    with pytest.raises(EstimationError, match="position_noise"):
+    with pytest.raises(ShapeError, match="position_noise"):
         c.experiment(position_noise=[1e-4, 1e-4])
     with pytest.raises(EstimationError, match="2 references"):
         c.experiment([c.log()], references=[c.reference] * 2)

@@ -112,8 +112,9 @@ def test_on_the_command_line(tmp_path) -> None:
     motion(0).save(tmp_path / "run.csv")
     call = ["identify", "irp6", str(tmp_path / "run.csv"), "--free", "--holdout", "0.3", "--json"]
     run = CliRunner().invoke(app, [*call, "--friction", str(tmp_path / "curves")])
-    assert run.exit_code == 0, run.output
+    assert run.exit_code == 1, run.output  # the friction has changed, so the model must not be used
     found = json.loads(run.output)
+    assert "The friction has changed" in " ".join(found["verdict"]["reasons"])
     assert found["settings"]["known_friction"] == ["q1"]
     assert {p["class"] for p in found["parameters"] if p["name"].startswith("Fp")} == {"known"}
     assert not any(b["name"] in ("Fc1", "Fv1") for b in found["base_parameters"]["list"])

@@ -105,7 +105,7 @@ def test_the_exported_urdf_has_the_models_torques(found: Identification, tmp_pat
 
 
 def test_choices_are_checked() -> None:
-    t, any_ = np.arange(100.0), np.random.default_rng(0).normal(size=(100, 7))
+    t, any_ = 0.01 * np.arange(100.0), np.random.default_rng(0).normal(size=(100, 7))
     log = Log(builtin("rotradi").joint_names, t, any_[:, :3], tau=any_[:, :3])
     with pytest.raises(sy.SteelyardError, match="Known: dynamic"):
         identify(builtin("rotradi"), log, scheme="dynamics")

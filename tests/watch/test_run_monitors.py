@@ -33,7 +33,7 @@ def settings(log: sy.Log, tmp_path_factory: pytest.TempPathFactory) -> sy.WatchS
     q, dq, ddq = 0.8 * np.sin(t[:, None] * w), 0.8 * w * np.cos(t[:, None] * w), -0.8 * w**2 * np.sin(t[:, None] * w)
     quiet = sy.Log(ROBOT.joint_names, t, q, dq, tau=MODEL.torque(q, dq, ddq) + rng.normal(scale=0.3, size=q.shape))
     file = tmp_path_factory.mktemp("calibration") / "calibration.json"
-    sy.watch.calibrate(sy.watch.load_uncertain_model(MODEL), [quiet]).write(file)
+    sy.watch.calibrate_contact(sy.watch.load_uncertain_model(MODEL), [quiet]).write(file)
     return sy.WatchSettings(monitors=("contact",), calibration=str(file), speed=float("inf"))
 
 

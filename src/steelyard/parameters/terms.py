@@ -367,9 +367,7 @@ def identification_terms(robot: Robot, which: TermsLike | None = None) -> Terms:
 
 
 def coupled_drives(robot: Robot) -> list[Term]:
-    """Return terms for motors of `robot` that move several joints: their inertia and friction depend on the sum of
-    motions.
-    """
+    """Return rotor, viscous and Coulomb terms for the motors of `robot` that move several joints, else nothing."""
     if robot.transmission is None:
         return []
     coupled = np.count_nonzero(robot.transmission.matrix, axis=1) > 1

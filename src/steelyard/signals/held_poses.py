@@ -95,6 +95,8 @@ def rows_are_poses(robot: Robot, log: Log) -> bool:
         robot: Robot of the log.
         log: The log.
     """
+    if log.joints != robot.joint_names:
+        return False
     limits = np.array([_STILL[j.kind] for j in robot.joints])
     if len(log) < _FEWEST_ROWS or not np.any(np.ptp(log.q, axis=0) > limits):
         return False
