@@ -14,13 +14,13 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
-from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.phases import base_of_phases, phase_summaries
+from steelyard.floating.projected_rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.result import FloatingIdentification, RowScore
-from steelyard.floating.rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.scores import row_score
 from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
+from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import report_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms

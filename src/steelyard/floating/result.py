@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.export import covariance_to_csv, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
-from steelyard.floating.fit import PossibleFit
+from steelyard.floating.weighted_fit import PossibleFit
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.numbers import number

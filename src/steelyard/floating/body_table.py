@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Prior
-from steelyard.floating.fit import FOLDS, fit_possible
 from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.scores import row_score
+from steelyard.floating.weighted_fit import FOLDS, fit_possible
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms
