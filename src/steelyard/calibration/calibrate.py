@@ -11,11 +11,11 @@ import numpy as np
 from steelyard.calibration.calibration import Calibration, StageFit
 from steelyard.calibration.chain import Chain
 from steelyard.calibration.choose import LADDER, EffectChoice, choose_effects
-from steelyard.calibration.effects import EFFECTS, Deviations, postures_of
+from steelyard.calibration.deviation_fit import Problem, fit_deviations
 from steelyard.calibration.errors_of import uncertainty_of
 from steelyard.calibration.faults import find_faults
-from steelyard.calibration.fit import Problem, fit_deviations
-from steelyard.calibration.table import PoseTable, as_pose_table
+from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
+from steelyard.calibration.pose_table import PoseTable, as_pose_table
 from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.progress import report_progress
 from steelyard.robot.load import RobotLike, load_robot

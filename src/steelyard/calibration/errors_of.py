@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from steelyard.calibration.fit import Fit, Problem, reduced
+from steelyard.calibration.deviation_fit import Fit, Problem, reduced
 from steelyard.calibration.weights import distances, products, row_weights, shared_error
 from steelyard.ground.arrays import Array
 

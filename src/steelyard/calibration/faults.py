@@ -7,11 +7,11 @@ from itertools import permutations
 
 import numpy as np
 
-from steelyard.calibration.effects import Deviations
-from steelyard.calibration.fit import Fit, Problem, fit_deviations
+from steelyard.calibration.deviation_fit import Fit, Problem, fit_deviations
+from steelyard.calibration.joint_effects import Deviations
 from steelyard.calibration.measurement import Measurement, Setup
 from steelyard.calibration.weights import distances, row_weights, scales, shared_error
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, IndexArray
 
 # The logarithms of residuals scatter about evenly, also those of heavy-tailed errors. A reading this many standard
 # deviations above the median is wrong; a normal distribution has one in 30,000.
@@ -48,7 +48,7 @@ class Faults:
     moved: tuple[int, ...] = ()
 
 
-def find_faults(problem: Problem, setup: Setup, row_numbers: Array) -> Faults:
+def find_faults(problem: Problem, setup: Setup, row_numbers: IndexArray) -> Faults:
     """Find wrong readings with a model of offsets and axes.
 
     Args:
@@ -109,7 +109,7 @@ def far_readings(sizes: Array) -> Array:
     return out
 
 
-def _rows(numbers: Array, chosen: tuple[int, ...]) -> str:
+def _rows(numbers: IndexArray, chosen: tuple[int, ...]) -> str:
     shown = ", ".join(str(int(numbers[k])) for k in chosen[:_ROWS_SHOWN])
     more = f" and {len(chosen) - _ROWS_SHOWN} more" if len(chosen) > _ROWS_SHOWN else ""
     return f"row{'s' if len(chosen) > 1 else ''} {shown}{more}"
@@ -223,4 +223,4 @@ def _really_moved(part: Problem, cut: int) -> bool:
     change = np.concatenate(wins)
     change = change[np.isfinite(change)]
     # Five standard errors: the cut was chosen among all poses.
-    return float(np.mean(change)) > 5.0 * float(np.std(change)) / np.sqrt(len(change))
+    return bool(np.mean(change) > 5.0 * np.std(change) / np.sqrt(len(change)))

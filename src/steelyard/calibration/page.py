@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.calibration.effects import EFFECTS
-from steelyard.calibration.verdict import shown_error, verdict_of
+from steelyard.calibration.joint_effects import EFFECTS
+from steelyard.calibration.trust import shown_error, verdict_of
 from steelyard.calibration.weights import distances
 from steelyard.ground.numbers import Known, number
 from steelyard.report.elements import Html, callout, commands, join, paragraph, table_html, whisker

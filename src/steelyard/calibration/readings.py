@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
@@ -54,7 +55,7 @@ class ReadingColumns:
         labels, index = np.unique(np.asarray(self.table.column(name)).astype(str), return_inverse=True)
         return np.asarray(index, dtype=float).ravel(), labels
 
-    def flags(self, name: str) -> Array:
+    def flags(self, name: str) -> NDArray[np.bool_]:
         """Return whether each row of a column (`name`) is true, or has the value of NAME=VALUE."""
         name, equals, value = name.partition("=")
         if equals:

@@ -70,7 +70,7 @@ def calibrate(o: CalibrateOptions) -> None:
 def _run(o: CalibrateOptions) -> Outcome:
     own = o.robot_options if o.robot_options.snap is not None else replace(o.robot_options, snap=0.0)
     if o.design:
-        from steelyard.calibration.design import design_poses
+        from steelyard.calibration.pose_design import design_poses
 
         return design_poses(
             own.robot(o.robot), o.design, frame=o.frame, kind=o.kind or "points", seed=o.seed,

@@ -18,7 +18,7 @@ from steelyard.calibration.measurement import (
 )
 from steelyard.calibration.weights import products
 from steelyard.errors import LogError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, IndexArray
 
 # Rounds of reweighting of the first fit, and the smallest residual that counts [m]: a first fit needs no more.
 _ROUNDS, _FINEST = 12, 1e-5
@@ -47,7 +47,7 @@ class PointReadings(Measurement):
             Setup(np.array([f[0] for f in fits]), np.array([f[1] for f in fits]), points, np.eye(3), np.zeros((0, 0)))
         ]
 
-    def _by_session(self) -> list[Array]:
+    def _by_session(self) -> list[IndexArray]:
         return [np.flatnonzero(self.sessions == k) for k in range(self.session_count)]
 
     def residuals(self, setup: Setup, tips: Tips) -> Array:
@@ -100,7 +100,7 @@ class PoseReadings(Measurement):
                 "nij,kj->nki", self.readings["rotation"][own], corners
             )
             rotation, position, points = first_base(tips, seen, own)
-            turned = nearest_rotation((points[1:] - points[0]).T / arm)[0]
+            turned = nearest_rotation(np.asarray((points[1:] - points[0]).T / arm, dtype=float))[0]
             if out is None:
                 out = Setup(rotation[None], position[None], points[:1], turned, np.zeros((0, 0)))
             else:
@@ -117,7 +117,7 @@ class PoseReadings(Measurement):
         inside = tips.position + tips.rotation @ setup.points[0]
         outside = np.einsum("nij,nj->ni", own, inside) + place
         seen = self.readings["rotation"]
-        known = np.isfinite(seen).all(axis=(1, 2))
+        known = np.asarray(np.isfinite(seen).all(axis=(1, 2)))
         turn = (
             own
             @ tips.rotation
@@ -157,7 +157,7 @@ class PoseReadings(Measurement):
         return (*base_names(len(setup.base_rotation)), *(f"tool.{part}" for part in ("x", "y", "z", "rx", "ry", "rz")))
 
 
-def first_base(tips: Tips, seen: Array, rows: Array) -> tuple[Array, Array, Array]:
+def first_base(tips: Tips, seen: Array, rows: IndexArray) -> tuple[Array, Array, Array]:
     """Compute the base in the sensor's frame and the points on the tool by one linear fit.
 
     With M the inverse rotation of the base, M y − c − R p = t is linear in M, c and the points p. Residuals enter by
@@ -189,12 +189,12 @@ def first_base(tips: Tips, seen: Array, rows: Array) -> tuple[Array, Array, Arra
         x = np.linalg.lstsq(gram[:-1, :-1], -gram[:-1, -1], rcond=1e-12)[0]
         away = np.linalg.norm(A @ x - target, axis=1)
         weights = 1.0 / np.maximum(away, max(_FINEST, 0.1 * float(np.median(away))))
-    turned, scale = nearest_rotation(x[:9].reshape(3, 3) / size)
+    turned, scale = nearest_rotation(np.asarray(x[:9].reshape(3, 3) / size, dtype=float))
     refuse_units(scale)
     base = turned.T
-    points = x[12:].reshape(count, 3)
+    points = np.asarray(x[12:].reshape(count, 3), dtype=float)
     inside = target + np.einsum("nij,nj->ni", rotation, points[point])
-    place = np.median(y - inside @ base.T, axis=0)
+    place = np.asarray(np.median(y - inside @ base.T, axis=0), dtype=float)
     return base, place, points
 
 

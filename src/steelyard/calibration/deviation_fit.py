@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from steelyard.calibration.chain import ALONG, Tips
-from steelyard.calibration.effects import Deviations, Postures
+from steelyard.calibration.joint_effects import Deviations, Postures
 from steelyard.calibration.measurement import Measurement, Setup
 from steelyard.calibration.weights import best_freedom, distances, products, row_weights, scales, shared_error
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, RowSelection
 
 _ROUNDS, _HALVINGS = 40, 12
 _PRIOR_ROUNDS = 30
@@ -58,7 +58,7 @@ class Problem:
         """
         return cls(deviations, postures, deviations.features(postures), measurement)
 
-    def rows(self, rows: Array) -> Problem:
+    def rows(self, rows: RowSelection) -> Problem:
         """Select poses by index or mask (`rows`)."""
         return replace(
             self,

@@ -13,7 +13,8 @@ import numpy as np
 from steelyard.calibration.measurement import MEASUREMENTS, Measurement
 from steelyard.calibration.readings import ReadingColumns, recognise_readings
 from steelyard.errors import LogError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, IndexArray, RowSelection
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 from steelyard.signals.in_memory import memory_reader
 from steelyard.signals.table import Table, open_reader
@@ -24,6 +25,7 @@ _JOINT_COLUMN = re.compile(r"^(?:(?:q|d|joint|theta|pos|position)_?)?(.+?)(?:_(r
 _MOST_TURNS = 4.0 * np.pi
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PoseTable:
     """Held poses.
@@ -41,13 +43,13 @@ class PoseTable:
     q: Array
     approach: Array
     measurement: Measurement
-    row_numbers: Array
+    row_numbers: IndexArray
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.q)
 
-    def rows(self, rows: Array) -> PoseTable:
+    def rows(self, rows: RowSelection) -> PoseTable:
         """Select poses by index or mask (`rows`); the directions of approach stay those of the whole table."""
         return replace(
             self, q=self.q[rows], approach=self.approach[rows], measurement=self.measurement.rows(rows),
@@ -100,8 +102,8 @@ def read_poses(
     measurement = MEASUREMENTS[readings.kind](readings.values, sessions)
     out = PoseTable(str(table.path), q, approach, measurement, np.arange(1, len(table) + 1), tuple(notes))
     for name in only:
-        out = out.rows(np.array(columns.flags(name))[out.row_numbers - 1])
-    known = np.isfinite(out.q).all(axis=1)
+        out = out.rows(columns.flags(name)[out.row_numbers - 1])
+    known = np.asarray(np.isfinite(out.q).all(axis=1))
     return out if known.all() else out.rows(known)
 
 
@@ -152,7 +154,7 @@ def _approach(q: Array) -> Array:
     return np.nan_to_num(signs)
 
 
-def _sessions(columns: ReadingColumns, count: int) -> Array:
+def _sessions(columns: ReadingColumns, count: int) -> IndexArray:
     name = next((n for n in columns.names if n.lower() in ("session", "setup", "station")), None)
     if name is None:
         return np.zeros(count, dtype=np.intp)
