@@ -3,6 +3,7 @@
 from . import (
     assessment,
     assumptions,
+    calibration,
     check,
     compare,
     dynamics,
@@ -27,7 +28,7 @@ from . import (
 )
 from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
-from .calibration import Calibration, calibrate, read_poses
+from .calibration import Calibration, PoseTable, calibrate, design_poses, read_poses
 from .check import Check, Checks, check_log
 from .check.guess import guess_mapping
 from .compare import Comparison, Protocol, SchemeComparison, compare_schemes, monte_carlo
@@ -115,12 +116,13 @@ __all__ = [
     "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun", "Inspection",
     "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "Model", "ModelExport", "ModelValidation",
     "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan",
-    "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal", "Replay",
-    "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion",
+    "PoseTable", "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal",
+    "Replay", "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion",
     "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission",
     "UnknownNameError", "WatchSettings", "Wave", "as_model", "assessment", "assumptions",
-    "base_parameters", "builtin_names", "calibrate", "check", "check_log", "compare", "compare_on_log",
-    "compare_schemes", "design_motions", "design_regions", "design_sweeps", "dynamics", "errors", "estimation",
+    "base_parameters", "builtin_names", "calibrate", "calibration", "check", "check_log", "compare",
+    "compare_on_log", "compare_schemes", "design_motions", "design_poses", "design_regions", "design_sweeps",
+    "dynamics", "errors", "estimation",
     "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "friction", "gravity", "guess_mapping",
     "identification", "identify", "identify_bodies", "identify_files", "identify_fleet", "identify_floating",
     "identify_gravity", "identify_locally", "identify_payload", "identify_payload_by_sensor", "identify_sequentially",

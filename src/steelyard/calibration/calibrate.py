@@ -34,6 +34,7 @@ def calibrate(
     only: Sequence[str] = (),
     effects: Sequence[str] | None = None,
     holdout: float | PoseTable | Any = 0.0,
+    sigma: float | None = None,
     seed: int = 0,
 ) -> Calibration:
     """Calibrate the geometry of a robot from held poses.
@@ -50,10 +51,11 @@ def calibrate(
         only: Columns that must be true in the rows to use.
         effects: Effects of the model; None: choose.
         holdout: Share of the poses to leave out of everything and to judge by, or a table of such poses.
+        sigma: Standard deviation of the sensor [m]; default: a column sigma_m, or unknown.
         seed: Seed of the division.
     """
     described = load_robot(robot, snap=0.0)
-    options = {"kind": kind, "points": points, "only": only}
+    options = {"kind": kind, "points": points, "only": only, "sigma": sigma}
     table = as_pose_table(poses, described, **options)
     apart: PoseTable | None = None
     if isinstance(holdout, float | int):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.calibration.measurement import MEASUREMENTS, Measurement
 from steelyard.calibration.readings import ReadingColumns, recognise_readings
@@ -75,6 +76,7 @@ def read_poses(
     kind: str = "",
     points: Sequence[str] = (),
     only: Sequence[str] = (),
+    sigma: float | None = None,
 ) -> PoseTable:
     """Read a table of held poses.
 
@@ -87,7 +89,8 @@ def read_poses(
         robot: Robot.
         kind: Kind of measurement: a name in `MEASUREMENTS`; default: by the columns.
         points: Prefixes of the columns to use, such as p1; default: all.
-        only: Columns that must be true (or not 0) in the rows to use.
+        only: Columns that must be true (or not 0) in the rows to use, or NAME=VALUE.
+        sigma: Standard deviation of the sensor [m]; default: a column sigma_m, or unknown.
     """
     in_file = isinstance(source, str | os.PathLike)
     reader = open_reader(source) if in_file else memory_reader(source)
@@ -103,8 +106,22 @@ def read_poses(
     out = PoseTable(str(table.path), q, approach, measurement, np.arange(1, len(table) + 1), tuple(notes))
     for name in only:
         out = out.rows(columns.flags(name)[out.row_numbers - 1])
-    known = np.asarray(np.isfinite(out.q).all(axis=1))
-    return out if known.all() else out.rows(known)
+    if sigma is not None:
+        if not sigma >= 0.0:
+            raise LogError(f"The standard deviation of the sensor is {sigma:g}; give metres, such as 5e-5.")
+        own = {**out.measurement.readings, "sigma": np.full(len(out), float(sigma))}
+        out = replace(out, measurement=replace(out.measurement, readings=own))
+    known = np.isfinite(out.q).all(axis=1) & _measured(out.measurement)
+    if known.all():
+        return out
+    note = f"{int(np.sum(~known))} rows without a joint position or a reading are left out."
+    return replace(out.rows(np.asarray(known)), notes=(*out.notes, note))
+
+
+def _measured(measurement: Measurement) -> NDArray[np.bool_]:
+    """Whether each pose has a reading."""
+    groups = [v.reshape(len(v), -1) for name, v in measurement.readings.items() if not name.startswith("sigma")]
+    return np.asarray(np.isfinite(groups[0]).any(axis=1))
 
 
 def _joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:

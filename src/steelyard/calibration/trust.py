@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.calibration.choose import gain
+from steelyard.calibration.weights import shown_error
 from steelyard.ground.numbers import number
 from steelyard.report.html import Verdict
 
@@ -14,18 +15,6 @@ if TYPE_CHECKING:
 # Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
 # more than half of the residual variance to the error.
 _TOO_FEW = 1.25
-_SCALES = {"position": (1e3, "mm"), "rotation": (57.29577951308232, "°"), "distance": (1e3, "mm")}
-
-
-def shown_error(value: float, channel: str) -> str:
-    """Format an error with its unit.
-
-    Args:
-        value: Error [m, rad].
-        channel: Channel, such as "position".
-    """
-    factor, unit = _SCALES[channel]
-    return f"{number(factor * value, 3)} {unit}"
 
 
 def verdict_of(calibration: Calibration) -> Verdict:
@@ -66,6 +55,11 @@ def verdict_of(calibration: Calibration) -> Verdict:
     if sure:
         points.append(
             f"Left-out poses show {', '.join(sure)}, which a URDF cannot state; result.json has the parameters."
+        )
+    if not calibration.table.measurement.has_length:
+        points.append(
+            "These contacts have no length: the size of the robot stays as described. With the coordinates of the "
+            "touched places as points (p1x_m, p1y_m, p1z_m), it is measured, too."
         )
     if calibration.unmoved:
         points.append(
