@@ -15,6 +15,7 @@ from steelyard.calibration.deviation_fit import Problem, fit_deviations
 from steelyard.calibration.errors_of import uncertainty_of
 from steelyard.calibration.faults import find_faults
 from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
+from steelyard.calibration.mistakes import refuse_mistakes
 from steelyard.calibration.pose_table import PoseTable, as_pose_table
 from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.progress import report_progress
@@ -71,6 +72,7 @@ def calibrate(
         EFFECTS[name]  # refuses unknown names
     chain = Chain(described, described.moving_frame(frame))
     report_progress("Finding the sensor and the tool", 0.1)
+    refuse_mistakes(chain, table)
     start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
     firsts = table.measurement.start(chain.tips(table.q))
     fits = [fit_deviations(start, first) for first in firsts] if len(firsts) > 1 else []

@@ -112,6 +112,8 @@ def far_readings(sizes: Array) -> Array:
     out = np.zeros(sizes.shape, dtype=bool)
     for k in range(sizes.shape[1]):
         known = np.isfinite(sizes[:, k])
+        if not known.any():
+            continue
         middle = float(np.median(logs[known, k]))
         # The upper half alone: a few residuals are near zero by chance, which is far in logarithms.
         above = logs[known, k][logs[known, k] > middle]

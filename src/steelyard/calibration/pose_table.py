@@ -24,6 +24,9 @@ _JOINT_UNITS = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3}
 _JOINT_COLUMN = re.compile(r"^(?:(?:q|d|joint|theta|pos|position)_?)?(.+?)(?:_(rad|deg|m|mm))?$", re.IGNORECASE)
 # Joints of robots without stops turn a few times at most; larger angles are in degrees.
 _MOST_TURNS = 4.0 * np.pi
+# A sliding joint that is this many times its stroke away is in millimetres; without limits, no robot has 100 m.
+_MOST_STROKES, _LONGEST = 10.0, 100.0
+_SHOWN = 12
 
 
 @short_repr
@@ -105,6 +108,10 @@ def read_poses(
     measurement = MEASUREMENTS[readings.kind](readings.values, sessions)
     out = PoseTable(str(table.path), q, approach, measurement, np.arange(1, len(table) + 1), tuple(notes))
     for name in only:
+        if name.partition("=")[0] not in table.names:
+            raise LogError(
+                f"{out.source}: has no column '{name.partition('=')[0]}' for --only; columns: {_listed(table)}."
+            )
         out = out.rows(columns.flags(name)[out.row_numbers - 1])
     if sigma is not None:
         if not sigma >= 0.0:
@@ -114,8 +121,16 @@ def read_poses(
     known = np.isfinite(out.q).all(axis=1) & _measured(out.measurement)
     if known.all():
         return out
+    if not known.any():
+        raise LogError(
+            f"{out.source}: no row has both joint positions and a reading; fill the cells, or change --only."
+        )
     note = f"{int(np.sum(~known))} rows without a joint position or a reading are left out."
     return replace(out.rows(np.asarray(known)), notes=(*out.notes, note))
+
+
+def _listed(table: Table) -> str:
+    return ", ".join(table.names[:_SHOWN]) + (", …" if len(table.names) > _SHOWN else "")
 
 
 def _measured(measurement: Measurement) -> NDArray[np.bool_]:
@@ -131,11 +146,19 @@ def _joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
     for k, (name, unit) in enumerate(chosen):
         joint = robot.joints[k]
         values = table.numbers(name) * _JOINT_UNITS[unit or joint.unit]
-        if joint.kind == "revolute" and float(np.max(np.abs(values))) > _MOST_TURNS:
-            worst = int(np.argmax(np.abs(values)))
+        if joint.kind == "revolute" and float(np.nanmax(np.abs(values), initial=0.0)) > _MOST_TURNS:
+            worst = int(np.nanargmax(np.abs(values)))
             raise LogError(
                 f"{table.path}: row {worst + 1}, column '{name}': {values[worst]:.6g} rad is more than two turns; if "
                 "the angles are in degrees, name the column with the suffix _deg."
+            )
+        ends = [abs(x) for x in (joint.lower, joint.upper) if np.isfinite(x)]
+        most = _MOST_STROKES * max(ends) if len(ends) == 2 and max(ends) > 0.0 else _LONGEST
+        if joint.kind == "prismatic" and float(np.nanmax(np.abs(values), initial=0.0)) > most:
+            worst = int(np.nanargmax(np.abs(values)))
+            raise LogError(
+                f"{table.path}: row {worst + 1}, column '{name}': joint '{joint.name}' cannot slide "
+                f"{values[worst]:.6g} m; if the lengths are in millimetres, name the column with the suffix _mm."
             )
         q[:, k] = values
     return [name for name, _ in chosen], q

@@ -45,7 +45,8 @@ class ReadingColumns:
         """
         column = self.table.column(name)
         try:
-            return np.asarray([np.nan if x is None or x == "" else x for x in column], dtype=float) * factor
+            values = np.asarray([np.nan if x is None or x == "" else x for x in column], dtype=float) * factor
+            return np.where(np.isfinite(values), values, np.nan)
         except (TypeError, ValueError):
             raise LogError(
                 f"{self.table.path}: column '{name}' has text; write numbers or leave cells empty."
@@ -130,7 +131,12 @@ def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = 
         rotation = _rotations(columns, turns[poses[0]])
         return Readings("pose", {"position": _lengths(columns, chosen[poses[0]]), "rotation": rotation}), notes
     if kind == "points" and chosen:
-        return Readings("points", {"points": np.stack([_lengths(columns, g) for g in chosen.values()], axis=1)}), notes
+        seen = {prefix: _lengths(columns, group) for prefix, group in chosen.items()}
+        empty = [prefix for prefix, values in seen.items() if not np.isfinite(values).all(axis=1).any()]
+        if empty:
+            notes.append(f"Columns {', '.join(empty)} (x, y, z) are empty.")
+        filled = [values for prefix, values in seen.items() if prefix not in empty] or [*seen.values()][:1]
+        return Readings("points", {"points": np.stack(filled, axis=1)}), notes
     if kind in ("plane", "sphere", "contact") and contact:
         labels, _ = columns.labels(contact)
         values = {"surface": labels}

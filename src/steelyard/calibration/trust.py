@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from steelyard.calibration.choose import gain
 from steelyard.calibration.weights import shown_error
 from steelyard.ground.numbers import number
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 # Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
 # more than half of the residual variance to the error.
 _TOO_FEW = 1.25
+# Calibrated robots are right to a per cent of the measured volume at least; a tenth is another robot or other columns.
+_STRANGE = 0.1
 
 
 def verdict_of(calibration: Calibration) -> Verdict:
@@ -66,6 +70,10 @@ def verdict_of(calibration: Calibration) -> Verdict:
             f"Joint {', '.join(calibration.unmoved)} did not move: its errors are one with those of its neighbours."
         )
     points += list(calibration.findings)
+    size = float(np.max(volume["box"][1] - volume["box"][0]))
+    if channel != "rotation" and full.mean[channel] > _STRANGE * size:
+        points.insert(0, "Compare columns, units and signs with the description, and the order of the rows.")
+        return Verdict("bad", "The readings do not fit the joint positions.", tuple(points))
     if not helps:
         return Verdict("bad", "These poses do not improve the robot's geometry.", tuple(points))
     if few:
