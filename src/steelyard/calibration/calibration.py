@@ -178,7 +178,7 @@ class Calibration(OutcomeWithPage):
         q = np.random.default_rng(0).uniform(low, np.maximum(high, low), (_POSTURES, len(low)))
         q[:, still] = self.table.q[0, still]
         anywhere = Problem.of(own.problem.deviations, postures_of(self.chain, q), own.problem.measurement)
-        inside, outside = (tool_stds(p, own.fit, own.uncertainty) for p in (own.problem, anywhere))
+        inside, outside = tool_stds(own.problem, anywhere, own.fit, own.uncertainty)
         box = np.array([tips.position.min(axis=0), tips.position.max(axis=0)])
         reach = self.chain.tips(q).position
         part = np.prod(np.ptp(box, axis=0)) / max(float(np.prod(np.ptp(reach, axis=0))), 1e-300)

@@ -22,7 +22,7 @@ from steelyard.calibration.deviation_fit import (
 )
 from steelyard.calibration.joint_effects import Deviations
 from steelyard.calibration.measurement import Measurement, Setup
-from steelyard.calibration.weights import distances, products, row_weights, scales, shared_error
+from steelyard.calibration.weights import block_stds, distances, pose_means, products, row_weights, scales, shared_error
 from steelyard.ground.arrays import Array
 
 LADDER: tuple[tuple[str, ...], ...] = ((), ("offsets",), ("offsets", "axes"))
@@ -266,11 +266,9 @@ def _candidate(
     measurement: Measurement, residuals: Array, effects: tuple[str, ...], count: int, reference: Mapping[str, float]
 ) -> EffectTrial:
     size = distances(measurement, residuals)
-    relative = size / np.array([reference[channel] for _, channel in measurement.blocks])
+    relative = size / block_stds(measurement, reference)
     mean = {
         channel: float(np.nanmean(size[:, [k for k, (_, c) in enumerate(measurement.blocks) if c == channel]]))
         for channel in dict.fromkeys(c for _, c in measurement.blocks)
     }
-    known = np.isfinite(relative)
-    errors = np.where(known.any(axis=1), np.nansum(relative, axis=1) / np.maximum(known.sum(axis=1), 1), np.nan)
-    return EffectTrial(effects, count, errors, mean)
+    return EffectTrial(effects, count, pose_means(relative), mean)

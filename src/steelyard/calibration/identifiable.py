@@ -7,7 +7,7 @@ all that any table can show. With a table, the same is asked of its own poses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -64,8 +64,8 @@ def identifiable(
         q = rng.uniform(-2.0, 2.0, (_POSTURES, chain.robot.dof))
     approach = np.sign(np.random.default_rng(seed + 1).normal(size=q.shape))
     alike = measurement.rows(np.arange(len(q)) % len(measurement))
+    alike = alike.as_predicted(setup, chain.tips(q))
     problem = Problem.of(Deviations.of(chain, effects), postures_of(chain, q, approach), alike)
-    problem = replace(problem, measurement=alike)
     _, J = problem.jacobian(setup, np.zeros(len(problem.deviations)))
     names = (*measurement.setup_names(setup), *problem.deviations.names)
     return _of_rows(J.reshape(-1, J.shape[2]), names, J.shape[2] - len(problem.deviations))

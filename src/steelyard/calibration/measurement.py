@@ -98,6 +98,15 @@ class Measurement(ABC):
         """Assign poses to `sessions`."""
         return replace(self, sessions=sessions)
 
+    def as_predicted(self, setup: Setup, tips: Tips) -> Measurement:
+        """Return readings without errors, where derivatives depend on the errors.
+
+        Args:
+            setup: Setup.
+            tips: Poses of the tool.
+        """
+        return self
+
     @property
     def session_count(self) -> int:
         return int(self.sessions.max(initial=0)) + 1

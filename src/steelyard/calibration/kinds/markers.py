@@ -22,6 +22,8 @@ from steelyard.ground.arrays import Array, IndexArray
 
 # Rounds of reweighting of the first fit, and the smallest residual that counts [m]: a first fit needs no more.
 _ROUNDS, _FINEST = 12, 1e-5
+# A matrix of rotation and scale has equal singular values; errors of a robot change them by a few per cent.
+_EVEN = 0.8
 
 
 @MEASUREMENTS.register("points")
@@ -112,6 +114,10 @@ class PoseReadings(Measurement):
         assert out is not None
         return [out]
 
+    def as_predicted(self, setup: Setup, tips: Tips) -> PoseReadings:
+        turned = setup.base_rotation[self.sessions] @ tips.rotation @ setup.tool_rotation
+        return replace(self, readings={**self.readings, "rotation": turned})
+
     def residuals(self, setup: Setup, tips: Tips) -> Array:
         own, place = setup.base_rotation[self.sessions], setup.base_position[self.sessions]
         inside = tips.position + tips.rotation @ setup.points[0]
@@ -189,8 +195,11 @@ def first_base(tips: Tips, seen: Array, rows: IndexArray) -> tuple[Array, Array,
         x = np.linalg.lstsq(gram[:-1, :-1], -gram[:-1, -1], rcond=1e-12)[0]
         away = np.linalg.norm(A @ x - target, axis=1)
         weights = 1.0 / np.maximum(away, max(_FINEST, 0.1 * float(np.median(away))))
-    turned, scale = nearest_rotation(np.asarray(x[:9].reshape(3, 3) / size, dtype=float))
-    refuse_units(scale)
+    matrix = np.asarray(x[:9].reshape(3, 3) / size, dtype=float)
+    turned, scale = nearest_rotation(matrix)
+    sizes = np.linalg.svd(matrix, compute_uv=False)
+    if sizes[-1] > _EVEN * sizes[0]:  # otherwise the poses do not show the scale
+        refuse_units(scale)
     base = turned.T
     points = np.asarray(x[12:].reshape(count, 3), dtype=float)
     inside = target + np.einsum("nij,nj->ni", rotation, points[point])
@@ -208,6 +217,8 @@ def nearest_rotation(matrix: Array) -> tuple[Array, float]:
 
 def refuse_units(scale: float) -> None:
     """Refuse readings in other units than metres, by the `scale` that fits them to the robot."""
-    for factor, unit in ((1e-3, "millimetres"), (1e-2, "centimetres"), (0.0254, "inches")):
+    for factor, unit, suffix in ((1e-3, "millimetres", "_mm"), (1e-2, "centimetres", "_cm"), (0.0254, "inches", "_in")):
         if abs(abs(scale) / factor - 1.0) < 0.2:
-            raise LogError(f"The measured points are in {unit}; name the columns _mm, or convert them to metres.")
+            raise LogError(
+                f"The readings are in {unit}; name the columns with the suffix {suffix}, or convert them to metres."
+            )
