@@ -296,9 +296,10 @@ class _Guesser:
             preset = PRESETS[self.preset]
             found = preset.find(self.numeric, self.joints or self._counted())
             wanted = [s for s in SIGNALS_GUESSED if s in found and not (s == "current" and "torque" in found)]
-            return {
+            chosen = {
                 s: ColumnFamily(s, tuple(found[s]), preset.columns[s][0], unit=preset.units.get(s, "")) for s in wanted
             }
+            return chosen if not chosen or {"torque", "current"} & set(chosen) else {**chosen, **self._effort(chosen)}
         every = families(self.numeric, self.joints if self.robot is not None or self.reader.joints else ())
         width = len(self.joints) if self.joints else len(self._counted())
         chosen: dict[str, ColumnFamily] = {}
@@ -312,6 +313,17 @@ class _Guesser:
             del chosen["current"]
         return chosen
 
+    def _effort(self, chosen: Mapping[str, ColumnFamily]) -> dict[str, ColumnFamily]:
+        """Find torques, or else currents, that a recorder's preset does not name."""
+        width = len(chosen["position"].columns) if "position" in chosen else 0
+        used = {name for family in chosen.values() for name in family.columns}
+        for signal in ("torque", "current"):
+            fitting = [f for f in families(self.numeric, self.joints) if f.signal == signal and not f.command]
+            fitting = [f for f in fitting if len(f.columns) == width and not used.intersection(f.columns)]
+            if fitting:
+                return {signal: min(fitting, key=lambda f: f.rank)}
+        return {}
+
     def _rivals(self, signal: str, fitting: list[ColumnFamily]) -> None:
         rivals = [f for f in fitting[1:] if f.command == fitting[0].command]
         if rivals and signal != "temperature":
@@ -320,7 +332,9 @@ class _Guesser:
             self.guesses.append(Guess(signal, fitting[0].columns, "", "several columns fit", what, choices))
 
     def _signal(self, signal: str, family: ColumnFamily, numbers: dict[str, Array], t: Array | None) -> None:
-        why = f"names used by {PRESETS[self.preset].recorder}" if self.preset else f"by the word '{family.word}'"
+        why = f"by the word '{family.word}'"
+        if self.preset and not family.word:
+            why = f"names used by {PRESETS[self.preset].recorder}"
         self.keys[signal] = list(family.columns)
         if signal == "temperature":
             self.guesses.append(Guess(signal, family.columns, "°C", why))

@@ -47,6 +47,7 @@ class Table:
         sparse: A row may have values in some columns only, NaN in the others: messages about a part of the robot.
         findings: Messages from reading the file.
         row_indices: Index from 0 of each row among those read, if some were omitted; None: all rows.
+        part: Name of the parts whose clocks begin anew on purpose: "episode"; "" if the clock must go on.
     """
 
     path: str
@@ -57,6 +58,7 @@ class Table:
     sparse: bool = False
     findings: tuple[Finding, ...] = ()
     row_indices: NDArray[np.intp] | None = None
+    part: str = ""
 
     @property
     def row_numbers(self) -> range | NDArray[np.intp]:
@@ -149,6 +151,7 @@ class LogReader(ABC):
     packed: ClassVar[bool] = False  # files may be compressed: .csv.gz
     by_pieces: ClassVar[bool] = False  # reads a `RemoteFile` directly; other formats get a copy
     extra: ClassVar[str] = ""  # extra of pyproject.toml that it needs
+    part: ClassVar[str] = ""  # as in `Table`
 
     names: tuple[str, ...]  # names of the columns
     joints: tuple[str, ...] = ()  # as in `Table`
@@ -189,7 +192,8 @@ class LogReader(ABC):
             columns, blocks: Names of the columns, and blocks of rows.
             start: First row of the blocks in the file, from 0.
         """
-        return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings)
+        read = tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings
+        return Table(str(self.path), *read, part=self.part)
 
 
 READERS: Registry[type[LogReader]] = Registry("log format", ("steelyard.signals.readers",), group="steelyard.readers")
