@@ -26,12 +26,12 @@ from steelyard.identification.parameters_page import (
     significance_section,
     significance_sentence,
 )
-from steelyard.identification.robot_page import robot_section
+from steelyard.identification.first_look import first_look_section, reasons_section
 from steelyard.identification.score_page import (
     friction_section,
     residuals_section,
     scores_section,
-    torques_section,
+    torque_parts_section,
 )
 from steelyard.identification.structure import StructureStep
 from steelyard.regression.band import BandChoice
@@ -55,12 +55,13 @@ def identification_report(
     history = result.free.parameter_history
     kind = tone(verdict.grade)
     sections: list[Section | None] = [
+        first_look_section(result),
+        reasons_section(verdict.reasons),
         scores_section(result),
         files_section(result),
         _missing(missing or {}),
         next_section(result, inputs),
-        robot_section(result),
-        torques_section(result),
+        torque_parts_section(result),
         residuals_section(result),
         checked(result.checks, result.singular_values),
         assumptions_section(result.assumptions),
@@ -77,7 +78,7 @@ def identification_report(
     return render_report(
         f"{result.robot.name}: identified model",
         [s for s in sections if s is not None],
-        verdict=Verdict(kind, verdict.sentence, verdict.reasons),  # type: ignore[arg-type]
+        verdict=Verdict(kind, verdict.sentence),  # type: ignore[arg-type]
         subtitle=_subtitle(result),
     )
 

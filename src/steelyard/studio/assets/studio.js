@@ -123,6 +123,7 @@
     if (row) { row.scrollLeft = item.offsetLeft - (row.clientWidth - item.offsetWidth) / 2; }
   }
   showStage();
+  window.addEventListener("resize", showStage);
 
   // The placeholder of a stage that the server is still rendering.
   var placeholder = document.querySelector("#stage > .placeholder");
