@@ -120,6 +120,15 @@ def simulated_log(truth: Model, seed: int) -> Log:
     return play(truth, motion, _RATE).log(sensors=good_sensors(expected_noise(truth.robot), seed))
 
 
+def example_truth(robot: Robot) -> Model:
+    """Return the model of the example's arm: the masses and inertias of `robot` are scaled, link by link."""
+    described = Model.nominal(robot)
+    theta = described.theta.copy()
+    links = theta[: robot.inertial_count].reshape(-1, 10)
+    links *= np.random.default_rng(7).uniform(*_MASS_FACTORS, (len(links), 1))
+    return Model(robot, described.terms, theta)
+
+
 def write_example_logs(robot: str, paths: Sequence[str]) -> None:
     """Write logs of a simulated arm whose masses differ from its description, one motion per log.
 
@@ -128,11 +137,7 @@ def write_example_logs(robot: str, paths: Sequence[str]) -> None:
         paths: Files to write.
     """
     arm = builtin(robot)
-    described = Model.nominal(arm)
-    theta = described.theta.copy()
-    links = theta[: arm.inertial_count].reshape(-1, 10)
-    links *= np.random.default_rng(7).uniform(*_MASS_FACTORS, (len(links), 1))
-    truth = Model(arm, described.terms, theta)
+    truth = example_truth(arm)
     for seed, path in enumerate(paths, start=1):
         motion, sensors = _find_motion(arm, seed), good_sensors(expected_noise(arm), seed)
         play(truth, motion, _EXAMPLE_RATE, loops=_EXAMPLE_LOOPS).log(sensors=sensors).save(Path(path))
