@@ -50,7 +50,7 @@ class ExciteCommand:
     gpu: Annotated[
         bool, typer.Option("--gpu", help="Optimise all starts at once on an NVIDIA GPU; default: 1000 starts.")
     ] = False
-    time: Annotated[float | None, typer.Option(metavar="S", help="Time limit of the search, s.")] = None
+    search_time: Annotated[float | None, typer.Option(metavar="S", help="Time limit of the search, s.")] = None
     checkpoint: Annotated[
         str, typer.Option(metavar="FILE", help="Save the state of the search there; continue from an existing file.")
     ] = ""
@@ -116,7 +116,7 @@ def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play:
         return static_poses(robot, o.poses, options)
     from steelyard.excitation.motion_design import design_motions
 
-    progress = stack.enter_context(search_progress("the best motion", o.time))
+    progress = stack.enter_context(search_progress("the best motion", o.search_time))
     return design_motions(
         robot, options, motions=o.motions, given=given, noise=noise, settings=_settings(o),
         targets=opt.words(o.targets), progress=progress, checkpoint=o.checkpoint or None,
