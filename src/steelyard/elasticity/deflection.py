@@ -89,8 +89,7 @@ def fit_deflection(
         if use.sum() < 2:
             continue
         X = _regressors(table, joint, logs, table.tau[:, joint], table.deflection_rate[:, joint])[use]
-        # The instrument of the rate is that of the torque; a factor has no effect.
-        Z = _regressors(table, joint, logs, torque[:, joint], np.gradient(torque[:, joint], table.t))[use]
+        Z = _regressors(table, joint, logs, torque[:, joint], table.deflection_rate[:, joint])[use]
         y, v = table.deflection[use, joint], table.dtheta[use, joint]
         right = np.column_stack([X, y, v])
         for b in np.unique(number[use]):
@@ -110,10 +109,7 @@ def fit_deflection(
         # D/K = 2ζ/ω with ω² = K/I; the inertia I follows from torque and acceleration.
         inertia = np.sqrt(all_squares[0, 0] / max(all_squares[1, 1], 1e-300))
         usual = 2.0 * _RATIO * np.sqrt(max(x[0], 0.0) * inertia)
-        # The normal equations have an instrument in place of the rate; the ridge is scaled like that.
-        ridge = noise / max(usual, 1e-12) ** 2 * abs(total[_DAMPING, _DAMPING]) / all_squares[_DAMPING, _DAMPING]
-        ridge *= np.sign(total[_DAMPING, _DAMPING])
-        x = _solve(total, viscous, ridge)
+        x = _solve(total, viscous, ridge := noise / max(usual, 1e-12) ** 2)
     left = np.array([_solve(total - cross[b], float(sums.viscous_left[b, joint]), ridge) for b in range(count)])
     errors = np.sqrt((count - 1) / count * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
     full = np.concatenate([x, [-1.0, -x[0] * viscous]])
