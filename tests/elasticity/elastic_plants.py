@@ -137,7 +137,7 @@ def record(arm: ElasticArm, how: Recording) -> dict[str, np.ndarray]:
     total = truth["Ia"] * (1 + 1 / arm.rotor)
     kp, kd = total * 12.0**2, total * 2 * 12.0
     every = round(1.0 / (how.rate * h))
-    count = int((how.seconds + 1.0) * how.rate)
+    count = int((how.seconds + 1.0) * how.rate) + 10
     theta, q, tau = (np.zeros((count * every, n)) for _ in range(3))
     for k in range(count * every):
         t = k * h
@@ -150,7 +150,7 @@ def record(arm: ElasticArm, how: Recording) -> dict[str, np.ndarray]:
         q[k] = data.qpos[motor] + data.qpos[spring]
         tau[k] = data.ctrl
         mujoco.mj_step(model, data)
-    at = np.arange(round(how.rate), count) * every
+    at = np.arange(round(how.rate), count - 10) * every
     late = at - round(how.skew / h)
     out = {"t": at * h, "theta": theta[at], "q": q[late], "tau": tau[at]}
     noise = {"theta": how.position_noise, "q": how.position_noise, "tau": how.torque_noise * np.std(out["tau"], axis=0)}

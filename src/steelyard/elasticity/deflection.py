@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.elasticity.sum_row import SumRow
 from steelyard.elasticity.tables import ElasticTable
@@ -67,7 +68,13 @@ class DeflectionFit:
 
 
 def fit_deflection(
-    joint: int, tables: Sequence[ElasticTable], sums: SumRow, blocks: Sequence[Array], count: int, logs: int
+    joint: int,
+    tables: Sequence[ElasticTable],
+    sums: SumRow,
+    blocks: Sequence[Array],
+    count: int,
+    logs: int,
+    motor: bool = True,
 ) -> DeflectionFit | None:
     """Fit the deflection row of a joint; None with too few rows.
 
@@ -78,8 +85,11 @@ def fit_deflection(
         blocks: Block of each row of each table.
         count: Number of blocks.
         logs: Number of logs.
+        motor: Whether the torque is that of the motor, with rotor and friction; else it is that of the links.
     """
     size = UNKNOWNS + logs
+    used = np.ones(size, dtype=bool)
+    used[1:3] = motor
     # Sums by block of instruments × [columns, y, θ̇ column]: the viscous friction of each block's fit differs.
     cross = np.zeros((count, size, size + 2))
     squares = np.zeros((count, size + 2, size + 2))
@@ -102,15 +112,17 @@ def fit_deflection(
         return None
     viscous = float(sums.viscous[joint])
     total, all_squares = cross.sum(axis=0), squares.sum(axis=0)
-    x = _solve(total, viscous, 0.0)
+    x = _solve(total, viscous, 0.0, used)
     for _ in range(_ROUNDS):
         full = np.concatenate([x, [-1.0, -x[0] * viscous]])
         noise = max(float(full @ all_squares @ full), 0.0) / max(rows - size, 1)
         # D/K = 2ζ/ω with ω² = K/I; the inertia I follows from torque and acceleration.
         inertia = np.sqrt(all_squares[0, 0] / max(all_squares[1, 1], 1e-300))
         usual = 2.0 * _RATIO * np.sqrt(max(x[0], 0.0) * inertia)
-        x = _solve(total, viscous, ridge := noise / max(usual, 1e-12) ** 2)
-    left = np.array([_solve(total - cross[b], float(sums.viscous_left[b, joint]), ridge) for b in range(count)])
+        x = _solve(total, viscous, ridge := noise / max(usual, 1e-12) ** 2, used)
+    left = np.array([
+        _solve(total - cross[b], float(sums.viscous_left[b, joint]), ridge, used) for b in range(count)
+    ])  # fmt: skip
     errors = np.sqrt((count - 1) / count * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
     full = np.concatenate([x, [-1.0, -x[0] * viscous]])
     residual = max(float(full @ all_squares @ full), 0.0)
@@ -142,13 +154,15 @@ def _regressors(table: ElasticTable, k: int, logs: int, torque: Array, rate: Arr
     return np.column_stack([*own, offsets])
 
 
-def _solve(cross: Array, viscous: float, ridge: float) -> Array:
-    """Solve Zᵀ(X − Fv·θ̇ in the torque's column) x = Zᵀ y, with a ridge for the damping."""
+def _solve(cross: Array, viscous: float, ridge: float, used: NDArray[np.bool_]) -> Array:
+    """Solve Zᵀ(X − Fv·θ̇ in the torque's column) x = Zᵀ y for the used unknowns, with a ridge for the damping."""
     size = len(cross)
     A = cross[:, :size].copy()
     A[:, 0] -= viscous * cross[:, size + 1]
     A[_DAMPING, _DAMPING] += ridge
+    A = A[np.ix_(used, used)]
     scale = 1.0 / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
     row = 1.0 / np.maximum(np.linalg.norm(A * scale, axis=1), 1e-300)
-    solution = np.linalg.lstsq(A * scale * row[:, None], cross[:, size] * row, rcond=1e-14)[0]
-    return np.asarray(solution * scale)
+    out = np.zeros(size)
+    out[used] = scale * np.linalg.lstsq(A * scale * row[:, None], cross[used, size] * row, rcond=1e-14)[0]
+    return out

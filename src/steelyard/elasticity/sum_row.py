@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
 from steelyard.elasticity.tables import ElasticTable
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -111,6 +113,23 @@ def fit_sum_row(
         base, beta, beta[places + 1], left[:, places + 1], beta[places + 2], torque, np.sqrt(residual),
         1.0 - squares / np.maximum(samples * spread, 1e-300),
     )  # fmt: skip
+
+
+def model_torque(model: Model, tables: Sequence[ElasticTable], count: int) -> SumRow:
+    """Compute the torque of the links by a known model, in place of a fit.
+
+    Args:
+        model: Known model; its rotors and friction are not used.
+        tables: Rows of the logs.
+        count: Number of blocks.
+    """
+    links = Dynamics(model.robot)
+    theta, n = model.theta[: model.robot.inertial_count], model.robot.dof
+    torque = tuple(links.inverse_dynamics(t.q, t.dq, t.ddq, theta) for t in tables)
+    none = np.zeros(n)
+    return SumRow(
+        base_parameters(model.robot), np.zeros(0), none, np.zeros((count, n)), none, torque, none, np.full(n, np.nan)
+    )
 
 
 def _columns(base: BaseParameters, table: ElasticTable) -> Array:
