@@ -167,3 +167,54 @@ def log_of(arm: ElasticArm, how: Recording) -> Log:
     x = record(arm, how)
     channels = {f"elastic.link.{name}": x["q"][:, k : k + 1] for k, name in enumerate(arm.names)}
     return Log(arm.names, x["t"], x["theta"], tau=x["tau"], channels=channels, meta={"source": "plant"})
+
+
+def columns_of(x: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A recording as columns q1, tau1, qlink1, …."""
+    out = {"t": x["t"]}
+    for k in range(x["q"].shape[1]):
+        out |= {f"q{k + 1}": x["theta"][:, k], f"tau{k + 1}": x["tau"][:, k], f"qlink{k + 1}": x["q"][:, k]}
+    return out
+
+
+def excited(
+    arm: ElasticArm, seed: int = 0, seconds: float = 12.0, rate: float = 1000.0, highest_hz: float = 50.0,
+    size: float = 1.0, position_noise: float = 1e-6, torque_noise: float = 0.01, axis: int = 0,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """A multisine torque on one axis about a slow motion, under a controller; the other axes hold.
+
+    Args:
+        arm: The arm.
+        seed: Seed of phases and noise.
+        seconds: Length [s].
+        rate: Sampling rate [Hz].
+        highest_hz: Highest frequency of the excitation [Hz].
+        size: Excitation, as a share of the axis' gravity torque (standard deviation).
+        position_noise: Noise of the motor encoder [rad].
+        torque_noise: Noise of the torque, as a share of its standard deviation.
+        axis: Index of the excited axis.
+    """
+    model = mujoco.MjModel.from_xml_string(arm.xml())
+    data, rng = mujoco.MjData(model), np.random.default_rng(seed)
+    h, n, truth = model.opt.timestep, arm.axes, arm.numbers()
+    f = np.arange(1, int(highest_hz * seconds / 4) + 1) * 4 / seconds
+    t = np.arange(int(seconds / h)) * h
+    wave = np.sum(np.sin(2 * np.pi * f[:, None] * t + rng.uniform(0, 2 * np.pi, len(f))[:, None]), axis=0)
+    wave *= size * truth["Fc"][axis] / arm.friction / np.std(wave)
+    motor, spring = np.arange(0, 2 * n, 2), np.arange(1, 2 * n, 2)
+    total, every, out = truth["Ia"] * (1 + 1 / arm.rotor), round(1.0 / (rate * h)), []
+    for k in range(len(t)):
+        ref = np.zeros(n)
+        ref[axis] = 0.3 * np.sin(2 * np.pi * 0.2 * t[k])
+        tau = total * (10.0**2 * (ref - data.qpos[motor]) - 10.0 * data.qvel[motor]) + data.qfrc_bias[spring]
+        tau[axis] += wave[k]
+        data.ctrl[:] = tau
+        if k % every == 0:
+            out.append((t[k], data.qpos[motor].copy(), tau.copy()))
+        mujoco.mj_step(model, data)
+    theta, tau = (np.array([row[i] for row in out]) for i in (1, 2))
+    return {
+        "t": np.array([row[0] for row in out]),
+        "theta": theta + position_noise * rng.standard_normal(theta.shape),
+        "tau": tau + torque_noise * np.std(tau, axis=0) * rng.standard_normal(tau.shape),
+    }

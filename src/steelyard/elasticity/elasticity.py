@@ -13,8 +13,26 @@ from steelyard.elasticity.joint_elasticity import Interval, JointElasticity
 from steelyard.errors import UnknownNameError
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.numbers import number
+from steelyard.ground.reasons import explained
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.robot.robot import Robot
+
+_WHY_NULL = {
+    "skew_s": "The joints have one encoder, or the skews of their link encoders differ.",
+    "joints/*/stiffness": "It is not known; unknown_because has the reason.",
+    "joints/*/stiffness_interval": "It is not known; unknown_because has the reason.",
+    "joints/*/stiffness_interval/*": "The compliance may be zero.",
+    "joints/*/damping": "The stiffness is not known.",
+    "joints/*/rotor": "The stiffness is not known, or known links gave the torque.",
+    "joints/*/link": "Two encoders show the spring without the inertia behind it.",
+    "joints/*/skew": "The joint has one encoder.",
+    "joints/*/hysteresis": "It needs two encoders and the torque of the motor.",
+    "joints/*/frequencies_hz": "They belong to joints with one encoder.",
+    "joints/*/explained": "It belongs to joints with two encoders.",
+    "joints/*/explained_without_skew": "It belongs to joints with two encoders.",
+    "joints/*/held_out/*": "The joint hardly moves in this log.",
+    "torque_explained/*": "Known links gave the torque.",
+}
 
 # Share of the deflection in left-out or held-out logs below which the row describes the joint badly.
 EXPLAINS = 0.9
@@ -125,7 +143,7 @@ class Elasticity(OutcomeWithPage, DisplayMixin):
 
     def to_json(self) -> dict[str, Any]:
         glance, skew = self.headline(), self.skew
-        return {
+        document = {
             "robot": self.robot.name,
             "verdict": {"kind": glance.kind, "sentence": glance.sentence, "points": list(glance.points)},
             "logs": list(self.names),
@@ -134,6 +152,7 @@ class Elasticity(OutcomeWithPage, DisplayMixin):
             "joints": [one.to_json() for one in self.joints],
             "torque_explained": list(self.torque_explained),
         }
+        return explained(document, _WHY_NULL)
 
     def files(self) -> dict[str, Content]:
         from steelyard.elasticity.elastic_files import elastic_files

@@ -99,11 +99,14 @@ def _joint(robot: Robot, k: int, readings: Sequence[Readings]) -> JointElasticit
 
 
 def _result(name: str, unit: str, fit: TwoMassFit, seconds: float) -> JointElasticity:
-    values = numbers_of(fit.x)
-    variance = _variance_of_logs(fit)
-    resolution = _RESOLUTION / (seconds * values[4:6])
-    variance[4:6] += resolution**2
-    variance[2] += (2.0 * resolution[0]) ** 2
+    # Without a resonance the fit may end at any number; infinite intervals say so.
+    with np.errstate(all="ignore"):
+        values = np.maximum(numbers_of(fit.x), 1e-300)
+        variance = _variance_of_logs(fit)
+        resolution = _RESOLUTION / (seconds * values[4:6])
+        variance[4:6] += resolution**2
+        variance[2] += (2.0 * resolution[0]) ** 2
+        variance = np.where(np.isfinite(variance), np.minimum(variance, 1e100), 1e100)
     widths = _NORMAL * np.sqrt(variance) * values
     each = [Interval(float(v), float(w)) for v, w in zip(values, widths, strict=True)]
     c = 1.0 / values[2]

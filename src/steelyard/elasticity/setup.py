@@ -100,9 +100,12 @@ class ElasticMapping:
             path: Path of the log.
             robot: Robot with the joints.
         """
-        if self.stated or not isinstance(path, str | Path):
+        if self.stated:
             return self
-        names = open_reader(path, self.log.part).names
+        if isinstance(path, str | Path):
+            names: Sequence[str] = open_reader(path, self.log.part).names
+        else:  # a frame or a dict of arrays
+            names = [str(name) for name in (path if isinstance(path, Mapping) else getattr(path, "columns", ()))]
         columns = {joint: ("link", name) for joint, name in recognised(names, robot.joint_names).items()}
         return replace(self, log=_with_channels(self.log, columns), columns=columns)
 

@@ -36,7 +36,10 @@ _FREQUENCIES, _RATIOS, _DAMPING = 80, (0.1, 0.3, 1.0, 3.0, 10.0), 0.03
 # Lines of the spectrum in the search, at most; the refinement uses all.
 _SEARCHED = 1_500
 # Best points of the grid that are refined.
-_REFINED = 4
+_REFINED = 6
+# Errors relative to the torque that the refinement allows for, one after the other. The likelihood of an exact log is a
+# needle; with large errors it is wide, and leads to the next.
+_RELATIVE = (0.3, 0.1, 0.03, 0.0)
 # Bins that share a leakage; their scores are added before they are squared.
 _GROUP = 4
 # Step of numerical derivatives of the residual.
@@ -85,7 +88,8 @@ class Spectra:
         return cls(s, u[:count], p[:count], d[:count], np.full(count, white), reached)
 
 
-_Data = tuple[Spectrum, Spectrum, Spectrum, Spectrum, Array]
+# s, torque, position, direction, and the variance of the position's noise and of errors of the torque.
+_Data = tuple[Spectrum, Spectrum, Spectrum, Spectrum, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,19 +142,26 @@ def fit_two_masses(spectra: Sequence[Spectra]) -> TwoMassFit:
     Args:
         spectra: Spectra of the logs.
     """
-    data: _Data = tuple(  # type: ignore[assignment]
+    s, u, p, d, white = (
         np.concatenate([getattr(x, n) for x in spectra]) for n in ("s", "torque", "position", "direction", "noise")
     )
-    x, cost = min((_refined(start, data) for start in _starts(data)), key=lambda r: r[1])
-    _, stiff = _refined(x + np.log(1e3) * (np.arange(UNKNOWNS) == 2), data, stiff=True)
-    return TwoMassFit(x, _covariance(x, data), stiff - cost, max(one.reached_hz for one in spectra))
+    starts, stiff = _starts((s, u, p, d)), (np.zeros(UNKNOWNS), np.inf)
+    data: _Data = (s, u, p, d, white, white)
+    for relative in _RELATIVE:
+        data = (s, u, p, d, white, relative**2 * np.abs(u) ** 2)
+        tries = sorted((_refined(x, data) for x in starts), key=lambda r: r[1])
+        starts = [x for x, _ in tries[: max(len(tries) // 2, 1)]]
+        stiff_start = stiff[0] if np.isfinite(stiff[1]) else starts[0] + np.log(1e3) * (np.arange(UNKNOWNS) == 2)
+        stiff = _refined(stiff_start, data, stiff=True)
+    x, cost = tries[0]
+    return TwoMassFit(x, _covariance(x, data), stiff[1] - cost, max(one.reached_hz for one in spectra))
 
 
 def _residual(x: Array, data: _Data) -> tuple[Spectrum, Array]:
-    s, u, p, d, white = data
+    s, u, p, d, white, more = data
     P = dynamic_stiffness(s, x)
     error = u - (P * p + x[5] * np.exp(x[0]) * d) * np.exp(1e-3 * x[8] * s)
-    return error, np.exp(2.0 * x[7]) + np.abs(P) ** 2 * white
+    return error, np.exp(2.0 * x[7]) + np.abs(P) ** 2 * white + more
 
 
 def _cost(x: Array, data: _Data) -> float:
@@ -214,10 +225,10 @@ def _covariance(x: Array, data: _Data) -> Array:
     return np.asarray(inverse @ (groups @ groups.T) @ inverse)
 
 
-def _starts(data: _Data) -> list[Array]:
+def _starts(data: tuple[Spectrum, ...]) -> list[Array]:
     """The best joints of a grid, with linear least squares for inertia and friction."""
     thin = max(1, len(data[0]) // _SEARCHED)
-    s, u, p, d = (x[::thin] for x in data[:4])
+    s, u, p, d = (x[::thin] for x in data)
     low, high = np.min(np.abs(s)), np.max(np.abs(s))
     weight = 1.0 / np.maximum(np.abs(u), 0.1 * np.median(np.abs(u)))  # relative errors: no end of the band dominates
     y = np.concatenate([(u * weight).real, (u * weight).imag])
