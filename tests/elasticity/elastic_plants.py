@@ -64,14 +64,14 @@ class ElasticArm:
         for i in range(self.axes):
             axis = _AXES[self.first + i]
             m, length = n["mass"][i], n["length"][i]
-            place = f'0 0 {n["length"][i - 1] if i else 0.3}'
+            place = f"0 0 {n['length'][i - 1] if i else 0.3}"
             inertia = m * length**2 / 12 + 1e-3
             inside += f"""<body name="rotor{i + 1}" pos="{place}"><inertial pos="0 0 0" mass="1e-6"
-diaginertia="1e-9 1e-9 1e-9"/><joint name="motor{i + 1}" axis="{axis}" armature="{n['Ia'][i]}"
-damping="{n['Fv'][i]}" frictionloss="{n['Fc'][i]}" solreffriction="0.002 1"/>
+diaginertia="1e-9 1e-9 1e-9"/><joint name="motor{i + 1}" axis="{axis}" armature="{n["Ia"][i]}"
+damping="{n["Fv"][i]}" frictionloss="{n["Fc"][i]}" solreffriction="0.002 1"/>
 <body name="link{i + 1}"><inertial pos="0.03 0.01 {0.5 * length}" mass="{m}"
 diaginertia="{inertia} {inertia} {0.3 * inertia + 1e-3}"/><joint name="spring{i + 1}" axis="{axis}"
-stiffness="{n['K'][i]}" damping="{n['D'][i]}"/>"""
+stiffness="{n["K"][i]}" damping="{n["D"][i]}"/>"""
             ends += "</body></body>"
         motors = "".join(f'<motor joint="motor{i + 1}"/>' for i in range(self.axes))
         return f"""<mujoco><compiler angle="radian" inertiafromgeom="false"/>
@@ -87,8 +87,8 @@ stiffness="{n['K'][i]}" damping="{n['D'][i]}"/>"""
             inertia = n["mass"][i] * length**2 / 12 + 1e-3
             out += f"""<link name="link{i + 1}"><inertial><origin xyz="0.03 0.01 {0.5 * length}"/><mass value="{m}"/>
 <inertia ixx="{inertia * scale}" iyy="{inertia * scale}" izz="{(0.3 * inertia + 1e-3) * scale}" ixy="0" ixz="0"
-iyz="0"/></inertial></link><joint name="joint{i + 1}" type="revolute"><parent link="{f'link{i}' if i else 'base'}"/>
-<child link="link{i + 1}"/><origin xyz="0 0 {n['length'][i - 1] if i else 0.3}"/><axis xyz="{_AXES[self.first + i]}"/>
+iyz="0"/></inertial></link><joint name="joint{i + 1}" type="revolute"><parent link="{f"link{i}" if i else "base"}"/>
+<child link="link{i + 1}"/><origin xyz="0 0 {n["length"][i - 1] if i else 0.3}"/><axis xyz="{_AXES[self.first + i]}"/>
 <limit lower="-3" upper="3" effort="10000" velocity="20"/></joint>"""
         return out + "</robot>"
 

@@ -106,7 +106,9 @@ def plant() -> tuple[ElasticArm, dict]:
     return arm, record(arm, Recording(seconds=5.0))
 
 
-@pytest.mark.parametrize("name", list(mistakes({k: np.zeros((2, 2)) for k in ("theta", "q", "tau")} | {"t": np.zeros(2)})))
+@pytest.mark.parametrize(
+    "name", list(mistakes({k: np.zeros((2, 2)) for k in ("theta", "q", "tau")} | {"t": np.zeros(2)}))
+)
 def test_mistakes_are_one_sentence(plant, name: str, tmp_path) -> None:
     arm, x = plant
     columns, mapping, text = mistakes(x)[name]

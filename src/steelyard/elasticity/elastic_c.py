@@ -66,7 +66,9 @@ void {prefix}_link_position(const double theta[{n}], const double dtheta[{n}], c
 
 
 def _tables(elasticity: Elasticity) -> dict[str, Array]:
-    out = {n: np.zeros(elasticity.robot.dof) for n in ("compliance", "stiffness", "damping", "rotor", "coulomb", "viscous")}
+    out = {
+        n: np.zeros(elasticity.robot.dof) for n in ("compliance", "stiffness", "damping", "rotor", "coulomb", "viscous")
+    }
     for one in elasticity.known:
         k = elasticity.robot.joint_index(one.joint)
         out["compliance"][k], out["stiffness"][k] = one.compliance.value, one.stiffness

@@ -163,5 +163,3 @@ class Elasticity(OutcomeWithPage, DisplayMixin):
         from steelyard.elasticity.page import elasticity_report, print_elasticity
 
         return elasticity_report, print_elasticity
-
-

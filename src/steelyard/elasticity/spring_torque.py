@@ -17,9 +17,7 @@ from steelyard.signals.filters import delayed
 from steelyard.signals.log import Log
 
 
-def spring_torque(
-    robot: RobotLike, log: Any, springs: Elasticity | Mapping[str, float], *, mapping: Any = None
-) -> Log:
+def spring_torque(robot: RobotLike, log: Any, springs: Elasticity | Mapping[str, float], *, mapping: Any = None) -> Log:
     """Convert a log with motor and link positions to one of the links, whose torques are those of the springs.
 
     Its torques contain neither rotors nor friction of the motors, so identify it with `terms=("viscous", "coulomb")`.

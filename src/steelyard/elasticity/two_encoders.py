@@ -114,9 +114,7 @@ class TwoEncoders:
         raw = elastic_tables(self.robot, readings, self.cutoff_hz, np.zeros(self.robot.dof))
         out = []
         for k, fit in whole.joints.items():
-            by_log = {
-                names[i]: _interval(one.joints[k], 0) for i, one in enumerate(alone) if one and k in one.joints
-            }
+            by_log = {names[i]: _interval(one.joints[k], 0) for i, one in enumerate(alone) if one and k in one.joints}
             held = {
                 names[len(readings) + i]: self.score(whole, k, [one])
                 for i, one in enumerate(validate)

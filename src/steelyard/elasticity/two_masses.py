@@ -80,7 +80,9 @@ class Spectra:
         frequencies = np.fft.rfftfreq(n, period)[_LEAKED : int(_HIGHEST * n)]
         # The noise of an encoder is white; its power is the lowest of the bands.
         width = max(int(_BAND * len(p)), 8)
-        white = float(min(np.median(np.abs(p[k : k + width]) ** 2) for k in range(0, len(p) - width, width)) / np.log(2))
+        white = float(
+            min(np.median(np.abs(p[k : k + width]) ** 2) for k in range(0, len(p) - width, width)) / np.log(2)
+        )
         above = np.convolve(np.abs(p) ** 2 > _EXCITED * white, np.ones(width) / width, mode="same") > 0.5
         count = int(np.flatnonzero(above)[-1]) + 1 if above.any() else 0
         s = 2j * np.pi * frequencies[:count]
