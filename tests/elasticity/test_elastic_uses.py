@@ -1,4 +1,4 @@
-"""What leaves the house: MJCF, C code, simulation and spring torques of elastic joints, used by MuJoCo and a compiler."""
+"""MJCF, C code, simulation and spring torques of elastic joints, used by MuJoCo and a compiler."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def test_an_mjcf_is_edited_in_place(tmp_path) -> None:
     assert notes == ("Keyframes are left out, because springs add coordinates.",)
     assert "my arm" in out.read_text()
     model = mujoco.MjModel.from_xml_path(str(out))
-    assert model.nq == 4 and model.ngeom == 1 and model.nu == 2 and model.nexclude == 1
+    assert model.nq == 4
+    assert model.ngeom == 1
+    assert model.nu == 2
+    assert model.nexclude == 1
     # The motors still drive the rotors, whose joints kept their names.
     assert model.joint(model.actuator_trnid[0, 0]).name == "joint1"
     with pytest.raises(ExportError, match="original description"):

@@ -34,7 +34,8 @@ def test_two_masses_come_back() -> None:
     n, link = arm.numbers(), link_inertia(arm)
     K, D, Ia = (float(n[name][0]) for name in ("K", "D", "Ia"))
     true = {"rotor": Ia, "link": link, "damping": D}
-    assert one.known and one.source == "resonance"
+    assert one.known
+    assert one.source == "resonance"
     # The intervals hold noise alone; another law of friction than MuJoCo's shifts the numbers by half a percent.
     assert abs(one.stiffness / K - 1.0) < 2.0 * one.compliance.half_width * K + 0.005
     for name, value in true.items():
@@ -55,12 +56,9 @@ def test_a_resonance_out_of_reach_is_not_known() -> None:
 def test_slow_motions_reach_no_resonance() -> None:
     arm = ElasticArm(1)
     x = record(arm, Recording(seconds=8.0, fastest=0.5))
-    try:
-        result = identify_elasticity(arm.robot(), columns(x), resonance=True)
-    except SteelyardError as why:
-        assert "does not stand above the noise" in str(why)
-    else:
-        assert not result.known
+    result = identify_elasticity(arm.robot(), columns(x), resonance=True)
+    assert not result.known
+    assert "the excitation" in result["joint1"].unknown
 
 
 def test_joints_are_excited_one_at_a_time(tmp_path) -> None:
@@ -75,4 +73,5 @@ def test_joints_are_excited_one_at_a_time(tmp_path) -> None:
     outcome = CliRunner().invoke(
         app, ["elastic", str(tmp_path / "arm.urdf"), str(tmp_path / "log.parquet"), "--resonance", "--json"]
     )
-    assert outcome.exit_code == 0 and '"joint2"' in outcome.output, outcome.output
+    assert outcome.exit_code == 0, outcome.output
+    assert '"joint2"' in outcome.output

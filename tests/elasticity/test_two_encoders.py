@@ -48,7 +48,8 @@ def test_a_stiff_joint_is_not_known() -> None:
     assert not result.known
     assert result.headline().kind == "bad"
     assert all("not significantly positive" in one.unknown for one in result.joints)
-    assert result.skew is not None and abs(result.skew.value - 2e-3) < 1e-4
+    assert result.skew is not None
+    assert abs(result.skew.value - 2e-3) < 1e-4
     assert result.files() == {}
 
 
@@ -72,7 +73,8 @@ def test_springs_are_calibrated_by_known_links() -> None:
         identify_elasticity(robot, columns, mapping=mapping)
     result = identify_elasticity(robot, columns, mapping=mapping, links=Model.nominal(robot))
     for k, one in enumerate(result.joints):
-        assert one.source == "known links" and one.known
+        assert one.source == "known links"
+        assert one.known
         assert abs(one.stiffness / arm.numbers()["K"][k] - 1.0) < 0.01
         assert abs(one.skew.value - 1e-3) < 1e-4
 
@@ -117,7 +119,8 @@ def test_mistakes_are_one_sentence(plant, name: str, tmp_path) -> None:
     with pytest.raises(LogError) as caught:
         identify_elasticity(arm.robot(), path, mapping=mapping or None)
     assert text in str(caught.value)
-    assert str(caught.value).count(". ") <= 2 and len(str(caught.value)) <= 300
+    assert str(caught.value).count(". ") <= 2
+    assert len(str(caught.value)) <= 300
 
 
 def test_units_and_sign_are_corrected(plant) -> None:
@@ -147,12 +150,14 @@ def test_command(plant, tmp_path) -> None:
         app, ["elastic", str(tmp_path / "arm.urdf"), str(tmp_path / "log.parquet"), "-o", str(run)]
     )
     assert outcome.exit_code == 0, outcome.output
-    assert "joint2" in outcome.output and "which was removed" in outcome.output
+    assert "joint2" in outcome.output
+    assert "which was removed" in outcome.output
     written = {p.name for p in run.iterdir()}
     assert {"result.json", "report.html", "elastic_arm_elastic.c", "elastic_arm_elastic.xml"} <= written
     write_parquet(tmp_path / "bad.parquet", mistakes(x)["sign"][0])
     bad = CliRunner().invoke(app, ["elastic", str(tmp_path / "arm.urdf"), str(tmp_path / "bad.parquet")])
-    assert bad.exit_code == 2 and "sign = {joint2 = -1}" in bad.output
+    assert bad.exit_code == 2
+    assert "sign = {joint2 = -1}" in bad.output
 
 
 def test_heavy_arm_with_link_encoders() -> None:
@@ -194,5 +199,5 @@ def test_intervals_cover() -> None:
 def test_quiet_logs_are_refused() -> None:
     arm = ElasticArm(2)
     log = log_of(arm, Recording(seconds=4.0))
-    with pytest.raises(SteelyardError, match="equals the first encoder|no joint with a second encoder"):
+    with pytest.raises(SteelyardError, match="no joint with a second encoder"):
         identify_elasticity(arm.robot(), replace(log, q=0.0 * log.q))

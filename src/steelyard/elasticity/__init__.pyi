@@ -1,11 +1,11 @@
 """Elastic joints: stiffness and encoder skew from two encoders, resonances from one, springs as torque sensors."""
 
+from .elastic_mapping import ElasticMapping
 from .elastic_mjcf import elastic_to_mjcf
 from .elastic_simulation import simulate_elastic
 from .elasticity import Elasticity
 from .identify import identify_elasticity
 from .joint_elasticity import Interval, JointElasticity
-from .setup import ElasticMapping
 from .spring_torque import spring_torque
 
 __all__ = [

@@ -17,20 +17,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.elasticity.elastic_table import ElasticTable
 from steelyard.elasticity.sum_row import SumRow
-from steelyard.elasticity.tables import ElasticTable
 from steelyard.ground.arrays import Array
 from steelyard.ground.student import quantile
 
 # Unknowns before the offsets: compliance, compliance times rotor, times Coulomb friction, skew, damping over stiffness.
-UNKNOWNS = 5
+DEFLECTION_UNKNOWNS = 5
 _DAMPING = 4
 # Largest usual damping ratio of gears and springs; D/K = 2ζ/ω is known to be within that before the fit.
 _RATIO = 0.1
 # Rounds of the weight of what is known about the damping.
 _ROUNDS = 2
 # Level of the intervals.
-LEVEL = 0.95
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +64,14 @@ class DeflectionFit:
 
     @property
     def half_widths(self) -> Array:
-        return np.asarray(quantile(LEVEL, self.freedom) * self.errors)
+        return np.asarray(quantile(_LEVEL, self.freedom) * self.errors)
 
 
 def fit_deflection(
     joint: int,
     tables: Sequence[ElasticTable],
     sums: SumRow,
-    blocks: Sequence[Array],
+    blocks: Sequence[NDArray[np.int64]],
     count: int,
     logs: int,
     motor: bool = True,
@@ -87,7 +87,7 @@ def fit_deflection(
         logs: Number of logs.
         motor: Whether the torque is that of the motor, with rotor and friction; else it is that of the links.
     """
-    size = UNKNOWNS + logs
+    size = DEFLECTION_UNKNOWNS + logs
     used = np.ones(size, dtype=bool)
     used[1:3] = motor
     # Sums by block of instruments × [columns, y, θ̇ column]: the viscous friction of each block's fit differs.
@@ -126,11 +126,11 @@ def fit_deflection(
     errors = np.sqrt((count - 1) / count * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
     full = np.concatenate([x, [-1.0, -x[0] * viscous]])
     residual = max(float(full @ all_squares @ full), 0.0)
-    seen = np.array([np.any(squares[:, UNKNOWNS + k, UNKNOWNS + k] > 0.0) for k in range(logs)])
-    return DeflectionFit(
-        joint, x[:UNKNOWNS], errors[:UNKNOWNS], np.where(seen, x[UNKNOWNS:], np.nan), np.sqrt(variance / rows),
-        np.sqrt(residual / max(rows - size, 1)), count - 1, rows,
-    )  # fmt: skip
+    seen = np.array([np.any(squares[:, DEFLECTION_UNKNOWNS + k, DEFLECTION_UNKNOWNS + k] > 0.0) for k in range(logs)])
+    offsets = np.where(seen, x[DEFLECTION_UNKNOWNS:], np.nan)
+    own = slice(DEFLECTION_UNKNOWNS)
+    std = float(np.sqrt(residual / max(rows - size, 1)))
+    return DeflectionFit(joint, x[own], errors[own], offsets, float(np.sqrt(variance / rows)), std, count - 1, rows)
 
 
 def predicted(fit: DeflectionFit, viscous: float, table: ElasticTable) -> Array:

@@ -1,4 +1,4 @@
-"""C code of elastic joints: deflections, torques of the springs, and positions of the links from those of the motors."""
+"""C code of elastic joints: deflections, torques of the springs, and positions of the links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def elastic_c(elasticity: Elasticity, prefix: str) -> tuple[str, str]:
         prefix: Prefix of the functions, a name in C.
     """
     n = elasticity.robot.dof
-    header = f"""/* Elastic joints of {_plain(elasticity.robot.name)}, written by Steelyard. SI units, motors over their gears. */
+    header = f"""/* Elastic joints of {_plain(elasticity.robot.name)}, by Steelyard. SI units, over the gears. */
 #ifndef {prefix.upper()}_ELASTIC_H
 #define {prefix.upper()}_ELASTIC_H
 #define {prefix.upper()}_JOINTS {n}

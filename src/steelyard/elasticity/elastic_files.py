@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.dynamics.model import Model
 from steelyard.elasticity.elastic_c import elastic_c
 from steelyard.elasticity.elastic_mjcf import elastic_to_mjcf
 from steelyard.export._bodies import impossible_links
-from steelyard.dynamics.model import Model
 from steelyard.export._mjcf_edit import is_mjcf
 from steelyard.ground.outcome import Content
 

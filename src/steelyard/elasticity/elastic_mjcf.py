@@ -23,7 +23,7 @@ from steelyard.ground.files import write_whole
 from steelyard.ground.xml import Element
 from steelyard.robot.mjcf import mjcf_elements
 
-SPRING = "_spring"
+_SPRING = "_spring"
 # Attributes of a body that place it in its parent.
 _PLACE = ("pos", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 # Attributes of a joint that define its axis.
@@ -103,7 +103,7 @@ def _split(document: Document, body: Element, joint: Element, one: JointElastici
     place = {k: v for k, v in body.attributes.items() if k in (*_PLACE, "childclass")}
     rotor_joint = {**joint.attributes, "name": one.joint, **_numbers_of_rotor(one)}
     spring = {k: v for k, v in joint.attributes.items() if k in _AXIS}
-    spring |= {"name": f"{one.joint}{SPRING}", "limited": "false", "armature": "0", "frictionloss": "0", "ref": "0"}
+    spring |= {"name": f"{one.joint}{_SPRING}", "limited": "false", "armature": "0", "frictionloss": "0", "ref": "0"}
     spring |= {"stiffness": number(one.stiffness), "damping": number(_damping(one)), "springref": "0"}
     inertial = {"pos": "0 0 0", "mass": number(_MASS), "diaginertia": " ".join([number(_INERTIA)] * 3)}
     indent = document.indent(body)

@@ -8,20 +8,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
+from steelyard.elasticity.elastic_mapping import ELASTIC_CHANNEL
 from steelyard.elasticity.elasticity import Elasticity
-from steelyard.elasticity.setup import CHANNEL
 from steelyard.errors import ShapeError, SimulationError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.signals.log import Log
 
 # Torque of the motors [N m or N] from time [s], and positions and velocities of the motors.
-Drive = Callable[[float, Array, Array], ArrayLike]
+MotorDrive = Callable[[float, Array, Array], ArrayLike]
 _TOLERANCE = 1e-8
 
 
 def simulate_elastic(
-    model: Model, elasticity: Elasticity, drive: Drive, duration: float, rate: float = 1000.0, start: ArrayLike = 0.0
+    model: Model,
+    elasticity: Elasticity,
+    drive: MotorDrive,
+    duration: float,
+    rate: float = 1000.0,
+    start: ArrayLike = 0.0,
 ) -> Log:
     """Simulate the motion of motors and links, and return a log with both positions.
 
@@ -56,14 +61,14 @@ def simulate_elastic(
     theta[:, plant.elastic], dtheta[:, plant.elastic] = x[:, 2 * n : 2 * n + m], x[:, 2 * n + m :]
     tau = np.array([plant.torque(*row) for row in zip(t, theta, dtheta, strict=True)])
     names = model.robot.joint_names
-    channels = {f"{CHANNEL}.link.{names[k]}": q[:, k : k + 1] for k in plant.elastic}
+    channels = {f"{ELASTIC_CHANNEL}.link.{names[k]}": q[:, k : k + 1] for k in plant.elastic}
     return Log(names, t, theta, dtheta, tau=tau, channels=channels, meta={"source": f"{model.robot.name}, simulated"})
 
 
 class _Plant:
     """Equations of motion: M q̈ + h = τ_J and Ia θ̈ = τ − f − τ_J."""
 
-    def __init__(self, model: Model, elasticity: Elasticity, drive: Drive) -> None:
+    def __init__(self, model: Model, elasticity: Elasticity, drive: MotorDrive) -> None:
         robot = model.robot
         self.drive, self.n = drive, robot.dof
         known = {robot.joint_index(one.joint): one for one in elasticity.known}

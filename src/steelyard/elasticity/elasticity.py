@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from steelyard.elasticity.joint_elasticity import Interval, JointElasticity
 from steelyard.errors import UnknownNameError
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
 from steelyard.ground.numbers import number
-from steelyard.ground.reasons import explained
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
+from steelyard.ground.reasons import explained
 from steelyard.robot.robot import Robot
 
 _WHY_NULL = {
@@ -35,7 +35,7 @@ _WHY_NULL = {
 }
 
 # Share of the deflection in left-out or held-out logs below which the row describes the joint badly.
-EXPLAINS = 0.9
+_EXPLAINS = 0.9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +107,7 @@ class Elasticity(OutcomeWithPage, DisplayMixin):
         points += self.findings
         if not known:
             return Headline("bad", "The logs show the stiffness of no joint.", tuple(points))
-        badly = [one for one in known if min([*one.held_out.values(), 1.0]) < EXPLAINS]
+        badly = [one for one in known if min([*one.held_out.values(), 1.0]) < _EXPLAINS]
         if len(known) < count or badly:
             return Headline("warning", f"The stiffness is known of {len(known)} of {count} joints.", tuple(points))
         return Headline("good", f"The stiffness is known of {'all ' if count > 1 else ''}{count} joint"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
+from steelyard.elasticity.elastic_mapping import ElasticMapping
+from steelyard.elasticity.elastic_table import cutoff_of
 from steelyard.elasticity.elasticity import Elasticity
-from steelyard.elasticity.readings import Readings, joints_named, read_readings
+from steelyard.elasticity.encoder_readings import EncoderReadings, joints_named, read_readings
 from steelyard.elasticity.resonance import resonances
-from steelyard.elasticity.setup import ElasticMapping
-from steelyard.elasticity.tables import cutoff_of
 from steelyard.elasticity.two_encoders import TwoEncoders, log_names
 from steelyard.errors import SteelyardError
 from steelyard.parameters.terms import TermsLike
@@ -105,7 +105,7 @@ def _refuse_without_torque(logs: Sequence[Log]) -> None:
     refuse_without_torque(logs)
 
 
-def _refuse_copies(readings: Sequence[Readings], held: Sequence[Readings]) -> None:
+def _refuse_copies(readings: Sequence[EncoderReadings], held: Sequence[EncoderReadings]) -> None:
     """A log that judges must not be one of the fit."""
     for one in held:
         for other in readings:

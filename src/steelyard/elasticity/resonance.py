@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steelyard.elasticity.elastic_table import uniform
+from steelyard.elasticity.encoder_readings import EncoderReadings
 from steelyard.elasticity.joint_elasticity import Interval, JointElasticity
-from steelyard.elasticity.readings import Readings
-from steelyard.elasticity.tables import uniform
-from steelyard.elasticity.two_masses import Spectra, TwoMassFit, fit_two_masses, numbers_of
+from steelyard.elasticity.two_masses import JointSpectra, TwoMassFit, fit_two_masses, numbers_of
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
@@ -32,7 +32,7 @@ _SHORTEST = 256
 
 
 def resonances(
-    robot: Robot, readings: Sequence[Readings], wanted: Sequence[int], stated: bool
+    robot: Robot, readings: Sequence[EncoderReadings], wanted: Sequence[int], stated: bool
 ) -> tuple[JointElasticity, ...]:
     """Find the elasticity of joints, each from the logs in which it moves and the others hold.
 
@@ -42,7 +42,7 @@ def resonances(
         wanted: Indices of the joints.
         stated: Whether the user named the joints, so that each of them must be found.
     """
-    own: dict[int, list[Readings]] = {}
+    own: dict[int, list[EncoderReadings]] = {}
     for one in readings:
         k = _excited(robot, one)
         if k in wanted:
@@ -54,7 +54,7 @@ def resonances(
     return tuple(_joint(robot, k, own[k]) for k in sorted(own))
 
 
-def _excited(robot: Robot, one: Readings) -> int:
+def _excited(robot: Robot, one: EncoderReadings) -> int:
     """The joint that a log excites; a log in which several move is refused."""
     size = np.std(np.diff(one.theta, 2, axis=0), axis=0) / np.array([_typical(j.kind) for j in robot.joints])
     k = int(np.argmax(size))
@@ -75,7 +75,7 @@ def _typical(kind: str) -> float:
     return 1.0 if kind == "revolute" else 0.1
 
 
-def _joint(robot: Robot, k: int, readings: Sequence[Readings]) -> JointElasticity:
+def _joint(robot: Robot, k: int, readings: Sequence[EncoderReadings]) -> JointElasticity:
     spectra, longest = [], 0.0
     smooth = SMOOTHING_SPEED[robot.joints[k].kind]
     for one in readings:
@@ -85,7 +85,7 @@ def _joint(robot: Robot, k: int, readings: Sequence[Readings]) -> JointElasticit
                 continue
             period, t, (theta, tau) = uniform(one.log.t[start:stop], [one.theta[start:stop], one.log.tau[start:stop]])
             speed = derivative(LowPass(0.1 / period, period)(theta[:, k : k + 1]), period)[:, 0]
-            found = Spectra.of(theta[:, k], tau[:, k], np.tanh(speed / smooth), period)
+            found = JointSpectra.of(theta[:, k], tau[:, k], np.tanh(speed / smooth), period)
             if len(found.s) > _SHORTEST // 8:
                 spectra.append(found)
                 longest = max(longest, float(t[-1] - t[0]))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.elasticity.elastic_mapping import ElasticMapping
 from steelyard.elasticity.elasticity import Elasticity
-from steelyard.elasticity.readings import read_readings, values_by_joint
-from steelyard.elasticity.setup import ElasticMapping
+from steelyard.elasticity.encoder_readings import read_readings, values_by_joint
 from steelyard.errors import SteelyardError
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.signals.filters import delayed

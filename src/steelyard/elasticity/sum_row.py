@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.elasticity.tables import ElasticTable
+from steelyard.elasticity.elastic_table import ElasticTable
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.terms import TermsLike
@@ -59,7 +60,7 @@ class SumRow:
 def fit_sum_row(
     robot: Robot,
     tables: Sequence[ElasticTable],
-    blocks: Sequence[Array],
+    blocks: Sequence[NDArray[np.int64]],
     count: int,
     terms: TermsLike | None = None,
     base: BaseParameters | None = None,

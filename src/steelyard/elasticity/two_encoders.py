@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.elasticity.deflection import DeflectionFit, fit_deflection, predicted
+from steelyard.elasticity.elastic_table import ElasticTable, elastic_tables
+from steelyard.elasticity.encoder_readings import EncoderReadings
 from steelyard.elasticity.joint_elasticity import Interval, JointElasticity
-from steelyard.elasticity.readings import Readings
 from steelyard.elasticity.sum_row import SumRow, fit_sum_row, model_torque
-from steelyard.elasticity.tables import ElasticTable, elastic_tables
 from steelyard.errors import SteelyardError
 from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS
 from steelyard.ground.arrays import Array
@@ -65,7 +66,7 @@ class TwoEncoders:
     model: Model | None = None
     base: BaseParameters | None = None
 
-    def fit(self, readings: Sequence[Readings]) -> TwoEncoderFit:
+    def fit(self, readings: Sequence[EncoderReadings]) -> TwoEncoderFit:
         """Fit logs together.
 
         Args:
@@ -100,7 +101,7 @@ class TwoEncoders:
         return TwoEncoderFit(tuple(tables), sums, done, skew)
 
     def joints_of(
-        self, readings: Sequence[Readings], validate: Sequence[Readings], names: Sequence[str]
+        self, readings: Sequence[EncoderReadings], validate: Sequence[EncoderReadings], names: Sequence[str]
     ) -> tuple[TwoEncoderFit, tuple[JointElasticity, ...]]:
         """Fit logs together and each alone, and score the fit.
 
@@ -125,13 +126,13 @@ class TwoEncoders:
                               names[: len(readings)], self.model is None))  # fmt: skip
         return whole, tuple(out)
 
-    def _alone(self, one: Readings) -> TwoEncoderFit | None:
+    def _alone(self, one: EncoderReadings) -> TwoEncoderFit | None:
         try:
             return self.fit([one])
         except SteelyardError:  # too short alone, or a joint stands in this log
             return None
 
-    def score(self, whole: TwoEncoderFit, joint: int, readings: Sequence[Readings]) -> float:
+    def score(self, whole: TwoEncoderFit, joint: int, readings: Sequence[EncoderReadings]) -> float:
         """Compute the share of the variance of the deflection of other logs that a fit explains.
 
         Args:
@@ -147,8 +148,9 @@ class TwoEncoders:
         return _share(whole, joint, raw, tables)
 
 
-def _blocks(tables: Sequence[ElasticTable]) -> list[Array]:
-    total, start, out = sum(len(t.t) for t in tables), 0, []
+def _blocks(tables: Sequence[ElasticTable]) -> list[NDArray[np.int64]]:
+    total, start = sum(len(t.t) for t in tables), 0
+    out: list[NDArray[np.int64]] = []
     for table in tables:
         out.append((start + np.arange(len(table.t))) * JACKKNIFE_BLOCKS // total)
         start += len(table.t)
@@ -226,7 +228,7 @@ def _why_unknown(compliance: Interval, fit: DeflectionFit, alone: Sequence[Defle
     return ""
 
 
-def log_names(readings: Sequence[Readings]) -> list[str]:
+def log_names(readings: Sequence[EncoderReadings]) -> list[str]:
     """Return short names of logs, all different.
 
     Args:

@@ -22,7 +22,7 @@ Spectrum = NDArray[np.complex128]
 # Unknowns: log total inertia, log of link over rotor, log antiresonance [rad/s], log damping ratio there, then viscous
 # friction, Coulomb friction and gravity in units of the total inertia, the log noise of the torque's equation, and the
 # delay with which the logged torque acts [ms].
-UNKNOWNS = 9
+_UNKNOWNS = 9
 # Unknowns that a stiff joint has not.
 _ELASTIC = (1, 2, 3)
 # Bins of a Hann window that a mean or a trend reaches.
@@ -47,12 +47,12 @@ _DELTA = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Spectra:
-    """Spectra of a log of one joint, under a Hann window.
+class JointSpectra:
+    """JointSpectra of a log of one joint, under a Hann window.
 
     Attributes:
         s: 2πi times the frequencies [rad/s].
-        torque, position, direction: Spectra of torque, motor position and direction of its motion.
+        torque, position, direction: JointSpectra of torque, motor position and direction of its motion.
         noise: Variance of the position's noise, the same at all frequencies [rad² or m²].
         reached_hz: Highest frequency at which the motion stands above the noise; there are no lines above.
     """
@@ -65,7 +65,7 @@ class Spectra:
     reached_hz: float
 
     @classmethod
-    def of(cls, theta: Array, tau: Array, direction: Array, period: float) -> Spectra:
+    def of(cls, theta: Array, tau: Array, direction: Array, period: float) -> JointSpectra:
         """Transform signals.
 
         Args:
@@ -87,7 +87,8 @@ class Spectra:
         count = int(np.flatnonzero(above)[-1]) + 1 if above.any() else 0
         s = 2j * np.pi * frequencies[:count]
         reached = float(frequencies[count - 1]) if count else 0.0
-        return cls(s, u[:count], p[:count], d[:count], np.full(count, white), reached)
+        lines = [np.asarray(x[:count], dtype=np.complex128) for x in (s, u, p, d)]
+        return cls(lines[0], lines[1], lines[2], lines[3], np.full(count, white), reached)
 
 
 # s, torque, position, direction, and the variance of the position's noise and of errors of the torque.
@@ -138,22 +139,22 @@ def dynamic_stiffness(s: Spectrum, x: Array) -> Spectrum:
     return np.asarray(rotor * s**2 + x[4] * J * s + Z * load / (load + Z))
 
 
-def fit_two_masses(spectra: Sequence[Spectra]) -> TwoMassFit:
+def fit_two_masses(spectra: Sequence[JointSpectra]) -> TwoMassFit:
     """Fit a joint of two masses.
 
     Args:
-        spectra: Spectra of the logs.
+        spectra: JointSpectra of the logs.
     """
     s, u, p, d, white = (
         np.concatenate([getattr(x, n) for x in spectra]) for n in ("s", "torque", "position", "direction", "noise")
     )
-    starts, stiff = _starts((s, u, p, d)), (np.zeros(UNKNOWNS), np.inf)
+    starts, stiff = _starts((s, u, p, d)), (np.zeros(_UNKNOWNS), np.inf)
     data: _Data = (s, u, p, d, white, white)
     for relative in _RELATIVE:
         data = (s, u, p, d, white, relative**2 * np.abs(u) ** 2)
         tries = sorted((_refined(x, data) for x in starts), key=lambda r: r[1])
         starts = [x for x, _ in tries[: max(len(tries) // 2, 1)]]
-        stiff_start = stiff[0] if np.isfinite(stiff[1]) else starts[0] + np.log(1e3) * (np.arange(UNKNOWNS) == 2)
+        stiff_start = stiff[0] if np.isfinite(stiff[1]) else starts[0] + np.log(1e3) * (np.arange(_UNKNOWNS) == 2)
         stiff = _refined(stiff_start, data, stiff=True)
     x, cost = tries[0]
     return TwoMassFit(x, _covariance(x, data), stiff[1] - cost, max(one.reached_hz for one in spectra))
@@ -180,8 +181,8 @@ def _slopes(x: Array, data: _Data) -> tuple[Array, Array, Spectrum, Array]:
     """Derivatives of the error and of the log variance, `(unknowns, lines)`, with both."""
     error, variance = _residual(x, data)
     slopes, logs = [], []
-    for k in range(UNKNOWNS):
-        move = np.zeros(UNKNOWNS)
+    for k in range(_UNKNOWNS):
+        move = np.zeros(_UNKNOWNS)
         move[k] = _DELTA * max(1.0, abs(x[k]) if k in (4, 5, 6) else 1.0)
         (a, va), (b, vb) = _residual(x + move, data), _residual(x - move, data)
         slopes.append((a - b) / (2.0 * move[k]))
@@ -198,7 +199,7 @@ def _scores(slopes: Array, logs: Array, error: Spectrum, variance: Array) -> tup
 
 def _refined(start: Array, data: _Data, stiff: bool = False) -> tuple[Array, float]:
     """Minimise the cost by Fisher scoring with the damping of Levenberg and Marquardt."""
-    free = np.array([k for k in range(UNKNOWNS) if not (stiff and k in _ELASTIC)])
+    free = np.array([k for k in range(_UNKNOWNS) if not (stiff and k in _ELASTIC)])
     x, cost, damping = start.copy(), _cost(start, data), 1e-2
     for _ in range(200):
         gradient, curvature = _scores(*_slopes(x, data))
@@ -206,7 +207,7 @@ def _refined(start: Array, data: _Data, stiff: bool = False) -> tuple[Array, flo
         better = False
         while damping < 1e8:
             diagonal = np.maximum(np.diag(H), 1e-12 * np.max(np.diag(H)))
-            step = np.zeros(UNKNOWNS)
+            step = np.zeros(_UNKNOWNS)
             step[free] = -np.linalg.lstsq(H + damping * np.diag(diagonal), g, rcond=1e-14)[0]
             new = _cost(x + step, data)
             if new < cost:
@@ -237,7 +238,7 @@ def _starts(data: tuple[Spectrum, ...]) -> list[Array]:
     out = []
     for wa in np.geomspace(3.0 * low, high, _FREQUENCIES):
         for ratio in _RATIOS:
-            x = np.zeros(UNKNOWNS)
+            x = np.zeros(_UNKNOWNS)
             x[1:4] = np.log([ratio, wa, _DAMPING])
             columns = np.column_stack([dynamic_stiffness(s, x) * p, s * p, d]) * weight[:, None]
             A = np.vstack([columns.real, columns.imag])

@@ -1,4 +1,4 @@
-"""`Readings`: a log with the positions of motors and links, and the mistakes that its second encoders show."""
+"""`EncoderReadings`: a log with the positions of motors and links, and the mistakes that its second encoders show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.elasticity.setup import CHANNEL, KINDS, ElasticMapping
+from steelyard.elasticity.elastic_mapping import ELASTIC_CHANNEL, ENCODERS, ElasticMapping
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
@@ -27,7 +27,7 @@ _DEGREE = 180.0 / np.pi
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
+class EncoderReadings:
     """A log with two encoders on some joints.
 
     Attributes:
@@ -49,7 +49,7 @@ class Readings:
         return str(self.log.meta.get("source", "The log"))
 
 
-def read_readings(given: Any, robot: Robot, mapping: ElasticMapping, needed: bool = True) -> Readings:
+def read_readings(given: Any, robot: Robot, mapping: ElasticMapping, needed: bool = True) -> EncoderReadings:
     """Read a log and check its second encoders.
 
     Args:
@@ -81,12 +81,12 @@ def read_readings(given: Any, robot: Robot, mapping: ElasticMapping, needed: boo
         _refuse_missing(log, source, robot, own)
     for k in elastic:
         findings += _refuse_odd(source, robot, theta, q, k, _columns_of(own, robot.joint_names[k]))
-    return Readings(log, theta, q, tuple(elastic), tuple(findings))
+    return EncoderReadings(log, theta, q, tuple(elastic), tuple(findings))
 
 
 def _second(log: Log, joint: str) -> tuple[str, Array | None]:
-    for kind in KINDS:
-        values = log.channels.get(f"{CHANNEL}.{kind}.{joint}")
+    for kind in ENCODERS:
+        values = log.channels.get(f"{ELASTIC_CHANNEL}.{kind}.{joint}")
         if values is not None:
             return kind, np.array(values[:, 0])
     return "", None
@@ -102,7 +102,7 @@ def _moving(q: Array) -> Array:
 
 
 def _refuse_missing(log: Log, source: str, robot: Robot, mapping: ElasticMapping) -> None:
-    if mapping.columns or any(name.startswith(f"{CHANNEL}.") for name in log.channels):
+    if mapping.columns or any(name.startswith(f"{ELASTIC_CHANNEL}.") for name in log.channels):
         raise LogError(f"{source}: no joint with a second encoder moves, so no elasticity shows; log a motion of them.")
     joint = robot.joint_names[0]
     raise LogError(
@@ -125,9 +125,8 @@ def _refuse_odd(source: str, robot: Robot, theta: Array, q: Array, k: int, colum
     if abs(alike) < _ALIKE:
         others = _correlations(theta, y)
         near = int(np.argmax(np.abs(others)))
-        hint = f"it follows joint '{robot.joint_names[near]}'; exchange the columns" if abs(others[near]) > _ALIKE else (
-            "name the right column"
-        )  # fmt: skip
+        follows = f"it follows joint '{robot.joint_names[near]}'; exchange the columns"
+        hint = follows if abs(others[near]) > _ALIKE else "name the right column"
         raise LogError(f"{where} does not follow the joint (correlation {alike:.2f}); {hint}.")
     size = abs(slope)
     if abs(size - _DEGREE) < _SLOPE * _DEGREE:

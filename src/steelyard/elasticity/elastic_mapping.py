@@ -24,8 +24,8 @@ from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.table import open_reader
 from steelyard.signals.units import unit_size
 
-KINDS = ("link", "motor", "deflection")
-CHANNEL = "elastic"
+ENCODERS = ("link", "motor", "deflection")
+ELASTIC_CHANNEL = "elastic"
 # Names of columns of link encoders: qlink1, q_link_1, link_position_1, position_link/1, joint1_link, …; the number or
 # name of the joint replaces {}.
 _LINK_NAMES = ("qlink{}", "linkq{}", "linkposition{}", "positionlink{}", "qlinkposition{}", "linkencoder{}", "{}link",
@@ -74,9 +74,9 @@ class ElasticMapping:
 
     @classmethod
     def _stated(cls, entry: Field, log: LogMapping, robot: Robot) -> ElasticMapping:
-        table = entry.table(optional=(*KINDS, "units", "sign"))
+        table = entry.table(optional=(*ENCODERS, "units", "sign"))
         columns: dict[str, tuple[str, str]] = {}
-        for kind in KINDS:
+        for kind in ENCODERS:
             for name, column in (table[kind].entries() if kind in table else {}).items():
                 _known(table[kind], name, robot)
                 if name in columns:
@@ -138,7 +138,7 @@ def recognised(columns: Sequence[str], joints: Sequence[str]) -> dict[str, str]:
 
 
 def _with_channels(log: LogMapping, columns: Mapping[str, tuple[str, str]]) -> LogMapping:
-    channels = {f"{CHANNEL}.{kind}.{joint}": (name,) for joint, (kind, name) in columns.items()}
+    channels = {f"{ELASTIC_CHANNEL}.{kind}.{joint}": (name,) for joint, (kind, name) in columns.items()}
     return replace(log, channels={**log.channels, **channels})
 
 

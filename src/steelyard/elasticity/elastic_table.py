@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.elasticity.readings import Readings
+from steelyard.elasticity.encoder_readings import EncoderReadings
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.robot.robot import Robot
@@ -20,9 +20,9 @@ from steelyard.signals.standing import standing
 
 # Rows closer than a fifth of the cut-off's period are redundant after the filter.
 _STEP = 0.2
-# Friction near a reversal has no law here: presliding, Stribeck, soft constraints of simulators. Rows are left out while
-# the speed is below this share of its rms value, and as far as the low-pass spreads them (in periods of its cut-off).
-# With the rows c is 3 % too small on a pendulum of MuJoCo whose friction is a tenth of the gravity torque.
+# Friction near a reversal has no law here: presliding, Stribeck, soft constraints of simulators. Rows are left out
+# while the speed is below this share of its rms value, and as far as the low-pass spreads them (in periods of its
+# cut-off). With the rows c is 3 % too small on a pendulum of MuJoCo whose friction is a tenth of the gravity torque.
 _SLOW, _SPREAD = 0.1, 0.5
 # Deviation of a clock from a uniform one beyond which it is resampled, in samples.
 _UNIFORM = 1e-3
@@ -68,7 +68,9 @@ def cutoff_of(logs: Sequence[Log], cutoff_hz: float | None) -> float:
     return chosen_cutoff(logs, Preparation(cutoff_hz=cutoff_hz))
 
 
-def elastic_tables(robot: Robot, readings: Sequence[Readings], cutoff_hz: float, skew: Array) -> list[ElasticTable]:
+def elastic_tables(
+    robot: Robot, readings: Sequence[EncoderReadings], cutoff_hz: float, skew: Array
+) -> list[ElasticTable]:
     """Prepare the rows of logs.
 
     Args:
@@ -81,7 +83,9 @@ def elastic_tables(robot: Robot, readings: Sequence[Readings], cutoff_hz: float,
     return [t for k, one in enumerate(readings) for t in _tables_of(one, k, cutoff_hz, skew, smooth)]
 
 
-def _tables_of(one: Readings, number: int, cutoff_hz: float, skew: Array, smooth: Array) -> Iterator[ElasticTable]:
+def _tables_of(
+    one: EncoderReadings, number: int, cutoff_hz: float, skew: Array, smooth: Array
+) -> Iterator[ElasticTable]:
     torque = np.zeros_like(one.theta) if one.log.tau is None else one.log.tau
     for start, stop in one.log.segments:
         period, t, (theta, q, tau) = uniform(one.log.t[start:stop], [x[start:stop] for x in (one.theta, one.q, torque)])
@@ -99,9 +103,11 @@ def _tables_of(one: Readings, number: int, cutoff_hz: float, skew: Array, smooth
         still = standing(x, dx, velocity_noise(theta, low_pass, False), low_pass)
         still |= _around(np.abs(dx) < _SLOW * np.sqrt(np.mean(dx**2, axis=0)), _SPREAD / (low_pass.cutoff_hz * period))
         direction = low_pass(np.tanh(dx / smooth))
-        signals = (x, dx, derivative(dx, period), link, dlink, derivative(dlink, period), torques, direction, gap,
-                   derivative(gap, period))  # fmt: skip
-        yield ElasticTable(number, t[rows], *(s[rows] for s in signals), moves=~still[rows])
+        yield ElasticTable(
+            number, t[rows], x[rows], dx[rows], derivative(dx, period)[rows], link[rows], dlink[rows],
+            derivative(dlink, period)[rows], torques[rows], direction[rows], gap[rows], derivative(gap, period)[rows],
+            ~still[rows],
+        )  # fmt: skip
 
 
 def _around(flags: NDArray[np.bool_], samples: float) -> NDArray[np.bool_]:
