@@ -11,11 +11,12 @@ import numpy as np
 from steelyard.calibration.calibration import Calibration, StageFit
 from steelyard.calibration.chain import Chain
 from steelyard.calibration.choose import LADDER, EffectChoice, choose_effects
-from steelyard.calibration.effects import EFFECTS, Deviations, postures_of
+from steelyard.calibration.deviation_fit import Problem, fit_deviations
 from steelyard.calibration.errors_of import uncertainty_of
 from steelyard.calibration.faults import find_faults
-from steelyard.calibration.fit import Problem, fit_deviations
-from steelyard.calibration.table import PoseTable, as_pose_table
+from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
+from steelyard.calibration.mistakes import refuse_mistakes
+from steelyard.calibration.pose_table import PoseTable, as_pose_table
 from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.progress import report_progress
 from steelyard.robot.load import RobotLike, load_robot
@@ -34,6 +35,7 @@ def calibrate(
     only: Sequence[str] = (),
     effects: Sequence[str] | None = None,
     holdout: float | PoseTable | Any = 0.0,
+    sigma: float | None = None,
     seed: int = 0,
 ) -> Calibration:
     """Calibrate the geometry of a robot from held poses.
@@ -50,10 +52,11 @@ def calibrate(
         only: Columns that must be true in the rows to use.
         effects: Effects of the model; None: choose.
         holdout: Share of the poses to leave out of everything and to judge by, or a table of such poses.
+        sigma: Standard deviation of the sensor [m]; default: a column sigma_m, or unknown.
         seed: Seed of the division.
     """
     described = load_robot(robot, snap=0.0)
-    options = {"kind": kind, "points": points, "only": only}
+    options = {"kind": kind, "points": points, "only": only, "sigma": sigma}
     table = as_pose_table(poses, described, **options)
     apart: PoseTable | None = None
     if isinstance(holdout, float | int):
@@ -69,6 +72,7 @@ def calibrate(
         EFFECTS[name]  # refuses unknown names
     chain = Chain(described, described.moving_frame(frame))
     report_progress("Finding the sensor and the tool", 0.1)
+    refuse_mistakes(chain, table)
     start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
     firsts = table.measurement.start(chain.tips(table.q))
     fits = [fit_deviations(start, first) for first in firsts] if len(firsts) > 1 else []

@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import LinkFrame, rotations_about
@@ -22,6 +23,7 @@ DIRECTIONS = 5
 _MASS_RATIO = 0.7
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Tips:
     """Poses of the tool frame in the robot's base.
@@ -38,6 +40,7 @@ class Tips:
     twists: Array | None = None
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Chain:
     """The links between the base and the tool.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.calibration.effects import EFFECTS
-from steelyard.calibration.verdict import shown_error, verdict_of
-from steelyard.calibration.weights import distances
+from steelyard.calibration.joint_effects import EFFECTS
+from steelyard.calibration.trust import verdict_of
+from steelyard.calibration.weights import distances, shown_error
 from steelyard.ground.numbers import Known, number
 from steelyard.report.elements import Html, callout, commands, join, paragraph, table_html, whisker
 from steelyard.report.html import Section, render_report
@@ -101,11 +101,15 @@ def _inseparable(calibration: Calibration) -> list[Html]:
 def _poses(calibration: Calibration) -> list[Html]:
     table = calibration.table
     sizes = distances(table.measurement, calibration.residuals(table))
-    worst = np.argsort(-np.nanmax(sizes, axis=1))[:10]
+    worst = np.argsort(-np.nan_to_num(sizes).max(axis=1))[:10]
     rows = [
         (
             int(table.row_numbers[k]),
-            ", ".join(shown_error(s, c) for s, (_, c) in zip(sizes[k], table.measurement.blocks, strict=True)),
+            ", ".join(
+                shown_error(s, c)
+                for s, (_, c) in zip(sizes[k], table.measurement.blocks, strict=True)
+                if np.isfinite(s)
+            ),
         )
         for k in worst
     ]

@@ -32,7 +32,7 @@ LISTS = {
     "optimisers": ("excitation.excite_options", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
     "measurements": ("calibration.measurement", "MEASUREMENTS"),
-    "effects": ("calibration.effects", "EFFECTS"),
+    "effects": ("calibration.joint_effects", "EFFECTS"),
     "presets": ("signals.presets", "PRESETS"),
     "formats": ("export.model_export", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),

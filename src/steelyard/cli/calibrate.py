@@ -55,6 +55,10 @@ class CalibrateOptions:
     holdout: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the poses to leave out of everything and to judge by.")
     ] = 0.0
+    sigma: Annotated[
+        float | None,
+        typer.Option(metavar="M", help="Standard deviation of the sensor, m; default: a column sigma_m, or unknown."),
+    ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same division.")] = 0
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
@@ -70,7 +74,7 @@ def calibrate(o: CalibrateOptions) -> None:
 def _run(o: CalibrateOptions) -> Outcome:
     own = o.robot_options if o.robot_options.snap is not None else replace(o.robot_options, snap=0.0)
     if o.design:
-        from steelyard.calibration.design import design_poses
+        from steelyard.calibration.pose_design import design_poses
 
         return design_poses(
             own.robot(o.robot), o.design, frame=o.frame, kind=o.kind or "points", seed=o.seed,
@@ -84,5 +88,6 @@ def _run(o: CalibrateOptions) -> Outcome:
 
     return run(
         own.robot(o.robot), o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
-        effects=opt.words(o.effects) or None, holdout=o.holdout, seed=o.seed,
+        effects=opt.words(o.effects) or None, holdout=o.holdout, sigma=o.sigma,
+        seed=o.seed,
     )  # fmt: skip

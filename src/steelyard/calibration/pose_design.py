@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.calibration.chain import Chain
-from steelyard.calibration.effects import Deviations, postures_of
-from steelyard.calibration.fit import Problem
+from steelyard.calibration.deviation_fit import Problem
+from steelyard.calibration.joint_effects import Deviations, postures_of
 from steelyard.calibration.kinds.markers import PointReadings, PoseReadings
 from steelyard.calibration.measurement import Setup
 from steelyard.errors import SteelyardError
-from steelyard.excitation.constraints._space import collision_constraints, free_spaces
+from steelyard.excitation.constraints._space import options_in_space
 from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.search_problem import requirements
 from steelyard.excitation.static_poses import exchange_postures, feasible_postures, order_by_distance
 from steelyard.excitation.trajectories.fixed_pieces import Idle
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.load import RobotLike, load_robot
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ _ARM = 0.1
 _SIDE = (1.0, 0.7, 0.5)  # not along any axis of the frame, which may be that of the last joint
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class CalibrationPoses(Outcome):
     """Poses to hold and measure.
@@ -123,10 +126,11 @@ def design_poses(
         raise SteelyardError(f"Poses are designed for points and pose, not for '{kind}'.")
     chain = Chain(described, described.moving_frame(frame))
     bounds = limits_from(described, limits)
-    spaces = free_spaces(described, box, floor, frame)
-    bodies = collision_constraints(described, collision, clearance, packages, srdf)[0]
+    space = ExciteOptions(
+        box=box, floor=floor, frame=frame, collision=collision, clearance=clearance, packages=packages, srdf=srdf
+    )
     still = (Idle(1.0, None),) * described.dof
-    needs = requirements(described, still, bounds, None, 0.0, spaces, bodies)
+    needs = requirements(described, still, bounds, options_in_space(described, space)[0])
     candidates = feasible_postures(bounds, needs, seed)
     spots = _ARM * chain.size * np.array([_SIDE]) if points is None else np.atleast_2d(np.asarray(points, float))
     n = len(candidates)
