@@ -91,6 +91,7 @@ STAGES = {
         "sequential": "Identify in steps: each movement gives a few parameters and uses those of the steps before.",
         "friction": "Measure friction over velocity, per joint or per drive, and fit a friction law.",
         "gravity": "Identify the gravity torque of a robot from poses at rest, and write its compensation in C.",
+        "elastic": "Identify elastic joints: stiffness and clock skew from two encoders, or resonances from one.",
         "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
         "calibrate": "Calibrate a robot's geometry from held poses that a tracker, a camera or a probe measured.",
         "fleet": "Identify many robots from many logs, on all cores or several machines; a later run reads only new "
