@@ -38,6 +38,9 @@ class CalibrateOptions:
     floor: Annotated[
         float | None, typer.Option(metavar="Z", help="With --design: lowest height of any link's origin, m.")
     ] = None
+    sensor: Annotated[
+        str, typer.Option(metavar="X,Y,Z", help="With --design: place of the sensor, which must see the tool, m.")
+    ] = ""
     packages: Annotated[
         str, typer.Option(metavar="DIR,…", help="Folders for package:// meshes."), opt.FromProject("packages")
     ] = ""
@@ -74,13 +77,14 @@ def calibrate(o: CalibrateOptions) -> None:
 def _run(o: CalibrateOptions) -> Outcome:
     own = o.robot_options if o.robot_options.snap is not None else replace(o.robot_options, snap=0.0)
     if o.design:
-        from steelyard.calibration.pose_design import design_poses
+        from steelyard.calibration import design_poses
 
         return design_poses(
             own.robot(o.robot), o.design, frame=o.frame, kind=o.kind or "points", seed=o.seed,
             limits={"q": opt.per_joint("--q", o.q)} if o.q else None, floor=o.floor,
             effects=opt.words(o.effects) or ("offsets", "axes"), packages=opt.words(o.packages),
             box=opt.numbers("--box", o.box, 6) if o.box else None,
+            sensor=opt.numbers("--sensor", o.sensor, 3) if o.sensor else None,
         )  # fmt: skip
     if not o.poses:
         raise SteelyardError("There is no table of poses; give one, or --design poses first.")
