@@ -93,6 +93,10 @@ def written_files(calibration: Calibration) -> Mapping[str, Content]:
         out[f"{name}_calibrated.xml"] = lambda path: write_mjcf(calibration, path)
     if source is not None and source.suffix.lower() in _TABLES and is_serial(robot):
         out[f"{name}_calibrated.yaml"] = lambda path: write_dh(calibration, path)
+    if calibration.gravity is not None:
+        # Names of its own: poses.csv is that of the calibration.
+        files = calibration.gravity.files()
+        out |= {x: content for x, content in files.items() if not x.endswith(".csv")}
     rows = calibration.parameters()
     out["parameters.csv"] = csv_text([list(rows[0]), *(list(r.values()) for r in rows)]) if rows else "name\n"
     out["poses.csv"] = _poses_csv(calibration)

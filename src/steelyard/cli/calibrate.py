@@ -62,6 +62,14 @@ class CalibrateOptions:
         float | None,
         typer.Option(metavar="M", help="Standard deviation of the sensor, m; default: a column sigma_m, or unknown."),
     ] = None
+    gravity: Annotated[
+        str,
+        typer.Option(
+            metavar="LOG",
+            help="Held poses with torques: gravity is identified from them for compliance, and is in the report.",
+        ),
+    ] = ""
+    mapping: opt.MapFile = ""
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same division.")] = 0
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
@@ -90,8 +98,14 @@ def _run(o: CalibrateOptions) -> Outcome:
         raise SteelyardError("There is no table of poses; give one, or --design poses first.")
     from steelyard.calibration import calibrate as run
 
+    robot = own.robot(o.robot)
+    weights = None
+    if o.gravity:
+        from steelyard.gravity import identify_gravity
+
+        weights = identify_gravity(robot, o.gravity, mapping=o.mapping or None)
     return run(
-        own.robot(o.robot), o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
+        robot, o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
         effects=opt.words(o.effects) or None, holdout=o.holdout, sigma=o.sigma,
-        seed=o.seed,
+        gravity=weights, seed=o.seed,
     )  # fmt: skip
