@@ -43,7 +43,7 @@ def table(kind: str, count: int = 80, seed: int = 0) -> dict[str, Floats]:
     if kind == "distances":
         return distance_table(arm, q, ANCHORS, NOISE, rng)
     name = "hole" if kind == "contact" else kind
-    return contact_table(arm, name, count // 2, {"plane": 3, "sphere": 2, "contact": 4}[kind], 3e-5, seed)[0]
+    return contact_table(arm, name, count // 3, {"plane": 3, "sphere": 2, "contact": 4}[kind], 3e-5, seed)[0]
 
 
 @cache
