@@ -61,6 +61,7 @@ def test_one_report_has_both(tmp_path: Path) -> None:
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "with friction" in page
     assert "Corrections" in page
+    assert "Errors in space, before and after" in page
     names = {p.name for p in (tmp_path / "run").iterdir()}
     assert {"arm_calibrated.urdf", "poses.csv", "arm.c", "arm.h", "report.html", "result.json"} <= names
 
