@@ -12,6 +12,7 @@ from pin_arms import Floats, TrueArm, point_table, urdf
 from typer.testing import CliRunner
 
 import steelyard as sy
+from steelyard.calibration import read_torques
 from steelyard.cli.app import app
 from steelyard.ground.files import csv_text
 
@@ -35,8 +36,7 @@ def readings() -> tuple[str, dict[str, Floats], Floats]:
 def test_compliance_is_right_with_identified_gravity_and_wrong_with_other_masses() -> None:
     text, table, tau = readings()
     robot = sy.load_robot(text, snap=0.0)
-    q = np.column_stack([table[f"q{k + 1}_rad"] for k in range(6)])
-    log = sy.Log(robot.joint_names, np.arange(len(q), dtype=float), q, dq=np.zeros_like(q), tau=tau)
+    log = read_torques(table | {f"tau{k + 1}_Nm": tau[:, k] for k in range(6)}, robot)
     gravity = sy.identify_gravity(robot, log, rows=True)
     effects = ("offsets", "axes", "compliance")
     for model, right in ((gravity, True), (None, False)):
@@ -55,12 +55,13 @@ def test_one_report_has_both(tmp_path: Path) -> None:
     rows = np.column_stack(list(columns.values())).tolist()
     path = tmp_path / "poses.csv"
     path.write_text(csv_text([list(columns), *([repr(x) for x in row] for row in rows)]), encoding="utf-8")
-    words = ["calibrate", str(tmp_path / "arm.urdf"), str(path), "--gravity", str(path), "-o", str(tmp_path / "run")]
+    words = ["calibrate", str(tmp_path / "arm.urdf"), str(path), "--torques", str(path), "-o", str(tmp_path / "run")]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "with friction" in page
     assert "Corrections" in page
+    assert "Errors in space, before and after" in page
     names = {p.name for p in (tmp_path / "run").iterdir()}
     assert {"arm_calibrated.urdf", "poses.csv", "arm.c", "arm.h", "report.html", "result.json"} <= names
 
@@ -68,8 +69,7 @@ def test_one_report_has_both(tmp_path: Path) -> None:
 def test_gravity_of_another_robot_is_refused() -> None:
     text, table, tau = readings()
     robot = sy.load_robot(text, snap=0.0)
-    q = np.column_stack([table[f"q{k + 1}_rad"] for k in range(6)])
-    log = sy.Log(robot.joint_names, np.arange(len(q), dtype=float), q, dq=np.zeros_like(q), tau=tau)
+    log = read_torques(table | {f"tau{k + 1}_Nm": tau[:, k] for k in range(6)}, robot)
     gravity = sy.identify_gravity(robot, log, rows=True)
     other = sy.load_robot(text.replace("joint6", "wrist"), snap=0.0)
     with pytest.raises(sy.SteelyardError, match="identify gravity with the robot to calibrate"):

@@ -15,8 +15,8 @@ from steelyard.calibration.deviation_fit import Problem, fit_deviations
 from steelyard.calibration.errors_of import uncertainty_of
 from steelyard.calibration.faults import find_faults
 from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
-from steelyard.calibration.mistakes import refuse_mistakes
 from steelyard.calibration.pose_table import PoseTable, as_pose_table
+from steelyard.calibration.table_mistakes import refuse_mistakes
 from steelyard.errors import LogError, SteelyardError
 from steelyard.gravity.gravity_model import GravityModel
 from steelyard.ground.progress import report_progress

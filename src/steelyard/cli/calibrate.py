@@ -62,11 +62,11 @@ class CalibrateOptions:
         float | None,
         typer.Option(metavar="M", help="Standard deviation of the sensor, m; default: a column sigma_m, or unknown."),
     ] = None
-    gravity: Annotated[
+    torques: Annotated[
         str,
         typer.Option(
             metavar="LOG",
-            help="Held poses with torques: gravity is identified from them for compliance, and is in the report.",
+            help="Table of held poses with torques (with --map: a log): gravity for compliance and for the report.",
         ),
     ] = ""
     mapping: opt.MapFile = ""
@@ -100,10 +100,13 @@ def _run(o: CalibrateOptions) -> Outcome:
 
     robot = own.robot(o.robot)
     weights = None
-    if o.gravity:
+    if o.torques:
+        from steelyard.calibration import read_torques
         from steelyard.gravity import identify_gravity
 
-        weights = identify_gravity(robot, o.gravity, mapping=o.mapping or None)
+        # With a mapping it is a log, which may be that of a motion with stops; else a table of poses.
+        held = o.torques if o.mapping else read_torques(o.torques, robot)
+        weights = identify_gravity(robot, held, mapping=o.mapping or None, rows=None if o.mapping else True)
     return run(
         robot, o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
         effects=opt.words(o.effects) or None, holdout=o.holdout, sigma=o.sigma,
