@@ -14,6 +14,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
+from steelyard.floating.closed_loops import loop_summary
 from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.phases import base_of_phases, phase_summaries
@@ -25,7 +26,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.progress import report_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
-from steelyard.robot.load import RobotLike, as_robot
+from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import motion_frequency
@@ -51,23 +52,25 @@ def identify_floating(
     holdout: float | None = None,
     source: Path | None = None,
 ) -> FloatingIdentification:
-    """Identify a mechanism with a floating base, passive joints or contacts.
+    """Identify a mechanism with a floating base, passive joints, contacts or closed loops.
 
     Forces of contacts that were measured enter the equations of motion. Those that were not, and torques that are
-    missing, are projected out.
+    missing, are projected out. Joints of closed loops need no encoder: their motion follows from the loops.
 
     Args:
-        robot: Robot, as `load_robot` takes it, with `floating=True` or a floating joint.
+        robot: Robot, as `load_robot` takes it, with `floating=True` or a floating joint; with `loops=…` for a loop
+            table.
         log: Path of a log, a `Log` as `Preparer.read` returns it, or several.
         validate: Validation logs.
         mapping: Mapping file or dict with the tables [base], [contacts] and passive (`FloatingMapping`).
-        terms: Joint terms; default: rotor, viscous, Coulomb and offset of driven joints, friction of passive ones.
+        terms: Joint terms; default: rotor, viscous, Coulomb and offset of driven joints, friction of passive ones with
+            an encoder. Stated terms act on all joints, also on those of closed loops without an encoder.
         prior: "nominal" (inertias of the description) or "none".
         cutoff_hz: Cut-off of the low-pass of all signals [Hz]; None: chosen by stretches left out.
         holdout: Share at the end of each log that is held out.
         source: Description whose meshes and names the exported file keeps.
     """
-    robot = as_robot(robot)
+    robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=True)
     stated = FloatingMapping.of(mapping, robot)
     preparer = Preparer(robot, stated)
     logs, judged = ([preparer.read(x) for x in _several(some)] for some in (log, validate))
@@ -95,10 +98,12 @@ def identify_floating(
     rows |= {f"samples left out: {reason}": n for reason, n in preparer.left_out.items() if n}
     findings = [f"{f.message} {f.advice}".strip() for f in preparer.findings]
     findings.append(f"Cut-off of all signals: {chosen:.3g} Hz{'' if cutoff_hz else ', chosen by stretches left out'}.")
-    phases = phase_summaries(maker, used)
+    mechanism = preparer.mechanism
+    phases = phase_summaries(maker, used) if mechanism is None else ()
+    loops = None if mechanism is None else loop_summary(mechanism, preparer, rows)
     return FloatingIdentification(
         robot, model, fit, tuple(e.name for e in maker.equations), tuple(scores), described, tuple(findings), rows,
-        source, phases,
+        source, phases, loops,
     )  # fmt: skip
 
 
@@ -109,6 +114,8 @@ def _several(some: Any) -> list[Any]:
 def _trusted(robot: Robot, logs: Sequence[Log]) -> Robot:
     """Return the robot without the torques that the logs lack or distrust; the forces on free joints are known."""
     lacking = any(log.tau is None for log in logs)
+    if lacking and robot.loops:
+        raise LogError("The logs have no torque, which a mechanism with closed loops needs; name its columns.")
     stated = next((log.meta.get("torque_used") for log in logs if log.meta.get("torque_used")), None)
     if not lacking and stated is None:
         return robot
@@ -129,6 +136,9 @@ def _terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Te
 
     used = dict(zip(robot.joint_names, robot.torque_used, strict=True))
     moving = [n for n in driven_joints(robot) or robot.joint_names if used[n]]
+    if robot.loops:  # joints without an encoder get friction by a stated term only: theirs resembles that of the drives
+        measured = {*(stated.log.joints or robot.actuated), *stated.passive}
+        moving = [n for n in moving if n in measured]
     driven = tuple(n for n in moving if n not in stated.passive)
     made = [t for name in DEFAULT_TERMS for t in terms_named(robot, name, driven)] if driven else []
     passive = tuple(n for n in moving if n in stated.passive)
@@ -199,12 +209,16 @@ class _Task:
         width = max(self._rows(s.closed, s.motion) for s in stretches)
         maker = RowMaker(self.preparer, self.dynamics, self.base, 1.0 / self._sizes(stretches), width)
         sets = frozenset(s.closed for s in stretches)
+        if not self.preparer.unknown:  # redundant drives of closed loops: all rows show the same
+            return maker
         if sets not in self._shown:
             self._shown[sets] = base_of_phases(maker, stretches)
         return replace(maker, base=self._shown[sets])
 
     def _rows(self, closed: Sequence[int], motion: FloatingMotion) -> int:
         """Return an upper limit of the rows of a sample: contacts may repeat each other, single ones do not."""
+        if (mechanism := self.preparer.mechanism) is not None:
+            return mechanism.mobility
         most = max((len(CONTACT_ROWS[self.preparer.unknown[k].kind]) for k in closed), default=0)
         return self.preparer.robot.dof - max(most, int(motion.missing.sum()))
 

@@ -12,6 +12,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.export import covariance_to_csv, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
+from steelyard.floating.closed_loops import loop_sentence
 from steelyard.floating.fit import PossibleFit
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
@@ -62,6 +63,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         rows: Number of rows used, and of those left out, by reason.
         source: Description of the robot, whose meshes and names the exported file keeps.
         phases: Contact phases, for the report.
+        loops: Closed loops: degrees of freedom, joints with and without encoder, gap; None without loops.
     """
 
     robot: Robot
@@ -74,6 +76,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
     rows: Mapping[str, int] = field(default_factory=dict)
     source: Path | None = None
     phases: tuple[Mapping[str, Any], ...] = ()
+    loops: Mapping[str, Any] | None = None
 
     @property
     def structural_rank(self) -> int:
@@ -101,6 +104,8 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         better = described is None or fit.chosen.deviation < described.deviation
         held = all(not np.isfinite(s.described) or s.error < s.described for s in self.scores)
         points += self.findings
+        if self.loops is not None:
+            points.append(loop_sentence(self.loops))
         if not better or not held:
             return Headline("bad", "The logs do not improve the description; do not use this model.", tuple(points))
         varied = max((s.variation for s in self.scores), default=fit.variation)
@@ -180,6 +185,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
             ],
             "rows": dict(self.rows),
             "phases": [dict(p) for p in self.phases],
+            **({"loops": dict(self.loops)} if self.loops is not None else {}),
             "left_out": [
                 {
                     "weight": "description alone" if np.isinf(c.weight) else c.weight,

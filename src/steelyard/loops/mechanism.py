@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, RobotError, ShapeError
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.loops.closure import moved_by
 from steelyard.loops.path import CHUNK, LoopMotion, follow
 from steelyard.loops.structure import LoopStructure
 from steelyard.robot.free import free_links
@@ -191,6 +192,20 @@ class Mechanism:
         ddq[:, self.solved] = -np.einsum("tir,tr->ti", inverse, right) * unit[self.solved]
         return dq, ddq, condition, gap
 
+    def nearest(self, q: Array, everything: Array) -> Array:
+        """Return the pose with the smallest gap at one position of the measured joints, from a pose of all joints."""
+        from scipy.optimize import least_squares
+
+        def placed(x: Array) -> Array:
+            step = np.zeros((1, self.robot.dof))
+            step[0, self.solved] = x * self.structure.unit[self.solved]
+            return moved_by(self.robot, held, step)
+
+        held = np.array(everything, dtype=float)[None]
+        held[0, self.measured] = q
+        found = least_squares(lambda x: self.structure.equations(placed(x))[0][0], np.zeros(len(self.solved)))
+        return np.asarray(placed(found.x)[0])
+
     # ------------------------------------------------------------ forces
 
     def torque_regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, model: Model | None = None) -> Array:
@@ -222,13 +237,6 @@ def structure_of(robot: Robot) -> LoopStructure:
     if "loops" not in known:
         known["loops"] = LoopStructure(robot)
     out: LoopStructure = known["loops"]
-    return out
-
-
-def solved_mask(mechanism: Mechanism) -> NDArray[np.bool_]:
-    """Return which joints of a `mechanism` are solved."""
-    out = np.zeros(mechanism.robot.dof, dtype=bool)
-    out[mechanism.solved] = True
     return out
 
 
