@@ -15,7 +15,7 @@ from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
 from steelyard.floating.closed_loops import loop_summary
-from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
+from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.phases import base_of_phases, phase_summaries
 from steelyard.floating.result import FloatingIdentification, RowScore
@@ -26,6 +26,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.progress import report_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.data import RegressionData
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -177,14 +178,17 @@ class _Task:
         return used, held
 
     def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
-        """Return the cut-off whose fit predicts rows best that all candidates share: those of the lowest cut-off."""
+        """Return the cut-off whose fit predicts left-out rows best.
+
+        The rows are those of the lowest cut-off, which all candidates share. Joints of closed loops turn much faster
+        than their drives at some poses, and a low cut-off distorts their products; there the rows of all cut-offs
+        count, by the product of the errors.
+        """
         period = max(float(np.median(np.diff(log.t))) for log in logs)
         band = _band(self.preparer, logs)
         most = 0.4 / period
-        candidates = sorted({min(factor * band, most) for factor in _CUTOFFS})
-        reference = None
-        errors = {}
-        for k, cutoff in enumerate(candidates):
+        rows: dict[float, tuple[BaseParameters, list[RegressionData]]] = {}
+        for k, cutoff in enumerate(sorted({min(factor * band, most) for factor in _CUTOFFS})):
             report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
             try:
                 used, _ = self.stretches(logs, cutoff, holdout)
@@ -192,12 +196,16 @@ class _Task:
                 continue
             maker = self.maker(used)
             parts = [maker.data(part) for part in divided(used, FOLDS)]
-            if len(parts) < FOLDS:
-                continue
-            reference = reference or parts
-            errors[cutoff] = left_out_error(parts, reference, maker.base, self.prior)
-        if not errors:
+            if len(parts) == FOLDS:
+                rows[cutoff] = maker.base, parts
+        if not rows:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
+        judged = [parts for _, parts in rows.values()]
+        judged = judged if self.preparer.mechanism is not None else judged[:1]
+        errors = {
+            cutoff: float(np.prod(left_out_errors(parts, judged, base, self.prior)))
+            for cutoff, (base, parts) in rows.items()
+        }
         return min(errors, key=lambda c: errors[c])
 
     def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:

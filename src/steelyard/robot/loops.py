@@ -76,10 +76,10 @@ class Loop:
     def sentence(self) -> str:
         """Error text: the problem and the joints to lock."""
         options = " ".join(f"--lock {name}=0" for name in self.joints)
-        can = "" if self.constraint is None else "; identify, inspect and check work with the loop"
+        end = "remove it" if self.constraint is None else "identify it"
         return (
             f"{self.place}, which a tree of joints cannot represent; lock its joints at their positions ({options}, or "
-            f"leave them out of --joints), or remove it{can}."
+            f"leave them out of --joints), or {end}."
         )
 
 
