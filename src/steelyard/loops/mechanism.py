@@ -99,8 +99,8 @@ class Mechanism:
             moving = ", ".join(self.robot.joint_names[k] for k in self.solved if size[k] > 1e-3)
             raise LogError(
                 f"{self.robot.name}: it has {mobility} degrees of freedom, but the positions of {names} determine only "
-                f"{known}; also state the columns of joints that they leave open (passive = {{joint = \"column\"}}): "
-                f"{moving}."
+                f"{known}; these stay open: {moving}. Name their columns too (passive = {{joint = \"column\"}}), or lock "
+                "them (--lock)."
             )
 
     @cached_property
