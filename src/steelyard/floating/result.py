@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export import covariance_to_csv, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
+from steelyard.export import covariance_to_csv, loops_to_table, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
 from steelyard.floating.closed_loops import loop_sentence
 from steelyard.floating.fit import PossibleFit
 from steelyard.ground.arrays import Array
@@ -233,11 +233,21 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
             "covariance.csv": lambda path: covariance_to_csv(self.fit.base.names, self.fit.estimate.covariance, path),
             f"{name}.steelyard.json": lambda path: model_to_sidecar(self.model, path),
         }
+        if self.loops is not None:
+            stated = self._stated_loops()
+            if self.robot.actuated or self.robot.start or len(stated) < len(self.robot.loops):
+                out[f"{name}.loops.toml"] = lambda path: loops_to_table(self.robot, path, stated)
         writers: dict[str, Callable[[Path], object]] = {
             f"{name}.urdf": lambda path: model_to_urdf(self.model, path, self.source),
             f"{name}.xml": lambda path: model_to_mjcf(self.model, path, self.source),
         }
         return out | {file: write for file, write in writers.items() if self._can(write)}
+
+    def _stated_loops(self) -> tuple[str, ...]:
+        """Return the loops that the exported URDF states by its own joints."""
+        if self.source is None or self.source.suffix.lower() != ".urdf":
+            return ()
+        return tuple(loop.name for loop in self.robot.loops if loop.cut)
 
     def _can(self, write: Callable[[Path], object]) -> bool:
         from tempfile import TemporaryDirectory

@@ -86,7 +86,7 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
         ),
         loops=unlocked_loops(moved_loops(robot.loops, places, fixed), own_names),
         start={name: x for name, x in robot.start.items() if name in own_names},
-        actuated=tuple(name for name in robot.actuated if name in own_names),
+        actuated=tuple(name for name in own_names if name in robot.actuated),
     )
 
 

@@ -7,6 +7,11 @@ first = "rod_tip"                      # a frame or link; "world" is the base
 second = "rocker"
 second_position = [0.3, 0, 0]          # place of the point in that frame [m]; also first_position, first_rpy, second_rpy
 kind = "point"                         # see `CLOSINGS`
+[loops.gear]
+kind = "curve"                         # a joint follows another one by a polynomial
+follower = "jaw"
+leader = "screw"
+coefficients = [0.0, 1.0, 0.3]         # [rad, m] in powers of the leader's position
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.robot._tree import joints_between
-from steelyard.robot.loops import CLOSINGS, FramePair, Loop
+from steelyard.robot.loops import CLOSINGS, FramePair, JointCurve, Loop
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import LinkFrame, rotation_from_rpy
 
@@ -65,13 +70,27 @@ def _known_joint(robot: Robot, name: str, entry: Field) -> None:
 
 
 def _loop(robot: Robot, name: str, entry: Field, source: str) -> Loop:
+    place = f"{source}: loop '{name}' closes a loop"
+    if isinstance(entry.value, Mapping) and entry.value.get("kind") == "curve":
+        table = entry.table(("kind", "follower", "leader", "coefficients"))
+        joints = (_tree_joint(robot, table["follower"]), _tree_joint(robot, table["leader"]))
+        own = {link.joint: robot.joint_names[link.coordinate] for link in robot.links}
+        numbers = tuple(item.number() for item in table["coefficients"].items("coefficient"))
+        return Loop(place, tuple(own[j] for j in joints), name=name, constraint=JointCurve(*joints, numbers))
     table = entry.table(("first", "second", "kind"), _PLACES)
     rows = CLOSINGS[table["kind"].choice(tuple(CLOSINGS))]
     first, second = (_frame(robot, table, end) for end in ("first", "second"))
     between = joints_between(robot.links, robot.joints, first.host, second.host)
     if not between:
         entry.fail("its two frames do not move relative to each other; name frames on different links.")
-    return Loop(f"{source}: loop '{name}' closes a loop", between, name=name, constraint=FramePair(first, second, rows))
+    return Loop(place, between, name=name, constraint=FramePair(first, second, rows))
+
+
+def _tree_joint(robot: Robot, entry: Field) -> str:
+    name, names = entry.text(), tuple(link.joint for link in robot.links if link.kind in ("revolute", "prismatic"))
+    if name not in names:
+        entry.fail(str(UnknownNameError("joint", name, names)))
+    return name
 
 
 def _frame(robot: Robot, table: Mapping[str, Field], end: str) -> LinkFrame:

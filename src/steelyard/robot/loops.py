@@ -16,7 +16,8 @@ CLOSINGS: dict[str, tuple[int, ...]] = {
     "hinge": (0, 1, 2, 3, 4),  # turns about z
     "slider": (0, 1, 3, 4, 5),  # slides along z
     "cylinder": (0, 1, 3, 4),  # turns about z and slides along it
-    "plane": (0, 1),  # coincides in the plane of x and y: a pin of a planar mechanism
+    "plane": (2, 3, 4),  # slides and turns in the plane of x and y
+    "pin": (0, 1),  # coincides along x and y: a hinge about z in a planar mechanism
 }
 
 

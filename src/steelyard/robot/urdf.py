@@ -108,13 +108,11 @@ def robot_from_urdf(root: Element) -> Robot:
 def _closing_pair(joint: Element, first: LinkFrame, second: LinkFrame) -> FramePair | None:
     """Return the constraint of a joint that closes a loop; None if it is coupled to another joint."""
     kind = MOVING.get(joint.attributes["type"], "fixed")
-    rows = {"fixed": "pose", "revolute": "hinge", "prismatic": "slider", "spherical": "point"}.get(kind)
-    free = () if kind == "floating" else (2, 3, 4)  # a plane holds its normal
-    if joint.find("mimic") is not None:
+    names = {"fixed": "pose", "revolute": "hinge", "prismatic": "slider", "spherical": "point", "planar": "plane"}
+    if joint.find("mimic") is not None or kind not in names:
         return None
-    turn = np.eye(3) if kind in ("fixed", "spherical", "floating") else rotation_from_z(_link(joint, "").axis)
-    own = CLOSINGS[rows] if rows else free
-    return FramePair(first.at(turn, np.zeros(3)), second.at(turn, np.zeros(3)), own)
+    turn = np.eye(3) if kind in ("fixed", "spherical") else rotation_from_z(_link(joint, "").axis)
+    return FramePair(first.at(turn, np.zeros(3)), second.at(turn, np.zeros(3)), CLOSINGS[names[kind]])
 
 
 def _fixed_frames(tree: Tree, links: Sequence[Link]) -> dict[str, LinkFrame]:
