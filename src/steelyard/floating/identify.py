@@ -79,7 +79,7 @@ def identify_floating(
         raise SteelyardError("Identification needs at least one log; name one.")
     robot = _trusted(robot, logs)
     preparer.robot = robot
-    bound = _terms(robot, stated, terms)
+    bound = bound_terms(robot, stated, terms)
     base = base_parameters(robot, bound)
     known = nominal_prior(robot, bound) if prior == "nominal" else None
     task = _Task(preparer, base, known)
@@ -127,8 +127,14 @@ def _trusted(robot: Robot, logs: Sequence[Log]) -> Robot:
     return robot.with_torque_used(used)
 
 
-def _terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Terms:
-    """Bind the terms: of joints with a measured torque, and friction of passive joints."""
+def bound_terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Terms:
+    """Bind the terms: of joints with a measured torque, and friction of passive joints.
+
+    Args:
+        robot: Robot.
+        stated: Mapping with the passive joints.
+        terms: Stated terms; None: the default.
+    """
     if terms is not None:
         return identification_terms(robot, terms)
     from steelyard.parameters.terms import DEFAULT_TERMS, terms_named
@@ -185,7 +191,7 @@ class _Task:
         count, by the product of the errors.
         """
         period = max(float(np.median(np.diff(log.t))) for log in logs)
-        band = _band(self.preparer, logs)
+        band = motion_band(self.preparer, logs)
         most = 0.4 / period
         rows: dict[float, tuple[BaseParameters, list[RegressionData]]] = {}
         for k, cutoff in enumerate(sorted({min(factor * band, most) for factor in _CUTOFFS})):
@@ -255,8 +261,13 @@ class _Task:
         return fit_possible(parts, maker.base, self.prior, self.base), maker
 
 
-def _band(preparer: Preparer, logs: Sequence[Log]) -> float:
-    """Return the band of the motion of joints and base [Hz]."""
+def motion_band(preparer: Preparer, logs: Sequence[Log]) -> float:
+    """Return the band of the motion of joints and base [Hz].
+
+    Args:
+        preparer: Preparer of the logs.
+        logs: Logs.
+    """
     bands = []
     for log in logs:
         if log.q.shape[1] and np.ptp(log.q, axis=0).max() > 0.0:
