@@ -68,6 +68,7 @@ from .export.coerce import as_model
 from .fleet import Fleet, FleetOutcome, identify_fleet, read_fleet
 from .floating.bodies import identify_bodies
 from .floating.identify import identify_floating
+from .floating.loop_check import LoopCheck, check_loops
 from .floating.result import FloatingIdentification
 from .friction import BreakAwayRun, design_sweeps, measure_break_away
 from .friction.measure import FrictionCurves, measure_friction
@@ -78,6 +79,7 @@ from .identification import IdentificationRun, identify_files
 from .identification.identification import Identification
 from .identification.identify import identify
 from .local import Bank, design_regions, identify_locally, load_bank, validate_bank
+from .loops.mechanism import Mechanism
 from .papers.reproduce import reproduce
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .payload import Payload, excite_payload, identify_payload_by_sensor, read_payload
@@ -113,13 +115,13 @@ __all__ = [
     "PD", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration", "CancelledError", "Check", "Checks",
     "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError", "Fleet", "FleetOutcome",
     "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun", "Inspection",
-    "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "Model", "ModelExport", "ModelValidation",
+    "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "LoopCheck", "Mechanism", "Model", "ModelExport", "ModelValidation",
     "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan",
     "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal", "Replay",
     "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion",
     "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission",
     "UnknownNameError", "WatchSettings", "Wave", "as_model", "assessment", "assumptions",
-    "base_parameters", "builtin_names", "calibrate", "check", "check_log", "compare", "compare_on_log",
+    "base_parameters", "builtin_names", "calibrate", "check", "check_log", "check_loops", "compare", "compare_on_log",
     "compare_schemes", "design_motions", "design_regions", "design_sweeps", "dynamics", "errors", "estimation",
     "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "friction", "gravity", "guess_mapping",
     "identification", "identify", "identify_bodies", "identify_files", "identify_fleet", "identify_floating",
