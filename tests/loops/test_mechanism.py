@@ -129,9 +129,11 @@ def test_torques_give_the_accelerations_of_pinocchio() -> None:
     crank, rocker = model.getJointId("pin"), model.getJointId("rocker")
     ends = (pin.SE3(np.eye(3), np.array([0.4, 0.0, 0.1])), pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.25])))
     loop = pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, crank, ends[0], rocker, ends[1])
-    own, data = [loop], model.createData()
-    contact = [loop.createData()]
-    pin.initConstraintDynamics(model, data, own)
+    own, contact = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    own.append(loop)
+    contact.append(loop.createData())
+    data = model.createData()
+    pin.initConstraintDynamics(model, data, own, contact)
     order = [robot.joint_index(str(name)) for name in model.names[1:]]
     # The out-of-plane row repeats others, which Pinocchio's proximal solver treats.
     settings = pin.ProximalSettings(1e-12, 1e-10, 200)

@@ -80,7 +80,7 @@ def load_robot(
             f"{robot.source or robot.name}: its base cannot be set free after reading; read it from a URDF, or add a "
             "<freejoint/> (MJCF) or a free flyer (Pinocchio)."
         )
-    if loops and not isinstance(loops, bool):
+    if not isinstance(loops, bool):
         robot = with_loop_table(robot, loops)
     if joints is not None or locked:
         positions = locked or {}
