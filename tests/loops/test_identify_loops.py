@@ -52,8 +52,8 @@ def assert_recovered(plant: LoopLog, result: FloatingIdentification) -> None:
     # 95 % of a normal distribution lie within 2; a log has few independent stretches, so single ones may miss more.
     assert np.mean(np.abs(z) < 2.0) > 0.75
     assert np.abs(z).max() < 5.0
-    # The low-pass removes most of the noise of the torques, so what remains must be below it.
-    noise = SHARE_OF_NOISE * plant.true_tau.std(axis=0)
+    # The low-pass removes most of the noise of the torques, and adds that of accelerations from encoders.
+    noise = 1.5 * SHARE_OF_NOISE * plant.true_tau.std(axis=0)
     assert np.all(np.array(score.rms) < noise)
     assert score.error < 0.1 * score.described
     assert result.model.possible
@@ -114,7 +114,7 @@ def test_the_command_writes_models_that_load_with_their_loops(palletiser: tuple[
     for file in (folder / "run" / "palletiser.xml", folder / "run"):
         model = load_model(file)
         tau = Mechanism(model.robot, ["turn", "lift", "drive"]).inverse_dynamics(
-            plant.qpos[inner, [0, 1, 3]] if False else plant.qpos[inner][:, [0, 1, 3]], slope[inner], turn[inner], model
+            plant.qpos[inner][:, [0, 1, 3]], slope[inner], turn[inner], model
         )
         # Differences at 250 Hz of motions up to 1.2 Hz, with the fit's own error.
         assert np.all(np.std(tau - plant.true_tau[inner], axis=0) < 0.02 * plant.true_tau[inner].std(axis=0))
@@ -140,20 +140,17 @@ def test_check_finds_wrong_signs_and_units(palletiser: tuple[Path, LoopLog]) -> 
 
 
 def test_loops_that_do_not_close_are_named_with_their_gap(palletiser: tuple[Path, LoopLog]) -> None:
-    """A rod of half the length cannot reach: by how much, and which joint would have to move."""
+    """The crank of these bars cannot turn to 4 rad: by how much, and which joint would have to move."""
     folder, plant = palletiser
-    wrong = plant.q.copy()
-    wrong[:, 2] += 1.9  # the lever points away from the parallelogram, beyond its other side
-    short = FOUR_LINKS.replace("LENGTH", "0.45")
-    with pytest.raises(LogError, match=r"loop 'rod' does not close: .* mm are missing at t = 0 s.*'crank'.*offset"):
-        identify_floating(
-            load_robot(short, loops=TABLE), Log(("crank",), plant.t, wrong[:, 2:] + 1.0, tau=plant.tau[:, 2:])
-        )
+    robot = load_robot(BARS, loops=TABLE)
+    log = Log(("crank",), plant.t, plant.q[:, 2:] + 4.0, tau=plant.tau[:, 2:])
+    with pytest.raises(LogError, match=r"loop 'rod' does not close: .* mm are missing at t = .*'crank'.*offset"):
+        identify_floating(robot, log)
     code, text = run("identify", folder / "arm.xml", folder / "log.csv")
     assert (code, "driven joints are not stated" in text) == (2, True)
 
 
-FOUR_LINKS = "".join(
+BARS = "".join(
     [
         '<robot name="short"><link name="base"/>',
         *(

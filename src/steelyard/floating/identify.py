@@ -16,7 +16,7 @@ from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
 from steelyard.floating.closed_loops import loop_summary
 from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit
-from steelyard.floating.motion import FloatingMotion, Preparer
+from steelyard.floating.motion import FloatingMotion, OpenLoopError, Preparer
 from steelyard.floating.phases import base_of_phases, phase_summaries
 from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.rows import PhasePiece, RowMaker, divided, stretches_of
@@ -198,6 +198,8 @@ class _Task:
             report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
             try:
                 used, _ = self.stretches(logs, cutoff, holdout)
+            except OpenLoopError:
+                raise
             except LogError:
                 continue
             maker = self.maker(used)

@@ -34,6 +34,10 @@ _RELEASED = 0.1
 _SLIDES = 6.0
 
 
+class OpenLoopError(LogError):
+    """Closed loops do not close with the positions of a log."""
+
+
 @dataclass(frozen=True, eq=False)
 class FloatingMotion:
     """A gap-free piece of a log, smooth and on a uniform clock.
@@ -199,7 +203,7 @@ class Preparer:
         own = mechanism.measured
         done = mechanism.complete(q[:, own], dq[:, own], ddq[:, own], self.pose)
         if not done.closed.any():
-            raise LogError(_does_not_close(mechanism, q, piece.t, done))
+            raise OpenLoopError(_does_not_close(mechanism, q, piece.t, done))
         q[:], dq[:], ddq[:] = done.q, done.dq, done.ddq
         self.pose = done.q[np.flatnonzero(done.closed)[-1]]
         self.gap = max(self.gap, float(done.gap[done.closed].max()))

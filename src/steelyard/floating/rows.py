@@ -123,6 +123,11 @@ class RowMaker:
         mechanism = self.preparer.mechanism
         return bool(self.preparer.unknown) or (mechanism is not None and mechanism.redundant)
 
+    @property
+    def exact(self) -> bool:
+        """Whether the rows are torques of the measured joints of closed loops."""
+        return self.preparer.mechanism is not None and not self.projects
+
     def unknown_rows(self, q: Array, closed: Sequence[int], missing: NDArray[np.bool_]) -> Array:
         """Compute U, `(samples, unknowns, joints)`.
 
@@ -149,7 +154,7 @@ class RowMaker:
             own = stretch.samples[first : first + _CHUNK]
             q, dq, ddq = m.q[own], m.dq[own], m.ddq[own]
             mechanism = self.preparer.mechanism
-            if mechanism is not None and not mechanism.redundant:
+            if mechanism is not None and self.exact:
                 N, usual = mechanism.reduction(q), np.ones(len(q), dtype=bool)
             else:
                 N, usual = null_space(self.unknown_rows(q, stretch.closed, m.missing), self.scale)
@@ -163,7 +168,7 @@ class RowMaker:
         def source() -> Iterator[Block]:
             for stretch in stretches:
                 for N, Y, f, _ in self.tables(stretch):
-                    if not self.projects and self.preparer.mechanism is not None:
+                    if self.preparer.mechanism is not None and self.exact:
                         own = [self.preparer.mechanism.measured_names.index(e.name) for e in self.equations]
                         G = np.swapaxes(N[:, :, own], 1, 2)
                         A, y = G @ Y, np.einsum("tkn,tn->tk", G, f)
