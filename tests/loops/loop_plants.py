@@ -35,8 +35,7 @@ FOUR_BAR = (
 )
 
 PALLETISER = (
-    HEAD.format("palletiser", DOWN)
-    + '<body name="column"><joint name="turn" axis="0 0 1"/>'
+    HEAD.format("palletiser", DOWN) + '<body name="column"><joint name="turn" axis="0 0 1"/>'
     '<geom type="cylinder" size="0.1 0.15" pos="0.02 0 0.1" mass="20"/>'
     '<body name="upper" pos="0.1 0 0.3"><joint name="lift" axis="0 1 0"/>'
     '<geom type="box" size="0.05 0.05 0.4" pos="0 0 0.4" mass="12"/>'
@@ -162,7 +161,11 @@ def smooth(t: np.ndarray, size: float, columns: int, seed: int = 0) -> tuple[np.
     angle = f[:, None] * t[None, :, None] + phase[:, None]
     x, dx, ddx = (
         np.sum(part, axis=0)
-        for part in (a[:, None] * np.sin(angle), (a * f)[:, None] * np.cos(angle), -(a * f * f)[:, None] * np.sin(angle))
+        for part in (
+            a[:, None] * np.sin(angle),
+            (a * f)[:, None] * np.cos(angle),
+            -(a * f * f)[:, None] * np.sin(angle),
+        )
     )
     r = np.clip(t, 0.0, 1.0)[:, None]
     w, dw, ddw = r**3 * (10 - 15 * r + 6 * r**2), 30 * r**2 * (1 - r) ** 2, 60 * r * (1 - r) * (1 - 2 * r)

@@ -114,7 +114,7 @@ def test_a_second_parent_closes_the_loop_like_a_table() -> None:
 
 
 def test_a_slider_crank_and_a_mimic_with_offset() -> None:
-    """A slider: the pin stays at the height 0.1; closed form for the rod's angle. A mimic joint turns with the crank."""
+    """The pin slides at the height 0.1: closed form for the angle of the rod. A mimic joint turns with the crank."""
     follower = joint("wheel", "crank", "wheel", "0 0 0", more='<mimic joint="crank" multiplier="-2" offset="0.3"/>')
     text = CLOSED.format(follower + link("wheel")).replace(joint("rocker", "base", "rocker", "0.4 0 0"), "")
     text = text.replace(link("rocker"), "")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from steelyard.identification import IdentificationRun
     from steelyard.robot import Robot
 
-# Options of a fit that also apply to floating bases, contacts and closed loops, and those that apply to bodies without a robot.
+# Options of a fit that also apply to floating bases, contacts and closed loops, and those for bodies without a robot.
 _FLOATING_OPTIONS = {"terms", "prior", "cutoff_hz", "holdout"}
 _BODY_OPTIONS = {"holdout", "holdout_blocks"}
 

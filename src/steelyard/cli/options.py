@@ -151,7 +151,6 @@ class RobotOptions:
         """
         from steelyard.dynamics.model import Model
         from steelyard.export.sidecar import load_model
-
         from steelyard.robot.free import refuse_free
 
         if not is_run(source):

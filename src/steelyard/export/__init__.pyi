@@ -22,7 +22,8 @@ ExportError = steelyard.errors.ExportError
 
 __all__ = [
     "FORMATS", "MODEL_FORMATS", "ExportError", "LeftOutWarning", "ModelExport", "ModelFormat", "ModelLike", "Sidecar",
-    "as_model", "covariance_to_csv", "is_exported", "load_format_models", "load_model", "loops_to_table", "model_to_c", "model_to_fmu",
+    "as_model", "covariance_to_csv", "is_exported", "load_format_models", "load_model", "loops_to_table", "model_to_c",
+    "model_to_fmu",
     "model_to_mjcf", "model_to_mujoco", "model_to_pinocchio", "model_to_sdf", "model_to_sidecar", "model_to_urdf",
     "model_to_usd", "model_to_xacro", "observer_to_c", "parameters_to_csv", "read_covariance", "read_sidecar",
     "regrouped", "sidecar_path",

@@ -60,9 +60,7 @@ def _end_lines(robot: Robot, end: str, frame: LinkFrame) -> list[str]:
         link = robot.links[frame.host]
         back = link.frame_rotation.T
         name = link.name
-        place = LinkFrame(
-            frame.host, back @ frame.rotation, back @ (frame.translation - link.frame_translation)
-        )
+        place = LinkFrame(frame.host, back @ frame.rotation, back @ (frame.translation - link.frame_translation))
     out = [f"{end} = {json.dumps(name, ensure_ascii=False)}"]
     parts = {"position": place.translation, "rpy": rpy_of(place.rotation)}
     return out + [f"{end}_{key} = {[float(x) for x in value]!r}" for key, value in parts.items() if np.any(value)]

@@ -17,6 +17,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, SteelyardError
+from steelyard.export.loop_files import loop_table_path
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import write_whole
@@ -25,7 +26,6 @@ from steelyard.ground.untrusted_files import read_json
 from steelyard.parameters.term import SIDES, TERMS, Term, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.dh import read_transmission
-from steelyard.export.loop_files import loop_table_path
 from steelyard.robot.load import load_robot
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.loops import moved_loops
@@ -247,7 +247,9 @@ def _open(description: str | os.PathLike[str], sidecar: str | os.PathLike[str] |
         loops = table
     read = load_robot(path, loops=loops)
     if missing := sorted(set(side.loops) - {loop.name for loop in read.loops}):
-        raise ExportError(f"{path}: its closed loop '{missing[0]}' is missing; put the loop table {table.name} beside it.")
+        raise ExportError(
+            f"{path}: its closed loop '{missing[0]}' is missing; put the loop table {table.name} beside it."
+        )
     return _robot(read, side, path), side, path
 
 

@@ -41,6 +41,9 @@ def loop_sentence(loops: Mapping[str, Any]) -> str:
         f"{len(loops['names'])} closed loop(s), {loops['degrees_of_freedom']} degree(s) of freedom; the positions of "
         f"{', '.join(loops['measured'])} determine those of {names}."
     )
-    parts = [(loops["singular_samples"], "near singular poses"), (loops["open_samples"], "where the loops do not close")]
+    parts = [
+        (loops["singular_samples"], "near singular poses"),
+        (loops["open_samples"], "where the loops do not close"),
+    ]
     left = [f"{count} {what}" for count, what in parts if count]
     return text + (f" Samples left out: {', '.join(left)}." if left else "")

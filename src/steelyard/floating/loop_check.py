@@ -89,7 +89,13 @@ class LoopCheck(Outcome, DisplayMixin):
             "left_out_error_percent": self.error if np.isfinite(self.error) else "no fit",
             "base_parameters": {"determined": self.rank, "structural": self.structural},
             "findings": [
-                {"kind": e.kind, "severity": e.severity, "message": e.message, "advice": e.advice, "joint": e.joint or ""}
+                {
+                    "kind": e.kind,
+                    "severity": e.severity,
+                    "message": e.message,
+                    "advice": e.advice,
+                    "joint": e.joint or "",
+                }
                 for e in self.entries
             ],
         }
@@ -131,11 +137,15 @@ def check_loops(robot: RobotLike, logs: Any, *, mapping: Any = None, terms: Any 
     if error > _EXPLAINS:
         entries += _better_rivals(trial, read, error)
     entries.append(
-        Finding("fit", "ok", f"A fit predicts stretches of time that it left out to {number(error, 3)} % of the torques.")
+        Finding(
+            "fit", "ok", f"A fit predicts stretches of time that it left out to {number(error, 3)} % of the torques."
+        )
     )
     if rank < base.rank:
         text = f"The motion determines {rank} of {base.rank} base parameters."
-        entries.append(Finding("excitation", "warning", text, "Move more joints, or faster; the description decides the rest."))
+        entries.append(
+            Finding("excitation", "warning", text, "Move more joints, or faster; the description decides the rest.")
+        )
     return LoopCheck(robot.name, summary, error, rank, base.rank, tuple(entries))
 
 

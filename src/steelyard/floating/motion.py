@@ -316,9 +316,9 @@ def _does_not_close(mechanism: Mechanism, q: Array, t: Array, motion: LoopMotion
     # The solved joints as near as they come, with the measured ones held.
     text, _ = structure.gap_text(mechanism.nearest(q[0][mechanism.measured], motion.q[0]))
     return (
-        f"{mechanism.robot.name}: {text} at t = {t[0]:.6g} s with the positions of the log; it closes if '{joint.name}' "
-        f"is {shift[worst]:+.3g} {joint.unit} from there: check unit, sign and zero of this joint (offset in the "
-        "mapping), the frames of the loop, or the start of its branch (start = {joint = …})."
+        f"{mechanism.robot.name}: {text} at t = {t[0]:.6g} s with the positions of the log; it closes if "
+        f"'{joint.name}' is {shift[worst]:+.3g} {joint.unit} from there: check unit, sign and zero of this joint "
+        "(offset in the mapping), the frames of the loop, or the start of its branch (start = {joint = …})."
     )
 
 

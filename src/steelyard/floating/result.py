@@ -11,7 +11,14 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export import covariance_to_csv, loops_to_table, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
+from steelyard.export import (
+    covariance_to_csv,
+    loops_to_table,
+    model_to_mjcf,
+    model_to_sidecar,
+    model_to_urdf,
+    parameters_to_csv,
+)
 from steelyard.floating.closed_loops import loop_sentence
 from steelyard.floating.fit import PossibleFit
 from steelyard.ground.arrays import Array

@@ -1,7 +1,7 @@
 """`Closure`: the equations φ(q) = 0 of all closed loops of a robot, their Jacobian and its drift, traced once.
 
-A pair of frames A, B: φ is the position of B in A, and the rotation of B in A (axes of A). With ω and v in the axes of A
-its rate is J q̇ = (v_B − v_A − ω_A × d, ω_B − ω_A), and on the loop φ̈ = J q̈ + drift.
+A pair of frames A, B: φ is the position of B in A, and the rotation of B in A (axes of A). With ω and v in the axes of
+A its rate is J q̇ = (v_B − v_A − ω_A × d, ω_B − ω_A), and on the loop φ̈ = J q̈ + drift.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Mechanism:
         names = tuple(measured) if measured is not None else self.robot.actuated
         if not names:
             raise LogError(
-                f"{self.robot.name}: its driven joints are not stated; name them in the mapping (joints = [...]), in the "
-                "loop table (driven = [...]), or by actuators in the MJCF."
+                f"{self.robot.name}: its driven joints are not stated; name them in the mapping (joints = [...]), in "
+                "the loop table (driven = [...]), or by actuators in the MJCF."
             )
         self.measured = np.array([self.robot.joint_index(name) for name in names])
         self.solved = np.setdiff1d(np.arange(self.robot.dof), self.measured)
@@ -99,7 +99,7 @@ class Mechanism:
             moving = ", ".join(self.robot.joint_names[k] for k in self.solved if size[k] > 1e-3)
             raise LogError(
                 f"{self.robot.name}: it has {mobility} degrees of freedom, but the positions of {names} determine only "
-                f"{known}; these stay open: {moving}. Name their columns too (passive = {{joint = \"column\"}}), or lock "
+                f'{known}; these stay open: {moving}. Name their columns too (passive = {{joint = "column"}}), or lock '
                 "them (--lock)."
             )
 
@@ -187,7 +187,9 @@ class Mechanism:
             rest = (turn - drift[:, self.measured]) / unit[self.measured]
             return dq, drift + np.einsum("tnk,tk->tn", N @ back, rest) * unit, condition, gap
         dq[:, self.measured], ddq[:, self.measured] = rate, turn
-        dq[:, self.solved] = -np.einsum("tir,tr->ti", inverse, _times(M, rate / unit[self.measured])) * unit[self.solved]
+        dq[:, self.solved] = (
+            -np.einsum("tir,tr->ti", inverse, _times(M, rate / unit[self.measured])) * unit[self.solved]
+        )
         right = _times(M, turn / unit[self.measured]) + self.structure.drift(everything, dq)
         ddq[:, self.solved] = -np.einsum("tir,tr->ti", inverse, right) * unit[self.solved]
         return dq, ddq, condition, gap

@@ -26,7 +26,7 @@ _FIRST, _SMALLEST, _LARGEST = 0.05, 1e-4, 0.3
 # A correction of the tangent's prediction above this share of the step means that the branch bends too much for it.
 _BENT = 0.2
 # Where the branch ends, the next attempt is this far away; a log whose first attempts all fail is not on the branch.
-_PROBE, _ATTEMPTS = 0.01, 100
+_PROBE, _ATTEMPTS = 0.01, 30
 _NEWTON = 12
 _CONVERGED = 1e-10
 
@@ -138,7 +138,6 @@ class _Walker:
         return pose, False, _FIRST
 
     def _step(self, pose: Array, goal: Array) -> tuple[Array, bool]:
-        m = self.m
         guess, size = self._predicted(pose[None], np.zeros(1, dtype=int), goal[None])
         there, moved, converged = self._newton(guess, goal[None])
         return there[0], bool(converged[0] and moved[0] <= _BENT * size[0] + 1e-6)

@@ -5,7 +5,7 @@ start = {coupler = 1.2}                # positions near which the loops close [r
 [loops.rod_end]
 first = "rod_tip"                      # a frame or link; "world" is the base
 second = "rocker"
-second_position = [0.3, 0, 0]          # place of the point in that frame [m]; also first_position, first_rpy, second_rpy
+second_position = [0.3, 0, 0]          # place in that frame [m]; also first_position, first_rpy, second_rpy
 kind = "point"                         # see `CLOSINGS`
 [loops.gear]
 kind = "curve"                         # a joint follows another one by a polynomial

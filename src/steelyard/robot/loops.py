@@ -95,9 +95,7 @@ def unlocked_loops(loops: Sequence[Loop], moving: Sequence[str]) -> tuple[Loop, 
     return tuple(loop for loop in reduced if loop.joints)
 
 
-def moved_loops(
-    loops: Sequence[Loop], places: Sequence[LinkFrame], locked: Mapping[str, float]
-) -> tuple[Loop, ...]:
+def moved_loops(loops: Sequence[Loop], places: Sequence[LinkFrame], locked: Mapping[str, float]) -> tuple[Loop, ...]:
     """Return loops whose links were merged into others.
 
     Args:

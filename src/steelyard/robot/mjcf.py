@@ -334,7 +334,10 @@ class _Reader:
         if len(coefficients) > 5 or any(higher):
             both = [name, element.attributes.get("joint2", "")]
             if any(one not in self.references for one in both):
-                raise element.error("has a polycoef of higher order, which needs two hinge or slide joints; name joint2, or write a straight line.")
+                raise element.error(
+                    "has a polycoef of higher order, which needs two hinge or slide joints; name joint2, or write a "
+                    "straight line."
+                )
             place = str(element.error("has a polycoef of higher order, not a straight line"))
             self.closing.append(ClosingElement(place, element, joints=(both[0], both[1]), curve=tuple(coefficients)))
             return

@@ -158,7 +158,9 @@ class _RobotBuilder:
                 self.tree.frames[model.site(k).name] = places[model.site_bodyid[k]].at(turn, model.site_pos[k])
         fixed = self._equalities(mujoco, model, names, places)
         turned = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
-        self.actuated = {names[model.actuator_trnid[k][0]] for k in range(model.nu) if model.actuator_trntype[k] in turned}
+        self.actuated = {
+            names[model.actuator_trnid[k][0]] for k in range(model.nu) if model.actuator_trntype[k] in turned
+        }
         weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
         return self.robot(np.zeros(3) if weightless else np.array(model.opt.gravity), fixed)
 
@@ -208,7 +210,9 @@ class _RobotBuilder:
                 ends = [int(model.eq_obj1id[k]), int(model.eq_obj2id[k])]
                 if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
                     ends = [int(model.site_bodyid[end]) for end in ends]
-                self.closed.append((_eq_name(model, k), places[ends[0]], places[ends[1]], _pair(mujoco, model, k, places)))
+                self.closed.append(
+                    (_eq_name(model, k), places[ends[0]], places[ends[1]], _pair(mujoco, model, k, places))
+                )
                 continue
             if int(model.eq_type[k]) != int(mujoco.mjtEq.mjEQ_JOINT):
                 raise RobotError(f"{self.name}: an equality closes a loop or couples tendons; remove it.")
