@@ -10,16 +10,17 @@ import numpy as np
 
 from steelyard.export._xml_text import numbers, tag
 from steelyard.ground.files import write_whole
-from steelyard.robot.loops import CLOSINGS, FramePair, JointCurve
+from steelyard.robot.loop_constraints import CLOSINGS, FramePair, JointCurve
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import LinkFrame, quaternion_of, rpy_of
 
-SUFFIX = ".loops.toml"
+_SUFFIX = ".loops.toml"
 
 
 def loop_table_path(description: Path) -> Path:
-    """Return the path of the loop table of a `description`: `arm.urdf` has `arm.loops.toml`."""
-    return description.with_name(description.stem + SUFFIX)
+    """Return the path of the loop table of a `description`: `arm.urdf` has `arm.loops.toml`; an MJCF needs none."""
+    stem = description.stem if description.suffix.lower() == ".urdf" else f"{description.name}"
+    return description.with_name(stem + _SUFFIX)
 
 
 def loops_to_table(robot: Robot, path: Path, stated: Sequence[str] = ()) -> None:

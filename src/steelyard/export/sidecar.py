@@ -28,7 +28,7 @@ from steelyard.parameters.terms import Terms
 from steelyard.robot.dh import read_transmission
 from steelyard.robot.load import load_robot
 from steelyard.robot.lock import lock_joints
-from steelyard.robot.loops import moved_loops
+from steelyard.robot.loop_constraints import moved_loops
 from steelyard.robot.robot import Joint, Link, NominalTerm, Robot
 from steelyard.robot.spatial import LinkFrame, move_parameters
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
@@ -242,14 +242,9 @@ def _open(description: str | os.PathLike[str], sidecar: str | os.PathLike[str] |
     side = read_sidecar(sidecar_path(description) if sidecar is None else sidecar)
     path = Path(description)
     table = loop_table_path(path)
-    loops: bool | Path = bool(side.loops)
-    if loops and path.suffix.lower() == ".urdf" and table.is_file():
-        loops = table
-    read = load_robot(path, loops=loops)
+    read = load_robot(path, loops=table if side.loops and table.is_file() else bool(side.loops))
     if missing := sorted(set(side.loops) - {loop.name for loop in read.loops}):
-        raise ExportError(
-            f"{path}: its closed loop '{missing[0]}' is missing; put the loop table {table.name} beside it."
-        )
+        raise ExportError(f"{path}: its closed loop '{missing[0]}' is missing; put {table.name} beside it.")
     return _robot(read, side, path), side, path
 
 

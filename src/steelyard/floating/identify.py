@@ -191,7 +191,7 @@ class _Task:
         count, by the product of the errors.
         """
         period = max(float(np.median(np.diff(log.t))) for log in logs)
-        band = motion_band(self.preparer, logs)
+        band = mechanism_band(self.preparer, logs)
         most = 0.4 / period
         rows: dict[float, tuple[BaseParameters, list[RegressionData]]] = {}
         for k, cutoff in enumerate(sorted({min(factor * band, most) for factor in _CUTOFFS})):
@@ -263,7 +263,7 @@ class _Task:
         return fit_possible(parts, maker.base, self.prior, self.base), maker
 
 
-def motion_band(preparer: Preparer, logs: Sequence[Log]) -> float:
+def mechanism_band(preparer: Preparer, logs: Sequence[Log]) -> float:
     """Return the band of the motion of joints and base [Hz].
 
     Args:

@@ -17,7 +17,7 @@ from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.floating.closed_loops import loop_sentence, loop_summary
 from steelyard.floating.fit import FOLDS, left_out_error
-from steelyard.floating.identify import bound_terms, motion_band
+from steelyard.floating.identify import bound_terms, mechanism_band
 from steelyard.floating.motion import Preparer
 from steelyard.floating.rows import RowMaker, divided, stretches_of
 from steelyard.floating.setup import FloatingMapping
@@ -25,7 +25,7 @@ from steelyard.floating.shown import determined
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Outcome
-from steelyard.loops.path import LoopMotion
+from steelyard.loops.branch import LoopMotion
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
@@ -173,7 +173,9 @@ class _Trial:
     def run(self, logs: list[Log]) -> tuple[float, Preparer, int]:
         """Return the error of stretches left out [%], the preparer, and the rank of the rows."""
         preparer = Preparer(self.robot, self.stated)
-        cutoff = min(_CUTOFF * motion_band(preparer, logs), *(0.4 / float(np.median(np.diff(log.t))) for log in logs))
+        cutoff = min(
+            _CUTOFF * mechanism_band(preparer, logs), *(0.4 / float(np.median(np.diff(log.t))) for log in logs)
+        )
         stretches = [s for log in logs for s in stretches_of(list(preparer.motions(log, cutoff)))]
         maker = RowMaker(preparer, self.base.structure.dynamics, self.base, np.ones(self.robot.dof))
         if maker.projects and preparer.mechanism is not None:

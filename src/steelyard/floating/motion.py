@@ -14,8 +14,8 @@ from steelyard.errors import LogError
 from steelyard.floating.base_motion import body_motion, look_at_base
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
 from steelyard.ground.arrays import Array
+from steelyard.loops.branch import LoopMotion
 from steelyard.loops.mechanism import Mechanism
-from steelyard.loops.path import LoopMotion
 from steelyard.robot.free import free_links, free_mask
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot

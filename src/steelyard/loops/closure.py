@@ -18,7 +18,7 @@ from steelyard.dynamics.function import trace
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, cross, matmul, matvec, plus, times, transposed
 from steelyard.robot.free import vector_part, whole_quaternion
-from steelyard.robot.loops import FramePair, JointCurve
+from steelyard.robot.loop_constraints import FramePair, JointCurve
 from steelyard.robot.robot import FREE_WIDTHS, Robot
 from steelyard.robot.spatial import LinkFrame
 

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, RobotError, ShapeError
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.loops.branch import CHUNK, LoopMotion, follow_branch
 from steelyard.loops.closure import moved_by
-from steelyard.loops.path import CHUNK, LoopMotion, follow
-from steelyard.loops.structure import LoopStructure
+from steelyard.loops.loop_structure import LoopStructure
 from steelyard.robot.free import free_links
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
@@ -160,7 +160,7 @@ class Mechanism:
                 raise ShapeError(f"q has shape {x.shape}; expected (samples, {len(self.measured)}): measured joints.")
         with one_blas_thread():
             first = self.structure.start if start is None else np.asarray(start, dtype=float)
-            positions, arrived = follow(self, q_m, first)
+            positions, arrived = follow_branch(self, q_m, first)
             n = (len(q_m), self.robot.dof)
             v, a, condition = np.zeros(n), np.zeros(n), np.zeros(len(q_m))
             gap = np.zeros(len(q_m))

@@ -12,7 +12,7 @@ from steelyard.ground.xml import Element
 from steelyard.robot._mjcf_document import Defaults
 from steelyard.robot._tree import joints_between
 from steelyard.robot.kinematics.poses import link_poses
-from steelyard.robot.loops import CLOSINGS, FramePair, JointCurve, Loop, unlocked_loops
+from steelyard.robot.loop_constraints import CLOSINGS, FramePair, JointCurve, Loop, unlocked_loops
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import LinkFrame, rotation_from_quaternion
 

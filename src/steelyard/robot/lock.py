@@ -12,7 +12,7 @@ from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Tree
 from steelyard.robot.free import moved as shifted
 from steelyard.robot.free import turned
-from steelyard.robot.loops import moved_loops, unlocked_loops
+from steelyard.robot.loop_constraints import moved_loops, unlocked_loops
 from steelyard.robot.robot import FREE_WIDTHS, NominalTerm, Robot
 from steelyard.robot.spatial import LinkFrame, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission

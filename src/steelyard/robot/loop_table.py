@@ -28,7 +28,7 @@ from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.robot._tree import joints_between
-from steelyard.robot.loops import CLOSINGS, FramePair, JointCurve, Loop
+from steelyard.robot.loop_constraints import CLOSINGS, FramePair, JointCurve, Loop
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import LinkFrame, rotation_from_rpy
 

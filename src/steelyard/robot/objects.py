@@ -17,7 +17,7 @@ from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.free import free_coordinates, vector_part
 from steelyard.robot.lock import lock_joints
-from steelyard.robot.loops import CLOSINGS, FramePair, JointCurve, unlocked_loops
+from steelyard.robot.loop_constraints import CLOSINGS, FramePair, JointCurve, unlocked_loops
 from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
 from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_quaternion
 

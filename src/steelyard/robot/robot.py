@@ -15,7 +15,7 @@ from steelyard.errors import RobotError, UnknownNameError, shortened, unfit_for_
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.ground.short_repr import short_repr
-from steelyard.robot.loops import Loop as Loop
+from steelyard.robot.loop_constraints import Loop as Loop
 from steelyard.robot.spatial import LinkFrame
 from steelyard.robot.transmission import Transmission
 

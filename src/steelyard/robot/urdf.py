@@ -20,7 +20,7 @@ from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.lock import refuse_loops
-from steelyard.robot.loops import CLOSINGS, FramePair, unlocked_loops
+from steelyard.robot.loop_constraints import CLOSINGS, FramePair, unlocked_loops
 from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
 from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_rpy, rotation_from_z
 

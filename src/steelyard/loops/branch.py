@@ -1,4 +1,4 @@
-"""`follow`: poses of a mechanism along the positions of its measured joints, on one continuous branch.
+"""`follow_branch`: poses of a mechanism along the positions of its measured joints, on one continuous branch.
 
 A few samples (anchors) are followed one after the other, each from the one before; their distance adapts to the
 curvature of the branch. All samples between two anchors are then solved at once, from the tangent at the anchor.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
 from steelyard.loops.closure import moved_by
-from steelyard.loops.structure import CLOSES
+from steelyard.loops.loop_structure import CLOSES
 
 if TYPE_CHECKING:
     from steelyard.loops.mechanism import Mechanism
@@ -55,7 +55,7 @@ class LoopMotion:
         return self.closed & self.regular
 
 
-def follow(mechanism: Mechanism, targets: Array, start: Array) -> tuple[Array, NDArray[np.bool_]]:
+def follow_branch(mechanism: Mechanism, targets: Array, start: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Solve all joints along `targets`; also return which samples have a closed pose on the branch.
 
     Args:

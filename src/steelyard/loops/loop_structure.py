@@ -50,7 +50,7 @@ class LoopStructure:
     def equations(self, q: Array) -> tuple[Array, Array]:
         """Compute φ and its Jacobian, both without units: lengths count in lengths of the longest link."""
         phi, J = self.closure(q)
-        return phi * self.row_scale, J * self.row_scale[:, None] * self.unit
+        return np.asarray(phi * self.row_scale), np.asarray(J * self.row_scale[:, None] * self.unit)
 
     def drift(self, q: Array, dq: Array) -> Array:
         """Compute φ̈ at q̈ = 0 without units.
@@ -59,7 +59,7 @@ class LoopStructure:
             q: Positions.
             dq: Velocities.
         """
-        return self.closure.drift(q, dq) * self.row_scale
+        return np.asarray(self.closure.drift(q, dq) * self.row_scale)
 
     def closed(self, q: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Move poses to the nearest closed ones; also return which poses arrived."""

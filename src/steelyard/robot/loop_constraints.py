@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from steelyard.robot.spatial import LinkFrame
 
-# Numbers of the rows of a pair of frames: translations along, then rotations about x, y, z of the first frame.
-ROWS = ("x", "y", "z", "rx", "ry", "rz")
-# Kinds of joints that close a loop, with the rows that they hold.
+# Kinds of joints that close a loop, with the rows that they hold: translations along x, y, z (0, 1, 2) and rotations
+# about them (3, 4, 5), in the axes of the first frame.
 CLOSINGS: dict[str, tuple[int, ...]] = {
     "point": (0, 1, 2),  # a ball
     "pose": (0, 1, 2, 3, 4, 5),  # a weld
@@ -28,7 +27,7 @@ class FramePair:
     Attributes:
         first: Frame on one link, in whose axes the rows are.
         second: Frame on the other link.
-        rows: Numbers of the rows (`ROWS`) in which they coincide.
+        rows: Numbers of the rows in which they coincide, as in `CLOSINGS`.
     """
 
     first: LinkFrame
