@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_plants import DAMPING, MECHANISMS, PALLETISER, SHARE_OF_NOISE, SIZES, LoopLog, loop_log
+from loop_plants import DAMPING, FOUR_BAR, MECHANISMS, PALLETISER, SHARE_OF_NOISE, SIZES, LoopLog, loop_log
 from typer.testing import CliRunner
 
 from steelyard import Log, Mechanism, check_loops, identify_floating, load_model, load_robot
@@ -125,18 +125,18 @@ def test_the_command_writes_models_that_load_with_their_loops(palletiser: tuple[
 
 
 def test_check_finds_wrong_signs_and_units(palletiser: tuple[Path, LoopLog]) -> None:
-    folder, plant = palletiser
+    folder, _ = palletiser
     code, text = run("check", folder / "arm.xml", folder / "log.csv", "--map", folder / "map.toml")
     assert (code, "can be identified from" in text) == (0, True)
-    robot = load_robot(PALLETISER, loops=True)
-    sign = np.array([1.0, 1.0, -1.0])
+    robot = load_robot(FOUR_BAR, loops=True)
+    bar = loop_log(mujoco, FOUR_BAR, SIZES["four-bar"], 6.0)
     for change, words in (
-        ({"tau": plant.tau * sign}, "sign of the torques of 'drive'"),
-        ({"q": plant.q * sign}, "sign of the positions of 'drive'"),
-        ({"q": np.degrees(plant.q)}, "positions are in degrees"),
+        ({"tau": -bar.tau}, "sign of the torques of 'crank'"),
+        ({"q": -bar.q}, "sign of the positions of 'crank'"),
+        ({"q": np.degrees(bar.q)}, "positions are in degrees"),
     ):
-        signals = {"q": plant.q, "tau": plant.tau} | change
-        found = check_loops(robot, Log(plant.joints, plant.t, signals["q"], tau=signals["tau"]))
+        signals = {"q": bar.q, "tau": bar.tau} | change
+        found = check_loops(robot, Log(bar.joints, bar.t, signals["q"], tau=signals["tau"]))
         assert found.exit_code == 1
         assert any(words in e.message for e in found.entries), found.headline()
 

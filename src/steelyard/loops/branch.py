@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.loops.closure import moved_by
 from steelyard.loops.loop_structure import CLOSES
 
@@ -31,6 +32,7 @@ _NEWTON = 12
 _CONVERGED = 1e-10
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class LoopMotion:
     """The motion of all joints of a mechanism.
