@@ -43,6 +43,7 @@ class Mechanism:
         start: Pose of all joints before the first sample; default: that of the description.
         everything: Positions of all joints, `(samples, joints)`.
         model: Model of the open tree.
+        J: Jacobian of the loops for the solved joints, without units, `(samples, rows, solved)`.
     """
 
     def __init__(self, robot: RobotLike, measured: Sequence[str] | None = None, loops: Any = True) -> None:
