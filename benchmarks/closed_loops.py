@@ -14,7 +14,7 @@ import numpy as np
 from steelyard import Mechanism, base_parameters, load_robot
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "loops"))
-from loop_plants import MECHANISMS, SIZES, smooth  # noqa: E402
+from loop_plants import MECHANISMS, SIZES, smooth
 
 
 def main() -> None:
