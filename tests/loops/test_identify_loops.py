@@ -51,7 +51,7 @@ def assert_recovered(plant: LoopLog, result: FloatingIdentification) -> None:
     assert result.fit.free is not None
     true = estimate.base.matrix @ true_theta(plant, result)
     z = (result.fit.free.beta - true) / estimate.standard_errors
-    # 95 % of a normal distribution lie within 2; a log has few independent stretches, so single ones may miss more. With
+    # 95 % of a normal distribution lie within 2; a log has few independent stretches, so single ones miss more. With
     # one degree of freedom all parameters are correlated and miss together, so their share says nothing.
     assert result.loops is not None
     assert result.loops["degrees_of_freedom"] == 1 or np.mean(np.abs(z) < 2.0) > 0.75
