@@ -28,6 +28,7 @@ class CheckOptions:
     logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs to check."), opt.FromProject("logs.all")]
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    loops: opt.Loops = ""
     term_names: opt.TermNames = ""
     velocity: opt.Velocity = "auto"
     fix: Annotated[
@@ -56,12 +57,34 @@ def check(o: CheckOptions) -> None:
         raise SteelyardError("--fix works on one log at a time; give one log.")
     if o.only and not o.fix:
         raise SteelyardError("--only selects the problems for --fix; give --fix F as well.")
+    from steelyard.robot.free import refuse_free
+
     if o.fix:
         check_file(o.fix)
-    robot = o.robot_options.robot(o.robot)
+    robot = o.robot_options.robot(o.robot, True, loops=o.loops or True)
+    if robot.loops:
+        _check_loops(o, robot)
+        return
+    robot = refuse_free(robot, "this command does not support it", "`steelyard identify` and `steelyard inspect` do.")
     result = deliver(lambda: _check(o, robot), o.output or None, o.overwrite, o.as_json)
     if o.fix:
         _fix(o, robot, result)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)
+
+
+def _check_loops(o: CheckOptions, robot: Robot) -> None:
+    """Check logs of a mechanism with closed loops."""
+    from steelyard.floating import check_loops
+
+    if o.fix or o.velocity != "auto":
+        option = "--fix" if o.fix else "--velocity"
+        raise SteelyardError(f"{option} is not available for closed loops yet; remove it.")
+    terms = opt.words(o.term_names) or None
+    mapping = o.mapping or None
+    result = deliver(
+        lambda: check_loops(robot, o.logs, mapping=mapping, terms=terms), o.output or None, o.overwrite, o.as_json
+    )
     if result.exit_code:
         raise typer.Exit(result.exit_code)
 

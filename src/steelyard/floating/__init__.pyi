@@ -2,13 +2,16 @@
 
 from .body_table import BodyRows, identify_bodies, is_body_table, read_bodies, read_body_rows
 from .identify import identify_floating
+from .loop_check import LoopCheck, check_loops
 from .result import FloatingIdentification, RowScore
 from .setup import is_floating
 
 __all__ = [
     "BodyRows",
     "FloatingIdentification",
+    "LoopCheck",
     "RowScore",
+    "check_loops",
     "identify_bodies",
     "identify_floating",
     "is_body_table",

@@ -219,7 +219,9 @@ async def _use_example(context: StageContext, fields: FormData) -> None:
     """Write the logs of the example and use its robot."""
     folder = context.folder
     if folder.project().robot or listed_logs(folder):
-        raise StudioError("This folder has a robot or logs already; open the studio in an empty folder for the example.")
+        raise StudioError(
+            "This folder has a robot or logs already; open the studio in an empty folder for the example."
+        )
     paths = {role: folder.relative(folder.free_path(LOGS, name)) for role, name in EXAMPLE_LOGS.items()}
     await context.helper.ask(write_example, list(paths.values()), seconds=120.0)
     _set_robot(folder, EXAMPLE_ROBOT)
