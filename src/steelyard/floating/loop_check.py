@@ -16,12 +16,12 @@ import numpy as np
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.floating.closed_loops import loop_sentence, loop_summary
-from steelyard.floating.fit import FOLDS, left_out_error
 from steelyard.floating.identify import bound_terms, mechanism_band
 from steelyard.floating.motion import Preparer
-from steelyard.floating.rows import RowMaker, divided, stretches_of
+from steelyard.floating.projected_rows import RowMaker, divided, stretches_of
+from steelyard.floating.row_information import determined
 from steelyard.floating.setup import FloatingMapping
-from steelyard.floating.shown import determined
+from steelyard.floating.weighted_fit import FOLDS, left_out_error
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Outcome
