@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, in a kernel of their own and in an empty folder."""
+"""The notebooks run from top to bottom, in a new kernel and an empty folder."""
 
 from __future__ import annotations
 

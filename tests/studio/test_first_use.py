@@ -55,7 +55,7 @@ def test_identify_shows_only_fields_that_apply(page: Any, studio: Served) -> Non
     structure.select_option("given")
     assert page.locator("[name=term]:visible").count() > 10
     left = {round(box["x"]) for box in map(_box, page.locator("[name=term]:visible").all())}
-    assert len(left) <= 6  # the boxes stand in columns
+    assert len(left) <= 6  # the boxes form columns
     page.select_option("[name=judge]", "blocks")
     assert page.locator("[name=blocks]").is_visible()
     assert not page.locator("[name=judge_by]").first.is_visible()
@@ -153,8 +153,9 @@ def test_from_an_empty_folder_to_a_judged_urdf_by_keyboard_in_nine_actions(page:
 
 def test_identify_shows_torques_and_robot_of_a_run(page: Any, studio: Served) -> None:
     """The first section of the report is on the stage, in the theme of the studio."""
-    from steelyard.cli.app import app
     from typer.testing import CliRunner
+
+    from steelyard.cli.app import app
 
     arm_folder(studio.folder, validated=True)
     logs = [str(studio.folder / "logs" / f"{name}.csv") for name in "ab"]
