@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -368,7 +369,7 @@ class _Guesser:
         text = "torque_constants (N m per A at the joint): without them, masses have no unit of kg."
         patterns = TARGETS.get(self.preset or "", ())
         columns = [[pattern.format(k) for k in range(len(self.joints))] for pattern in patterns]
-        if not columns or not set(self.numeric).issuperset(sum(columns, [])):
+        if not columns or not set(self.numeric).issuperset(itertools.chain(*columns)):
             self._lack(text, "torque_constants")
             return
         velocity = np.gradient(self._numbers(self.keys["position"]), axis=0)

@@ -17,6 +17,7 @@ from steelyard.estimation.history_page import history_section
 from steelyard.ground.grades import tone
 from steelyard.ground.numbers import Known, number
 from steelyard.identification.files_page import files_section
+from steelyard.identification.first_look import first_look_section, reasons_section
 from steelyard.identification.identification import Identification
 from steelyard.identification.next_page import next_section
 from steelyard.identification.parameters_page import (
@@ -26,7 +27,6 @@ from steelyard.identification.parameters_page import (
     significance_section,
     significance_sentence,
 )
-from steelyard.identification.first_look import first_look_section, reasons_section
 from steelyard.identification.score_page import (
     friction_section,
     residuals_section,
