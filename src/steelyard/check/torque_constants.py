@@ -90,5 +90,5 @@ def lines_to_fill_in(
     head = f"Replace each ? and remove the #; in the order {', '.join(joints)}:"
     if key != "torque_constants":
         return (head, f"{key} = [{row}]")
-    sources = (SOURCES[recorder],) if recorder in SOURCES else tuple(SOURCES.values())
+    sources = (SOURCES[recorder],) if recorder is not None and recorder in SOURCES else tuple(SOURCES.values())
     return (head, f"{key} = [{row}]", *sources, _OTHERS)
