@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,14 @@ def tasks(case: Case, data: Path) -> tuple[Problem, Baseline, list[tuple[Signals
     return problem, reader, tests
 
 
-def score(method: Any, reader: Baseline, tests: list[tuple[Signals, Array]]) -> Array:
-    """Return the error of each joint, % of the torque's standard deviation, root mean square over hold-outs."""
+def judged(problem: Problem) -> Array:
+    """Return the indices of joints whose torque was measured well, as the mapping of the set says; default: all."""
+    names = tomllib.loads(Path(problem.mapping).read_text("utf-8")).get("torque_used") if problem.mapping else None
+    return np.array([k for k, name in enumerate(problem.joints) if names is None or name in names])
+
+
+def score(method: Any, reader: Baseline, tests: list[tuple[Signals, Array]], joints: Array) -> Array:
+    """Return the error of `joints`, % of the torque's standard deviation, root mean square over hold-outs."""
     squares, size = 0.0, 0.0
     for s, rows in tests:
         q, dq, ddq, tau = s.every
@@ -124,8 +131,8 @@ def score(method: Any, reader: Baseline, tests: list[tuple[Signals, Array]]) -> 
         predicted = np.asarray(method.predict(t, q, dq, ddq), float)
         if predicted.shape != tau.shape or not np.isfinite(predicted).all():
             raise ValueError(f"the prediction has shape {predicted.shape} or holds NaN")
-        error = (tau - reader.recipe.low_pass(predicted))[s.rows][rows]
-        squares = squares + np.sum(error**2, axis=0) / np.var(tau[s.rows][rows], axis=0)
+        error = (tau - reader.recipe.low_pass(predicted))[s.rows][rows][:, joints]
+        squares = squares + np.sum(error**2, axis=0) / np.var(tau[s.rows][rows][:, joints], axis=0)
         size += len(error)
     return 100.0 * np.sqrt(squares / size)
 
@@ -140,7 +147,7 @@ def run(methods: list[Any], cases: dict[str, Case], data: Path) -> Iterator[tupl
             try:
                 method.fit(problem)
                 seconds = time.perf_counter() - start
-                errors = score(method, reader, tests)
+                errors = score(method, reader, tests, judged(problem))
                 row[kind.name] = {"percent": errors.tolist(), "seconds": seconds}
             except MissingError as missing:
                 row[kind.name] = {"missing": str(missing)}

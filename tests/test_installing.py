@@ -1,4 +1,4 @@
-"""The commands of Dockerfile and recipe, run step by step: wheel and sdist, a new environment, the tests of the recipe."""
+"""The commands of Dockerfile and recipe, run step by step in a new environment: wheel, installation, recipe's tests."""
 
 from __future__ import annotations
 
