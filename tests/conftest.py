@@ -24,14 +24,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays: nobody need look through it for garbage again and again."""
+    """Imported and collected objects stay: the garbage collector need not examine them again."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Jobs of the tests' studios lie in a folder of the tests, not in that of the user."""
+    """Studios of the tests store their jobs in a folder of the tests, not in that of the user."""
     os.environ["STEELYARD_STATE"] = str(tmp_path_factory.mktemp("state"))
 
 

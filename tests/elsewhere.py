@@ -16,7 +16,7 @@ import pytest
 
 @dataclass
 class Served:
-    """What a server has handed out.
+    """The requests that a server has answered.
 
     Attributes:
         url: where it is.
@@ -39,7 +39,7 @@ class Served:
 
 @contextmanager
 def http_server(folder: Path, ranges: bool = True) -> Iterator[Served]:
-    """The files of a folder; those whose path has "secret" in it are nobody's business; without `ranges` only whole."""
+    """The files of a folder; those with "secret" in their path are refused; without `ranges` only whole."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -124,6 +124,6 @@ def s3_bucket(name: str) -> Iterator[tuple[Served, Any]]:
 
 
 def s3_environment(served: Served) -> dict[str, str]:
-    """The variables by which every client of S3 finds that server, in this process and in others."""
+    """The variables that lead every client of S3 to that server, in this process and in others."""
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
     return {**keys, "AWS_ENDPOINT_URL": served.url, "AWS_DEFAULT_REGION": "us-east-1"}

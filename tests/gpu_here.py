@@ -1,4 +1,4 @@
-"""What stands in for a GPU where there is none: traced functions by the processor, and everything else is the same."""
+"""A substitute for a GPU: traced functions by the processor, and everything else is the same."""
 
 from __future__ import annotations
 

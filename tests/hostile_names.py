@@ -1,4 +1,4 @@
-"""Names that somebody might give a robot, a joint, a file or a column, and what each has broken somewhere."""
+"""Hostile names of robots, joints, files and columns, and the programs that each has broken."""
 
 from __future__ import annotations
 

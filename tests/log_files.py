@@ -12,7 +12,7 @@ from steelyard.robot.robot import Joint, Link, Robot
 
 
 def chain(*names: str, slides: tuple[str, ...] = ()) -> Robot:
-    """A serial robot of which nothing but the joints' names and kinds matters."""
+    """A serial robot; only the names and kinds of its joints matter."""
     kinds = ["prismatic" if name in slides else "revolute" for name in names]
     links = [
         Link(f"link{k}", name, kind, k - 1, np.eye(3), np.zeros(3), np.array([0.0, 0.0, 1.0]), k)
@@ -63,7 +63,7 @@ def write_parquet(path: Path, table: dict[str, np.ndarray], **options: object) -
 
 
 def real_logs(folder: str) -> Path:
-    """The folder of a real robot's logs; the test is skipped where there are none."""
+    """The folder of a real robot's logs; without them the test is skipped."""
     root = os.environ.get("STEELYARD_DATA")
     if not root or not (Path(root) / folder).is_dir():
         pytest.skip(f"STEELYARD_DATA does not lead to the logs of {folder}")

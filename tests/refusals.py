@@ -1,4 +1,4 @@
-"""What a refusal of hostile or odd input must be: one short sentence, at once, that names what is wrong."""
+"""Refusals of hostile or odd input: one short sentence, at once, that names the fault."""
 
 import contextlib
 import time
@@ -12,7 +12,7 @@ from steelyard.errors import SteelyardError
 
 @contextlib.contextmanager
 def within(most_bytes: int | None) -> Iterator[None]:
-    """No more memory than that is asked for meanwhile; None: nobody looks, which is quicker."""
+    """Limit of the memory that may be requested meanwhile; None: unchecked, which is faster."""
     if most_bytes is None:
         yield
         return

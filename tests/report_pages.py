@@ -1,4 +1,4 @@
-"""What a page holds, for tests that look inside."""
+"""Parts of a page, for tests of its content."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def own_part(page: str) -> str:
 
 
 def undashed(page: str) -> list[str]:
-    """The titles of tables that have a dash, or a number that is none, for a cell, and do not say why below."""
+    """The titles of tables with a dash or NaN in a cell and without an explanation below."""
     out = []
     for table in re.finditer(r'<table(.*?)</table></div>\s*(<p class="dash">)?', own_part(page), flags=re.DOTALL):
         cells = set(re.findall(r"<td[^>]*>(.*?)</td>", table[1]))

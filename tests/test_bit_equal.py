@@ -91,7 +91,7 @@ def broken(place: Path) -> Path:
 def test_streamed_and_in_memory(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int, holds_out: dict[str, str | float]
 ) -> None:
-    """A log has the same pieces wherever it is held; of one piece, whatever had to be mended in it."""
+    """A log has the same pieces wherever it is held; a log in one piece stays in one piece after each repair."""
     robot = sy.load_robot("rotradi")
     path = broken(folder) if pieces == 1 else folder / "log.csv"
     monkeypatch.setattr(source, "PIECE_ROWS", 20_000 // pieces)

@@ -42,12 +42,12 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def _shell(block: str) -> None:
-    """Run the lines one by one; `steelyard` without a process of its own, which would import everything each time."""
+    """Run the lines one by one, `steelyard` in this process, since a new one would import everything each time."""
     for line in block.replace("\\\n", " ").splitlines():
         program, *arguments = shlex.split(line)
         if program == "steelyard":
             done = CliRunner().invoke(app, arguments)
-            # `check` says by its exit code that a log must be mended, which a page may be about.
+            # The exit code of `check` reports faults of a log, and a page may be about such a log.
             fine = (0, 1) if arguments[0] == "check" else (0,)
             assert done.exit_code in fine, f"{line}\n{done.output}{done.exception or ''}"
         elif program == "gcc" and shutil.which("gcc") is None:
@@ -116,7 +116,7 @@ SEARCHED = {
 
 @pytest.mark.parametrize("words", SEARCHED)
 def test_the_page_of_a_search_word_has_it_in_a_heading(words: str) -> None:
-    """The search weighs words in headings a thousand times, then the factor of the page; other headings lack the words."""
+    """The search weighs words in headings a thousand times, then the factor of the page."""
     spec = importlib.util.spec_from_file_location("search_boost", ROOT / "packaging/search_boost.py")
     assert spec is not None
     assert spec.loader is not None

@@ -93,7 +93,7 @@ def bases(owner: ast.ClassDef) -> Iterator[ast.ClassDef]:
 
 
 def texts(function: Function) -> Iterator[str]:
-    """The docstrings in which an argument of a function may be documented."""
+    """The docstrings that may document an argument of a function."""
     if function.owner is None:
         yield ast.get_docstring(function.definition) or ""
         if isinstance(function.definition.returns, ast.Name) and function.definition.returns.id == "Item":
@@ -114,7 +114,7 @@ def documented(name: str, text: str, in_backticks: bool) -> bool:
 
 
 def promised(function: Function) -> set[str]:
-    """Positional arguments that a base class states in their place: nobody calls them by name, so theirs may differ."""
+    """Positional arguments that a base class states in their place: callers do not name them, so names may differ."""
     for owner in list(bases(function.owner))[1:] if function.owner is not None else ():
         for method in owner.body:
             if isinstance(method, ast.FunctionDef) and method.name == function.definition.name:
@@ -138,7 +138,7 @@ def gaps(room: str) -> list[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def forgotten() -> Iterator[None]:
-    """A package is some million nodes: nobody holds them before these tests, nor after."""
+    """A package is some million nodes: they are freed before and after these tests."""
     yield
     modules.cache_clear()
     classes.cache_clear()

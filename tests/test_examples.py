@@ -1,4 +1,4 @@
-"""The examples run as they are, in a folder of their own."""
+"""The examples run unchanged, each in a new folder."""
 
 from __future__ import annotations
 

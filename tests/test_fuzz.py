@@ -121,7 +121,7 @@ def test_the_campaign_goes_on_where_it_ended(tmp_path: Path, watch: run.Watch) -
 
 
 def test_a_starved_process_does_not_hang(tmp_path: Path, watch: run.Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine seconds pass in which others run; they are not those of the reader."""
+    """On a busy machine other processes take seconds; these do not count for the reader."""
     clock = iter((0.0, 0.05, 0.4))  # of the process: when it begins, and at two alarms
     monkeypatch.setattr(run, "SECONDS_EACH", 0.1)
     monkeypatch.setattr(run, "_own_time", lambda: next(clock))

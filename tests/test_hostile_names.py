@@ -1,4 +1,4 @@
-"""Whatever somebody calls a robot, a joint, a link, a file or a column: every output gives the name back, or it is
+"""Any name of a robot, a joint, a link, a file or a column: every output gives the name back, or it is
 refused in one sentence; nothing in it is taken for code, markup, a formula or a command to a terminal."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def robot(request: pytest.FixtureRequest) -> Robot:
 
 
 def quiet(text: str) -> bool:
-    """Nothing that a terminal would obey, or that turns or hides what stands beside it."""
+    """No control characters of terminals, and none that turn or hide their neighbours."""
     return all(c.isprintable() or c == "\n" for c in text)
 
 
@@ -138,7 +138,7 @@ def test_names_that_look_alike_are_two() -> None:
 
 
 def told(make: Callable[[], object]) -> object:
-    """What is made, or None and a refusal of one quiet sentence."""
+    """The result, or None after a refusal in one sentence."""
     try:
         return make()
     except SteelyardError as error:
@@ -314,7 +314,7 @@ def test_what_is_not_there_is_told_in_one_quiet_line(label: str, tmp_path: Path)
 
 
 def test_terms_know_joints_by_name_and_not_by_text() -> None:
-    """Friction that is known on one joint leaves it to be found on those whose names look like a list."""
+    """Known friction of one joint does not fix that of joints whose names look like a list."""
     robot = named(["arm", "a+b", "where=c:d", "e,f", "k", "l", "m"])
     left = identification_terms(robot, remaining_terms(robot, {"e,f": SmoothedCurve(lambda v: v, 0.0)}))
     assert {t.where for t in left.terms if t.kind == "viscous"} == {("a+b", "where=c:d")}

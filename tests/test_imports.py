@@ -18,12 +18,12 @@ PLAN = ROOT / "docs" / "architecture.md"
 
 # Files that reach up to a later room, and why that is right there. None does so while it is being imported.
 REACHES_UP = {
-    ("robot/robot.py", "dynamics"): "robot.dynamics and robot.torque_regressor(…) for people's sake, when called",
+    ("robot/robot.py", "dynamics"): "robot.dynamics and robot.torque_regressor(…) as a convenience, when called",
     ("robot/dh.py", "parameters"): "how many parameters a term has, known to its class, when a file states one",
 }
-# A plan that allows most of what could be is no plan: of all pairs of rooms less than half may know each other.
+# A plan must exclude something: less than half of all pairs of rooms may import each other.
 MOST_ALLOWED = 0.5
-# The doors of the package: they join rooms and are no rooms themselves.
+# The doors of the package: they join rooms and are not rooms.
 DOORS = {"__init__.py", "__main__.py"}
 
 # A file has one noun or one verb: past this it is probably two.
@@ -35,7 +35,7 @@ LONG = {
 
 
 def plan() -> dict[str, set[str]]:
-    """What each room may import by the table of the plan: what its row names, and the ground floor, the first row."""
+    """The rooms that each room may import: those in its row of the plan, and the ground floor, the first row."""
     allowed: dict[str, set[str]] = {}
     ground: set[str] = set()
     table = PLAN.read_text(encoding="utf-8").split("## Rooms", 1)[1].split("\n## ", 1)[0]
@@ -111,7 +111,7 @@ def test_exceptions_are_still_needed() -> None:
 
 
 def known() -> dict[str, set[str]]:
-    """Who knows whom: the rooms that each room imports, be it when a function is called, exceptions apart."""
+    """The rooms that each room imports, also inside functions, without the exceptions."""
     found: dict[str, set[str]] = {room_of(path): set() for path in FILES}
     for path in FILES:
         room, name = room_of(path), path.relative_to(PACKAGE).as_posix()
@@ -138,7 +138,7 @@ def test_the_plan_has_no_rooms_that_are_gone() -> None:
     assert set(plan()) <= standing, f"gone, but in the table: {set(plan()) - standing}"
 
 
-# What speaks of the machine, and who may although it is not machine code.
+# Modules about the machine, and the files that may import them although they are not machine code.
 MACHINE = re.compile(r"llvm|\bctypes\b|\bSTRIDE\b|\bLANES\b|\bvector_width\b")
 SPEAKS = {
     "ground/arrays.py": "threads share one heap by a call of the C library",

@@ -26,7 +26,7 @@ def words(path: Path) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def defined(tree: ast.Module) -> Iterator[str]:
-    """Public names that a module defines at its outermost level; what it imports is another's, and a
+    """Public names that a module defines at its outermost level; imported names belong to other modules, and a
     command is called as the verb that it runs."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -131,7 +131,7 @@ def module_names() -> dict[str, list[str]]:
 
 
 def test_no_module_name_has_two_meanings() -> None:
-    """A room may contain a module of its own name; private modules are known in their folder alone."""
+    """A room may contain a module with the same name; only files of their folder import private modules."""
     twice = {}
     for name, places in module_names().items():
         ours = [place for place in places if place.split("/")[-2:] != [name, name] and not name.startswith("_")]

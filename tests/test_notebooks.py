@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, in a kernel of their own and in an empty folder."""
+"""The notebooks run from top to bottom, in a new kernel and an empty folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_there_are_six_with_no_output_kept() -> None:
         assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")], path.name
 
 
-# Three of them take most of the time: they run under make proof.
-_LONG = ("03-", "05-", "06-")
+# These take most of the time: they run under make proof.
+_LONG = ("03-", "05-", "06-", "08-")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What says the same in several files says it alike: versions, what the package needs, and where things are."""
+"""Facts that several files state are the same in all: versions, dependencies and places."""
 
 from __future__ import annotations
 

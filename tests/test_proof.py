@@ -52,7 +52,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 
 
 def test_the_comparison_of_hours_goes_on_with_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another machine, from what is kept with the sources; and a table is of starts that are whole."""
+    """On another machine, from the stored results; and a table has complete starts only."""
     import birdy
 
     from steelyard.compare import Protocol, monte_carlo

@@ -253,7 +253,7 @@ def test_residuals_are_drawn_over_what_is_asked_for(case: SimpleNamespace) -> No
 
 
 def test_without_plotly_and_pandas(case: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A figure is then a page of its own in a frame, and a frame of numbers a sentence that says what to install."""
+    """A figure is then a page in a frame, and a table of numbers is a sentence that names the package to install."""
     monkeypatch.setattr("steelyard.report.notebook.find_spec", lambda name: None)
     figure = case.found.plot.torque()
     bundle = figure._repr_mimebundle_()

@@ -1,7 +1,7 @@
 """Logs of real robots, split as their READMEs say: what docs/scoreboard.md claims for the default command.
 
 The baselines are weighted least squares with Pinocchio's regressor, rotor, viscous, Coulomb and offset columns; root
-mean square errors in N m (N) after the score's low-pass, as published with the data. We are told nothing but the
+mean square errors in N m (N) after the score's low-pass, as published with the data. Our inputs are only the
 mapping, the joints, the split and the score's cut-off, which only scores.
 """
 

@@ -109,7 +109,7 @@ def test_one_pass_has_the_scores_of_a_second(
     (once,) = score_reduced(models, study.base, seen, study.first_motions(0), study.cutoff_hz)
     (twice,) = score_models(models, study.motions_of(streamed), study.cutoff_hz)
     for a, b in zip(once.joints, twice.joints, strict=True):
-        # Filtered: every fifth of a period of the cut-off tells all but the ends. Unfiltered: a sample of the rows.
+        # Filtered: every fifth of a period of the cut-off fixes all except the ends. Unfiltered: a sample of the rows.
         assert a.rmse == pytest.approx(b.rmse, rel=2e-3)
         assert a.raw["rmse"] == pytest.approx(b.raw["rmse"], rel=5.0 / np.sqrt(seen.factor.rows[0]))
 

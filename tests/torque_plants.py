@@ -77,7 +77,7 @@ class Plant:
         return _sines(self.robot.dof, self.seed, t)
 
     def torque(self, t: np.ndarray) -> np.ndarray:
-        """What the motion needs at the times `t` [s], by Pinocchio."""
+        """Torques of the motion at the times `t` [s], by Pinocchio."""
         return _arm(self.name).torque(*self.motion(t))
 
     def sampled(self, delay: float = 0.0) -> Log:
@@ -208,7 +208,7 @@ class _Arm:
 
     @cached_property
     def inertia(self) -> np.ndarray:
-        """What the gains of the controller go by: the inertia of each joint [kg m^2]."""
+        """The inertia of each joint [kg m^2], which scales the gains of the controller."""
         mass = np.array(self.pin.crba(self.model, self.data, self.pin.neutral(self.model)))
         return np.asarray(np.diag(mass))
 

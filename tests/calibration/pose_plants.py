@@ -63,7 +63,7 @@ def nominal() -> Robot:
 def poses(errors: Errors, count: int, seed: int, points: int = 1, noise: float = 5e-5) -> dict[str, Floats]:
     """Table of poses that a tracker measured, from MuJoCo's kinematics of the arm with its errors.
 
-    The joints sag under the gravity torques of the posture, which MuJoCo computes, too.
+    The joints sag under the gravity torques of the posture, also computed by MuJoCo.
     """
     rng = np.random.default_rng([seed, 7])
     q = rng.uniform(-1.8, 1.8, (count, 6))

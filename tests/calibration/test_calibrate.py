@@ -1,4 +1,4 @@
-"""A calibrated robot knows where its tool is; what is written is reloaded by other programs."""
+"""A calibrated robot knows where its tool is; other programs reload the written files."""
 
 from __future__ import annotations
 

@@ -38,11 +38,11 @@ class Told:
 
     Attributes:
         command: its name.
-        fault: what was done to it.
+        fault: disturbance.
         kills: how often it was killed.
         within: how many of these kills hit while something was being written.
-        compared: whether a run that was finished afterwards was held against one that nobody disturbed.
-        wrong: what must not be, "" if all is well.
+        compared: whether the run was finished and compared with an undisturbed one.
+        wrong: faults; "" without any.
     """
 
     command: str
@@ -55,7 +55,7 @@ class Told:
 
 @dataclass
 class Reference:
-    """A run that nobody disturbed: what it wrote, and the time (s) and processor time (s) that it took."""
+    """An undisturbed run: its files, its time [s] and its processor time [s]."""
 
     world: World
     seconds: float
@@ -94,7 +94,7 @@ class Bench:
         return program(world.writing.typed(self.root / "in", world.out, *more), before)
 
     def trial(self, number: int, fault: str, writing: Writing) -> Told:
-        """Disturb a command once. The same `number` makes the same choices; what the clock does with them, varies."""
+        """Disturb a command once. The same `number` makes the same choices, but at varying moments."""
         rng = random.Random(f"{number} {fault} {writing.name}")
         reference = self.reference(writing)
         world = World(self.root / f"trial-{number}", writing)
@@ -159,7 +159,7 @@ class Bench:
 
 
 def kill(bench: Bench, world: World, reference: Reference, rng: random.Random, told: Told) -> None:
-    """SIGKILL, of a new run or one that overwrites; then it goes on, or is made anew."""
+    """SIGKILL of a new run or of one that overwrites; then the run is resumed or repeated."""
     over = rng.random() < 0.4 and not world.writing.file
     more = bench.old_run(world, reference) if over else ()
     resumed = world.writing.resume is not None
@@ -248,7 +248,7 @@ def interrupt(bench: Bench, world: World, reference: Reference, rng: random.Rand
 
 
 def full(bench: Bench, world: World, reference: Reference, rng: random.Random, told: Told) -> None:
-    """A full disk, or a limit on the size of files: one sentence that names a file; with room again, it goes on."""
+    """A full disk, or a limit on file sizes: one sentence that names a file; the run is resumed when there is room."""
     size = sum(p.stat().st_size for p in reference.world.folder.rglob("*") if p.is_file())
     if bench.small is not None:
         world.folder = bench.small / world.folder.name
@@ -278,7 +278,7 @@ def full(bench: Bench, world: World, reference: Reference, rng: random.Random, t
 
 
 def read_only(bench: Bench, world: World, reference: Reference, rng: random.Random, told: Told) -> None:
-    """A folder that cannot be written: told before the work."""
+    """A read-only folder: refused before the work."""
     if bench.small is not None:
         remount(bench.small, "size=64m")
         world.folder = bench.small / world.folder.name
@@ -304,7 +304,7 @@ def read_only(bench: Bench, world: World, reference: Reference, rng: random.Rand
 
 
 def two(bench: Bench, world: World, reference: Reference, rng: random.Random, told: Told) -> None:
-    """Two at once to the same place: one wins, and the other says so; or, told to overwrite, one after the other."""
+    """Two at once to the same place: one wins, and the other reports it; with --overwrite, one after the other."""
     more = bench.old_run(world, reference) if rng.random() < 0.3 and not world.writing.file else ()
     other = world.told.with_suffix(".other")
     first = begin(bench.work(world, *more), world.told)

@@ -26,7 +26,7 @@ _GRAVITIES = [f"-9.{k}" for k in range(10)]
 
 
 class _Running:
-    """A studio in a process of its own, and a browser that has opened it."""
+    """A studio in a separate process, and a browser that has opened it."""
 
     def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-m", "steelyard", "studio", str(folder), "--no-open", "--port", "0"]
@@ -110,7 +110,7 @@ def studio_trial(root: Path, number: int) -> dict[str, Any]:
 
 
 def _wrong(studio: _Running, folder: StudioFolder) -> str:
-    """What must not be, after the studio was opened again; "" if all is well."""
+    """Faults after the studio was opened again; "" if all is well."""
     for page in ("/robot", "/data", "/motion", "/library", "/jobs"):
         if (status := studio.ask("GET", page)[0]) != 200:
             return f"{page} answers {status}"

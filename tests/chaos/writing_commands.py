@@ -49,12 +49,12 @@ class Writing:
 
     Attributes:
         name: of the command, and of what is special in this use of it.
-        words: as typed; IN stands for the folder of inputs, OUT for the place that is written.
+        words: as typed; IN means the folder of inputs, OUT the output.
         ends: exit codes of a run that was not disturbed.
-        resume: words to go on with what a killed run has left, None if there is no such thing.
+        resume: words that resume a killed run; None if the command cannot.
         overwrite: it has --overwrite.
         file: OUT is a file, not a folder.
-        below: what is written is this folder in OUT.
+        below: folder in OUT that the command writes.
     """
 
     name: str
@@ -244,7 +244,7 @@ def ended(child: int, within: float = 120.0) -> int:
 
 @dataclass
 class World:
-    """A folder with something of somebody's in it, and the place that a command writes to.
+    """A folder with a user's files, and the place that a command writes to.
 
     Attributes:
         folder: all of it.
@@ -275,11 +275,11 @@ class World:
         return self.folder.parent / f"{self.folder.name}.told"
 
     def lost(self) -> str:
-        """What of somebody's is gone or changed."""
+        """The user's files that are lost or changed."""
         return ", ".join(str(p) for p, held in self.mine.items() if not p.is_file() or p.read_bytes() != held)
 
     def torn(self) -> str:
-        """What is neither whole nor absent, and not a run that grows and can go on."""
+        """Outputs that are incomplete, except runs that can be resumed."""
         if not os.path.lexists(self.run):
             return ""
         if self.writing.file:
@@ -295,12 +295,12 @@ class World:
         return "" if "result.json" in held or listed["growing"] else f"{self.run} has no result"
 
     def litter(self) -> str:
-        """What is left aside."""
+        """Temporary folders that remain."""
         places = [self.folder, self.folder / "out", self.run]
         return ", ".join(sorted({name for place in places if place.is_dir() for name in asides(place)}))
 
     def swept(self) -> str:
-        """What is left aside after the next run has looked there."""
+        """Temporary folders that remain after the next run."""
         check_target(self.folder / "another", overwrite=False)
         if self.writing.below and self.out.is_dir():
             check_target(self.out / "another", overwrite=False)
@@ -341,12 +341,12 @@ def _without_times(value: object) -> object:
 
 
 def asides(folder: Path) -> list[str]:
-    """What is being written in `folder`, or was."""
+    """Temporary folders in `folder`, of running or killed writers."""
     return [name for name in os.listdir(folder) if ".steelyard-new-" in name or ".steelyard-old-" in name]
 
 
 def moments(folder: Path, until: float) -> Iterator[bool]:
-    """Every half millisecond, whether something is being written in `folder`; ends after so many seconds."""
+    """Whether a command writes in `folder`, every half millisecond, for a number of seconds."""
     begun = time.monotonic()
     while time.monotonic() - begun < until:
         yield bool(asides(folder))

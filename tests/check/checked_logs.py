@@ -41,7 +41,7 @@ def robot_of(name: str) -> Robot:
 
 @cache
 def truth(name: str, gravity: tuple[float, float, float] | None = None) -> Model:
-    """The model of the description, with friction added if it has none."""
+    """The model of the description, with friction added if it lacks friction."""
     robot = robot_of(name) if gravity is None else robot_of(name).with_gravity(gravity)
     if robot.nominal_terms:
         return Model.nominal(robot)

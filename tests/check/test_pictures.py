@@ -77,7 +77,7 @@ def test_exchanged_torques_show_that_the_partner_fits() -> None:
     found = check_log(robot_of("rotradi"), spoiled(log, tau=exchanged(log.tau, 1, 2)))
     key = found.of("order")[0].key
     expected, measured, other = (_line(found, key, role) for role in ("expected", "measured", "other"))
-    # The description has no friction, which is a large part of the torque of a wrist.
+    # The description lacks friction, which is a large part of the torque of a wrist.
     assert _distance(other, expected) < 0.2 * _distance(measured, expected)
 
 

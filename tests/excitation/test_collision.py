@@ -109,7 +109,7 @@ def test_collision_geometry_comes_from_the_robots_own_file(arm):
 
 
 def colliding_instants(file, motion, samples):
-    """Count the sampled instants at which bodies that are no neighbours touch, by Pinocchio and the original meshes."""
+    """Count the samples at which bodies that are not neighbours touch, by Pinocchio and the original meshes."""
     model = pin.buildModelFromUrdf(str(file))
     folders = [str(p) for p in Path(file).parents][:6]
     bodies = pin.buildGeomFromUrdf(model, str(file), pin.GeometryType.COLLISION, None, folders)

@@ -54,7 +54,7 @@ def test_a_designed_motion_passes_on_nominal_and_perturbed_robots(plan):
 
 
 def test_a_lazy_motion_fails_and_says_why():
-    """Its error bars may well hold the truth, being huge; what it found predicts nothing."""
+    """Its error bars may well hold the truth, being huge; the model predicts nothing."""
     robot = sy.load_robot("szabo3r")
     found = rehearse(robot, lazy_motion(robot), truth="perturbed", seed=1, seeds=1)
     assert not found.passed
@@ -89,7 +89,7 @@ def test_wrong_error_bars_are_noticed(plan):
     assert len(terms) == 9
     assert not bars.passed
     assert not seen.passed
-    # Errors that no torque shows are counted apart: they excuse nobody's error bars.
+    # Errors that no torque shows are counted apart: they do not excuse other error bars.
     bars, seen = looked_at(replace(found.truth, theta=wrong), 1e6 * found.noise)
     assert not bars.passed
     assert seen.passed

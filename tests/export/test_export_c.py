@@ -94,7 +94,7 @@ def test_the_header_describes_joints_gravity_and_operations(tmp_path):
     text = header.read_text()
     for known in ("0: joint1 (rad, N m)", "#define ARM7_JOINTS 7", "Gravity in the base frame", "Operations per call"):
         assert known in text
-    # Sines and cosines of six joints: the first has a vertical axis, on which no torque depends.
+    # Sines and cosines of six joints: no torque depends on the first, which has a vertical axis.
     assert re.search(r"inverse_dynamics: \d+, \d+, 0, 12, \d+", text)
     assert "#include <math.h>" in (tmp_path / "arm.c").read_text()
     assert (tmp_path / "arm.c").read_text().count("#include") == 2

@@ -1,4 +1,4 @@
-"""Faults planted into sound logs, what they do to a model, and what the verdict says of it.
+"""Faults planted into sound logs, their effects on a model, and the verdict on it.
 
 A fault is a small function from a log to a log (or from a whole case to another). It is *harmful* if the model that is
 found from it has a base parameter more than three of its stated standard errors away from where the sound logs put it,
@@ -95,8 +95,8 @@ def _piece(log: Log, first: float, last: float) -> Log:
 
 @dataclass(frozen=True)
 class Told:
-    """What came of a planted fault: how far it moved a parameter (stated errors), how much worse the torque of a sound
-    log of another motion is predicted (1: as before), and what was said. A refusal has the grade "refused". `beyond` is
+    """Effects of a planted fault: how far it moved a parameter (stated errors), how much worse the torque of a sound
+    log of another motion is predicted (1: as before), and the verdict. A refusal has the grade "refused". `beyond` is
     how far `which` parameter moved in errors of both models together. `condition` says whether the verdict names the
     fault as something that these logs cannot show."""
 

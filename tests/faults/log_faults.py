@@ -1,4 +1,4 @@
-"""What can be wrong with a log: small functions from a log to a log. Column k of a signal is joint k's."""
+"""Faults of logs: small functions from a log to a log. Column k of a signal is joint k's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Change = Callable[[Log], Log]
 
 
 def column(x: Array, joint: int | None, change: Callable[[Array], Array]) -> Array:
-    """x with one joint's column changed, or all of them, each by itself (`joint` None)."""
+    """x with one joint's column changed, or all columns, one at a time (`joint` None)."""
     out = np.array(x)
     for k in range(x.shape[1]) if joint is None else (joint,):
         out[:, k] = change(out[:, k])
@@ -121,7 +121,7 @@ def cut_off(share: float, noise: float = 0.0) -> Callable[[Array], Array]:
 
 
 def later(seconds: float, joint: int | None = None) -> Change:
-    """The torque comes so much later (before, below 0)."""
+    """The torque is delayed; a negative delay makes it early."""
     return lambda log: of_torque(lambda x: np.interp(log.t - seconds, log.t, x), joint)(log)
 
 
@@ -165,7 +165,7 @@ def command(robot: Robot) -> Change:
 
 
 def compensated(robot: Robot) -> Change:
-    """The torque without the weight that the controller holds by itself."""
+    """The torque without the weight that the controller compensates."""
 
     def change(log: Log) -> Log:
         still = np.zeros_like(log.q)
@@ -191,7 +191,7 @@ def noise(size: float, joint: int | None = None) -> Change:
 
 
 def rounded(step: float, joint: int | None = None) -> Change:
-    """Torques in steps of so many standard deviations."""
+    """Torques in steps, in standard deviations."""
     return of_torque(lambda x: np.round(x / (step * np.std(x))) * step * np.std(x), joint)
 
 
@@ -203,7 +203,7 @@ def spring(stiffness: float, joint: int) -> Change:
 
 
 def coupled(positions: bool) -> Change:
-    """The last two joints are a coupled wrist that nobody undid: motor 6 turns with joints 5 and 6."""
+    """The last two joints are a coupled wrist without its decoupling: motor 6 turns with joints 5 and 6."""
 
     def change(log: Log) -> Log:
         tau, q = np.array(log.tau), np.array(log.q)

@@ -22,7 +22,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What an identification is given."""
+    """Inputs of an identification."""
 
     robot: Robot
     fit: tuple[Log, ...]
@@ -107,7 +107,7 @@ def simulated_log(
     robot: Robot, truth: Model, seed: int, duration: float = 25.0, rate: float = 100.0, noisy: float = 0.02,
     velocity: bool = True,
 ) -> Log:  # fmt: skip
-    """What a logger writes while `truth` follows harmonics: fine encoders, noise of `noisy` standard deviations."""
+    """The log of `truth` while it follows harmonics: fine encoders, noise of `noisy` standard deviations."""
     rng = np.random.default_rng(1000 + seed)
     t = np.arange(int(duration * rate)) / rate
     q, dq, ddq = harmonics(robot, seed, duration)(t)
@@ -119,7 +119,7 @@ def simulated_log(
 
 
 def truth_of(robot: Robot, seed: int) -> Model:
-    """A model of a robot like the described one, with rotors and friction of its own."""
+    """A model of a robot like the described one, with other rotors and other friction."""
     rng = np.random.default_rng(2000 + seed)
     actual = different(robot, seed)
     t = np.linspace(0.0, 25.0, 500)

@@ -67,7 +67,7 @@ def test_descriptions_in_which_all_links_weigh_the_same_say_nothing(found: Ident
 
 
 def test_placeholders_of_a_description_say_nothing(found: Identification) -> None:
-    """A kilogram about the joint, alike in all directions, beside links that were weighed."""
+    """A kilogram around the joint, the same in all directions, in addition to weighed links."""
     blocks = found.robot.inertial_parameters.reshape(-1, 10).copy()
     blocks[2] = 1e-3 * blocks[2, 0] * np.array([1.0, 0.0, 0.0, 0.0, 0.01, 0.0, 0.01, 0.0, 0.0, 0.01])
     blocks[2, 0] = found.robot.inertial_parameters[20] / 6.0

@@ -57,7 +57,7 @@ class Truth:
         return self.mean + away, self.std["gain"] * self.rng.normal(size=self.joints)
 
     def of_log(self, beta: Array) -> Array:
-        """Draw a robot's parameters in one log, in which friction and offset vary a little."""
+        """Draw a robot's parameters in one log; friction and offset vary a little."""
         return beta + self.log_std * self.design.own * self.rng.normal(size=len(beta))
 
     def rows(self, count: int, speed: float = 1.0, still: tuple[int, ...] = ()) -> list[Array]:

@@ -211,7 +211,7 @@ def say_nothing(talk: socket.socket) -> None:
 
 @contextmanager
 def listening(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Open a port on which `answer` handles every connection."""
+    """Open a port; `answer` handles every connection."""
 
     def serve_one(talk: socket.socket) -> None:
         with talk:

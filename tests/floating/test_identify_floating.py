@@ -131,7 +131,7 @@ def test_a_floating_base_without_its_columns_is_refused(tmp_path: Path) -> None:
 
 
 def test_one_jump_of_a_real_leg_is_not_called_a_model(tmp_path: Path) -> None:
-    """Somebody carries part of its weight, and the second half contradicts the first."""
+    """A person carries part of its weight, and the second half contradicts the first."""
     folder = real_logs("floating/hopper_leg")
     mapping = {
         "time": "t_s", "joints": ["HFE", "KFE"], "position": ["q_HFE_rad", "q_KFE_rad"],

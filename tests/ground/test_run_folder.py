@@ -333,7 +333,7 @@ def test_a_kill_at_any_moment_leaves_a_complete_run(tmp_path: Path, system_call:
         time.sleep(0.003 * attempt)
         process.kill()
         process.wait()
-        if system_call == "fall-back":  # for a moment there is no run; the next run restores it
+        if system_call == "fall-back":  # the run is missing for a moment; the next run restores it
             sweep_up(tmp_path)
         assert len({(target / name).read_text() for name in ("result.json", "more.txt")}) == 1
         assert folders.only_a_run(target)

@@ -1,4 +1,4 @@
-"""`steelyard identify` from files: what it writes, and what it refuses in one sentence without writing anything."""
+"""`steelyard identify` from files: its files, and its refusals: one sentence, and no file."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_an_output_that_cannot_be_written_is_named_before_any_work(csv: Path, tm
 
 
 def test_a_free_fit_is_always_kept(csv: Path, tmp_path: Path) -> None:
-    """Without a prior some link of the free fit has no possible inertia. The robot files hold the possible fit."""
+    """Without a prior a link of the free fit has an impossible inertia. The robot files hold the possible fit."""
     folder = tmp_path / "run"
     code, out, err = run("identify", "rotradi", str(csv), "--plain", "--free", "--prior", "none", "-o", str(folder))
     assert (code, err) == (0, "")
@@ -178,7 +178,7 @@ def test_a_negative_mass_costs_the_robot_files_alone(tmp_path: Path) -> None:
     found = identify(robot, simulated_log(Model.nominal(robot), 1), plain=True, check=False)
     theta = found.model.theta.copy()
     theta[10] = -1.0
-    # Without fits of their own, as with files=False, the robot files hold the full model.
+    # Without separate fits, as with files=False, the robot files hold the full model.
     free = replace(found, model=Model(robot, found.model.terms, theta), possible=False, formats=(), files=())
     free.save(tmp_path / "run")
     assert "parameters.csv" in {p.name for p in (tmp_path / "run").iterdir()}

@@ -28,7 +28,7 @@ def found() -> Identification:
 
 def test_the_truth_comes_back(found: Identification) -> None:
     truth = sy.Model.nominal(found.robot)
-    # The simulated arm has the same terms but for the offset, which is zero in truth.
+    # The simulated arm has the same terms except the offset, which is zero in truth.
     names = {p.name: v for p, v in zip(truth.dynamics.parameters, truth.theta, strict=True)}
     theta = np.array([names.get(p.name, 0.0) for p in found.base.parameters])
     error = np.abs(found.estimate.beta - found.base.values(theta))
@@ -141,7 +141,7 @@ def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch
     monkeypatch.setattr(source, "PIECE_ROWS", 6000)
     pieces = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff_hz=10.0)
     assert 0 < whole.identification[0].samples - pieces.identification[0].samples < 600
-    # The rows lost are a few percent, so the estimates differ by a fraction of their own uncertainty.
+    # The rows lost are a few percent, so the estimates differ by a fraction of their uncertainty.
     change = np.abs(pieces.estimate.beta - whole.estimate.beta) / whole.estimate.standard_errors
     assert np.max(change) < 1.0
 
@@ -150,7 +150,7 @@ def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch
 def test_a_hold_out_of_a_long_log_is_streamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold_out: dict[str, Any]
 ) -> None:
-    """It gives what the log in memory does, but for the rows at the pieces' ends, and never holds more than a piece."""
+    """The result is that of the log in memory, except at the pieces' ends; memory holds one piece at a time."""
     from steelyard.identification.identify_files import identify_files
     from steelyard.signals import source
 

@@ -70,7 +70,7 @@ def log(model: Any, seed: int) -> dict[str, np.ndarray]:
 
 
 def identified(seed: int, scale: float, folder: Path, timestep: float = 0.001) -> tuple[Any, Identification, Any]:
-    """The plant, what was found by two of its logs, and the MJCF that was written, all as MuJoCo has them."""
+    """The plant, the model from two of its logs, and the written MJCF, all as models of MuJoCo."""
     mujoco = pytest.importorskip("mujoco")
     plant = mujoco.MjModel.from_xml_string(leg(timestep=timestep))
     (folder / "leg.xml").write_text(leg(scale, planted=False, timestep=timestep))
@@ -81,9 +81,9 @@ def identified(seed: int, scale: float, folder: Path, timestep: float = 0.001) -
 
 
 def errors_over_bars(found: Identification, made: Any) -> np.ndarray:
-    """What the file states less what was planted, over its error bar, where it has one.
+    """The file's value minus the true one, over its error bar, for parameters with an error bar.
 
-    The armatures of the first two joints have none: they add to moments of inertia that nothing else shows.
+    The armatures of the first two joints lack one: they add to moments of inertia that nothing else shows.
     """
     (mjcf,) = (file for file in found.files if file.format == "mjcf")
     pairs = {"armature": ARMATURE, "damping": DAMPING, "friction": FRICTIONLOSS}

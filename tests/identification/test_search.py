@@ -139,7 +139,7 @@ def test_logs_to_judge_by_decide_nothing() -> None:
 
 
 def test_shapes_over_the_position_need_a_motion_that_comes_back() -> None:
-    """Once from end to end, drift looks like a spring, and a ripple needs a period of its own."""
+    """Once from end to end, drift looks like a spring, and a ripple needs its own period."""
     once, often = (JointExcitation("revolute", 1.0, 1.0, 10.0, sweeps) for sweeps in (1.5, 4.0))
     assert not Spring.candidates(once)
     assert not Ripple.candidates(once)
@@ -201,7 +201,7 @@ def test_small_steps_equal_the_whole_solution() -> None:
 
 def test_what_is_at_its_bound_stays_there() -> None:
     """Rounding must not restore a column that was removed at its bound: its pivot is then zero, or below."""
-    rng = np.random.default_rng(23)  # one of many for which it did
+    rng = np.random.default_rng(23)  # one of many such seeds
     rows, shared, own = 300, 14, 12
     # All columns are alike, as stops of neighbouring widths are, so that one that goes takes others with it.
     table = rng.normal(size=(rows, 1)) + 0.2 * rng.normal(size=(rows, shared + own))

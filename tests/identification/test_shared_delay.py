@@ -33,7 +33,7 @@ def test_a_clock_that_is_off_is_found_and_taken_off() -> None:
         # Three standard errors: one plant in four hundred is outside.
         assert abs(found.delay.delay_s - planted) < 3.0 * found.delay.error_s < 0.1 * LATE
         assert ("ahead of" if planted < 0.0 else "behind") in found.delay_sentence
-        # The same as a log without a delay, but for its noise; as it was logged it is several times worse.
+        # The same as a log without a delay, up to noise; as it was logged it is several times worse.
         left = found.estimate.residual_std
         assert np.all(left < 1.05 * identified(plant, plant.sampled()).estimate.residual_std)
         stated = identified(plant, plant.sampled(planted), 0.0)

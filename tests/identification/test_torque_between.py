@@ -103,7 +103,7 @@ def test_a_scheme_with_a_rule_of_its_own_keeps_it() -> None:
     found = identified(plant, "held", scheme="momentum:torque=held")
     assert found.between is None
     alike = identified(plant, "held", scheme="momentum")
-    # The shifted trapezoid is exact for held momentum; what is left is noise.
+    # The shifted trapezoid is exact for held momentum; the rest is noise.
     assert error_of(plant, alike) < 1.5 * error_of(plant, found)
     with pytest.raises(SteelyardError, match="state one of them"):
         identified(plant, "held", "sampled", scheme="momentum:torque=held")

@@ -135,7 +135,7 @@ def test_an_export_of_a_run_writes_the_fitted_model(found: Identification, run: 
 
 @pytest.mark.parametrize("plant", sorted(PLANTS))
 def test_masses_go_to_the_links(plant: str, tmp_path: Path) -> None:
-    """Plants moved by Pinocchio, without rotors: what the URDF weighs is what the plant weighs, not the description."""
+    """Plants moved by Pinocchio, without rotors: the URDF has the masses of the plant, not of the description."""
     pytest.importorskip("pinocchio")
     first, second = (moved(plant, seed) for seed in (0, 1))
     robot = sy.load_robot(described(plant, tmp_path))
@@ -148,7 +148,7 @@ def test_masses_go_to_the_links(plant: str, tmp_path: Path) -> None:
     count = robot.inertial_count
     for row in range(base.rank):
         weights = base.matrix[row, :count]
-        # Combinations of masses alone, without what joints have beside them.
+        # Combinations of masses only, without parameters of joints.
         if base.units[row] == "kg" and np.count_nonzero(weights) and not np.any(weights.reshape(-1, 10)[:, 1:]):
             assert abs(weights @ (written - true)) < 3.0 * error[row] + 1e-3 * abs(weights @ true), base.formulas[row]
     ours, theirs = rigid_torque(file, second), rigid_torque(truth, second)

@@ -1,4 +1,4 @@
-"""Another motion of the same region is no drift, even with unmodelled friction; a change of the robot is one."""
+"""Another motion of the same region is not a drift, even with unmodelled friction; a change of the robot is one."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_the_general_schemes_are_the_papers(scheme: str, log: Log) -> None:
 
 
 def filtered_as_printed(log: Log, period: float) -> tuple[np.ndarray, np.ndarray]:
-    """(34): the torque regressor's velocity products under f2, beside what f1 has differentiated already."""
+    """(34): the torque regressor's velocity products under f2, without those that f1 has differentiated already."""
     q, dq, tau = (np.asarray(x) for x in (log.q, log.dq, log.tau))
     A, _ = forms.rotradi_filtered_regressors(q, dq, L2)
     B = with_smooth_friction(forms.rotradi_torque_regressor(q, dq, np.zeros_like(q), L2), dq)

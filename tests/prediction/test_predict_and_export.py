@@ -63,7 +63,7 @@ def test_torques_of_a_log(model_file: Path, tmp_path: Path) -> None:
     t, q, dq, ddq = states()
     expected = np.column_stack([np.interp(table[:, 0], t, x) for x in MODEL.torque(q, dq, ddq).T])
     inner = slice(200, -200)  # derivatives are worst at the ends
-    # Friction jumps where a joint reverses, and the sampling decides on which side a sample is.
+    # Friction jumps where a joint reverses, and a sample may be on either side.
     error = np.abs(table[inner, 1:] - expected[inner]) / np.std(expected, axis=0)
     assert np.quantile(error, 0.99) < 0.02
     found = json.loads((tmp_path / "torques" / "result.json").read_text())

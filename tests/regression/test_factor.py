@@ -33,7 +33,7 @@ class Case:
         self.W = self.dynamics.torque_regressor(self.s.q, self.s.dq, self.s.ddq)
         flat = self.W.reshape(-1, self.W.shape[-1])
         length = np.linalg.norm(flat, axis=0)
-        length[length < 1e-12 * length.max()] = np.inf  # zero by a trigonometric identity, but for rounding
+        length[length < 1e-12 * length.max()] = np.inf  # zero by a trigonometric identity, up to rounding
         r = np.linalg.qr(flat / length, mode="r")
         self.base = np.flatnonzero(np.abs(np.diag(r)) > 1e-8)
 

@@ -42,7 +42,7 @@ def test_formulas_agree_with_the_matrix(name: str) -> None:
         bound = terms(robot, "rotor")
     base = base_parameters(robot, bound)
     for formula, row in zip(base.formulas, base.matrix, strict=True):
-        # Numbers that are no formula are printed with eight digits.
+        # Numbers without a formula are printed with eight digits.
         np.testing.assert_allclose(coefficients(formula, base), row, rtol=1e-7, atol=1e-12)
 
 

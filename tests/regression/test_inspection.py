@@ -23,7 +23,7 @@ def test_a_base_parameter_changes_with_the_bodies_that_take_part_and_with_no_oth
         after = inspect_robot(replace(robot, links=tuple(other)), "viscous").base_parameters
         assert after is not None
         for a, b in zip(before.parameters, after.parameters, strict=True):
-            if not a.name.startswith("Fv"):  # friction is no body's
+            if not a.name.startswith("Fv"):  # friction does not belong to a body
                 assert (a.nominal != b.nominal) == (link.name in a.links), a.formula
     friction = [p for p in before.parameters if p.name.startswith("Fv")]
     joints = [{link.name for link in robot.links if link.coordinate == k} for k in range(robot.dof)]

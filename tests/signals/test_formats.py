@@ -262,7 +262,7 @@ def test_names_in_hdf5_in_every_storage_layout(tmp_path, stored, before):
 
 
 def test_a_damaged_heap_of_names_in_hdf5_is_refused(tmp_path):
-    """The library would loop for ever on an object whose length is all ones."""
+    """The library would never return for an object whose length is all ones."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "run.h5", "w") as file:
         for name, x in SIGNALS.items():

@@ -55,7 +55,7 @@ def test_identify_shows_only_fields_that_apply(page: Any, studio: Served) -> Non
     structure.select_option("given")
     assert page.locator("[name=term]:visible").count() > 10
     left = {round(box["x"]) for box in map(_box, page.locator("[name=term]:visible").all())}
-    assert len(left) <= 6  # the boxes stand in columns
+    assert len(left) <= 6  # the boxes form columns
     page.select_option("[name=judge]", "blocks")
     assert page.locator("[name=blocks]").is_visible()
     assert not page.locator("[name=judge_by]").first.is_visible()

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_planted_job_never_starts(folder: Path) -> None:
-    """Neither the queue nor any page starts a process or writes a file beside the job file."""
+    """Neither the queue nor any page starts a process or writes a file other than the job file."""
     jobs = [plant_job(folder, words, str(k)) for k, words in enumerate((EXPORT, FLEET, CHECK))]
     served = Served(folder)
     served.start()

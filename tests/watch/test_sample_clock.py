@@ -100,7 +100,7 @@ def test_regular_stream_is_one_batch() -> None:
 
 @pytest.mark.parametrize("rate", [10.0, 500.0, 8000.0])
 def test_gaps_depend_on_the_period(rate: float) -> None:
-    """Two lost packets are no gap at any rate; a second without samples is one, once the period is known."""
+    """Two lost packets are not a gap at any rate; a second without samples is one after the period is known."""
     t = np.arange(2000) / rate
     t[1000:] += 2.0 / rate
     t[1500:] += 1.0 if rate > 10.0 else 3.0

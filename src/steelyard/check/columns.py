@@ -296,10 +296,10 @@ class _Guesser:
             preset = PRESETS[self.preset]
             found = preset.find(self.numeric, self.joints or self._counted())
             wanted = [s for s in SIGNALS_GUESSED if s in found and not (s == "current" and "torque" in found)]
-            chosen = {
+            named = {
                 s: ColumnFamily(s, tuple(found[s]), preset.columns[s][0], unit=preset.units.get(s, "")) for s in wanted
             }
-            return chosen if not chosen or {"torque", "current"} & set(chosen) else {**chosen, **self._effort(chosen)}
+            return named if not named or {"torque", "current"} & set(named) else {**named, **self._effort(named)}
         every = families(self.numeric, self.joints if self.robot is not None or self.reader.joints else ())
         width = len(self.joints) if self.joints else len(self._counted())
         chosen: dict[str, ColumnFamily] = {}
@@ -366,13 +366,13 @@ class _Guesser:
     def _torque_constants(self) -> None:
         """Compute the torque constants from commanded torques and currents, or ask for them."""
         text = "torque_constants (N m per A at the joint): without them, masses have no unit of kg."
-        patterns = TARGETS.get(self.preset or "", ())
-        columns = [[pattern.format(k) for k in range(len(self.joints))] for pattern in patterns]
-        if not columns or not set(self.numeric).issuperset(sum(columns, [])):
+        patterns = TARGETS.get(self.preset or "", ("", ""))
+        torques, currents = ([pattern.format(k) for k in range(len(self.joints))] for pattern in patterns)
+        if not set(self.numeric).issuperset((*torques, *currents)):
             self._lack(text, "torque_constants")
             return
         velocity = np.gradient(self._numbers(self.keys["position"]), axis=0)
-        known = constants_from_targets(*map(self._numbers, columns), velocity)
+        known = constants_from_targets(self._numbers(torques), self._numbers(currents), velocity)
         if not known.is_complete:
             unclear = [name for name, x in zip(self.joints, known.values, strict=True) if not np.isfinite(x)]
             more = f" Commanded torque and friction do not explain the commanded current of {', '.join(unclear)}."
@@ -380,12 +380,13 @@ class _Guesser:
             return
         values = [float(f"{x:.5g}") for x in known.values]
         self.keys["torque_constants"] = values
-        why = f"{patterns[0].format(0)}, … and dry friction explain "
-        why += f"{100.0 * min(known.explained):.3g} % of {patterns[1].format(0)}, … or more"
-        choices = {"these constants": {"torque_constants": values}, "unknown": {"torque_constants": None}}
+        why = f"{torques[0]}, … and friction explain {100.0 * min(known.explained):.3g} % of {currents[0]}, … or more"
+        choices: dict[str, dict[str, Any]] = {
+            "these constants": {"torque_constants": values},
+            "unknown": {"torque_constants": None},
+        }
         question = f"Are the torque constants {', '.join(f'{x:.4g}' for x in values)} N m per A?"
-        used = tuple(name for family in columns for name in family)
-        self.guesses.append(Guess("torque_constants", used, "N m/A", why, question, choices))
+        self.guesses.append(Guess("torque_constants", (*torques, *currents), "N m/A", why, question, choices))
 
     def _joints_of_robot(self) -> Sequence[Any]:
         return self.robot.joints if self.robot is not None else ()

@@ -23,8 +23,8 @@ SOURCES: Mapping[str, str] = {
     "documentation says which. Amperes need the motor's constant times the gear ratio.",
 }
 _OTHERS = "Other drives: the motor's constant from its data sheet [N m/A] times the gear ratio."
-# Smallest share of the current's variance that torque and friction explain: beyond it the two columns are not related by
-# a constant, as for a joint that carries nothing or a drive with another law.
+# Smallest share of the current's variance that torque and friction explain: below it a constant does not relate the two
+# columns, as for a joint that carries nothing or a drive with another law.
 _LEAST_EXPLAINED = 0.98
 _LEAST_ROWS = 50
 
@@ -90,5 +90,5 @@ def lines_to_fill_in(
     head = f"Replace each ? and remove the #; in the order {', '.join(joints)}:"
     if key != "torque_constants":
         return (head, f"{key} = [{row}]")
-    sources = (SOURCES[recorder],) if recorder in SOURCES else tuple(SOURCES.values())
+    sources = (SOURCES[recorder],) if recorder is not None and recorder in SOURCES else tuple(SOURCES.values())
     return (head, f"{key} = [{row}]", *sources, _OTHERS)

@@ -31,8 +31,8 @@ PANELS = {
     ),
     "Objective": ("criterion", "scaling", "weights", "window", "equations", "parameters", "wanted"),
     "Search": (
-        "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts", "search_time",
-        "gpu", "checkpoint", "workers", "resume",
+        "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts",
+        "search_time", "gpu", "checkpoint", "workers", "resume",
     ),
     "Output": ("to", "targets", "every", "output", "overwrite", "as_json", "fix", "help", "help_all"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Example for an empty folder: the names of its robot and logs, and a function of the helper process that writes them."""
+"""Example for an empty folder: names of its robot and logs, and a function of the helper process that writes them."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def read_result(run: str) -> dict[str, Any]:
 
 
 def identification_html(run: str, report: str = "") -> Html:
-    """Render a result of `identify`: verdict, torques and robot, reasons, scores, parameters with error bars, structure.
+    """Render a result of `identify`: verdict, torques and robot, reasons, scores, parameters, structure.
 
     Args:
         run: Folder of the run.

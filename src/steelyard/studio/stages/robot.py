@@ -84,8 +84,8 @@ class RobotStage(Stage):
 
     def actions(self) -> Mapping[str, Action]:
         return {
-            "files": _files, "file": _file, "example": _use_example, "builtin": _builtin, "gravity": _gravity, "joints": _joints,
-            "snap": _snap, "packages": _packages,
+            "files": _files, "file": _file, "example": _use_example, "builtin": _builtin, "gravity": _gravity,
+            "joints": _joints, "snap": _snap, "packages": _packages,
         }  # fmt: skip
 
 
@@ -219,9 +219,7 @@ async def _use_example(context: StageContext, fields: FormData) -> None:
     """Write the logs of the example and use its robot."""
     folder = context.folder
     if folder.project().robot or listed_logs(folder):
-        raise StudioError(
-            "This folder has a robot or logs already; open the studio in an empty folder for the example."
-        )
+        raise StudioError("This folder has a robot or logs already; the example needs an empty folder.")
     paths = {role: folder.relative(folder.free_path(LOGS, name)) for role, name in EXAMPLE_LOGS.items()}
     await context.helper.ask(write_example, list(paths.values()), seconds=120.0)
     _set_robot(folder, EXAMPLE_ROBOT)

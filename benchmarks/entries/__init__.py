@@ -1,0 +1,1 @@
+"""Methods of the open scoreboard: one file per method (README.md)."""
