@@ -224,7 +224,8 @@ def _friction(
         stiff[:, eye, eye] += np.where(state == 0, hold, 0.0)
         v = np.linalg.solve(stiff, (b - state * dry)[..., None])[..., 0]
         # A joint that slides holds its side until its speed falls below the width; one that sticks leaves above it.
-        new = np.where(np.abs(v) <= width, 0, np.sign(v)).astype(np.int8)
+        outside = np.where(np.abs(v) <= width, 0, np.sign(v))
+        new = np.where((state != 0) & (outside != state), 0, outside).astype(np.int8)
         if np.array_equal(new, state):
             break
         state = new
