@@ -248,3 +248,17 @@ def _body_slope(root: Array, x: Array) -> Array:
         half = root @ D @ L.T
         columns.append(parameters_of_pseudo_inertia(half + half.T))
     return np.column_stack(columns)
+
+
+def link_slopes(coordinates: Coordinates, z: Array) -> Array:
+    """Compute the derivatives of the ten parameters of each link by z.
+
+    Args:
+        coordinates: Coordinates.
+        z: Their values.
+    """
+    x = z[coordinates.blocks["links"]].reshape(-1, 10)
+    out = np.zeros((x.size, len(z)))
+    for k, (L, own) in enumerate(zip(coordinates.roots, x, strict=True)):
+        out[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = _body_slope(L, own)
+    return out
