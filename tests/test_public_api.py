@@ -76,7 +76,7 @@ FUNCTIONS = {
     "friction": "measure_friction", "gravity": "identify_gravity", "identify": "identify", "inspect": "inspect_robot",
     "local design": "design_regions", "local identify": "identify_locally", "local recalibrate": "local.recalibrate",
     "local validate": "validate_bank",
-    "map": "guess_mapping", "payload": "identify_payload", "predict": "predict", "rehearse": "rehearse",
+    "map": "guess_mapping", "match": "match_robot", "payload": "identify_payload", "predict": "predict", "rehearse": "rehearse",
     "reproduce": "reproduce", "robots": "builtin_names", "sequential": "identify_sequentially",
     "simulate": "simulate_model", "validate": "validate_on_logs", "watch": "monitor",
 }  # fmt: skip

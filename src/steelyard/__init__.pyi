@@ -15,6 +15,7 @@ from . import (
     gravity,
     identification,
     local,
+    matching,
     parameters,
     payload,
     regression,
@@ -79,6 +80,7 @@ from .identification.identification import Identification
 from .identification.identify import identify
 from .local import Bank, design_regions, identify_locally, load_bank, validate_bank
 from .papers.reproduce import reproduce
+from .matching import Match, match_robot
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .payload import Payload, excite_payload, identify_payload_by_sensor, read_payload
 from .payload.identify import PayloadResult, identify_payload
@@ -113,7 +115,7 @@ __all__ = [
     "PD", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration", "CancelledError", "Check", "Checks",
     "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError", "Fleet", "FleetOutcome",
     "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun", "Inspection",
-    "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "Model", "ModelExport", "ModelValidation",
+    "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "Match", "Model", "ModelExport", "ModelValidation",
     "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan",
     "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal", "Replay",
     "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion",
@@ -124,7 +126,7 @@ __all__ = [
     "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "friction", "gravity", "guess_mapping",
     "identification", "identify", "identify_bodies", "identify_files", "identify_fleet", "identify_floating",
     "identify_gravity", "identify_locally", "identify_payload", "identify_payload_by_sensor", "identify_sequentially",
-    "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local", "measure_break_away",
+    "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local", "match_robot", "matching", "measure_break_away",
     "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco", "model_to_pinocchio",
     "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro", "monitor", "monte_carlo", "nominal_terms",
     "parameters", "payload", "possibility", "predict", "read_design", "read_fleet", "read_log", "read_payload",

@@ -2,9 +2,13 @@
 
 from .coordinates import Coordinates, Point
 from .drives import Drives
-from .match import match_robot
-from .matched import Match
-from .score import MotionScore
+from .match import FIT_NAMES, match_robot
+from .matched import Match, MatchedNumber
+from .score import FrequencyResidual, MotionScore
 from .stretch import Stretch
+from .uncertainty import Posterior
 
-__all__ = ["Coordinates", "Drives", "Match", "MotionScore", "Point", "Stretch", "match_robot"]
+__all__ = [
+    "FIT_NAMES", "Coordinates", "Drives", "FrequencyResidual", "Match", "MatchedNumber", "MotionScore", "Point",
+    "Posterior", "Stretch", "match_robot",
+]  # fmt: skip

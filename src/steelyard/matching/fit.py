@@ -31,8 +31,9 @@ _OUTLIER = 2.5
 # Initial states before the logs: standard deviation relative to the noise of the position and to the rms speed. Each
 # window determines its own state; this only keeps sticking joints regular.
 _START_NOISE, _START_SPEED = 5.0, 0.3
-# Steps resolve the fastest loop by this phase [rad]: the leapfrog's frequency error is its square over 24, 0.3 %.
-_PHASE = 0.25
+# Steps resolve the fastest motion of a position loop by this phase [rad]: the leapfrog's frequency error is its square
+# over 24, 0.3 %. Loops that damping hides need only be stable: the limit of the leapfrog is a phase of two.
+_PHASE, _STABLE = 0.25, 1.0
 _MOST_STEPS = 16
 
 
@@ -84,14 +85,16 @@ def steps_for(physics: Physics, point: Point, stretches: Sequence[Stretch]) -> i
     q = np.concatenate([s.motion.q[:: max(1, len(s) // 20)] for s in stretches])
     M, _ = physics.mass_and_bias(q, np.zeros_like(q), point.links)
     M[:, np.arange(q.shape[1]), np.arange(q.shape[1])] += point.armature
-    root = np.sqrt(point.drives.kp)
-    fastest = float(np.sqrt(np.max(np.linalg.eigvalsh(root[:, None] * np.linalg.inv(M) * root))))
-    # Damping that comes late is explicit: its rate times the step stays below one half.
-    late = point.drives.delay > 0.0 and point.drives.delayed == "torque"
-    gain = np.sqrt(point.drives.kd)
-    rate = float(np.max(np.linalg.eigvalsh(gain[:, None] * np.linalg.inv(M) * gain))) if late else 0.0
+    d = point.drives
+    # Inertia of each joint while the others are free.
+    inertia = 1.0 / np.max(np.einsum("tii->ti", np.linalg.inv(M)), axis=0)
+    fast = np.sqrt(d.kp / inertia)
+    damping = d.kd + point.viscous
+    slow = d.kp / np.maximum(damping, 1e-12)
+    visible = np.where(damping > 2.0 * np.sqrt(d.kp * inertia), np.minimum(slow, fast), fast)
     period = stretches[0].period
-    return int(np.clip(np.ceil(period * max(fastest / _PHASE, 2.0 * rate) - 1e-9), 1, _MOST_STEPS))
+    need = period * max(float(np.max(visible)) / _PHASE, float(np.max(fast)) / _STABLE)
+    return int(np.clip(np.ceil(need - 1e-9), 1, _MOST_STEPS))
 
 
 def fit_windows(physics: Physics, coordinates: Coordinates, z: Array, windows: Windows) -> WindowFit:

@@ -14,7 +14,7 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.matching.fit import WindowFit
 
-# Fewest blocks whose spread is a variance.
+# Fewest blocks whose spread is used direction by direction.
 _FEWEST = 5
 
 
@@ -61,17 +61,17 @@ def posterior_of(fit: WindowFit) -> Posterior:
     usual = inverse @ H @ inverse
     count = len(fit.windows)
     best: tuple[float, Array, int] | None = None
-    size = 1
-    while count // size >= min(_FEWEST, count) and count >= 2:
+    inflation, size = 1.0, 1
+    while count // size >= 2:
         J, blocks = _jackknife(fit, A, size)
-        # Mean ratio of variances over the directions that the data determine.
+        # Mean ratio of variances over the directions that the data determine: even two halves show it well.
         ratio = float(np.trace(A @ J) / max(np.trace(A @ usual), 1e-300))
-        if best is None or ratio > best[0]:
+        inflation = max(inflation, ratio)
+        if best is None or (blocks >= _FEWEST and ratio > best[0]):
             best = ratio, J, blocks
         size *= 2
     if best is None:
         return Posterior(known + usual, 1.0 / prior, 1.96, 1.0)
-    inflation = max(best[0], 1.0)
     # Few blocks give a matrix of low rank: it is shrunk to the usual one, the more parameters, the more.
     determined = float(np.trace(inverse @ H))
     own = best[2] / (best[2] + determined)
