@@ -79,8 +79,8 @@ from .identification import IdentificationRun, identify_files
 from .identification.identification import Identification
 from .identification.identify import identify
 from .local import Bank, design_regions, identify_locally, load_bank, validate_bank
-from .papers.reproduce import reproduce
 from .matching import Match, match_robot
+from .papers.reproduce import reproduce
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .payload import Payload, excite_payload, identify_payload_by_sensor, read_payload
 from .payload.identify import PayloadResult, identify_payload
