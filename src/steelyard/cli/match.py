@@ -57,7 +57,7 @@ def _run(o: MatchOptions) -> Outcome:
     from steelyard.matching import match_robot
 
     def numbers(option: str, text: str) -> list[float] | None:
-        return list(opt.per_joint(option, text)) if text else None
+        return opt.per_joint(option, text) if text else None
 
     return match_robot(
         o.robot_options.robot(o.robot, free=True), o.logs, kp=numbers("--kp", o.kp), kd=numbers("--kd", o.kd),

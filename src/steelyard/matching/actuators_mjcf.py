@@ -10,27 +10,41 @@ import numpy as np
 
 from steelyard.export._xml_text import Document, number, numbers, tag
 from steelyard.ground.arrays import Array
+from steelyard.matching.coordinates import FACTORS, JOINT_BLOCKS
 from steelyard.matching.drives import Drives
+from steelyard.matching.fit import WindowFit, fit_windows
+from steelyard.matching.rollout import Physics
 
 # Shortest step of a simulation that still covers the delay [s]; the buffer of commands has a sample per step.
 _SHORTEST_STEP = 1e-4
 
 
-def without_feedback_delay(drives: Drives, armature: Array) -> tuple[Drives, Array]:
-    """Return drives whose goal alone comes late, and rotor inertias, that move alike at frequencies below 1/delay.
+def fit_for_mujoco(fit: WindowFit, physics: Physics) -> WindowFit:
+    """Return a fit whose goals alone come late, since MuJoCo delays commands but not feedback.
 
-    MuJoCo delays commands but not feedback. With q(t − T) ≈ q − T q̇ + T²/2 q̈ the late feedback kp q + kd q̇ is that
-    of a damping kd − kp T and of an additional inertia kp T²/2 − kd T.
+    With q(t − T) ≈ q − T q̇ late feedback acts like a damping kd − kp T. From there kd and the other numbers are fitted
+    once more to the same windows.
 
     Args:
-        drives: Drives.
-        armature: Rotor inertias [kg m², kg].
+        fit: Fit.
+        physics: Robot.
     """
+    drives = fit.point.drives
     if drives.delayed == "goal" or drives.delay == 0.0:
-        return drives, armature
-    T = drives.delay
-    more = np.maximum(armature + 0.5 * drives.kp * T**2 - drives.kd * T, 0.0)
-    return replace(drives, kd=drives.kd - drives.kp * T, delayed="goal"), more
+        return fit
+    old = fit.coordinates
+    less = np.maximum(drives.kd - drives.kp * drives.delay, 0.1 * drives.kd)
+    # The zeros of the encoders stay: they are those of the robot, whatever the form of its drives.
+    blocks = tuple(name for name in JOINT_BLOCKS if name in (*old.fit, "kd") and name != "bias")
+    # Gains and limits start from their fitted values.
+    own = replace(drives, kd=less, delayed="goal")
+    first = {**old.first, "delay": np.array([drives.delay]), "bias": np.asarray(fit.point.bias)}
+    new = replace(old, drives=own, fit=blocks, first=first)
+    z = new.centre
+    for name in ("links", *old.fit):
+        if name not in (*FACTORS, "bias"):
+            z[new.blocks[name]] = fit.z[old.blocks[name]]
+    return fit_windows(physics, new, z, fit.windows)
 
 
 def with_position_drives(path: Path, joints: Sequence[str], drives: Drives, bias: Array) -> bytes:

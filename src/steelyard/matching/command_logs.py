@@ -13,6 +13,7 @@ from steelyard.errors import LogError, SteelyardError
 from steelyard.gravity.servo import goal_mapping
 from steelyard.ground.arrays import Array
 from steelyard.matching.drives import Drives
+from steelyard.matching.fit import WindowFit
 from steelyard.matching.stretch import GOAL, Stretch
 from steelyard.robot.robot import Robot
 from steelyard.signals import Log, read_log
@@ -105,21 +106,32 @@ def check_commands(stretches: Sequence[Stretch], drives: Drives, robot: Robot) -
     return tuple(remarks)
 
 
-def check_clock(lags: Sequence[tuple[float, float]], period: float, name: str) -> None:
+def check_clock(fit: WindowFit) -> None:
     """Refuse goals whose clock drifts against that of the positions.
 
+    A late position is q(t) − T q̇, so each window of a fit shows its own lag behind the simulation.
+
     Args:
-        lags: Lag of the torque in thirds of the log, and standard errors [s].
-        period: Time between samples [s].
-        name: Name of the log.
+        fit: Fit to windows.
     """
-    if len(lags) < 2:
+    windows = fit.windows
+    lags, times = [], []
+    for (k, first), r in zip(windows.places, fit.residuals, strict=True):
+        s = windows.stretches[k]
+        dq = s.motion.dq[first : first + windows.samples] / fit.noise
+        lags.append(-float(np.sum(r / fit.noise * dq) / max(np.sum(dq * dq), 1e-300)))
+        times.append(s.motion.t[first])
+    if len(lags) < 4 or np.ptp(times) == 0.0:
         return
-    (first, e1), (last, e2) = lags[0], lags[-1]
-    if abs(last - first) > max(_DRIFT, 2.0 * period, 5.0 * float(np.hypot(e1, e2))):
+    t, y = np.array(times), np.array(lags)
+    X = np.column_stack([np.ones_like(t), t - t.mean()])
+    slope = np.linalg.lstsq(X, y, rcond=None)[0]
+    scatter = np.sqrt(np.sum((y - X @ slope) ** 2) / (len(t) - 2) / np.sum(X[:, 1] ** 2))
+    drift, error = slope[1] * np.ptp(t), scatter * np.ptp(t)
+    if abs(drift) > max(_DRIFT, 2.0 * windows.period, 5.0 * error):
         raise LogError(
-            f"{name}: goals and positions run on two clocks (their lag changes by {1e3 * (last - first):.0f} ms within "
-            "the log); log both with one clock."
+            f"{windows.stretches[0].name}: goals and positions run on two clocks (their lag changes by "
+            f"{1e3 * drift:.0f} ms within the log); log both with one clock."
         )
 
 

@@ -33,14 +33,12 @@ class LinearStart:
         z: Their values.
         torque_error: Root mean square of the remaining torque of each joint [N m, N].
         torque_size: Standard deviation of each joint's torque [N m, N].
-        lags: Lag of the torque in thirds of the logs, beyond the delay, and its standard error [s].
     """
 
     coordinates: Coordinates
     z: Array
     torque_error: Array
     torque_size: Array
-    lags: tuple[tuple[float, float], ...]
 
 
 def linear_start(physics: Physics, coordinates: Coordinates, stretches: Sequence[Stretch]) -> LinearStart:
@@ -69,7 +67,7 @@ def linear_start(physics: Physics, coordinates: Coordinates, stretches: Sequence
             break
     point = coordinates.point(z)
     size = np.std(np.concatenate([_law(s, point)[s.motion.keep] for s in stretches]), axis=0)
-    return LinearStart(coordinates, z, np.sqrt(np.mean(r[:, : len(size)] ** 2, axis=0)), size, _lags(r, J, coordinates))
+    return LinearStart(coordinates, z, np.sqrt(np.mean(r[:, : len(size)] ** 2, axis=0)), size)
 
 
 def _law(s: Stretch, point: Point) -> Array:
@@ -152,20 +150,3 @@ def _weights(r: Array, share: float) -> Array:
     scale = 1.4826 * np.median(np.abs(r), axis=0)
     scale = np.maximum(scale, 1e-6 * max(float(np.max(np.abs(r))), 1e-12))
     return share / scale**2
-
-
-def _lags(r: Array, J: Array, coordinates: Coordinates) -> tuple[tuple[float, float], ...]:
-    """Lag of the torque in each third of the rows, by the rate of the torque."""
-    place = coordinates.blocks.get("delay")
-    if place is None:
-        return ()
-    rate = J[:, :, place.start]
-    out = []
-    for part in np.array_split(np.arange(len(r)), 3):
-        x, y = rate[part] / np.std(r, axis=0), r[part] / np.std(r, axis=0)
-        total = max(float(np.sum(x * x)), 1e-300)
-        each = np.sum(x * y, axis=0) / np.maximum(np.sum(x * x, axis=0), 1e-300)
-        used = np.sum(x * x, axis=0) > 0.01 * total
-        spread = float(np.std(each[used]) / np.sqrt(max(used.sum() - 1, 1)))
-        out.append((float(np.sum(x * y) / total), spread))
-    return tuple(out)

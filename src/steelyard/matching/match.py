@@ -103,7 +103,6 @@ def match_robot(
     report_progress("Fitting the inverse dynamics", 0.1)
     setting = _setting(described, train, drives, names)
     start = linear_start(setting.physics, setting.coordinates, train)
-    check_clock(start.lags, train[0].period, train[0].name)
     report_progress("Fitting rollouts", 0.3)
     steps = steps_for(setting.physics, start.coordinates.point(start.z), train)
     windows = Windows.of(train, window, steps)
@@ -112,6 +111,7 @@ def match_robot(
     if finer > steps:  # the start was too heavy or too slow
         steps, windows = finer, Windows.of(train, window, finer)
         result = fit_windows(setting.physics, result.coordinates, result.z, windows)
+    check_clock(result)
     report_progress("Judging", 0.8)
     return _result(setting, result, train, test, steps, window, draws, seed, remarks)
 

@@ -178,6 +178,24 @@ class Match(OutcomeWithPage):
             for n, u, v, e, b, i in rows
         )
 
+    @cached_property
+    def for_mujoco(self) -> WindowFit:
+        """The fit that the MJCF contains: its goals alone come late."""
+        from steelyard.matching.actuators_mjcf import fit_for_mujoco
+
+        return fit_for_mujoco(self.fit, self.physics)
+
+    @cached_property
+    def score_in_mujoco(self) -> MotionScore:
+        """Score of that fit on the left-out motion."""
+        from steelyard.matching.score import score
+
+        stretches = self.test or self.train
+        if self.for_mujoco is self.fit:
+            return self.scores["hold-out"]
+        window = self.fit.windows.duration
+        return score(self.physics, self.for_mujoco.point, stretches, window, self.steps)
+
     @property
     def at_description(self) -> tuple[str, ...]:
         """Numbers that the logs do not determine; they stay near the description."""

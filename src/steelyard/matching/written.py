@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.dynamics import Model
 from steelyard.export import ModelExport
 from steelyard.ground.outcome import Content
-from steelyard.matching.actuators_mjcf import with_position_drives, without_feedback_delay
+from steelyard.matching.actuators_mjcf import with_position_drives
 from steelyard.matching.score import MotionScore
 
 if TYPE_CHECKING:
@@ -36,11 +37,9 @@ def mjcf_files(match: Match, source: Path | None) -> dict[str, Content]:
         match: Matched robot.
         source: Original description; an MJCF is edited in place.
     """
-    drives, armature = without_feedback_delay(match.drives, match.point.armature)
-    theta = match.model.theta.copy()
-    first = match.robot.inertial_count
-    theta[first : first + match.robot.dof] = armature
-    model = type(match.model)(match.robot, match.terms, theta)
+    fit = match.for_mujoco
+    point = fit.point
+    model = Model(match.robot, match.terms, fit.coordinates.theta(fit.z))
     plain = ModelExport(model, ("mjcf",), source=source).files()
 
     def write(path: Path, content: Content) -> None:
@@ -48,7 +47,7 @@ def mjcf_files(match: Match, source: Path | None) -> dict[str, Content]:
             content(path)
         else:
             path.write_text(content, "utf-8")
-        path.write_bytes(with_position_drives(path, match.robot.joint_names, drives, match.point.bias))
+        path.write_bytes(with_position_drives(path, match.robot.joint_names, point.drives, point.bias))
 
     return {
         name: (lambda path, c=content: write(path, c)) if name.endswith(".xml") else content
@@ -70,6 +69,7 @@ def match_json(match: Match) -> dict[str, Any]:
             "kp": d.kp.tolist(), "kd": d.kd.tolist(), "limit": [float(x) if np.isfinite(x) else None for x in d.limit],
             "delay_s": d.delay, "delayed": d.delayed,
         },
+        "mjcf": _mjcf_json(match),
         "scores": {name: _score_json(s) for name, s in match.scores.items()},
         "joint_numbers": [_number_json(n) for n in match.joint_numbers],
         "base_parameters": [_number_json(n) for n in match.base_numbers],
@@ -89,6 +89,12 @@ def match_json(match: Match) -> dict[str, Any]:
             "frequency/*/missed_hz": "The response is right at all excited frequencies.",
         },
     }  # fmt: skip
+
+
+def _mjcf_json(match: Match) -> dict[str, Any]:
+    """Drives of the MJCF, whose goals alone come late, and the errors of its rollouts."""
+    d = match.for_mujoco.point.drives
+    return {"kp": d.kp.tolist(), "kd": d.kd.tolist(), "delay_s": d.delay, "score": _score_json(match.score_in_mujoco)}
 
 
 def _score_json(s: MotionScore) -> dict[str, Any]:
