@@ -55,7 +55,9 @@ class Plant:
         n = self.robot.dof
         self.rest, self.rng = np.array(rest), rng
         self.rate = float(rng.choice([200.0, 500.0, 1000.0]))
-        links = self.robot.inertial_parameters.copy().reshape(-1, 10) * rng.uniform(0.8, 1.25, (len(self.robot.links), 1))
+        links = self.robot.inertial_parameters.copy().reshape(-1, 10) * rng.uniform(
+            0.8, 1.25, (len(self.robot.links), 1)
+        )
         self.truth = {
             "armature": np.array(size) * rng.uniform(0.2, 1.0, n), "viscous": np.array(kd) * rng.uniform(0.05, 0.3, n),
             "dry": np.array(kp) * rng.uniform(0.003, 0.015, n), "bias": rng.normal(0.0, 0.01, n),
@@ -81,7 +83,9 @@ class Plant:
         phase = rng.uniform(0, 2 * np.pi, (len(hz), n))
         t = np.arange(round(duration * self.rate)) / self.rate
         goal = self.rest + np.sum(size * np.sin(2 * np.pi * hz[:, None] * t[:, None, None] + phase), axis=1)
-        true = simulate(mujoco.MjModel.from_xml_path(str(self.path)), self.robot, goal, goal[0], self.rate, self.truth["bias"])
+        true = simulate(
+            mujoco.MjModel.from_xml_path(str(self.path)), self.robot, goal, goal[0], self.rate, self.truth["bias"]
+        )
         q = np.round((true + 1e-5 * rng.standard_normal(true.shape)) / QUANTUM) * QUANTUM
         return sy.Log(self.robot.joint_names, t, q, channels={"goal": goal})
 

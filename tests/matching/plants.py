@@ -44,7 +44,9 @@ class Truth:
         return {name: getattr(self, name) for name in ("armature", "viscous", "dry", "bias", "kp", "kd", "limit")}
 
 
-def truth(robot: Robot, rng: np.random.Generator, kp: Array, kd: Array, size: Array, delay: float, **more: object) -> Truth:
+def truth(
+    robot: Robot, rng: np.random.Generator, kp: Array, kd: Array, size: Array, delay: float, **more: object
+) -> Truth:
     """Draw a plant: masses ±20 %, centres and inertias shifted, joints with rotors and friction.
 
     Args:
@@ -68,7 +70,9 @@ def truth(robot: Robot, rng: np.random.Generator, kp: Array, kd: Array, size: Ar
     return Truth(robot, links.ravel(), kp=kp, kd=kd, delay=delay, **values)  # type: ignore[arg-type]
 
 
-def multisine(rng: np.random.Generator, joints: int, duration: float, highest: float, amplitude: Array) -> Callable[[float], Array]:
+def multisine(
+    rng: np.random.Generator, joints: int, duration: float, highest: float, amplitude: Array
+) -> Callable[[float], Array]:
     """Return a goal of ten sines per joint.
 
     Args:

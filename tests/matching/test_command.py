@@ -34,7 +34,9 @@ def test_the_command_writes_a_run(case: Case, tmp_path: Path) -> None:
 
 
 def test_a_refusal_is_one_sentence_and_writes_nothing(case: Case, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["match", *files(case, tmp_path), "--kp", "40", "--kd", "1", "-o", str(tmp_path / "run")])
+    result = CliRunner().invoke(
+        app, ["match", *files(case, tmp_path), "--kp", "40", "--kd", "1", "-o", str(tmp_path / "run")]
+    )
     assert result.exit_code == 2
     assert "--goal" in result.output
     assert "Traceback" not in result.output

@@ -47,7 +47,9 @@ def test_numbers_that_the_logs_do_not_show_stay_at_the_description(matched: Matc
     stays = [n for n in (*matched.base_numbers, *matched.joint_numbers) if not n.from_logs]
     assert stays
     spread = np.sqrt(np.diag(matched.posterior.covariance))
-    assert np.all(spread <= 1.05 * np.maximum(matched.fit.coordinates.stds, spread.min()) * max(matched.posterior.inflation, 1.0))
+    assert np.all(
+        spread <= 1.05 * np.maximum(matched.fit.coordinates.stds, spread.min()) * max(matched.posterior.inflation, 1.0)
+    )
     for n in stays:
         assert abs(n.value - n.before) < 4.0 * n.standard_error + 1e-12
 
@@ -107,13 +109,23 @@ def test_an_original_mjcf_keeps_names_and_gets_drives(matched: Match, case: Case
     head, rest = text.split("<actuator>", 1)
     tail = rest.split("</actuator>", 1)[1]
     own = '<actuator><motor name="a" joint="abduction"/><motor name="k" joint="knee"/><position name="h" joint="hip_pitch" kp="5"/></actuator>'
-    source.write_text(head + own + tail.replace("</mujoco>", '<sensor><actuatorfrc actuator="k"/></sensor></mujoco>'), "utf-8")
+    source.write_text(
+        head + own + tail.replace("</mujoco>", '<sensor><actuatorfrc actuator="k"/></sensor></mujoco>'), "utf-8"
+    )
     from steelyard.signals import part_of
 
     short = part_of(case.log, [(0, 1500)])
     assert short is not None
     again = match_robot(
-        source, short, kp=case.plant.kp, kd=case.plant.kd, limit=case.plant.limit, window=1.0, fit=("dry",), delayed="goal", draws=1
+        source,
+        short,
+        kp=case.plant.kp,
+        kd=case.plant.kd,
+        limit=case.plant.limit,
+        window=1.0,
+        fit=("dry",),
+        delayed="goal",
+        draws=1,
     )
     again.save(tmp_path / "edited")
     model = mujoco.MjModel.from_xml_path(str(next((tmp_path / "edited").glob("*.xml"))))

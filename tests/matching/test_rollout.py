@@ -61,7 +61,9 @@ def test_the_error_of_a_step_falls_with_its_square(leg: Robot, case: Case) -> No
         windows = Windows.of(stretches_of([case.log])[:1], 1.0, steps)
         # The velocity belongs to half a step before the first sample; a start at rest needs no correction.
         q0 = windows.past_q[-1].copy()
-        at_rest = replace(windows, past_dq=np.zeros_like(windows.past_dq), past_q=np.repeat(q0[None], len(windows.past_q), 0))
+        at_rest = replace(
+            windows, past_dq=np.zeros_like(windows.past_dq), past_q=np.repeat(q0[None], len(windows.past_q), 0)
+        )
         ends.append(rollout(physics, at_rest, point, q0, np.zeros_like(q0)).at_samples(at_rest)[:, -1])
     coarse, fine = (np.sqrt(np.mean((e - ends[2]) ** 2)) for e in ends[:2])
     assert fine < coarse / 2.5  # four, but for the held goals and the start

@@ -20,8 +20,12 @@ class MatchOptions:
 
     robot: opt.RobotSource
     logs: Annotated[list[str], typer.Argument(metavar="LOG…", help="Logs with goals and positions.")]
-    kp: Annotated[str, typer.Option(metavar="X[,…]", help="Stiffness of the drives, N m/rad; one or one per joint.")] = ""
-    kd: Annotated[str, typer.Option(metavar="X[,…]", help="Damping of the drives, N m s/rad; one or one per joint.")] = ""
+    kp: Annotated[
+        str, typer.Option(metavar="X[,…]", help="Stiffness of the drives, N m/rad; one or one per joint.")
+    ] = ""
+    kd: Annotated[
+        str, typer.Option(metavar="X[,…]", help="Damping of the drives, N m s/rad; one or one per joint.")
+    ] = ""
     limit: Annotated[str, typer.Option(metavar="X[,…]", help="Largest torque of the drives, N m; default: none.")] = ""
     fit: Annotated[
         str, typer.Option(metavar="N,…", help="Numbers to estimate along with the links: {match_numbers:,}.")

@@ -20,7 +20,18 @@ from steelyard.signals import Log, read_log
 from steelyard.signals.as_logs import is_one_log
 
 # Usual names of goals, tried in this order if none is stated.
-GOAL_COLUMNS = ("goal{}", "qref{}", "q_ref{}", "qdes{}", "q_des{}", "qd{}", "target{}", "q_target{}", "cmd{}", "q_cmd{}")
+GOAL_COLUMNS = (
+    "goal{}",
+    "qref{}",
+    "q_ref{}",
+    "qdes{}",
+    "q_des{}",
+    "qd{}",
+    "target{}",
+    "q_target{}",
+    "cmd{}",
+    "q_cmd{}",
+)
 # Goals and positions of a working drive move by about the same. Beyond a factor of ten the units differ: degrees are
 # 57, millimetres 1000, ticks of an encoder 650 and more.
 _OTHER_UNITS = 10.0
@@ -140,7 +151,9 @@ def _spread(parts: Sequence[Array]) -> Array:
 
 
 def _check_units(name: str, joint: str, goal: float, q: float, stretches: Sequence[Stretch], j: int) -> None:
-    g, x = (np.concatenate([a[:, j] for a in parts]) for parts in ([s.goal for s in stretches], [s.q for s in stretches]))
+    g, x = (
+        np.concatenate([a[:, j] for a in parts]) for parts in ([s.goal for s in stretches], [s.q for s in stretches])
+    )
     same = float(np.corrcoef(g, x)[0, 1]) if q > 0.0 else 0.0
     ratio = goal / max(q, 1e-12)
     if abs(same) < 0.5:  # a joint that hardly follows says nothing about units

@@ -144,7 +144,9 @@ class Coordinates:
     def point(self, z: Array) -> Point:
         """Return the values of the coordinates `z`."""
         blocks, n = self.blocks, self.robot.dof
-        links = np.concatenate([_body(L, x) for L, x in zip(self.roots, z[blocks["links"]].reshape(-1, 10), strict=True)])
+        links = np.concatenate(
+            [_body(L, x) for L, x in zip(self.roots, z[blocks["links"]].reshape(-1, 10), strict=True)]
+        )
 
         def value(name: str) -> Array:
             return z[blocks[name]] if name in blocks else np.broadcast_to(self.first[name], (n,))

@@ -125,9 +125,7 @@ class _Setting:
 def _setting(robot: Any, train: Sequence[Stretch], drives: Drives, names: tuple[str, ...]) -> _Setting:
     """Scales of the joints' numbers before the logs: the whole torque might be friction, or rotor inertia."""
     dq, q = (np.concatenate([getattr(s.motion, x) for s in train]) for x in ("dq", "q"))
-    torque = np.std(
-        np.concatenate([drives.torque(s.goal, s.q, s.motion.dq, s.feed_forward) for s in train]), axis=0
-    )
+    torque = np.std(np.concatenate([drives.torque(s.goal, s.q, s.motion.dq, s.feed_forward) for s in train]), axis=0)
     speed = np.maximum(np.sqrt(np.mean(dq**2, axis=0)), 1e-9)
     torque = np.maximum(torque, 1e-6 * max(float(torque.max()), 1e-12))
     physics = Physics.of(robot, _HOLDS * speed)

@@ -170,11 +170,15 @@ class Match(OutcomeWithPage):
         names, units = [p.name for p in parameters], [p.unit for p in parameters]
         return self._inertial(names, units, self.point.links, slope, self.described.links)
 
-    def _inertial(self, names: Any, units: Any, values: Array, slope: Array, before: Array) -> tuple[MatchedNumber, ...]:
+    def _inertial(
+        self, names: Any, units: Any, values: Array, slope: Array, before: Array
+    ) -> tuple[MatchedNumber, ...]:
         errors, informed = derived_errors(self.posterior, slope)
         rows = zip(names, units, values, errors, before, informed, strict=True)
         return tuple(
-            MatchedNumber(str(n), "links", u, float(v), float(e), float(self.posterior.quantile * e), float(b), float(i))
+            MatchedNumber(
+                str(n), "links", u, float(v), float(e), float(self.posterior.quantile * e), float(b), float(i)
+            )
             for n, u, v, e, b, i in rows
         )
 
@@ -200,7 +204,9 @@ class Match(OutcomeWithPage):
     def at_description(self) -> tuple[str, ...]:
         """Numbers that the logs do not determine; they stay near the description."""
         own = (*self.base_numbers, *self.joint_numbers)
-        return tuple(n.name if n.on in ("links", "all joints") else f"{n.name} of {n.on}" for n in own if not n.from_logs)
+        return tuple(
+            n.name if n.on in ("links", "all joints") else f"{n.name} of {n.on}" for n in own if not n.from_logs
+        )
 
     @property
     def missed(self) -> tuple[FrequencyResidual, ...]:
@@ -221,5 +227,3 @@ class Match(OutcomeWithPage):
         from steelyard.matching.page import match_report, print_match
 
         return match_report, print_match
-
-

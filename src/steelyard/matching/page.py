@@ -128,7 +128,9 @@ def _frequency(match: Match) -> list[Html]:
         )
         panels.append(Panel(s.joint, lines, y="dB"))
     missed = [
-        paragraph(f"{s.joint}: the response is wrong by {number(100 * s.missed, 2)} % at {number(s.missed_hz or 0, 3)} Hz.")
+        paragraph(
+            f"{s.joint}: the response is wrong by {number(100 * s.missed, 2)} % at {number(s.missed_hz or 0, 3)} Hz."
+        )
         for s in match.missed
     ]
     text = (

@@ -217,7 +217,7 @@ def _friction(
     """Solve A v + Fc·clip(v/w, −1, 1) = b for all windows; start from the sides of the step before."""
     if not dry.any():
         v = np.linalg.solve(A, b[..., None])[..., 0]
-        return v, np.sign(v).astype(np.int8)
+        return np.asarray(v, dtype=np.float64), np.sign(v).astype(np.int8)
     v = np.zeros_like(b)
     for _ in range(_ROUNDS):
         stiff = A.copy()
@@ -229,4 +229,4 @@ def _friction(
         if np.array_equal(new, state):
             break
         state = new
-    return v, state
+    return np.asarray(v, dtype=np.float64), state

@@ -141,7 +141,11 @@ def residual_by_frequency(
         shown = bool(ok.any() and wrong[k] > MISSED)
         out.append(
             FrequencyResidual(
-                name, hz, np.sqrt(Sqq[:, j]), np.sqrt(Srr[:, j]), float(hz[k]) if shown else None,
+                name,
+                hz,
+                np.sqrt(Sqq[:, j]),
+                np.sqrt(Srr[:, j]),
+                float(hz[k]) if shown else None,
                 float(wrong[k]) if ok.any() else 0.0,
             )  # fmt: skip
         )

@@ -41,7 +41,7 @@ def verdict_of(match: Match) -> Verdict:
             f"Joint '{s.joint}' answers its goal wrongly by {number(100 * s.missed, 2)} % at {number(s.missed_hz, 3)} Hz: "
             "the model lacks something there, such as a resonance, play or a filter."
         )
-    fit_worst = float(np.sqrt(np.mean(match.scores["fit"].windows_rms**2)))
+    fit_worst = float(np.sqrt(np.mean(match.scores["fit"].windows_rms ** 2)))
     if match.test and total > 2.0 * fit_worst:
         points.append(
             f"The error is {number(total / fit_worst, 2)} times that of the fit: the left-out motion differs from the "
@@ -54,7 +54,9 @@ def verdict_of(match: Match) -> Verdict:
         points.append(f"{len(stays)} numbers stay at the description, because the logs do not show them.")
     points += list(match.remarks)
     if not match.fit.converged or shares[worst] > _FAIR or total > stated:
-        what = "The search did not end." if not match.fit.converged else "The matched robot does not move like the logs."
+        what = (
+            "The search did not end." if not match.fit.converged else "The matched robot does not move like the logs."
+        )
         return Verdict("bad", what, tuple(points))
     if shares[worst] > _GOOD or match.missed or match.fit.diverged[1]:
         return Verdict("warning", "The matched robot moves like the logs, with exceptions.", tuple(points))

@@ -103,12 +103,11 @@ class Windows:
         values, slopes, feeds = [], [], []
         for k, first in self.places:
             s = self.stretches[k]
-            centres = first * s.period + h * np.arange(self.count) - delay
+            centres = np.asarray(first * s.period + h * np.arange(self.count) - delay, dtype=np.float64)
             values.append(s.held_average(s.goal, centres, h))
             eps = 1e-6 * h  # the average is piecewise linear in time, so its slope is exact
-            slopes.append(
-                -(s.held_average(s.goal, centres + eps, h) - s.held_average(s.goal, centres - eps, h)) / (2.0 * eps)
-            )
+            later, earlier = (s.held_average(s.goal, centres + sign * eps, h) for sign in (1.0, -1.0))
+            slopes.append(-(later - earlier) / (2.0 * eps))
             has = bool(s.feed_forward.any())
             feeds.append(s.held_average(s.feed_forward, centres, h) if has else np.zeros_like(values[-1]))
         return tuple(np.ascontiguousarray(np.stack(x, axis=1)) for x in (values, slopes, feeds))  # type: ignore[return-value]
