@@ -11,6 +11,7 @@ positions over the whole run. Real logs (STEELYARD_DATA): python benchmarks/matc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import time
@@ -199,10 +200,8 @@ def by_minimize(problem: PaceProblem, seconds: float) -> dict[str, object]:
         return np.column_stack([call(problem.low + span * column).ravel() for column in u.T])
 
     ones = np.ones((len(span), 1))
-    try:
+    with contextlib.suppress(OutOfTimeError):
         minimize.least_squares(0.3 * ones, residual, bounds=[0 * ones, ones], verbose=0, max_iter=100)
-    except OutOfTimeError:
-        pass
     return best
 
 
@@ -246,8 +245,8 @@ def compare(name: str, seed: int, times: float) -> None:
         described = np.concatenate([np.zeros(4 * plant.robot.dof), [0.0]])
         print(
             f"{name} {seed}: {plant.rate:g} Hz, delay {1e3 * plant.truth['delay']:g} ms (found "
-            f"{1e3 * match.drives.delay:.2f}); description {mrad(problem.residual(described, test)):.2f} mrad; match_robot "
-            f"{ours:.3f} mrad in {cpu:.1f} s; {good} of {count} intervals hold", flush=True,
+            f"{1e3 * match.drives.delay:.2f}); description {mrad(problem.residual(described, test)):.2f} mrad; "
+            f"match_robot {ours:.3f} mrad in {cpu:.1f} s; {good} of {count} intervals hold", flush=True,
         )  # fmt: skip
         for label, search in (("CMA-ES", by_cmaes), ("mujoco.minimize", by_minimize)):
             problem.count = 0
@@ -273,8 +272,8 @@ def real() -> None:
             missed = ", ".join(f"{s.joint} {s.missed_hz:.1f} Hz" for s in match.missed) or "none"
             print(
                 f"{name}, {delayed} late by {1e3 * match.drives.delay:.1f} ms, {cpu:.1f} s: windows of 1 s of the last "
-                f"30 %: {errors['hold-out']:.2f} mrad (fit {errors['fit']:.2f}, description {errors['description']:.1f}), "
-                f"whole run {run:.2f}; missed: {missed}", flush=True,
+                f"30 %: {errors['hold-out']:.2f} mrad (fit {errors['fit']:.2f}, "
+                f"description {errors['description']:.1f}), whole run {run:.2f}; missed: {missed}", flush=True,
             )  # fmt: skip
             log = match_log(robot, folder, options)
             halves = [

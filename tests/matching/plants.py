@@ -90,8 +90,8 @@ def multisine(
 
 
 def play(
-    plant: Truth, goal: Callable[[float], Array], duration: float, rate: float, *, noise: float = 0.0, step: float = 2.5e-4,
-    quantum: float = 0.0, rng: np.random.Generator | None = None,
+    plant: Truth, goal: Callable[[float], Array], duration: float, rate: float, *, noise: float = 0.0,
+    step: float = 2.5e-4, quantum: float = 0.0, rng: np.random.Generator | None = None,
 ) -> Log:  # fmt: skip
     """Let MuJoCo move the plant; the drives run at every step, goals and positions are logged at `rate`.
 

@@ -108,11 +108,11 @@ def check_commands(stretches: Sequence[Stretch], drives: Drives, robot: Robot) -
         [np.abs(drives.torque(s.goal, s.q, s.motion.dq, s.feed_forward)) >= drives.limit for s in stretches]
     )
     share = full.mean(axis=0)
-    for j, part in enumerate(share):
+    for k, part in enumerate(share):
         if part > _ALWAYS:
             raise LogError(
-                f"{name}: the torque of joint '{names[j]}' is at its limit of {drives.limit[j]:g} in {100 * part:.0f} % "
-                "of the samples; check kp and the limit, or command a slower motion."
+                f"{name}: the torque of joint '{names[k]}' is at its limit of {drives.limit[k]:g} in "
+                f"{100 * part:.0f} % of the samples; check kp and the limit, or command a slower motion."
             )
     return tuple(remarks)
 
@@ -147,7 +147,7 @@ def check_clock(fit: WindowFit) -> None:
 
 
 def _spread(parts: Sequence[Array]) -> Array:
-    return np.std(np.concatenate(parts), axis=0)
+    return np.asarray(np.std(np.concatenate(parts), axis=0), dtype=np.float64)
 
 
 def _check_units(name: str, joint: str, goal: float, q: float, stretches: Sequence[Stretch], j: int) -> None:

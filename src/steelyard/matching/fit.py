@@ -113,7 +113,7 @@ def fit_windows(physics: Physics, coordinates: Coordinates, z: Array, windows: W
     if first_bad > 0.5 * len(windows):
         z, state = search.calmer(z, q0, v0)
     damping, rounds, converged = 0.0, 0, False
-    for rounds in range(1, _ROUNDS + 1):  # noqa: B007
+    for rounds in range(1, _ROUNDS + 1):
         weights, noise, repeats = search.weights(state)
         pieces = search.pieces(state, weights)
         H, g = pieces.H.sum(axis=0), pieces.g.sum(axis=0)
@@ -140,8 +140,8 @@ def fit_windows(physics: Physics, coordinates: Coordinates, z: Array, windows: W
     last_bad = int(np.sum(state.run.good < windows.samples))
     if last_bad == len(windows):
         raise SteelyardError(
-            "The simulated robot diverges in every window: check the gains' units (N m/rad, N m s/rad), the signs of the "
-            "joints and the delay."
+            "The simulated robot diverges in every window: check the gains' units (N m/rad, N m s/rad), the signs of "
+            "the joints and the delay."
         )
     return WindowFit(
         search.coordinates, state.z, windows, state.q0, state.v0, state.residuals, pieces.H, pieces.g, noise, repeats,
@@ -262,14 +262,14 @@ class _Search:
         c = self.coordinates
         own = np.concatenate([state.q0 - self.windows.past_q[-1], state.v0 - self.windows.past_dq[-1]], axis=1)
         prior = np.sum(((state.z - c.centre) / c.stds) ** 2) + np.sum((own / self.start_std) ** 2)
-        lost = float(np.sum(weights[..., 0] > 0.0) - np.sum((weights[..., 0] > 0.0) & state.good))
+        lost = int(np.count_nonzero((weights[..., 0] > 0.0) & ~state.good))
         typical = float(np.max(weights)) * float(np.max(np.abs(state.residuals))) ** 2
         return float(np.sum(weights * state.residuals**2) + prior + lost * typical)
 
     def size(self, step: Array, H: Array) -> float:
         """Size of a step in standard errors."""
         A = H + np.diag(1.0 / self.coordinates.stds**2)
-        return float(np.sqrt(max(step @ A @ step, 0.0) / len(step)))
+        return float(np.sqrt(max(float(step @ A @ step), 0.0) / len(step)))
 
 
 def resolution(stretches: Sequence[Stretch]) -> Array:
@@ -295,7 +295,7 @@ def correlation_samples(residuals: Array, good: NDArray[np.bool_]) -> Array:
         residuals: Residuals, shape (windows, samples, joints).
         good: Which samples count.
     """
-    W, N, n = residuals.shape
+    N, n = residuals.shape[1:]
     x = residuals * good[..., None]
     F = np.fft.rfft(x, 2 * N, axis=1)
     auto = np.fft.irfft(np.abs(F) ** 2, axis=1)[:, :N].sum(axis=0)

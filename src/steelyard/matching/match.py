@@ -166,7 +166,7 @@ def _blocks(fit: Sequence[str]) -> tuple[str, ...]:
 
 
 def _some(logs: Any) -> bool:
-    return logs is not None and not (isinstance(logs, list | tuple) and not logs) and not (logs == "")
+    return logs is not None and not (isinstance(logs, str | list | tuple) and not logs)
 
 
 def _one_period(stretches: Sequence[Stretch]) -> None:

@@ -16,6 +16,7 @@ from steelyard.report import (
     Line,
     Panel,
     Section,
+    TableCell,
     figure_html,
     join,
     line_panels,
@@ -88,7 +89,7 @@ def _positions(match: Match) -> Figure:
     return line_panels(panels)
 
 
-def number_rows(numbers: tuple[MatchedNumber, ...]) -> list[list[object]]:
+def number_rows(numbers: tuple[MatchedNumber, ...]) -> list[list[TableCell]]:
     """Return the rows of a table of `numbers`."""
     return [
         [n.name, n.on, n.unit, whisker(n.value, n.half_width, n.before), n.value, n.half_width, n.before,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,13 +124,14 @@ def residual_by_frequency(
     r, q = residuals[0], longest.q[: residuals.shape[1]]
     g = longest.goal[: len(q)]
     length = max(32, 2 * len(q) // (_SEGMENTS + 1))
-    options = {"fs": 1.0 / longest.period, "nperseg": min(length, len(q)), "axis": 0, "detrend": "constant"}
+    length = min(length, len(q))
+    options: dict[str, Any] = {"fs": 1.0 / longest.period, "nperseg": length, "axis": 0, "detrend": "constant"}
     hz, Srr = welch(r, **options)
     _, Sqq = welch(q, **options)
     _, Sgg = welch(g, **options)
     _, Srg = csd(g, r, **options)
     _, Sqg = csd(g, q, **options)
-    segments = max(2, 2 * len(q) // options["nperseg"] - 1)
+    segments = max(2, 2 * len(q) // length - 1)
     threshold = 1.0 - _FALSE_ALARM ** (1.0 / (segments - 1))
     out = []
     for j, name in enumerate(physics.robot.joint_names):
@@ -139,14 +141,6 @@ def residual_by_frequency(
         ok = (Sgg[:, j] > _EXCITED * scale) & (coherence > threshold) & (hz > 0.0)
         k = int(np.argmax(np.where(ok, wrong, 0.0)))
         shown = bool(ok.any() and wrong[k] > MISSED)
-        out.append(
-            FrequencyResidual(
-                name,
-                hz,
-                np.sqrt(Sqq[:, j]),
-                np.sqrt(Srr[:, j]),
-                float(hz[k]) if shown else None,
-                float(wrong[k]) if ok.any() else 0.0,
-            )  # fmt: skip
-        )
+        where, size = float(hz[k]) if shown else None, float(wrong[k]) if ok.any() else 0.0
+        out.append(FrequencyResidual(name, hz, np.sqrt(Sqq[:, j]), np.sqrt(Srr[:, j]), where, size))
     return tuple(out)

@@ -48,7 +48,7 @@ class Posterior:
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         x = np.random.default_rng(seed).standard_normal((count, len(values))) @ root.T
-        return np.maximum(fit.z + x, fit.coordinates.lower)
+        return np.asarray(np.maximum(fit.z + x, fit.coordinates.lower), dtype=np.float64)
 
 
 def posterior_of(fit: WindowFit) -> Posterior:

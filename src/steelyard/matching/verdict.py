@@ -38,8 +38,8 @@ def verdict_of(match: Match) -> Verdict:
     for s in match.missed:
         assert s.missed_hz is not None
         points.append(
-            f"Joint '{s.joint}' answers its goal wrongly by {number(100 * s.missed, 2)} % at {number(s.missed_hz, 3)} Hz: "
-            "the model lacks something there, such as a resonance, play or a filter."
+            f"Joint '{s.joint}' answers its goal wrongly by {number(100 * s.missed, 2)} % at "
+            f"{number(s.missed_hz, 3)} Hz: the model lacks something there, such as a resonance, play or a filter."
         )
     fit_worst = float(np.sqrt(np.mean(match.scores["fit"].windows_rms ** 2)))
     if match.test and total > 2.0 * fit_worst:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,17 +43,17 @@ def mjcf_files(match: Match, source: Path | None) -> dict[str, Content]:
     model = Model(match.robot, match.terms, fit.coordinates.theta(fit.z))
     plain = ModelExport(model, ("mjcf",), source=source).files()
 
-    def write(path: Path, content: Content) -> None:
-        if callable(content):
-            content(path)
-        else:
-            path.write_text(content, "utf-8")
-        path.write_bytes(with_position_drives(path, match.robot.joint_names, point.drives, point.bias))
+    def writer(content: Content) -> Callable[[Path], object]:
+        def write(path: Path) -> None:
+            if callable(content):
+                content(path)
+            else:
+                path.write_text(content, "utf-8")
+            path.write_bytes(with_position_drives(path, match.robot.joint_names, point.drives, point.bias))
 
-    return {
-        name: (lambda path, c=content: write(path, c)) if name.endswith(".xml") else content
-        for name, content in plain.items()
-    }
+        return write
+
+    return {name: writer(content) if name.endswith(".xml") else content for name, content in plain.items()}
 
 
 def match_json(match: Match) -> dict[str, Any]:
