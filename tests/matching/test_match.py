@@ -12,7 +12,7 @@ import pytest
 from matching.conftest import QUANTUM, Case
 
 from steelyard.matching import Match, match_robot
-from steelyard.matching.windows import Windows
+from steelyard.matching.log_windows import Windows
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.robot import Robot, load_robot
 

@@ -9,17 +9,17 @@ import pytest
 from matching.conftest import Case, plant_of
 from matching.plants import play
 
-from steelyard.matching import Coordinates, Drives
-from steelyard.matching.coordinates import JOINT_BLOCKS, Point
+from steelyard.matching import Drives, MatchCoordinates
+from steelyard.matching.command_stretch import command_stretches
+from steelyard.matching.log_windows import Windows
+from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchPoint
 from steelyard.matching.rollout import Physics, rollout
-from steelyard.matching.sensitivities import normal_equations
-from steelyard.matching.stretch import stretches_of
-from steelyard.matching.windows import Windows
+from steelyard.matching.window_sensitivities import normal_equations
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot import Robot
 
 
-def point_of(plant, robot: Robot, coordinates: Coordinates) -> Point:
+def point_of(plant, robot: Robot, coordinates: MatchCoordinates) -> MatchPoint:
     point = coordinates.point(coordinates.centre)
     d = Drives(plant.kp, plant.kd, plant.limit, plant.delay, plant.delayed)
     return replace(
@@ -28,10 +28,10 @@ def point_of(plant, robot: Robot, coordinates: Coordinates) -> Point:
     )  # fmt: skip
 
 
-def coordinates_of(robot: Robot, drives: Drives, fit=JOINT_BLOCKS) -> Coordinates:
+def coordinates_of(robot: Robot, drives: Drives, fit=JOINT_BLOCKS) -> MatchCoordinates:
     ones = np.ones(robot.dof)
     scales = {"armature": 0.01 * ones, "viscous": ones, "dry": ones}
-    return Coordinates.of(robot, base_parameters(robot, ()), drives, fit, scales)
+    return MatchCoordinates.of(robot, base_parameters(robot, ()), drives, fit, scales)
 
 
 @pytest.mark.parametrize(("delayed", "limit"), [("torque", np.inf), ("goal", np.inf), ("torque", 4.0)])
@@ -43,7 +43,7 @@ def test_a_rollout_at_the_true_numbers_is_mujocos(leg: Robot, tmp_path, delayed:
     if np.isfinite(limit):
         held = np.abs(plant.kp * (log.channels["goal"] - log.q)) > limit
         assert held.any(axis=0).all()  # every joint reaches its limit, or the case is not the one it claims to be
-    windows = Windows.of(stretches_of([log]), np.inf, 2)
+    windows = Windows.of(command_stretches([log]), np.inf, 2)
     physics = Physics.of(leg, np.full(3, 0.01))
     point = point_of(plant, leg, coordinates_of(leg, Drives(plant.kp, plant.kd, plant.limit, plant.delay, delayed)))
     run = rollout(physics, windows, point, log.q[:1], np.zeros((1, 3)))
@@ -58,7 +58,7 @@ def test_the_error_of_a_step_falls_with_its_square(leg: Robot, case: Case) -> No
     physics = Physics.of(leg, np.full(3, 0.01))
     ends = []
     for steps in (1, 2, 16):
-        windows = Windows.of(stretches_of([case.log])[:1], 1.0, steps)
+        windows = Windows.of(command_stretches([case.log])[:1], 1.0, steps)
         # The velocity belongs to half a step before the first sample; a start at rest needs no correction.
         q0 = windows.past_q[-1].copy()
         at_rest = replace(
@@ -77,7 +77,7 @@ def test_derivatives_are_those_of_the_rollout(leg: Robot, case: Case, delayed: s
     for name, value in (("armature", 0.005), ("viscous", 0.1), ("dry", 0.2), ("bias", 0.02)):
         z[c.blocks[name]] = value
     z[c.blocks["links"]] = 0.1 * np.random.default_rng(0).standard_normal(30)
-    windows = Windows.of([stretches_of([case.log])[0].part(0, 600)], 0.3, 2)
+    windows = Windows.of([command_stretches([case.log])[0].part(0, 600)], 0.3, 2)
     physics = Physics.of(leg, np.full(3, 0.02))
     q0, v0 = windows.past_q[-1].copy(), windows.past_dq[-1].copy()
 

@@ -1,14 +1,14 @@
 """Matching of a whole robot to its commands: a simulator's numbers from goals and positions."""
 
-from .coordinates import Coordinates, Point
-from .drives import Drives
+from .command_stretch import CommandStretch
+from .joint_drives import Drives
 from .match import FIT_NAMES, match_robot
-from .matched import Match, MatchedNumber
-from .score import FrequencyResidual, MotionScore
-from .stretch import Stretch
+from .match_coordinates import MatchCoordinates, MatchPoint
+from .match_result import Match, MatchedNumber
+from .rollout_score import FrequencyResidual, MotionScore
 from .uncertainty import Posterior
 
 __all__ = [
-    "FIT_NAMES", "Coordinates", "Drives", "FrequencyResidual", "Match", "MatchedNumber", "MotionScore", "Point",
-    "Posterior", "Stretch", "match_robot",
+    "FIT_NAMES", "CommandStretch", "Drives", "FrequencyResidual", "Match", "MatchCoordinates", "MatchPoint",
+    "MatchedNumber", "MotionScore", "Posterior", "match_robot",
 ]  # fmt: skip

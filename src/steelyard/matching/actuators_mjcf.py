@@ -10,10 +10,10 @@ import numpy as np
 
 from steelyard.export._xml_text import Document, number, numbers, tag
 from steelyard.ground.arrays import Array
-from steelyard.matching.coordinates import FACTORS, JOINT_BLOCKS
-from steelyard.matching.drives import Drives
-from steelyard.matching.fit import WindowFit, fit_windows
+from steelyard.matching.joint_drives import Drives
+from steelyard.matching.match_coordinates import GAIN_FACTORS, JOINT_BLOCKS
 from steelyard.matching.rollout import Physics
+from steelyard.matching.window_fit import WindowFit, fit_windows
 
 # Shortest step of a simulation that still covers the delay [s]; the buffer of commands has a sample per step.
 _SHORTEST_STEP = 1e-4
@@ -42,7 +42,7 @@ def fit_for_mujoco(fit: WindowFit, physics: Physics) -> WindowFit:
     new = replace(old, drives=own, fit=blocks, first=first)
     z = new.centre
     for name in ("links", *old.fit):
-        if name not in (*FACTORS, "bias"):
+        if name not in (*GAIN_FACTORS, "bias"):
             z[new.blocks[name]] = fit.z[old.blocks[name]]
     return fit_windows(physics, new, z, fit.windows)
 

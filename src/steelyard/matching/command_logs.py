@@ -12,9 +12,9 @@ import numpy as np
 from steelyard.errors import LogError, SteelyardError
 from steelyard.gravity.servo import goal_mapping
 from steelyard.ground.arrays import Array
-from steelyard.matching.drives import Drives
-from steelyard.matching.fit import WindowFit
-from steelyard.matching.stretch import GOAL, Stretch
+from steelyard.matching.command_stretch import GOAL, CommandStretch
+from steelyard.matching.joint_drives import Drives
+from steelyard.matching.window_fit import WindowFit
 from steelyard.robot.robot import Robot
 from steelyard.signals import Log, read_log
 from steelyard.signals.as_logs import is_one_log
@@ -85,7 +85,7 @@ def _command_log(one: Any, robot: Robot, mapping: Any, goal: str) -> Log:
     return replace(log, channels={**log.channels, GOAL: goals.q[rows]}, meta={**log.meta, "source": name})
 
 
-def check_commands(stretches: Sequence[Stretch], drives: Drives, robot: Robot) -> tuple[str, ...]:
+def check_commands(stretches: Sequence[CommandStretch], drives: Drives, robot: Robot) -> tuple[str, ...]:
     """Refuse logs without information; return remarks on single joints.
 
     Args:
@@ -94,8 +94,8 @@ def check_commands(stretches: Sequence[Stretch], drives: Drives, robot: Robot) -
         robot: Robot.
     """
     name, names = stretches[0].name, robot.joint_names
-    goal = _spread([s.goal for s in stretches])
-    q = _spread([s.q for s in stretches])
+    goal = _stds([s.goal for s in stretches])
+    q = _stds([s.q for s in stretches])
     still = goal <= 1e-9
     remarks = []
     if still.all():
@@ -146,11 +146,11 @@ def check_clock(fit: WindowFit) -> None:
         )
 
 
-def _spread(parts: Sequence[Array]) -> Array:
+def _stds(parts: Sequence[Array]) -> Array:
     return np.asarray(np.std(np.concatenate(parts), axis=0), dtype=np.float64)
 
 
-def _check_units(name: str, joint: str, goal: float, q: float, stretches: Sequence[Stretch], j: int) -> None:
+def _check_units(name: str, joint: str, goal: float, q: float, stretches: Sequence[CommandStretch], j: int) -> None:
     g, x = (
         np.concatenate([a[:, j] for a in parts]) for parts in ([s.goal for s in stretches], [s.q for s in stretches])
     )

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.matching.coordinates import JOINT_BLOCKS, Coordinates, Point
+from steelyard.matching.command_stretch import CommandStretch
+from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchCoordinates, MatchPoint
 from steelyard.matching.posterior import chosen_link_std, solve_bounded
 from steelyard.matching.rollout import Physics
-from steelyard.matching.stretch import Stretch
 
 _ROUNDS = 8
 # Sign of a velocity below this share of the joint's rms speed is uncertain and is rounded.
@@ -29,24 +29,24 @@ class LinearStart:
     """Result of the linear start.
 
     Attributes:
-        coordinates: Coordinates with the chosen weight of the description.
+        coordinates: MatchCoordinates with the chosen weight of the description.
         z: Their values.
         torque_error: Root mean square of the remaining torque of each joint [N m, N].
         torque_size: Standard deviation of each joint's torque [N m, N].
     """
 
-    coordinates: Coordinates
+    coordinates: MatchCoordinates
     z: Array
     torque_error: Array
     torque_size: Array
 
 
-def linear_start(physics: Physics, coordinates: Coordinates, stretches: Sequence[Stretch]) -> LinearStart:
+def linear_start(physics: Physics, coordinates: MatchCoordinates, stretches: Sequence[CommandStretch]) -> LinearStart:
     """Fit the inverse dynamics.
 
     Args:
         physics: Robot.
-        coordinates: Coordinates with their prior.
+        coordinates: MatchCoordinates with their prior.
         stretches: Pieces of the logs.
     """
     step = max(1, int(np.ceil(sum(s.motion.rows for s in stretches) / _MOST_ROWS)))
@@ -70,14 +70,14 @@ def linear_start(physics: Physics, coordinates: Coordinates, stretches: Sequence
     return LinearStart(coordinates, z, np.sqrt(np.mean(r[:, : len(size)] ** 2, axis=0)), size)
 
 
-def _law(s: Stretch, point: Point) -> Array:
+def _law(s: CommandStretch, point: MatchPoint) -> Array:
     """Torque of the drives along the smooth motion, filtered like it."""
     raw = point.drives.torque(s.goal, s.q, s.motion.dq, s.feed_forward)
     return np.asarray(s.motion.filter(raw))
 
 
 def _rows(
-    physics: Physics, coordinates: Coordinates, s: Stretch, z: Array, step: int, measured: bool
+    physics: Physics, coordinates: MatchCoordinates, s: CommandStretch, z: Array, step: int, measured: bool
 ) -> tuple[Array, Array, float]:
     """Residuals and slopes of the rows of a stretch, and the time between rows over that of independent ones."""
     n, base, m = physics.robot.dof, coordinates.base, s.motion
@@ -140,7 +140,7 @@ def _diagonal(x: Array) -> Array:
     return np.asarray(x[:, :, None] * np.eye(x.shape[1]))
 
 
-def _share(s: Stretch) -> float:
+def _share(s: CommandStretch) -> float:
     """Independent rows per row: a low-pass leaves two independent numbers per period of its cut-off."""
     return min(1.0, 2.0 * s.motion.filter.cutoff_hz * s.period)
 

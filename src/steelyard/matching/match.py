@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.ground.progress import report_progress
 from steelyard.matching.command_logs import check_clock, check_commands, command_logs
-from steelyard.matching.coordinates import JOINT_BLOCKS, Coordinates
-from steelyard.matching.drives import Drives
-from steelyard.matching.fit import WindowFit, fit_windows, steps_for
+from steelyard.matching.command_stretch import CommandStretch, command_stretches
+from steelyard.matching.joint_drives import Drives
 from steelyard.matching.linear_start import linear_start
-from steelyard.matching.matched import Match
+from steelyard.matching.log_windows import Windows
+from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchCoordinates
+from steelyard.matching.match_result import Match
 from steelyard.matching.rollout import Physics
-from steelyard.matching.score import residual_by_frequency, score
-from steelyard.matching.stretch import Stretch, stretches_of
+from steelyard.matching.rollout_score import residual_by_frequency, score_rollouts
 from steelyard.matching.uncertainty import posterior_of
-from steelyard.matching.windows import Windows
+from steelyard.matching.window_fit import WindowFit, fit_windows, steps_for
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.free import refuse_free
 from steelyard.robot.load import RobotLike, load_robot
@@ -95,8 +95,8 @@ def match_robot(
         raise SteelyardError("A limit can be estimated from a first guess only; state --limit for every joint.")
     read = command_logs(logs, described, mapping, goal)
     described = apply_log_setup(described, read)
-    whole = stretches_of(read, cutoff_hz)
-    apart = stretches_of(command_logs(validate, described, mapping, goal), cutoff_hz) if _some(validate) else []
+    whole = command_stretches(read, cutoff_hz)
+    apart = command_stretches(command_logs(validate, described, mapping, goal), cutoff_hz) if _some(validate) else []
     _one_period([*whole, *apart])
     train, test = ([_plain(s, drives) for s in x] for x in ((whole, apart) if apart else _split(whole, holdout)))
     remarks = check_commands(train, drives, described)
@@ -119,10 +119,10 @@ def match_robot(
 @dataclass(frozen=True, eq=False)
 class _Setting:
     physics: Physics
-    coordinates: Coordinates
+    coordinates: MatchCoordinates
 
 
-def _setting(robot: Any, train: Sequence[Stretch], drives: Drives, names: tuple[str, ...]) -> _Setting:
+def _setting(robot: Any, train: Sequence[CommandStretch], drives: Drives, names: tuple[str, ...]) -> _Setting:
     """Scales of the joints' numbers before the logs: the whole torque might be friction, or rotor inertia."""
     dq, q = (np.concatenate([getattr(s.motion, x) for s in train]) for x in ("dq", "q"))
     torque = np.std(np.concatenate([drives.torque(s.goal, s.q, s.motion.dq, s.feed_forward) for s in train]), axis=0)
@@ -133,12 +133,12 @@ def _setting(robot: Any, train: Sequence[Stretch], drives: Drives, names: tuple[
     inertia = np.einsum("tii->ti", physics.mass_and_bias(some, np.zeros_like(some), robot.inertial_parameters)[0])
     scales = {"armature": np.max(inertia, axis=0), "viscous": torque / speed, "dry": torque}
     base = base_parameters(robot, ())
-    return _Setting(physics, Coordinates.of(robot, base, drives, names, scales))
+    return _Setting(physics, MatchCoordinates.of(robot, base, drives, names, scales))
 
 
 def _result(
-    setting: _Setting, fit: WindowFit, train: Sequence[Stretch], test: Sequence[Stretch], steps: int, window: float,
-    draws: int, seed: int, remarks: tuple[str, ...],
+    setting: _Setting, fit: WindowFit, train: Sequence[CommandStretch], test: Sequence[CommandStretch], steps: int,
+    window: float, draws: int, seed: int, remarks: tuple[str, ...],
 ) -> Match:  # fmt: skip
     physics, point = setting.physics, fit.point
     posterior = posterior_of(fit)
@@ -148,9 +148,9 @@ def _result(
         robot=physics.robot, fit=fit, posterior=posterior, physics=physics, train=tuple(train), test=tuple(test),
         steps=steps, described=described, remarks=remarks,
         scores={
-            "fit": score(physics, point, train, window, steps),
-            "hold-out": score(physics, point, judged, window, steps),
-            "description": score(physics, described, judged, window, steps),
+            "fit": score_rollouts(physics, point, train, window, steps),
+            "hold-out": score_rollouts(physics, point, judged, window, steps),
+            "description": score_rollouts(physics, described, judged, window, steps),
         },
         spectra=residual_by_frequency(physics, point, judged, steps),
         draws=posterior.draws(fit, draws, seed),
@@ -169,7 +169,7 @@ def _some(logs: Any) -> bool:
     return logs is not None and not (isinstance(logs, str | list | tuple) and not logs)
 
 
-def _one_period(stretches: Sequence[Stretch]) -> None:
+def _one_period(stretches: Sequence[CommandStretch]) -> None:
     periods = np.array([s.period for s in stretches])
     if np.ptp(periods) > 1e-3 * periods[0]:
         odd = stretches[int(np.argmax(np.abs(periods - periods[0])))]
@@ -179,7 +179,7 @@ def _one_period(stretches: Sequence[Stretch]) -> None:
         )
 
 
-def _plain(stretch: Stretch, drives: Drives) -> Stretch:
+def _plain(stretch: CommandStretch, drives: Drives) -> CommandStretch:
     """A torque column that is the command itself is no measurement."""
     if stretch.torque is None:
         return stretch
@@ -190,7 +190,7 @@ def _plain(stretch: Stretch, drives: Drives) -> Stretch:
     return replace(stretch, torque=None) if bool(np.all(same)) or not stretch.torque.any() else stretch
 
 
-def _split(stretches: Sequence[Stretch], holdout: float) -> tuple[list[Stretch], list[Stretch]]:
+def _split(stretches: Sequence[CommandStretch], holdout: float) -> tuple[list[CommandStretch], list[CommandStretch]]:
     """Leave out the end of each stretch."""
     if holdout == 0.0:
         return list(stretches), []

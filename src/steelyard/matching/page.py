@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.ground.numbers import number
-from steelyard.matching.score import simulate_stretch
-from steelyard.matching.verdict import error_shares, verdict_of
-from steelyard.matching.windows import Windows
+from steelyard.matching.log_windows import Windows
+from steelyard.matching.match_verdict import error_shares, match_verdict
+from steelyard.matching.rollout_score import simulate_stretch
 from steelyard.report import (
     Figure,
     Html,
@@ -29,7 +29,7 @@ from steelyard.report import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from steelyard.matching.matched import Match, MatchedNumber
+    from steelyard.matching.match_result import Match, MatchedNumber
 
 _NUMBERS = ("number", "joint", "unit", "interval", "value", "± 95 %", "description", "")
 _ERRORS = ("joint", "windows", "whole run", "% of motion", "description", "fit")
@@ -44,10 +44,10 @@ def match_report(match: Match) -> str:
         Section("Frequency", join(*_frequency(match))),
         Section("Files", _about_files()),
     ]
-    return render_report(f"{match.robot.name}: match", sections, verdict=verdict_of(match))
+    return render_report(f"{match.robot.name}: match", sections, verdict=match_verdict(match))
 
 
-def error_rows(match: Match) -> list[list[str]]:
+def _error_rows(match: Match) -> list[list[str]]:
     """Return the rows of the table of errors of a `match`: joint, errors in milli-units, shares."""
     own, before, fit = (match.scores[x] for x in ("hold-out", "description", "fit"))
     shares = error_shares(match)
@@ -66,7 +66,7 @@ def _rollouts(match: Match) -> list[Html]:
         f"{number(score.window_s, 3)} s and over whole runs, which start from measured states and see only the goals."
     )
     return [
-        table_html(_ERRORS, error_rows(match), "Errors of rollouts"),
+        table_html(_ERRORS, _error_rows(match), "Errors of rollouts"),
         paragraph(text),
         figure_html(_positions(match), "Longest run", "Goal, measured position, and simulation of the whole run."),
     ]
@@ -159,11 +159,11 @@ def print_match(match: Match, out: Console, folder: str = "") -> None:
     """
     from steelyard.report import bold, say, table
 
-    verdict = verdict_of(match)
+    verdict = match_verdict(match)
     say(out, bold(verdict.headline))
     for point in verdict.points:
         say(out, f" • {point}")
-    out.print(table("Errors of rollouts, mrad or mm", list(_ERRORS), error_rows(match), right=_ERRORS[1:]))
+    out.print(table("Errors of rollouts, mrad or mm", list(_ERRORS), _error_rows(match), right=_ERRORS[1:]))
     rows = [
         [n.name, n.on, n.unit, number(n.value, 4), number(n.half_width, 2), "" if n.from_logs else "description"]
         for n in match.joint_numbers

@@ -8,20 +8,20 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from steelyard.ground.arrays import Array
-from steelyard.matching.coordinates import Coordinates
+from steelyard.matching.match_coordinates import MatchCoordinates
 
 # Candidates for the standard deviation of the links' relative coordinates before the logs: masses that are right to 2 %
 # (weighed parts) up to those that are wrong by a factor of e (guessed ones).
 _LINK_STDS = np.geomspace(0.02, 1.0, 18)
 
 
-def solve_bounded(H: Array, b: Array, coordinates: Coordinates) -> Array:
+def solve_bounded(H: Array, b: Array, coordinates: MatchCoordinates) -> Array:
     """Minimise ½ zᵀH z − bᵀz plus the prior, within the bounds.
 
     Args:
         H: Matrix of the data.
         b: Right side of the data.
-        coordinates: Coordinates with prior and bounds.
+        coordinates: MatchCoordinates with prior and bounds.
     """
     prior = 1.0 / coordinates.stds**2
     A, y = H + np.diag(prior), b + prior * coordinates.centre
@@ -46,11 +46,11 @@ def _solve(A: Array, y: Array) -> Array:
     return np.asarray(d * cho_solve(cho_factor(A * np.outer(d, d) + 1e-12 * np.eye(len(d))), d * y))
 
 
-def chosen_link_std(coordinates: Coordinates, H: Array, b: Array) -> Coordinates:
+def chosen_link_std(coordinates: MatchCoordinates, H: Array, b: Array) -> MatchCoordinates:
     """Choose the weight of the described links by the evidence of the data (empirical Bayes).
 
     Args:
-        coordinates: Coordinates.
+        coordinates: MatchCoordinates.
         H: Matrix of the data, whose weights count independent residuals.
         b: Its right side, b = H z + g.
     """
@@ -58,7 +58,7 @@ def chosen_link_std(coordinates: Coordinates, H: Array, b: Array) -> Coordinates
     return replace(coordinates, link_std=float(_LINK_STDS[int(np.argmax(scores))]))
 
 
-def _evidence(coordinates: Coordinates, H: Array, b: Array) -> float:
+def _evidence(coordinates: MatchCoordinates, H: Array, b: Array) -> float:
     """Logarithm of ∫ exp(−½ zᵀHz + bᵀz) p(z) dz, without constants."""
     std = coordinates.stds
     # x = (z − centre)/std has the prior N(0, 1).

@@ -20,8 +20,8 @@ from steelyard.dynamics import Dynamics, Evaluator
 from steelyard.dynamics.function import Trace, dense
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.recent_values import Recent
-from steelyard.matching.coordinates import Point
-from steelyard.matching.windows import Windows
+from steelyard.matching.log_windows import Windows
+from steelyard.matching.match_coordinates import MatchPoint
 from steelyard.robot.robot import Robot
 
 # Rounds of Newton's method for stick and slip; one or two are usual.
@@ -147,11 +147,11 @@ class Trajectories:
     good: NDArray[np.int64]
 
     def at_samples(self, windows: Windows) -> Array:
-        """Return positions at the samples, shape (windows, samples, joints)."""
+        """Return positions at the samples of `windows`, shape (windows, samples, joints)."""
         return np.ascontiguousarray(np.swapaxes(self.q[self.past :: windows.steps], 0, 1))
 
 
-def rollout(physics: Physics, windows: Windows, point: Point, q0: Array, v0: Array) -> Trajectories:
+def rollout(physics: Physics, windows: Windows, point: MatchPoint, q0: Array, v0: Array) -> Trajectories:
     """Simulate all windows.
 
     Args:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.matching.fit import WindowFit
+from steelyard.matching.window_fit import WindowFit
 
 # Fewest blocks whose spread is used direction by direction.
 _FEWEST = 5

@@ -10,10 +10,10 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.short_repr import short_repr
-from steelyard.matching.coordinates import Point
+from steelyard.matching.command_stretch import CommandStretch
+from steelyard.matching.log_windows import Windows
+from steelyard.matching.match_coordinates import MatchPoint
 from steelyard.matching.rollout import Physics, rollout
-from steelyard.matching.stretch import Stretch
-from steelyard.matching.windows import Windows
 
 # A response that is wrong by more than this share (2 dB) at some frequency is a missed dynamics there.
 MISSED = 0.25
@@ -68,7 +68,7 @@ class FrequencyResidual:
     missed: float
 
 
-def simulate_stretch(physics: Physics, point: Point, windows: Windows) -> tuple[Array, int]:
+def simulate_stretch(physics: Physics, point: MatchPoint, windows: Windows) -> tuple[Array, int]:
     """Simulate windows from their measured states; return residuals, and the number of windows that diverged.
 
     Args:
@@ -84,7 +84,9 @@ def simulate_stretch(physics: Physics, point: Point, windows: Windows) -> tuple[
     return residuals, int(lost.sum())
 
 
-def score(physics: Physics, point: Point, stretches: Sequence[Stretch], window: float, steps: int) -> MotionScore:
+def score_rollouts(
+    physics: Physics, point: MatchPoint, stretches: Sequence[CommandStretch], window: float, steps: int
+) -> MotionScore:
     """Score a point on logs.
 
     Args:
@@ -107,7 +109,7 @@ def score(physics: Physics, point: Point, stretches: Sequence[Stretch], window: 
 
 
 def residual_by_frequency(
-    physics: Physics, point: Point, stretches: Sequence[Stretch], steps: int
+    physics: Physics, point: MatchPoint, stretches: Sequence[CommandStretch], steps: int
 ) -> tuple[FrequencyResidual, ...]:
     """Compare residual and motion over frequency, on whole runs.
 

@@ -1,4 +1,4 @@
-"""`Coordinates`: free numbers of a matched robot, all possible, and what is known of them before the logs."""
+"""`MatchCoordinates`: free numbers of a matched robot, all possible, and what is known of them before the logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.estimation.possible.reference import default_bodies
 from steelyard.ground.arrays import Array
-from steelyard.matching.drives import Drives
+from steelyard.matching.joint_drives import Drives
 from steelyard.parameters.inertial import parameters_of_pseudo_inertia
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
@@ -24,7 +24,7 @@ _BELOW = tuple((i, j) for i in range(4) for j in range(i))
 JOINT_BLOCKS = ("armature", "viscous", "dry", "bias", "delay", "kp", "kd", "limit")
 POSITIVE = ("armature", "viscous", "dry", "delay")
 # Blocks whose coordinate is the logarithm of a factor on the stated value.
-FACTORS = ("kp", "kd", "limit")
+GAIN_FACTORS = ("kp", "kd", "limit")
 # Standard deviation of a factor before the logs: e^0.5, from 0.6 to 1.6 of the stated value.
 _FACTOR_STD = 0.5
 # Standard deviation of the zero of an encoder before the logs [rad, m]: some degrees, some millimetres.
@@ -37,7 +37,7 @@ _DEFAULT_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class MatchPoint:
     """Values of a matched robot.
 
     Attributes:
@@ -58,8 +58,8 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
-    """The map from coordinates z to a `Point`, and the prior of z.
+class MatchCoordinates:
+    """The map from coordinates z to a `MatchPoint`, and the prior of z.
 
     Attributes:
         robot: Robot.
@@ -84,7 +84,7 @@ class Coordinates:
     @classmethod
     def of(
         cls, robot: Robot, base: BaseParameters, drives: Drives, fit: Sequence[str], scales: dict[str, Array]
-    ) -> Coordinates:
+    ) -> MatchCoordinates:
         """Create the coordinates.
 
         Args:
@@ -98,7 +98,7 @@ class Coordinates:
         described = described_terms(robot)
         zero = np.zeros(n)
         first = {**described, "bias": zero, "kp": zero, "kd": zero, "limit": zero, "delay": np.array([drives.delay])}
-        std = {name: np.full(n, _FACTOR_STD) for name in FACTORS}
+        std = {name: np.full(n, _FACTOR_STD) for name in GAIN_FACTORS}
         std |= {name: np.maximum(scales[name], described[name]) for name in described}
         std["bias"] = np.array([_BIAS_STD[j.kind] for j in robot.joints])
         std["delay"] = np.array([_DELAY_STD])
@@ -141,7 +141,7 @@ class Coordinates:
                 out[place] = 0.0
         return out
 
-    def point(self, z: Array) -> Point:
+    def point(self, z: Array) -> MatchPoint:
         """Return the values of the coordinates `z`."""
         blocks, n = self.blocks, self.robot.dof
         links = np.concatenate(
@@ -157,15 +157,15 @@ class Coordinates:
             own, kp=own.kp * np.exp(value("kp")), kd=own.kd * np.exp(value("kd")),
             limit=own.limit * np.exp(value("limit")), delay=delay,
         )  # fmt: skip
-        return Point(
+        return MatchPoint(
             links, self.base.matrix @ links, value("armature"), value("viscous"), value("dry"), value("bias"), drives
         )
 
-    def slope(self, z: Array, point: Point) -> Array:
+    def slope(self, z: Array, point: MatchPoint) -> Array:
         """Compute the derivative of (β, armature, viscous, dry, bias, delay, kp, kd, limit) by z.
 
         Args:
-            z: Coordinates.
+            z: MatchCoordinates.
             point: Their values.
         """
         blocks, nb = self.blocks, self.base.rank
@@ -177,7 +177,7 @@ class Coordinates:
         row = nb
         for name in JOINT_BLOCKS:
             if name in blocks:
-                diagonal = np.ones(sizes[name]) if name not in FACTORS else getattr(point.drives, name)
+                diagonal = np.ones(sizes[name]) if name not in GAIN_FACTORS else getattr(point.drives, name)
                 out[row : row + sizes[name], blocks[name]] = np.diag(np.where(np.isfinite(diagonal), diagonal, 0.0))
             row += sizes[name]
         return out
@@ -252,11 +252,11 @@ def _body_slope(root: Array, x: Array) -> Array:
     return np.column_stack(columns)
 
 
-def link_slopes(coordinates: Coordinates, z: Array) -> Array:
+def link_slopes(coordinates: MatchCoordinates, z: Array) -> Array:
     """Compute the derivatives of the ten parameters of each link by z.
 
     Args:
-        coordinates: Coordinates.
+        coordinates: MatchCoordinates.
         z: Their values.
     """
     x = z[coordinates.blocks["links"]].reshape(-1, 10)

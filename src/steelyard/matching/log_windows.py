@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
-from steelyard.matching.stretch import Stretch
+from steelyard.matching.command_stretch import CommandStretch
 
 # Shortest window [samples]: initial states have two numbers per joint, and friction needs a motion.
 _SHORTEST = 20
@@ -31,7 +31,7 @@ class Windows:
         past_dq: Smooth velocities half a step earlier than those.
     """
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[CommandStretch, ...]
     places: tuple[tuple[int, int], ...]
     samples: int
     steps: int
@@ -40,7 +40,7 @@ class Windows:
     past_dq: Array
 
     @classmethod
-    def of(cls, stretches: Sequence[Stretch], duration: float, steps: int) -> Windows:
+    def of(cls, stretches: Sequence[CommandStretch], duration: float, steps: int) -> Windows:
         """Divide stretches into windows.
 
         Args:
@@ -113,7 +113,7 @@ class Windows:
         return tuple(np.ascontiguousarray(np.stack(x, axis=1)) for x in (values, slopes, feeds))  # type: ignore[return-value]
 
 
-def _at(stretch: Stretch, signal: Array, first: int, h: float, past: int, back: float) -> Array:
+def _at(stretch: CommandStretch, signal: Array, first: int, h: float, past: int, back: float) -> Array:
     """Values of a signal at the steps up to a sample, `back` steps earlier; its first value before the log."""
     t = stretch.period * np.arange(len(signal))
     at = first * stretch.period + h * (np.arange(-past, 1) - back)

@@ -1,4 +1,4 @@
-"""`verdict_of`: whether a simulator may use a matched robot."""
+"""`match_verdict`: whether a simulator may use a matched robot."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from steelyard.ground.numbers import number
 from steelyard.report import Verdict
 
 if TYPE_CHECKING:
-    from steelyard.matching.matched import Match
+    from steelyard.matching.match_result import Match
 
 # Share of the motion that a rollout may miss: a tenth is what drives of good robots track, a third is another robot.
 _GOOD, _FAIR = 0.1, 0.3
 
 
 def error_shares(match: Match) -> list[float]:
-    """Return the error of hold-out windows of each joint, relative to its motion."""
+    """Return the error of hold-out windows of each joint of a `match`, relative to its motion."""
     s = match.scores["hold-out"]
     return [float(x) for x in s.windows_rms / np.maximum(s.size, 1e-12)]
 
 
-def verdict_of(match: Match) -> Verdict:
+def match_verdict(match: Match) -> Verdict:
     """Judge a `match` by rollouts that the fit did not see."""
     names = match.robot.joint_names
     shares = error_shares(match)

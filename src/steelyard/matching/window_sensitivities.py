@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.matching.coordinates import JOINT_BLOCKS, Point
+from steelyard.matching.log_windows import Windows
+from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchPoint
 from steelyard.matching.rollout import Feedback, Physics, Trajectories
-from steelyard.matching.windows import Windows
 from steelyard.regression.base_parameters import BaseParameters
 
 # Steps whose matrices are computed together: enough for machine code, few enough for memory.
@@ -36,12 +36,12 @@ class NormalEquations:
 
 
 def normal_equations(
-    physics: Physics, base: BaseParameters, windows: Windows, point: Point, run: Trajectories, weights: Array,
+    physics: Physics, base: BaseParameters, windows: Windows, point: MatchPoint, run: Trajectories, weights: Array,
     residuals: Array, fit: tuple[str, ...],
 ) -> NormalEquations:  # fmt: skip
     """Compute the normal equations of all windows for weighted position residuals.
 
-    Columns are those of `Coordinates.slope`, then initial positions and velocities.
+    Columns are those of `MatchCoordinates.slope`, then initial positions and velocities.
 
     Args:
         physics: Robot.
@@ -165,7 +165,14 @@ class _Matrices:
 
     @classmethod
     def of(
-        cls, physics: Physics, base: BaseParameters, point: Point, run: Trajectories, h: float, first: int, stop: int
+        cls,
+        physics: Physics,
+        base: BaseParameters,
+        point: MatchPoint,
+        run: Trajectories,
+        h: float,
+        first: int,
+        stop: int,
     ) -> _Matrices:
         at = slice(run.past + first, run.past + stop)
         before = slice(at.start - 1, at.stop - 1)

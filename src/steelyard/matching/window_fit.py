@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.matching.coordinates import Coordinates, Point
+from steelyard.matching.command_stretch import CommandStretch
+from steelyard.matching.log_windows import Windows
+from steelyard.matching.match_coordinates import MatchCoordinates, MatchPoint
 from steelyard.matching.posterior import chosen_link_std, solve_bounded
 from steelyard.matching.rollout import Physics, Trajectories, rollout
-from steelyard.matching.sensitivities import normal_equations
-from steelyard.matching.stretch import Stretch
-from steelyard.matching.windows import Windows
+from steelyard.matching.window_sensitivities import normal_equations
 
 _ROUNDS = 20
 # A step below this share of the standard errors ends the rounds.
@@ -42,7 +42,7 @@ class WindowFit:
     """Result of the fit to windows.
 
     Attributes:
-        coordinates: Coordinates with the weight of the description.
+        coordinates: MatchCoordinates with the weight of the description.
         z: Their values.
         windows: Windows.
         q0, v0: Initial states of the windows.
@@ -55,7 +55,7 @@ class WindowFit:
         converged: Whether the steps became small.
     """
 
-    coordinates: Coordinates
+    coordinates: MatchCoordinates
     z: Array
     windows: Windows
     q0: Array
@@ -70,11 +70,11 @@ class WindowFit:
     converged: bool
 
     @property
-    def point(self) -> Point:
+    def point(self) -> MatchPoint:
         return self.coordinates.point(self.z)
 
 
-def steps_for(physics: Physics, point: Point, stretches: Sequence[Stretch]) -> int:
+def steps_for(physics: Physics, point: MatchPoint, stretches: Sequence[CommandStretch]) -> int:
     """Choose the steps per sample that resolve the fastest position loop.
 
     Args:
@@ -97,12 +97,12 @@ def steps_for(physics: Physics, point: Point, stretches: Sequence[Stretch]) -> i
     return int(np.clip(np.ceil(need - 1e-9), 1, _MOST_STEPS))
 
 
-def fit_windows(physics: Physics, coordinates: Coordinates, z: Array, windows: Windows) -> WindowFit:
+def fit_windows(physics: Physics, coordinates: MatchCoordinates, z: Array, windows: Windows) -> WindowFit:
     """Fit the parameters to the positions of all windows.
 
     Args:
         physics: Robot.
-        coordinates: Coordinates with their prior.
+        coordinates: MatchCoordinates with their prior.
         z: Start.
         windows: Windows.
     """
@@ -154,7 +154,7 @@ class _State:
     z: Array
     q0: Array
     v0: Array
-    point: Point
+    point: MatchPoint
     run: Trajectories
     residuals: Array
     good: NDArray[np.bool_]
@@ -173,13 +173,13 @@ class _Pieces:
 @dataclass(frozen=True, eq=False)
 class _Search:
     physics: Physics
-    coordinates: Coordinates
+    coordinates: MatchCoordinates
     windows: Windows
     smallest: Array
     start_std: Array
 
     @classmethod
-    def of(cls, physics: Physics, coordinates: Coordinates, windows: Windows) -> _Search:
+    def of(cls, physics: Physics, coordinates: MatchCoordinates, windows: Windows) -> _Search:
         noise = np.zeros(physics.robot.dof)
         speed = np.zeros_like(noise)
         for s in windows.stretches:
@@ -272,7 +272,7 @@ class _Search:
         return float(np.sqrt(max(float(step @ A @ step), 0.0) / len(step)))
 
 
-def resolution(stretches: Sequence[Stretch]) -> Array:
+def resolution(stretches: Sequence[CommandStretch]) -> Array:
     """Return the rounding of the positions of each joint [rad, m]: the smallest change that is common; 0 if none.
 
     Args:

@@ -14,10 +14,10 @@ from steelyard.dynamics import Model
 from steelyard.export import ModelExport
 from steelyard.ground.outcome import Content
 from steelyard.matching.actuators_mjcf import with_position_drives
-from steelyard.matching.score import MotionScore
+from steelyard.matching.rollout_score import MotionScore
 
 if TYPE_CHECKING:
-    from steelyard.matching.matched import Match, MatchedNumber
+    from steelyard.matching.match_result import Match, MatchedNumber
 
 
 def match_files(match: Match) -> dict[str, Content]:
@@ -58,9 +58,9 @@ def mjcf_files(match: Match, source: Path | None) -> dict[str, Content]:
 
 def match_json(match: Match) -> dict[str, Any]:
     """Return a `match` as plain data."""
-    from steelyard.matching.verdict import verdict_of
+    from steelyard.matching.match_verdict import match_verdict
 
-    verdict = verdict_of(match)
+    verdict = match_verdict(match)
     fit, d = match.fit, match.drives
     return {
         "robot": match.robot.name,

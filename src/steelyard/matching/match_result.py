@@ -13,13 +13,13 @@ from steelyard.dynamics import Model
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.short_repr import short_repr
-from steelyard.matching.coordinates import FACTORS, Point
-from steelyard.matching.drives import Drives
-from steelyard.matching.fit import WindowFit
+from steelyard.matching.command_stretch import CommandStretch
+from steelyard.matching.joint_drives import Drives
+from steelyard.matching.match_coordinates import GAIN_FACTORS, MatchPoint
 from steelyard.matching.rollout import Physics
-from steelyard.matching.score import FrequencyResidual, MotionScore
-from steelyard.matching.stretch import Stretch
+from steelyard.matching.rollout_score import FrequencyResidual, MotionScore
 from steelyard.matching.uncertainty import Posterior, derived_errors
+from steelyard.matching.window_fit import WindowFit
 from steelyard.parameters.inertial import inertial_parameters_of
 from steelyard.parameters.term import make_term
 from steelyard.parameters.terms import Terms
@@ -27,7 +27,7 @@ from steelyard.robot.robot import Robot
 
 # With less of its prior variance removed, a number is that of the description rather than of the logs.
 INFORMED = 0.5
-UNITS = {"armature": "kg m²", "viscous": "N m s/rad", "dry": "N m", "bias": "rad", "delay": "s", "kp": "N m/rad",
+_UNITS = {"armature": "kg m²", "viscous": "N m s/rad", "dry": "N m", "bias": "rad", "delay": "s", "kp": "N m/rad",
          "kd": "N m s/rad", "limit": "N m"}  # fmt: skip
 _LINEAR_UNITS = {"armature": "kg", "viscous": "N s/m", "dry": "N", "bias": "m", "delay": "s", "kp": "N/m",
                  "kd": "N s/m", "limit": "N"}  # fmt: skip
@@ -88,17 +88,17 @@ class Match(OutcomeWithPage):
     fit: WindowFit
     posterior: Posterior
     physics: Physics
-    train: tuple[Stretch, ...]
-    test: tuple[Stretch, ...]
+    train: tuple[CommandStretch, ...]
+    test: tuple[CommandStretch, ...]
     steps: int
-    described: Point
+    described: MatchPoint
     remarks: tuple[str, ...]
     scores: Mapping[str, MotionScore]
     spectra: tuple[FrequencyResidual, ...]
     draws: Array
 
     @property
-    def point(self) -> Point:
+    def point(self) -> MatchPoint:
         """Values of the matched robot."""
         return self.fit.point
 
@@ -135,7 +135,7 @@ class Match(OutcomeWithPage):
             slope = np.zeros((place.stop - place.start, len(fit.z)))
             slope[:, place] = np.eye(place.stop - place.start)
             values, first = fit.z[place], before[place]
-            if name in FACTORS:
+            if name in GAIN_FACTORS:
                 stated = getattr(c.drives, name)
                 slope *= (stated * np.exp(values))[:, None]
                 values, first = stated * np.exp(values), stated
@@ -146,7 +146,9 @@ class Match(OutcomeWithPage):
         errors, informed = derived_errors(self.posterior, slope)
         joints = self.robot.joints
         owners = ["all joints"] if name == "delay" else [j.name for j in joints]
-        units = ["s"] if name == "delay" else [(UNITS if j.kind == "revolute" else _LINEAR_UNITS)[name] for j in joints]
+        units = (
+            ["s"] if name == "delay" else [(_UNITS if j.kind == "revolute" else _LINEAR_UNITS)[name] for j in joints]
+        )
         rows = zip(owners, units, values, errors, before, informed, strict=True)
         return [
             MatchedNumber(name, on, unit, float(v), float(e), float(self.posterior.quantile * e), float(b), float(i))
@@ -163,7 +165,7 @@ class Match(OutcomeWithPage):
     @cached_property
     def link_numbers(self) -> tuple[MatchedNumber, ...]:
         """Ten parameters of each link."""
-        from steelyard.matching.coordinates import link_slopes
+        from steelyard.matching.match_coordinates import link_slopes
 
         parameters = inertial_parameters_of(self.robot)
         slope = link_slopes(self.fit.coordinates, self.fit.z)
@@ -192,13 +194,13 @@ class Match(OutcomeWithPage):
     @cached_property
     def score_in_mujoco(self) -> MotionScore:
         """Score of that fit on the left-out motion."""
-        from steelyard.matching.score import score
+        from steelyard.matching.rollout_score import score_rollouts
 
         stretches = self.test or self.train
         if self.for_mujoco is self.fit:
             return self.scores["hold-out"]
         window = self.fit.windows.duration
-        return score(self.physics, self.for_mujoco.point, stretches, window, self.steps)
+        return score_rollouts(self.physics, self.for_mujoco.point, stretches, window, self.steps)
 
     @property
     def at_description(self) -> tuple[str, ...]:
@@ -214,12 +216,12 @@ class Match(OutcomeWithPage):
         return tuple(s for s in self.spectra if s.missed_hz is not None)
 
     def to_json(self) -> dict[str, Any]:
-        from steelyard.matching.written import match_json
+        from steelyard.matching.match_files import match_json
 
         return match_json(self)
 
     def files(self) -> Mapping[str, Content]:
-        from steelyard.matching.written import match_files
+        from steelyard.matching.match_files import match_files
 
         return match_files(self)
 

@@ -1,4 +1,4 @@
-"""`Stretch`: a gap-free piece of a command log on an even clock, with smooth motion beside the measured one."""
+"""`CommandStretch`: a gap-free piece of a command log on an even clock, with smooth motion beside the measured one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GOAL, FEED_FORWARD = "goal", "feed_forward"
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class CommandStretch:
     """A gap-free piece of a command log.
 
     Attributes:
@@ -48,7 +48,7 @@ class Stretch:
         """Duration [s]."""
         return len(self) * self.period
 
-    def part(self, start: int, stop: int) -> Stretch:
+    def part(self, start: int, stop: int) -> CommandStretch:
         """Return the samples from `start` to `stop`.
 
         Args:
@@ -64,7 +64,7 @@ class Stretch:
             standing=None if old.standing is None else old.standing[cut],
         )  # fmt: skip
         torque = None if self.torque is None else self.torque[cut]
-        return Stretch(self.name, motion, self.q[cut], self.goal[cut], self.feed_forward[cut], torque)
+        return CommandStretch(self.name, motion, self.q[cut], self.goal[cut], self.feed_forward[cut], torque)
 
     def held_average(self, signal: Array, centres: Array, width: float) -> Array:
         """Average a held signal over intervals; before the first sample it has its first value.
@@ -86,7 +86,7 @@ class Stretch:
         return (integral(centres + 0.5 * width) - integral(centres - 0.5 * width)) / width
 
 
-def stretches_of(logs: Sequence[Log], cutoff_hz: float | None = None) -> list[Stretch]:
+def command_stretches(logs: Sequence[Log], cutoff_hz: float | None = None) -> list[CommandStretch]:
     """Prepare command logs.
 
     Args:
@@ -94,21 +94,21 @@ def stretches_of(logs: Sequence[Log], cutoff_hz: float | None = None) -> list[St
         cutoff_hz: Cut-off of the low-pass on the smooth motion [Hz]; None: by the motion.
     """
     settings = Preparation(cutoff_hz=cutoff_hz)
-    cutoff = chosen_cutoff(logs, settings)
-    out = [stretch for log in logs for stretch in _stretches(log, settings, cutoff)]
+    band_hz = chosen_cutoff(logs, settings)
+    out = [stretch for log in logs for stretch in _stretches(log, settings, band_hz)]
     if not out:
         raise LogError("The logs have no piece without gaps that is long enough; log some seconds of motion.")
     return out
 
 
-def _stretches(log: Log, settings: Preparation, cutoff: float) -> Iterator[Stretch]:
+def _stretches(log: Log, settings: Preparation, cutoff_hz: float) -> Iterator[CommandStretch]:
     name = str(log.meta.get("source", "log"))
     still = replace(log, tau=np.zeros_like(log.q) if log.tau is None else log.tau)
-    for motion in prepare(still, settings, cutoff):
+    for motion in prepare(still, settings, cutoff_hz):
         t, h = motion.t, motion.filter.period
         q = np.column_stack([np.interp(t, log.t, column) for column in log.q.T])
         # A goal holds from its row on: the last row at or before the clock's instant.
         rows = np.clip(np.searchsorted(log.t, t + 0.25 * h, side="right") - 1, 0, len(log.t) - 1)
         goal = log.channels[GOAL][rows]
         feed = log.channels[FEED_FORWARD][rows] if FEED_FORWARD in log.channels else np.zeros_like(goal)
-        yield Stretch(name, motion, q, goal, feed, None if log.tau is None else motion.tau)
+        yield CommandStretch(name, motion, q, goal, feed, None if log.tau is None else motion.tau)
