@@ -249,10 +249,14 @@ def compare(name: str, seed: int, times: float) -> None:
             f"match_robot {ours:.3f} mrad in {cpu:.1f} s; {good} of {count} intervals hold", flush=True,
         )  # fmt: skip
         for label, search in (("CMA-ES", by_cmaes), ("mujoco.minimize", by_minimize)):
-            problem.count = 0
+            problem.count, start = 0, time.process_time()
             best = search(problem, times * cpu)
             error = mrad(problem.residual(best["x"], test)) if best["x"] is not None else np.nan
-            print(f"  {label:16s} {error:.3f} mrad after {times * cpu:.0f} s, {problem.count} rollouts", flush=True)
+            used = time.process_time() - start
+            print(
+                f"  {label:16s} {error:.3f} mrad, the best of {problem.count} rollouts in {used:.0f} s (after "
+                f"{best['cpu']:.0f} s)", flush=True,
+            )  # fmt: skip
 
 
 def real() -> None:
