@@ -162,7 +162,10 @@ class Bench:
         estimate = inside = None
         if family.number is not None and mine[0].interval is not None:
             low, high = mine[0].interval
-            estimate, inside = mine[0].estimate, bool(low <= family.number(size) <= high)
+            # A delay that all joints share is corrected before; the list has what remains of it.
+            corrected = found.settings.preparation.delay or 0.0 if family.name == "delay" else 0.0
+            estimate = corrected + mine[0].estimate
+            inside = bool(low <= family.number(size) - corrected <= high)
         return Outcome(*key, worse, self._moved(found), grade, said, estimate, inside,
                        tuple(sorted(e.suspect.name for e in ledger.refuted)))  # fmt: skip
 

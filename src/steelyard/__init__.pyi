@@ -3,14 +3,17 @@
 from . import (
     assessment,
     assumptions,
+    calibration,
     check,
     compare,
     dynamics,
+    elasticity,
     errors,
     estimation,
     excitation,
     export,
     fleet,
+    floating,
     friction,
     gravity,
     identification,
@@ -18,6 +21,7 @@ from . import (
     matching,
     parameters,
     payload,
+    prediction,
     regression,
     rehearsal,
     report,
@@ -28,7 +32,7 @@ from . import (
 )
 from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
-from .calibration import Calibration, calibrate, read_poses
+from .calibration import Calibration, PoseTable, calibrate, design_poses, read_poses
 from .check import Check, Checks, check_log
 from .check.guess import guess_mapping
 from .compare import Comparison, Protocol, SchemeComparison, compare_schemes, monte_carlo
@@ -36,6 +40,7 @@ from .compare.on_log import LogComparison, compare_on_log
 from .demo import run_demo
 from .dynamics.engine import Dynamics
 from .dynamics.model import Model
+from .elasticity import Elasticity, elastic_to_mjcf, identify_elasticity, simulate_elastic, spring_torque
 from .errors import (
     LogError,
     RobotError,
@@ -67,7 +72,7 @@ from .export import (
 )
 from .export.coerce import as_model
 from .fleet import Fleet, FleetOutcome, identify_fleet, read_fleet
-from .floating.bodies import identify_bodies
+from .floating.body_table import identify_bodies
 from .floating.identify import identify_floating
 from .floating.result import FloatingIdentification
 from .friction import BreakAwayRun, design_sweeps, measure_break_away
@@ -113,24 +118,29 @@ from .watch.settings import WatchSettings
 
 __all__ = [
     "PD", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration", "CancelledError", "Check", "Checks",
-    "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError", "Fleet", "FleetOutcome",
+    "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics",
+    "Elasticity", "ExcitationError", "Fleet", "FleetOutcome",
     "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun", "Inspection",
     "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "Match", "Model", "ModelExport", "ModelValidation",
     "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan",
-    "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal", "Replay",
-    "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion",
-    "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission",
-    "UnknownNameError", "WatchSettings", "Wave", "as_model", "assessment", "assumptions", "base_parameters",
-    "builtin_names", "calibrate", "check", "check_log", "compare", "compare_on_log", "compare_schemes",
-    "design_motions", "design_regions", "design_sweeps", "dynamics", "errors", "estimation", "excitation", "excite",
-    "excite_payload", "export", "fit_log", "fleet", "friction", "gravity", "guess_mapping", "identification",
-    "identify", "identify_bodies", "identify_files", "identify_fleet", "identify_floating", "identify_gravity",
-    "identify_locally", "identify_payload", "identify_payload_by_sensor", "identify_sequentially", "inspect_robot",
-    "load_bank", "load_log", "load_model", "load_robot", "local", "match_robot", "matching", "measure_break_away",
-    "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco", "model_to_pinocchio",
-    "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro", "monitor", "monte_carlo", "nominal_terms",
-    "parameters", "payload", "possibility", "predict", "read_design", "read_fleet", "read_log", "read_payload",
-    "read_plan", "read_poses", "recursive", "regression", "rehearsal", "rehearse", "replay", "report", "reproduce",
-    "robot", "run_demo", "signals", "simulate", "simulate_model", "simulation", "static_poses", "terms",
-    "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
+    "PoseTable", "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal",
+    "Replay", "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError",
+    "SimulatedMotion", "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal",
+    "Transmission", "UnknownNameError", "WatchSettings", "Wave", "as_model", "assessment", "assumptions",
+    "base_parameters", "builtin_names", "calibrate", "calibration", "check", "check_log", "compare", "compare_on_log",
+    "compare_schemes", "design_motions", "design_poses", "design_regions",
+    "design_sweeps", "dynamics", "elastic_to_mjcf", "elasticity", "errors",
+    "estimation", "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "floating", "friction",
+    "gravity", "guess_mapping", "identification", "identify",
+    "identify_bodies", "identify_elasticity", "identify_files", "identify_fleet",
+    "identify_floating", "identify_gravity", "identify_locally", "identify_payload", "identify_payload_by_sensor",
+    "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local",
+    "match_robot", "matching",
+    "measure_break_away", "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco",
+    "model_to_pinocchio", "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro", "monitor", "monte_carlo",
+    "nominal_terms", "parameters", "payload", "possibility", "predict", "prediction", "read_design", "read_fleet",
+    "read_log", "read_payload", "read_plan", "read_poses", "recursive", "regression", "rehearsal", "rehearse",
+    "replay", "report", "reproduce", "robot", "run_demo",
+    "signals", "simulate", "simulate_elastic", "simulate_model", "simulation", "spring_torque",
+    "static_poses", "terms", "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
 ]  # fmt: skip

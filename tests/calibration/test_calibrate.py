@@ -74,8 +74,8 @@ def _same_as_tips(path: Path) -> None:
 @pytest.mark.parametrize("points", [1, 3])
 def test_derivatives_are_those_of_differences(points: int):
     from steelyard.calibration.chain import Chain
-    from steelyard.calibration.effects import EFFECTS, Deviations, postures_of
-    from steelyard.calibration.fit import Problem
+    from steelyard.calibration.deviation_fit import Problem
+    from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
 
     robot = nominal()
     table = sy.read_poses(poses(Errors.drawn(3), 12, 3, points=points), robot)

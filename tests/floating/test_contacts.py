@@ -7,7 +7,7 @@ import pytest
 from floating_plants import swimmer_log
 
 from steelyard.floating.base_motion import body_motion, look_at_base, rotations_of
-from steelyard.floating.rows import null_space
+from steelyard.floating.projected_rows import null_space
 from steelyard.floating.setup import BaseColumns
 from steelyard.signals.filters import LowPass
 

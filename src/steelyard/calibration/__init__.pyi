@@ -3,13 +3,13 @@
 from .calibrate import calibrate
 from .calibration import Calibration, PoseErrors, StageFit
 from .chain import Chain
-from .design import CalibrationPoses, design_poses
-from .effects import EFFECTS, Effect
-from .identifiable import Identifiability, identifiable
+from .identifiable import GeometryIdentifiability, identifiable
+from .joint_effects import EFFECTS, Effect
 from .measurement import MEASUREMENTS, Measurement
-from .table import PoseTable, read_poses
+from .pose_design import CalibrationPoses, design_poses
+from .pose_table import PoseTable, read_poses
 
 __all__ = [
-    "EFFECTS", "MEASUREMENTS", "Calibration", "CalibrationPoses", "Chain", "Effect", "Identifiability", "Measurement",
-    "PoseErrors", "PoseTable", "StageFit", "calibrate", "design_poses", "identifiable", "read_poses",
+    "EFFECTS", "MEASUREMENTS", "Calibration", "CalibrationPoses", "Chain", "Effect", "GeometryIdentifiability",
+    "Measurement", "PoseErrors", "PoseTable", "StageFit", "calibrate", "design_poses", "identifiable", "read_poses",
 ]  # fmt: skip

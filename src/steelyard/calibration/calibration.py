@@ -11,22 +11,25 @@ from typing import Any
 import numpy as np
 
 from steelyard.calibration.chain import Chain
-from steelyard.calibration.choose import Candidate, EffectChoice
-from steelyard.calibration.corrected import corrected_robot, corrections_json, written_files
-from steelyard.calibration.effects import EFFECTS, postures_of
+from steelyard.calibration.choose import EffectChoice, EffectTrial
+from steelyard.calibration.corrected_robot import corrected_robot, corrections_json, written_files
+from steelyard.calibration.deviation_fit import Fit, Problem
 from steelyard.calibration.errors_of import Uncertainty, tool_stds
-from steelyard.calibration.fit import Fit, Problem
-from steelyard.calibration.identifiable import Identifiability, identifiable
-from steelyard.calibration.table import PoseTable
+from steelyard.calibration.identifiable import GeometryIdentifiability, identifiable
+from steelyard.calibration.joint_effects import EFFECTS, postures_of
+from steelyard.calibration.pose_table import PoseTable
 from steelyard.calibration.weights import distances
+from steelyard.gravity.gravity_model import GravityModel
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 
 # Random postures for the error outside of the measured volume.
 _POSTURES = 500
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class StageFit:
     """A model of some size with its fit.
@@ -44,6 +47,7 @@ class StageFit:
     uncertainty: Uncertainty
 
 
+@short_repr
 @dataclass(frozen=True)
 class PoseErrors:
     """Errors of a model on some poses, in the unit of the channel: m, rad.
@@ -70,10 +74,13 @@ class PoseErrors:
         r = sizes[np.isfinite(sizes)]
         if not len(r):
             return cls(*(float("nan"),) * 5, 0)
-        values = (np.mean(r), np.median(r), np.quantile(r, 0.95), np.sqrt(np.mean(r**2)), np.max(r))
-        return cls(*(float(v) for v in values), len(r))
+        return cls(
+            float(np.mean(r)), float(np.median(r)), float(np.quantile(r, 0.95)), float(np.sqrt(np.mean(r**2))),
+            float(np.max(r)), len(r),
+        )  # fmt: skip
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Calibration(OutcomeWithPage):
     """A calibrated robot.
@@ -85,6 +92,7 @@ class Calibration(OutcomeWithPage):
         choice: Effects that were tried, and the chosen ones.
         stages: Models "nominal", "geometry" and "full", each with its own setup.
         findings: Remarks: outliers, sessions, units.
+        gravity: Gravity model whose torques deflect the joints, if one was identified.
     """
 
     chain: Chain
@@ -93,6 +101,7 @@ class Calibration(OutcomeWithPage):
     choice: EffectChoice
     stages: Mapping[str, StageFit]
     findings: tuple[str, ...] = field(default=())
+    gravity: GravityModel | None = None
 
     @property
     def robot(self) -> Robot:
@@ -131,7 +140,7 @@ class Calibration(OutcomeWithPage):
         }
 
     @cached_property
-    def left_out(self) -> dict[str, Candidate]:
+    def left_out(self) -> dict[str, EffectTrial]:
         """Errors on poses left out within the fit, of the nominal and of the chosen model."""
         return {"nominal": self.choice.candidates[0], "full": self.choice.chosen}
 
@@ -172,7 +181,7 @@ class Calibration(OutcomeWithPage):
         q = np.random.default_rng(0).uniform(low, np.maximum(high, low), (_POSTURES, len(low)))
         q[:, still] = self.table.q[0, still]
         anywhere = Problem.of(own.problem.deviations, postures_of(self.chain, q), own.problem.measurement)
-        inside, outside = (tool_stds(p, own.fit, own.uncertainty) for p in (own.problem, anywhere))
+        inside, outside = tool_stds(own.problem, anywhere, own.fit, own.uncertainty)
         box = np.array([tips.position.min(axis=0), tips.position.max(axis=0)])
         reach = self.chain.tips(q).position
         part = np.prod(np.ptp(box, axis=0)) / max(float(np.prod(np.ptp(reach, axis=0))), 1e-300)
@@ -180,7 +189,7 @@ class Calibration(OutcomeWithPage):
                 "outside": float(np.sqrt(np.mean(outside**2)))}  # fmt: skip
 
     @cached_property
-    def identifiability(self) -> Identifiability:
+    def identifiability(self) -> GeometryIdentifiability:
         """What this kind of measurement can show of this robot's geometry, whatever the poses."""
         own = self.stages["full"]
         effects = tuple(e for e in ("offsets", "axes", "compliance") if e in self.effects or e != "compliance")
@@ -213,7 +222,7 @@ class Calibration(OutcomeWithPage):
         ]  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        from steelyard.calibration.verdict import verdict_of
+        from steelyard.calibration.trust import verdict_of
 
         tables = {"fit": self.table, **({"holdout": self.holdout} if self.holdout is not None else {})}
         verdict = verdict_of(self)
@@ -243,6 +252,7 @@ class Calibration(OutcomeWithPage):
             "volume": {**self.volume, "box": self.volume["box"].tolist()},
             "corrections": corrections_json(self.chain, self.stages["geometry"]),
             "findings": list(self.findings),
+            **({"gravity": self.gravity.to_json()} if self.gravity is not None else {}),
         }  # fmt: skip
 
     def files(self) -> Mapping[str, Content]:
@@ -250,7 +260,7 @@ class Calibration(OutcomeWithPage):
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
         """Write the corrected robot as URDF to `path`; names and meshes of an original URDF are kept."""
-        from steelyard.calibration.corrected import write_urdf
+        from steelyard.calibration.corrected_robot import write_urdf
 
         write_urdf(self, path)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import LinkFrame, rotations_about
@@ -22,6 +23,7 @@ DIRECTIONS = 5
 _MASS_RATIO = 0.7
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Tips:
     """Poses of the tool frame in the robot's base.
@@ -38,6 +40,7 @@ class Tips:
     twists: Array | None = None
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Chain:
     """The links between the base and the tool.
@@ -45,10 +48,13 @@ class Chain:
     Attributes:
         robot: Robot with its nominal geometry.
         place: Frame of the tool on its link.
+        weights: The same robot with identified masses and first moments, for the torques of gravity; None: those of the
+            description.
     """
 
     robot: Robot
     place: LinkFrame
+    weights: Robot | None = None
 
     def __post_init__(self) -> None:
         if self.place.host < 0:
@@ -79,7 +85,7 @@ class Chain:
     @cached_property
     def masses_known(self) -> bool:
         """Whether the description states the mass of a link that gravity can move."""
-        return any(link.inertia is not None and link.inertia[0] > 0.0 for link in self.robot.links)
+        return any(link.inertia is not None and np.any(link.inertia[:4]) for link in (self.weights or self.robot).links)
 
     def tips(self, q: Array, corrections: Array | None = None, twists: bool = False) -> Tips:
         """Compute the poses of the tool.
@@ -139,7 +145,7 @@ class Chain:
         Returns:
             Moments [N m] of everything that the joint carries, shape (poses, links, 3).
         """
-        robot = self.robot
+        robot = self.weights or self.robot
         rotations, origins = link_poses(robot, q)
         mass, centre = [], []
         for k, link in enumerate(robot.links):

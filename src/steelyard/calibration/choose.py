@@ -11,10 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.calibration.effects import Deviations
-from steelyard.calibration.fit import Fit, Problem, Reduced, fit_deviations, prior_variances, reduced, typical_variances
+from steelyard.calibration.deviation_fit import (
+    Fit,
+    Problem,
+    Reduced,
+    fit_deviations,
+    prior_variances,
+    reduced,
+    typical_variances,
+)
+from steelyard.calibration.joint_effects import Deviations
 from steelyard.calibration.measurement import Measurement, Setup
-from steelyard.calibration.weights import distances, products, row_weights, scales, shared_error
+from steelyard.calibration.weights import block_stds, distances, pose_means, products, row_weights, scales, shared_error
 from steelyard.ground.arrays import Array
 
 LADDER: tuple[tuple[str, ...], ...] = ((), ("offsets",), ("offsets", "axes"))
@@ -26,7 +34,7 @@ _SAME_POSE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class EffectTrial:
     """A set of effects and its errors on left-out poses.
 
     Attributes:
@@ -50,12 +58,12 @@ class Candidate:
         return ", ".join(self.effects) or "nominal"
 
 
-def gain(simple: Candidate, other: Candidate) -> tuple[float, float]:
+def gain(simple: EffectTrial, other: EffectTrial) -> tuple[float, float]:
     """Compute the improvement of one candidate over another, and its standard error.
 
     Args:
-        simple: Candidate to improve on.
-        other: Candidate.
+        simple: EffectTrial to improve on.
+        other: EffectTrial.
     """
     change = simple.errors - other.errors
     change = change[np.isfinite(change)]
@@ -76,8 +84,8 @@ class EffectChoice:
 
     problem: Problem
     fit: Fit
-    candidates: tuple[Candidate, ...]
-    chosen: Candidate
+    candidates: tuple[EffectTrial, ...]
+    chosen: EffectTrial
     evidence: Mapping[str, tuple[float, float]]
 
 
@@ -154,7 +162,7 @@ def _carried(before: tuple[Problem, Fit] | None, problem: Problem) -> Array | No
 
 def _forward(
     problem: Problem, fit: Fit, more: Sequence[str], folds: Array, reference: Mapping[str, float]
-) -> tuple[list[Candidate], dict[str, tuple[float, float]]]:
+) -> tuple[list[EffectTrial], dict[str, tuple[float, float]]]:
     """Add the effect that helps most, as long as one helps by more than its standard error."""
     own = problem.deviations.effects
     whole = Problem.of(Deviations.of(problem.deviations.chain, (*own, *more)), problem.postures, problem.measurement)
@@ -166,7 +174,7 @@ def _forward(
         fit.freedom,
         fit.weights,
     )
-    tried: list[Candidate] = []
+    tried: list[EffectTrial] = []
     added: dict[str, tuple[float, float]] = {}
     left = list(more)
     (now,) = _left_out(whole, padded, [own], folds, reference)
@@ -185,7 +193,7 @@ def _forward(
 
 def _left_out(
     problem: Problem, fit: Fit, sets: Sequence[tuple[str, ...]], folds: Array, reference: Mapping[str, float]
-) -> list[Candidate]:
+) -> list[EffectTrial]:
     """Errors on left-out poses for several sets of effects, in the linear model around a fit."""
     measurement = problem.measurement
     residuals, J = problem.jacobian(fit.setup, fit.values)
@@ -216,7 +224,7 @@ def _left_out(
     return out
 
 
-def refitted(problem: Problem, fit: Fit, folds: Array, reference: Mapping[str, float]) -> Candidate:
+def refitted(problem: Problem, fit: Fit, folds: Array, reference: Mapping[str, float]) -> EffectTrial:
     """Compute the errors on left-out poses, with weights and prior variances that do not know these poses.
 
     Args:
@@ -256,13 +264,11 @@ def _solve(equations: Reduced, variances: Array, values: Array) -> Array:
 
 def _candidate(
     measurement: Measurement, residuals: Array, effects: tuple[str, ...], count: int, reference: Mapping[str, float]
-) -> Candidate:
+) -> EffectTrial:
     size = distances(measurement, residuals)
-    relative = size / np.array([reference[channel] for _, channel in measurement.blocks])
+    relative = size / block_stds(measurement, reference)
     mean = {
         channel: float(np.nanmean(size[:, [k for k, (_, c) in enumerate(measurement.blocks) if c == channel]]))
         for channel in dict.fromkeys(c for _, c in measurement.blocks)
     }
-    known = np.isfinite(relative)
-    errors = np.where(known.any(axis=1), np.nansum(relative, axis=1) / np.maximum(known.sum(axis=1), 1), np.nan)
-    return Candidate(effects, count, errors, mean)
+    return EffectTrial(effects, count, pose_means(relative), mean)

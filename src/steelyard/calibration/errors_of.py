@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.calibration.fit import Fit, Problem, reduced
-from steelyard.calibration.weights import distances, products, row_weights, shared_error
+from steelyard.calibration.chain import skews
+from steelyard.calibration.deviation_fit import Fit, Problem, reduced
+from steelyard.calibration.measurement import by_tip
+from steelyard.calibration.weights import block_stds, distances, products, row_weights, shared_error
 from steelyard.ground.arrays import Array
 
 
@@ -70,30 +72,41 @@ def uncertainty_of(problem: Problem, fit: Fit) -> Uncertainty:
 def _curvature(problem: Problem, fit: Fit, residuals: Array) -> float:
     """Mean curvature of the likelihood over that of the weighted squares: far residuals pull less than their weight."""
     size = np.nan_to_num(distances(problem.measurement, residuals))
-    above = below = 0.0
-    for k, (rows, channel) in enumerate(problem.measurement.blocks):
-        u = (size[:, k] / fit.stds[channel]) ** 2
+    stds, above, below = block_stds(problem.measurement, fit.stds), 0.0, 0.0
+    for k, (rows, _) in enumerate(problem.measurement.blocks):
+        u = (size[:, k] / stds[:, k]) ** 2
         w = fit.weights[:, k]
         below += float(np.sum(w))
         above += float(np.sum(w * (1.0 - 2.0 * u / (fit.freedom + u) / (rows.stop - rows.start))))
     return max(above / max(below, 1e-300), 0.1)
 
 
-def tool_stds(problem: Problem, fit: Fit, uncertainty: Uncertainty) -> Array:
-    """Compute the standard deviation of the predicted readings' position for every pose of a problem [m].
+def tool_stds(fitted: Problem, anywhere: Problem, fit: Fit, uncertainty: Uncertainty) -> tuple[Array, Array]:
+    """Compute the standard deviation of the tool's position by the parameters alone, at the fitted poses and elsewhere.
 
-    The setup is known as well as at the fitted poses: it moves with the deviations as they demand.
+    The sensor and the tool move with the deviations as the fitted poses demand; so does the base, if the readings do
+    not tell where it is.
 
     Args:
-        problem: Poses to predict.
+        fitted: Fitted poses.
+        anywhere: Other poses.
         fit: Fit.
         uncertainty: Its covariance.
     """
-    n = len(problem.postures)
-    # The derivatives do not depend on the readings, so those of the first pose do for all.
-    alike = replace(problem, measurement=problem.measurement.rows(np.zeros(n, dtype=np.intp)))
-    _, J = alike.jacobian(fit.setup, fit.values)
-    first = J.shape[2] - len(fit.values)
-    rows, _ = problem.measurement.blocks[0]
-    columns = J[:, rows, first:] + J[:, rows, :first] @ uncertainty.by_deviations
-    return np.asarray(np.sqrt(np.einsum("nip,pq,niq->n", columns, uncertainty.covariance, columns)))
+    parts = []
+    for problem in (fitted, anywhere):
+        tips = problem.tips(fit.values, twists=True)
+        assert tips.twists is not None
+        n, arm = len(problem.postures), tips.rotation @ fit.setup.points[0]
+        one = np.broadcast_to(np.eye(3), (n, 3, 3))
+        deviated = tips.twists[:, :, problem.deviations.places] * problem.features[:, None]
+        names = problem.measurement.setup_names(fit.setup)
+        own = [names.index(f"{'tool' if 'tool.x' in names else 'point 1'}.{x}") for x in "xyz"]
+        columns = by_tip(one, arm) @ deviated + tips.rotation @ uncertainty.by_deviations[own]
+        parts.append((columns, np.concatenate([one, -skews(tips.position + arm)], axis=2)))
+    # The robot's base is where the fitted poses see it best.
+    (inside, base), (outside, other_base) = parts
+    follow = np.linalg.lstsq(base.reshape(-1, 6), inside.reshape(-1, inside.shape[2]), rcond=None)[0]
+    both = (inside - base @ follow, outside - other_base @ follow)
+    first, second = (np.sqrt(np.einsum("nip,pq,niq->n", c, uncertainty.covariance, c)) for c in both)
+    return np.asarray(first), np.asarray(second)

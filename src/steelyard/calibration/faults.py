@@ -7,11 +7,19 @@ from itertools import permutations
 
 import numpy as np
 
-from steelyard.calibration.effects import Deviations
-from steelyard.calibration.fit import Fit, Problem, fit_deviations
+from steelyard.calibration.deviation_fit import Fit, Problem, fit_deviations
+from steelyard.calibration.joint_effects import Deviations
 from steelyard.calibration.measurement import Measurement, Setup
-from steelyard.calibration.weights import distances, row_weights, scales, shared_error
-from steelyard.ground.arrays import Array
+from steelyard.calibration.weights import (
+    block_stds,
+    distances,
+    pose_means,
+    row_weights,
+    scales,
+    shared_error,
+    shown_error,
+)
+from steelyard.ground.arrays import Array, IndexArray
 
 # The logarithms of residuals scatter about evenly, also those of heavy-tailed errors. A reading this many standard
 # deviations above the median is wrong; a normal distribution has one in 30,000.
@@ -48,7 +56,7 @@ class Faults:
     moved: tuple[int, ...] = ()
 
 
-def find_faults(problem: Problem, setup: Setup, row_numbers: Array) -> Faults:
+def find_faults(problem: Problem, setup: Setup, row_numbers: IndexArray) -> Faults:
     """Find wrong readings with a model of offsets and axes.
 
     Args:
@@ -78,10 +86,13 @@ def find_faults(problem: Problem, setup: Setup, row_numbers: Array) -> Faults:
             geometry = replace(geometry, measurement=own)
             fit = fit_deviations(geometry, fit.setup, fit.values)
     size = distances(own, geometry.residuals(fit.setup, fit.values))
-    far = far_readings(size)
+    far = far_readings(size / block_stds(own, fit.stds))
     outliers = tuple(int(k) for k in np.flatnonzero(far.any(axis=1)))
     if outliers:
-        findings.append(f"Readings are wrong in {_rows(row_numbers, outliers)}; they are left out.")
+        rest = "they hardly count" if own.name in ("plane", "sphere", "contact") else "they are left out"
+        findings.append(
+            f"Readings are wrong in {_rows(row_numbers, outliers)}, by up to {_largest(own, size, far)}; {rest}."
+        )
         own = _without(own, far)
     return Faults(own, fit.setup, tuple(findings), outliers, swapped, moved)
 
@@ -101,6 +112,8 @@ def far_readings(sizes: Array) -> Array:
     out = np.zeros(sizes.shape, dtype=bool)
     for k in range(sizes.shape[1]):
         known = np.isfinite(sizes[:, k])
+        if not known.any():
+            continue
         middle = float(np.median(logs[known, k]))
         # The upper half alone: a few residuals are near zero by chance, which is far in logarithms.
         above = logs[known, k][logs[known, k] > middle]
@@ -109,7 +122,13 @@ def far_readings(sizes: Array) -> Array:
     return out
 
 
-def _rows(numbers: Array, chosen: tuple[int, ...]) -> str:
+def _largest(measurement: Measurement, sizes: Array, far: Array) -> str:
+    """The largest error among wrong readings, in mm or °."""
+    k = int(np.argmax(np.where(far, sizes, 0.0).max(axis=0)))
+    return shown_error(float(sizes[far[:, k], k].max()), measurement.blocks[k][1])
+
+
+def _rows(numbers: IndexArray, chosen: tuple[int, ...]) -> str:
     shown = ", ".join(str(int(numbers[k])) for k in chosen[:_ROWS_SHOWN])
     more = f" and {len(chosen) - _ROWS_SHOWN} more" if len(chosen) > _ROWS_SHOWN else ""
     return f"row{'s' if len(chosen) > 1 else ''} {shown}{more}"
@@ -141,9 +160,9 @@ def _exchanged(problem: Problem, fit: Fit) -> tuple[tuple[int, ...], Measurement
     ]  # fmt: skip
     costs = []
     for order in orders:
-        readings = {"points": measurement.readings["points"][:, list(order)]}
+        readings = {**measurement.readings, "points": measurement.readings["points"][:, list(order)]}
         other = replace(measurement, readings=readings)
-        costs.append(np.nanmean(distances(other, other.residuals(fit.setup, tips)), axis=1))
+        costs.append(pose_means(distances(other, other.residuals(fit.setup, tips))))
     cost = np.array(costs)
     first = next(k for k, order in enumerate(orders) if order == tuple(range(count)))
     best = np.argmin(np.where(np.isfinite(cost), cost, np.inf), axis=0)
@@ -153,7 +172,9 @@ def _exchanged(problem: Problem, fit: Fit) -> tuple[tuple[int, ...], Measurement
     points = measurement.readings["points"].copy()
     for k in np.flatnonzero(wrong):
         points[k] = points[k, list(orders[best[k]])]
-    return tuple(int(k) for k in np.flatnonzero(wrong)), replace(measurement, readings={"points": points})
+    return tuple(int(k) for k in np.flatnonzero(wrong)), replace(
+        measurement, readings={**measurement.readings, "points": points}
+    )
 
 
 def _sessions(problem: Problem, setup: Setup) -> tuple[int, ...]:
@@ -218,9 +239,9 @@ def _really_moved(part: Problem, cut: int) -> bool:
             if labels.any() and min(np.bincount(labels[rows])) < 4:
                 return False
             fit = fit_deviations(fitted, fitted.measurement.start(tips)[0])
-            errors.append(np.nanmean(distances(judged.measurement, judged.residuals(fit.setup, fit.values)), axis=1))
+            errors.append(pose_means(distances(judged.measurement, judged.residuals(fit.setup, fit.values))))
         wins.append(errors[0] - errors[1])
     change = np.concatenate(wins)
     change = change[np.isfinite(change)]
     # Five standard errors: the cut was chosen among all poses.
-    return float(np.mean(change)) > 5.0 * float(np.std(change)) / np.sqrt(len(change))
+    return bool(np.mean(change) > 5.0 * np.std(change) / np.sqrt(len(change)))

@@ -7,15 +7,16 @@ all that any table can show. With a table, the same is asked of its own poses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from steelyard.calibration.chain import Chain
-from steelyard.calibration.effects import Deviations, postures_of
-from steelyard.calibration.fit import Problem
+from steelyard.calibration.deviation_fit import Problem
+from steelyard.calibration.joint_effects import Deviations, postures_of
 from steelyard.calibration.measurement import Measurement, Setup
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 
 # Singular values below this part of the largest one are zero: rounding gives 1e-12, the weakest real one 1e-6.
 _ZERO = 1e-9
@@ -24,8 +25,9 @@ _SMALL = 1e-7
 _POSTURES = 200
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
-class Identifiability:
+class GeometryIdentifiability:
     """What can be found of the unknowns: the setup's numbers and the deviations.
 
     Attributes:
@@ -45,7 +47,7 @@ class Identifiability:
 
 def identifiable(
     chain: Chain, effects: Sequence[str], measurement: Measurement, setup: Setup, q: Array | None = None, seed: int = 0
-) -> Identifiability:
+) -> GeometryIdentifiability:
     """Find what a kind of measurement can show of a robot.
 
     Args:
@@ -62,14 +64,14 @@ def identifiable(
         q = rng.uniform(-2.0, 2.0, (_POSTURES, chain.robot.dof))
     approach = np.sign(np.random.default_rng(seed + 1).normal(size=q.shape))
     alike = measurement.rows(np.arange(len(q)) % len(measurement))
+    alike = alike.as_predicted(setup, chain.tips(q))
     problem = Problem.of(Deviations.of(chain, effects), postures_of(chain, q, approach), alike)
-    problem = replace(problem, measurement=alike)
     _, J = problem.jacobian(setup, np.zeros(len(problem.deviations)))
     names = (*measurement.setup_names(setup), *problem.deviations.names)
     return _of_rows(J.reshape(-1, J.shape[2]), names, J.shape[2] - len(problem.deviations))
 
 
-def _of_rows(rows: Array, names: tuple[str, ...], first: int) -> Identifiability:
+def _of_rows(rows: Array, names: tuple[str, ...], first: int) -> GeometryIdentifiability:
     sizes = np.linalg.norm(rows, axis=0)
     dead = sizes <= _ZERO * max(float(sizes.max()), 1e-300)
     scale = np.where(dead, 1.0, sizes)
@@ -90,7 +92,7 @@ def _of_rows(rows: Array, names: tuple[str, ...], first: int) -> Identifiability
         terms = [f"{-row[k]:+.4g} {names[k]}" for k in members]
         formulas.append(f"{names[pivot]} is one with {' '.join(terms).lstrip('+')}")
     alone = tuple(names[k] for k in range(first, len(names)) if k not in mixed)
-    return Identifiability(names, rank, tuple(formulas), alone, null)
+    return GeometryIdentifiability(names, rank, tuple(formulas), alone, null)
 
 
 def _echelon(null: Array) -> tuple[Array, list[int]]:

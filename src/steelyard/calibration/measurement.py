@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.calibration.chain import Tips, exponential, skews
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, IndexArray, RowSelection
 from steelyard.ground.registry import Registry
 
 
@@ -81,7 +81,7 @@ class Measurement(ABC):
     """
 
     readings: Mapping[str, Array]
-    sessions: Array
+    sessions: IndexArray
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -90,13 +90,22 @@ class Measurement(ABC):
     def __len__(self) -> int:
         return len(self.sessions)
 
-    def rows(self, rows: Array) -> Measurement:
+    def rows(self, rows: RowSelection) -> Measurement:
         """Select poses by index or mask (`rows`); the sessions keep their numbers."""
         return replace(self, readings={k: v[rows] for k, v in self.readings.items()}, sessions=self.sessions[rows])
 
-    def with_sessions(self, sessions: Array) -> Measurement:
+    def with_sessions(self, sessions: IndexArray) -> Measurement:
         """Assign poses to `sessions`."""
         return replace(self, sessions=sessions)
+
+    def as_predicted(self, setup: Setup, tips: Tips) -> Measurement:
+        """Return readings without errors, where derivatives depend on the errors.
+
+        Args:
+            setup: Setup.
+            tips: Poses of the tool.
+        """
+        return self
 
     @property
     def session_count(self) -> int:

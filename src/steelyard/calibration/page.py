@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.calibration.effects import EFFECTS
-from steelyard.calibration.verdict import shown_error, verdict_of
-from steelyard.calibration.weights import distances
+from steelyard.calibration.joint_effects import EFFECTS
+from steelyard.calibration.trust import verdict_of
+from steelyard.calibration.weights import distances, shown_error
+from steelyard.gravity.page import joints_html
 from steelyard.ground.numbers import Known, number
 from steelyard.report.elements import Html, callout, commands, join, paragraph, table_html, whisker
 from steelyard.report.html import Section, render_report
@@ -30,6 +31,7 @@ def calibration_report(calibration: Calibration) -> str:
         Section("Parameters", join(*_parameters(calibration))),
         Section("What cannot be separated", join(*_inseparable(calibration))),
         Section("Poses", join(*_poses(calibration))),
+        *_gravity(calibration),
         Section("Next steps", _next(calibration)),
     ]
     title = f"{calibration.chain.robot.name}: calibration"
@@ -101,16 +103,32 @@ def _inseparable(calibration: Calibration) -> list[Html]:
 def _poses(calibration: Calibration) -> list[Html]:
     table = calibration.table
     sizes = distances(table.measurement, calibration.residuals(table))
-    worst = np.argsort(-np.nanmax(sizes, axis=1))[:10]
+    worst = np.argsort(-np.nan_to_num(sizes).max(axis=1))[:10]
     rows = [
         (
             int(table.row_numbers[k]),
-            ", ".join(shown_error(s, c) for s, (_, c) in zip(sizes[k], table.measurement.blocks, strict=True)),
+            ", ".join(
+                shown_error(s, c)
+                for s, (_, c) in zip(sizes[k], table.measurement.blocks, strict=True)
+                if np.isfinite(s)
+            ),
         )
         for k in worst
     ]
     found = [callout("note", text) for text in (*calibration.findings, *table.notes)]
     return [*found, table_html(["row", "errors of its readings"], rows, "Poses with the largest errors")]
+
+
+def _gravity(calibration: Calibration) -> list[Section]:
+    """The gravity of the same robot, if it was identified from torques at rest."""
+    if calibration.gravity is None:
+        return []
+    glance = calibration.gravity.headline()
+    points = [paragraph(point) for point in glance.points]
+    above = "Its torques are those of compliance and bearings above."
+    return [
+        Section("Gravity", join(paragraph(f"{glance.sentence} {above}"), *points, joints_html(calibration.gravity)))
+    ]
 
 
 def _next(calibration: Calibration) -> Html:

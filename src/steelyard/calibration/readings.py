@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
@@ -17,6 +18,7 @@ _COORDINATE = re.compile(r"^(.*?)_?([xyz])(?:_(m|mm|cm|in))?$", re.IGNORECASE)
 _QUATERNION = re.compile(r"^(.*?)_?q([wxyz])$", re.IGNORECASE)
 _VECTOR = re.compile(r"^(.*?)_?r([xyz])(?:_(rad|deg))?$", re.IGNORECASE)
 _DISTANCE = re.compile(r"^(?:distance|wire|length|range)_?(\d*)(?:_(m|mm|cm|in))?$", re.IGNORECASE)
+_SIGMA = re.compile(r"^sigma(?:_(m|mm|cm|in|rad|deg))?$", re.IGNORECASE)
 # Prefixes of columns that are no points of the tool: errors, and markers on the base.
 _NO_POINTS = ("sigma", "std", "err", "base", "ref", "fixed")
 _CONTACTS = {"plane": "plane", "sphere": "sphere", "hole": "contact", "contact": "contact", "pin": "contact"}
@@ -43,18 +45,22 @@ class ReadingColumns:
         """
         column = self.table.column(name)
         try:
-            return np.asarray([np.nan if x is None or x == "" else x for x in column], dtype=float) * factor
+            values = np.asarray([np.nan if x is None or x == "" else x for x in column], dtype=float) * factor
+            return np.where(np.isfinite(values), values, np.nan)
         except (TypeError, ValueError):
             raise LogError(
                 f"{self.table.path}: column '{name}' has text; write numbers or leave cells empty."
             ) from None
 
     def labels(self, name: str) -> tuple[Array, Array]:
-        """Return the index of the label of every row, and the labels of a column (`name`)."""
-        labels, index = np.unique(np.asarray(self.table.column(name)).astype(str), return_inverse=True)
-        return np.asarray(index, dtype=float).ravel(), labels
+        """Return the index of the label of every row, NaN for an empty cell, and the labels of a column (`name`)."""
+        text = np.asarray(self.table.column(name)).astype(str)
+        named = ~np.isin(np.char.lower(text), ("", "nan", "none"))
+        index = np.full(len(text), np.nan)
+        labels, index[named] = np.unique(text[named], return_inverse=True)
+        return index, labels
 
-    def flags(self, name: str) -> Array:
+    def flags(self, name: str) -> NDArray[np.bool_]:
         """Return whether each row of a column (`name`) is true, or has the value of NAME=VALUE."""
         name, equals, value = name.partition("=")
         if equals:
@@ -74,16 +80,32 @@ class Readings:
 def recognise_readings(
     columns: ReadingColumns, kind: str = "", points: Sequence[str] = ()
 ) -> tuple[Readings, list[str]]:
-    """Find the readings in a table.
+    """Find the readings in a table, with the standard deviations of the sensor where stated.
 
     Args:
-        columns: ReadingColumns that are no joints.
+        columns: Columns that are no joints.
         kind: Kind of measurement; "" to recognise it.
         points: Prefixes of the columns to use; () for all.
 
     Returns:
         Readings, and notes on columns that were left out.
     """
+    readings, notes = _recognise(columns, kind, points)
+    for name in columns.names:
+        if m := _SIGMA.match(name):
+            unit = (m[1] or "m").lower()
+            own = "sigma" if unit in _LENGTHS else "sigma_rotation"
+            sigma = columns.values(name, _LENGTHS.get(unit, np.pi / 180.0 if unit == "deg" else 1.0))
+            if bad := np.flatnonzero(~(sigma >= 0.0)).tolist():
+                raise LogError(
+                    f"{columns.table.path}: row {bad[0] + 1}, column '{name}': {sigma[bad[0]]:g} is no standard "
+                    "deviation; write numbers from 0."
+                )
+            readings.values[own] = sigma
+    return readings, notes
+
+
+def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = ()) -> tuple[Readings, list[str]]:
     places = _groups(columns, _COORDINATE, "xyz")
     turns = {**_groups(columns, _QUATERNION, "wxyz"), **_groups(columns, _VECTOR, "xyz")}
     for prefix in points:
@@ -109,7 +131,12 @@ def recognise_readings(
         rotation = _rotations(columns, turns[poses[0]])
         return Readings("pose", {"position": _lengths(columns, chosen[poses[0]]), "rotation": rotation}), notes
     if kind == "points" and chosen:
-        return Readings("points", {"points": np.stack([_lengths(columns, g) for g in chosen.values()], axis=1)}), notes
+        seen = {prefix: _lengths(columns, group) for prefix, group in chosen.items()}
+        empty = [prefix for prefix, values in seen.items() if not np.isfinite(values).all(axis=1).any()]
+        if empty:
+            notes.append(f"Columns {', '.join(empty)} (x, y, z) are empty.")
+        filled = [values for prefix, values in seen.items() if prefix not in empty] or [*seen.values()][:1]
+        return Readings("points", {"points": np.stack(filled, axis=1)}), notes
     if kind in ("plane", "sphere", "contact") and contact:
         labels, _ = columns.labels(contact)
         values = {"surface": labels}

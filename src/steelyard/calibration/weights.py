@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard.calibration.measurement import Measurement
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import number
 
 # Degrees of freedom of Student's t to choose from: from heavy tails to normal.
 _FREEDOMS = (2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0)
@@ -17,6 +18,8 @@ _SCALE_ROUNDS = 20
 # Rows of a product that stay in the processor's cache and in one thread: on busy machines, threads of such small
 # products wait for each other up to a hundred times as long as they compute.
 _BLOCK = 64
+
+_UNITS = {"position": (1e3, "mm"), "rotation": (57.29577951308232, "°"), "distance": (1e3, "mm")}
 
 
 def distances(measurement: Measurement, residuals: Array) -> Array:
@@ -29,8 +32,38 @@ def distances(measurement: Measurement, residuals: Array) -> Array:
     return np.column_stack([np.linalg.norm(residuals[:, rows], axis=1) for rows, _ in measurement.blocks])
 
 
+def sensor_stds(measurement: Measurement) -> Array:
+    """Return the stated standard deviation of the sensor for every pose and block of a `measurement`; 0: not stated."""
+    out = np.zeros((len(measurement), len(measurement.blocks)))
+    for k, (_, channel) in enumerate(measurement.blocks):
+        stated = measurement.readings.get("sigma_rotation" if channel == "rotation" else "sigma")
+        if stated is not None:
+            out[:, k] = stated
+    return out
+
+
+def block_stds(measurement: Measurement, stds: Mapping[str, float]) -> Array:
+    """Compute the standard deviation of every pose and block: that of the channel, and that of the sensor.
+
+    Args:
+        measurement: Measurement with its blocks.
+        stds: Standard deviation by channel, apart from that of the sensor.
+    """
+    own = np.array([stds[channel] for _, channel in measurement.blocks])
+    return np.asarray(np.hypot(own, sensor_stds(measurement)))
+
+
+def pose_means(sizes: Array) -> Array:
+    """Compute the mean of the `sizes` of each pose over its measured blocks; NaN for a pose without any."""
+    known = np.isfinite(sizes)
+    count = known.sum(axis=1)
+    return np.asarray(np.where(count > 0, np.nansum(sizes, axis=1) / np.maximum(count, 1), np.nan))
+
+
 def scales(measurement: Measurement, residuals: Array, freedom: float) -> tuple[dict[str, float], Array]:
     """Compute the residual standard deviation of every channel and the weight of every block.
+
+    A stated error of the sensor is not part of the standard deviation: the variances add.
 
     Args:
         measurement: Measurement with its blocks.
@@ -40,6 +73,7 @@ def scales(measurement: Measurement, residuals: Array, freedom: float) -> tuple[
     size = distances(measurement, residuals)
     stds: dict[str, float] = {}
     weights = np.zeros_like(size)
+    sensor = sensor_stds(measurement) ** 2
     for channel in dict.fromkeys(name for _, name in measurement.blocks):
         own = [k for k, (_, name) in enumerate(measurement.blocks) if name == channel]
         rows = measurement.blocks[own[0]][0]
@@ -48,13 +82,16 @@ def scales(measurement: Measurement, residuals: Array, freedom: float) -> tuple[
         known = np.isfinite(r)
         # The fixed point of the scale of a t distribution; the median is its start.
         variance = max(float(np.median(r[known]) ** 2) / width, 1e-30)
+        square, known_variance = np.where(known, r, 0.0) ** 2, sensor[:, own]
         for _ in range(_SCALE_ROUNDS):
-            w = (freedom + width) / (freedom + np.where(known, r, 0.0) ** 2 / variance)
+            total = variance + known_variance
+            w = (freedom + width) / (freedom + square / total)
             before = variance
-            variance = max(float(np.sum(w[known] * r[known] ** 2)) / (width * int(known.sum())), 1e-30)
-            if abs(variance - before) < 1e-4 * variance:
+            above = float(np.sum((w * square / total**2)[known]))
+            variance = max(variance * above / (width * float(np.sum(1.0 / total[known]))), 1e-30)
+            if abs(variance - before) < 1e-4 * float(np.median(total)):
                 break
-        w = (freedom + width) / (freedom + np.where(known, r, 0.0) ** 2 / variance)
+        w = (freedom + width) / (freedom + square / (variance + known_variance))
         weights[:, own] = np.where(known, w, 0.0)
         stds[channel] = float(np.sqrt(variance))
     return stds, weights
@@ -67,16 +104,17 @@ def best_freedom(measurement: Measurement, residuals: Array) -> float:
         measurement: Measurement with its blocks.
         residuals: Residuals.
     """
-    size = distances(measurement, residuals)
+    size, sensor = distances(measurement, residuals), sensor_stds(measurement)
     best, chosen = -np.inf, _FREEDOMS[-1]
     for freedom in _FREEDOMS:
         stds, _ = scales(measurement, residuals, freedom)
         total = 0.0
         for k, (rows, channel) in enumerate(measurement.blocks):
-            d, s = rows.stop - rows.start, stds[channel]
-            r = size[np.isfinite(size[:, k]), k]
-            constant = lgamma((freedom + d) / 2) - lgamma(freedom / 2) - d / 2 * np.log(freedom * np.pi) - d * np.log(s)
-            total += len(r) * constant - (freedom + d) / 2 * float(np.sum(np.log1p((r / s) ** 2 / freedom)))
+            d, known = rows.stop - rows.start, np.isfinite(size[:, k])
+            r, s = size[known, k], np.hypot(stds[channel], sensor[known, k])
+            constant = lgamma((freedom + d) / 2) - lgamma(freedom / 2) - d / 2 * np.log(freedom * np.pi)
+            total += len(r) * constant - d * float(np.sum(np.log(s)))
+            total -= (freedom + d) / 2 * float(np.sum(np.log1p((r / s) ** 2 / freedom)))
         if total > best:
             best, chosen = total, freedom
     return chosen
@@ -91,8 +129,9 @@ def row_weights(measurement: Measurement, stds: Mapping[str, float], weights: Ar
         weights: Weights of blocks.
     """
     out = np.zeros((len(weights), max(rows.stop for rows, _ in measurement.blocks)))
-    for k, (rows, channel) in enumerate(measurement.blocks):
-        out[:, rows] = weights[:, k, None] / stds[channel] ** 2
+    variances = block_stds(measurement, stds) ** 2
+    for k, (rows, _) in enumerate(measurement.blocks):
+        out[:, rows] = (weights / variances)[:, k, None]
     return out
 
 
@@ -131,3 +170,14 @@ def products(residuals: Array, jacobian: Array, weights: Array) -> Array:
         part = columns[start : start + _BLOCK]
         out += part.T @ part
     return out
+
+
+def shown_error(value: float, channel: str) -> str:
+    """Format an error with its unit.
+
+    Args:
+        value: Error [m, rad].
+        channel: Channel, such as "position".
+    """
+    factor, unit = _UNITS[channel]
+    return f"{number(factor * value, 3)} {unit}"

@@ -6,6 +6,7 @@ import errno
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from importlib import import_module
 from importlib.metadata import version as installed_version
 from string import Formatter
@@ -32,7 +33,7 @@ LISTS = {
     "optimisers": ("excitation.excite_options", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
     "measurements": ("calibration.measurement", "MEASUREMENTS"),
-    "effects": ("calibration.effects", "EFFECTS"),
+    "effects": ("calibration.joint_effects", "EFFECTS"),
     "match_numbers": ("matching.match", "FIT_NAMES"),
     "presets": ("signals.presets", "PRESETS"),
     "formats": ("export.model_export", "FORMATS"),
@@ -91,6 +92,7 @@ STAGES = {
         "sequential": "Identify in steps: each movement gives a few parameters and uses those of the steps before.",
         "friction": "Measure friction over velocity, per joint or per drive, and fit a friction law.",
         "gravity": "Identify the gravity torque of a robot from poses at rest, and write its compensation in C.",
+        "elastic": "Identify elastic joints: stiffness and clock skew from two encoders, or resonances from one.",
         "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
         "calibrate": "Calibrate a robot's geometry from held poses that a tracker, a camera or a probe measured.",
         "match": "Match a simulated robot to its commands: links, rotors, friction, zeros and delay, without a torque "
@@ -169,6 +171,10 @@ _RANGES = {
 }  # fmt: skip
 
 
+# Name of the option that shows the help of all options.
+ALL_OPTIONS = "help_all"
+
+
 class _Command(TyperCommand):
     """A command that checks numbers, takes missing options from the project file, and expands lists in help texts."""
 
@@ -179,6 +185,10 @@ class _Command(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         typed, left, _ = self.make_parser(ctx).parse_args(args=list(args))
+        if typed.get(ALL_OPTIONS):
+            ctx.meta[ALL_OPTIONS] = True
+            typer.echo(ctx.get_help(), color=ctx.color)
+            raise typer.Exit()
         if left or typed.get("help"):
             return super().parse_args(ctx, args)
         from steelyard.cli.project_options import chosen_project, with_project
@@ -220,6 +230,18 @@ class _Command(TyperCommand):
         begin = ["steelyard", *no_project, *self.full_name.split()]
         with running_command([*begin, *line.words], [*begin, *line.of_result]):
             return super().invoke(ctx)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, `--help` and, if the help is shortened, `--help-all`."""
+        from steelyard.cli.panels import COMMON_OPTIONS
+
+        params = super().get_params(ctx)
+        if self.full_name not in COMMON_OPTIONS:
+            return params
+        option = copy(next(p for p in params if p.name == "help"))  # a flag of the kind that this Typer has
+        option.name, option.opts = ALL_OPTIONS, [f"--{ALL_OPTIONS.replace('_', '-')}"]
+        option.help = "Show the help of all options and exit."  # type: ignore[attr-defined]
+        return [*params, option]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.params:

@@ -38,6 +38,9 @@ class CalibrateOptions:
     floor: Annotated[
         float | None, typer.Option(metavar="Z", help="With --design: lowest height of any link's origin, m.")
     ] = None
+    sensor: Annotated[
+        str, typer.Option(metavar="X,Y,Z", help="With --design: place of the sensor, which must see the tool, m.")
+    ] = ""
     packages: Annotated[
         str, typer.Option(metavar="DIR,…", help="Folders for package:// meshes."), opt.FromProject("packages")
     ] = ""
@@ -55,6 +58,18 @@ class CalibrateOptions:
     holdout: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the poses to leave out of everything and to judge by.")
     ] = 0.0
+    sigma: Annotated[
+        float | None,
+        typer.Option(metavar="M", help="Standard deviation of the sensor, m; default: a column sigma_m, or unknown."),
+    ] = None
+    gravity: Annotated[
+        str,
+        typer.Option(
+            metavar="LOG",
+            help="Held poses with torques: gravity is identified from them for compliance, and is in the report.",
+        ),
+    ] = ""
+    mapping: opt.MapFile = ""
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same division.")] = 0
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
@@ -70,19 +85,27 @@ def calibrate(o: CalibrateOptions) -> None:
 def _run(o: CalibrateOptions) -> Outcome:
     own = o.robot_options if o.robot_options.snap is not None else replace(o.robot_options, snap=0.0)
     if o.design:
-        from steelyard.calibration.design import design_poses
+        from steelyard.calibration import design_poses
 
         return design_poses(
             own.robot(o.robot), o.design, frame=o.frame, kind=o.kind or "points", seed=o.seed,
             limits={"q": opt.per_joint("--q", o.q)} if o.q else None, floor=o.floor,
             effects=opt.words(o.effects) or ("offsets", "axes"), packages=opt.words(o.packages),
             box=opt.numbers("--box", o.box, 6) if o.box else None,
+            sensor=opt.numbers("--sensor", o.sensor, 3) if o.sensor else None,
         )  # fmt: skip
     if not o.poses:
         raise SteelyardError("There is no table of poses; give one, or --design poses first.")
     from steelyard.calibration import calibrate as run
 
+    robot = own.robot(o.robot)
+    weights = None
+    if o.gravity:
+        from steelyard.gravity import identify_gravity
+
+        weights = identify_gravity(robot, o.gravity, mapping=o.mapping or None)
     return run(
-        own.robot(o.robot), o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
-        effects=opt.words(o.effects) or None, holdout=o.holdout, seed=o.seed,
+        robot, o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
+        effects=opt.words(o.effects) or None, holdout=o.holdout, sigma=o.sigma,
+        gravity=weights, seed=o.seed,
     )  # fmt: skip

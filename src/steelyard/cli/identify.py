@@ -64,8 +64,7 @@ def identify(o: IdentifyCommand) -> None:
 
 
 def _run(o: IdentifyCommand) -> IdentificationRun | GravityModel | FloatingIdentification:
-    from steelyard.floating.bodies import identify_bodies, is_body_table
-    from steelyard.floating.setup import is_floating
+    from steelyard.floating import identify_bodies, is_body_table, is_floating
     from steelyard.signals.held_poses import HeldPosesError
 
     if is_body_table(o.robot):

@@ -128,7 +128,7 @@ class RobotOptions:
             free: Whether the command supports free joints.
             more: Additional arguments of `load_robot`.
         """
-        from steelyard.robot.free import refuse_free
+        from steelyard.robot import refuse_free
         from steelyard.robot.load import load_robot
 
         robot = load_robot(

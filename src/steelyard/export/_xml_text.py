@@ -80,6 +80,11 @@ class Document:
         else:
             self._edits.append((span.inside, span.inside, text))
 
+    def insert_after(self, element: Element, text: str) -> None:
+        """Insert `text` behind an element."""
+        end = self.span(element).end
+        self._edits.append((end, end, text))
+
     def indent(self, element: Element) -> str:
         """White space before an element on its line."""
         line = self.data[: self.span(element).start].rpartition(b"\n")[2].decode(self.encoding, "replace")

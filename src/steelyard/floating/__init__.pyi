@@ -1,8 +1,9 @@
 """Mechanisms with a free base, contacts, or bodies without a robot."""
 
-from .bodies import BodyRows, identify_bodies, read_bodies, read_body_rows
+from .body_table import BodyRows, identify_bodies, is_body_table, read_bodies, read_body_rows
 from .identify import identify_floating
 from .result import FloatingIdentification, RowScore
+from .setup import is_floating
 
 __all__ = [
     "BodyRows",
@@ -10,6 +11,8 @@ __all__ = [
     "RowScore",
     "identify_bodies",
     "identify_floating",
+    "is_body_table",
+    "is_floating",
     "read_bodies",
     "read_body_rows",
 ]

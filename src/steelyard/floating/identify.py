@@ -14,19 +14,20 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
-from steelyard.floating.fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.phases import base_of_phases, phase_summaries
+from steelyard.floating.projected_rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.result import FloatingIdentification, RowScore
-from steelyard.floating.rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.scores import row_score
 from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
+from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import report_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import motion_frequency
 
@@ -35,6 +36,8 @@ FIT_PARTS = 4 * FOLDS
 # Candidates for the cut-off, relative to the band of the motion. Below it, the motion itself would be lost; above ten
 # times it, accelerations of most encoders are noise.
 _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
+# One number is chosen: blocks with so many samples in all show it as well as a longer log.
+_CHOICE_SAMPLES = 200_000
 # Terms of joints without a drive.
 _PASSIVE_TERMS = ("viscous", "coulomb")
 
@@ -174,6 +177,7 @@ class _Task:
         candidates = sorted({min(factor * band, most) for factor in _CUTOFFS})
         reference = None
         errors = {}
+        logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
         for k, cutoff in enumerate(candidates):
             report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
             try:
@@ -231,6 +235,19 @@ class _Task:
                 scale = 1.0 / maker.noise(stretches, quick_fit(parts, maker.base, self.prior))
                 maker = replace(maker, scale=scale)
         return fit_possible(parts, maker.base, self.prior, self.base), maker
+
+
+def _blocks_of(log: Log, samples: int) -> Log:
+    """Return blocks of a long log, spread over it.
+
+    Args:
+        log: Log.
+        samples: Number of samples above which blocks are taken.
+    """
+    if len(log) <= samples:
+        return log
+    starts = np.linspace(0, len(log), FOLDS, endpoint=False).astype(int)
+    return part_of(log, [(int(start), int(start) + samples // FOLDS) for start in starts]) or log
 
 
 def _band(preparer: Preparer, logs: Sequence[Log]) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.frame_motion import FrameKinematics
-from steelyard.floating.rows import PhasePiece, RowMaker, null_space
+from steelyard.floating.projected_rows import PhasePiece, RowMaker, null_space
+from steelyard.floating.row_information import shown_base
 from steelyard.floating.setup import CONTACT_ROWS
-from steelyard.floating.shown import shown_base
 from steelyard.ground.arrays import Array
 from steelyard.regression._structure import VISIBLE, random_states
 from steelyard.regression.base_parameters import BaseParameters

@@ -12,11 +12,12 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.export import covariance_to_csv, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
-from steelyard.floating.fit import PossibleFit
+from steelyard.floating.weighted_fit import PossibleFit
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 
 # Errors in percent of the variation of the measurements, as for arms: up to the first the model is good; beyond the
@@ -26,6 +27,7 @@ EXPLAINS_WELL, EXPLAINS_TOO_LITTLE = 12.0, 33.0
 _UNKNOWN = 0.5
 
 
+@short_repr
 @dataclass(frozen=True)
 class RowScore:
     """Errors of rows that took no part in a fit.

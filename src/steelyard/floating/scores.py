@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.floating.result import RowScore
-from steelyard.floating.shown import row_sums, varying
+from steelyard.floating.row_information import row_sums, varying
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData

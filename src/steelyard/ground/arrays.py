@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+RowSelection = NDArray[np.intp] | NDArray[np.bool_]  # selects rows by index or by mask
 
 
 def frozen(values: ArrayLike) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.calibration.chain import Tips, skews
 from steelyard.calibration.measurement import MEASUREMENTS, LinearReadings, Measurement, Setup
 from steelyard.errors import LogError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, IndexArray
 
 # First guesses of the tool's point lie on the axes of its frame, at these parts of the extent of the poses.
 _GUESSES = (0.0, 0.1, 0.3)
@@ -27,7 +27,7 @@ class _Contact(Measurement):
     """One point of the tool and some surfaces, each with the same count of numbers."""
 
     @property
-    def surface(self) -> Array:
+    def surface(self) -> IndexArray:
         """Index of the surface of every pose."""
         return self.readings["surface"].astype(np.intp)
 
@@ -109,7 +109,7 @@ class _Contact(Measurement):
         out[np.arange(n), :, self.surface] = columns
         return out.reshape(n, rows, -1)
 
-    def of_surface(self, k: int, least: int) -> Array:
+    def of_surface(self, k: int, least: int) -> IndexArray:
         """Poses on one surface.
 
         Args:

@@ -18,10 +18,12 @@ from steelyard.calibration.measurement import (
 )
 from steelyard.calibration.weights import products
 from steelyard.errors import LogError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, IndexArray
 
 # Rounds of reweighting of the first fit, and the smallest residual that counts [m]: a first fit needs no more.
 _ROUNDS, _FINEST = 12, 1e-5
+# A matrix of rotation and scale has equal singular values; errors of a robot change them by a few per cent.
+_EVEN = 0.8
 
 
 @MEASUREMENTS.register("points")
@@ -47,7 +49,7 @@ class PointReadings(Measurement):
             Setup(np.array([f[0] for f in fits]), np.array([f[1] for f in fits]), points, np.eye(3), np.zeros((0, 0)))
         ]
 
-    def _by_session(self) -> list[Array]:
+    def _by_session(self) -> list[IndexArray]:
         return [np.flatnonzero(self.sessions == k) for k in range(self.session_count)]
 
     def residuals(self, setup: Setup, tips: Tips) -> Array:
@@ -100,7 +102,7 @@ class PoseReadings(Measurement):
                 "nij,kj->nki", self.readings["rotation"][own], corners
             )
             rotation, position, points = first_base(tips, seen, own)
-            turned = nearest_rotation((points[1:] - points[0]).T / arm)[0]
+            turned = nearest_rotation(np.asarray((points[1:] - points[0]).T / arm, dtype=float))[0]
             if out is None:
                 out = Setup(rotation[None], position[None], points[:1], turned, np.zeros((0, 0)))
             else:
@@ -112,12 +114,16 @@ class PoseReadings(Measurement):
         assert out is not None
         return [out]
 
+    def as_predicted(self, setup: Setup, tips: Tips) -> PoseReadings:
+        turned = setup.base_rotation[self.sessions] @ tips.rotation @ setup.tool_rotation
+        return replace(self, readings={**self.readings, "rotation": turned})
+
     def residuals(self, setup: Setup, tips: Tips) -> Array:
         own, place = setup.base_rotation[self.sessions], setup.base_position[self.sessions]
         inside = tips.position + tips.rotation @ setup.points[0]
         outside = np.einsum("nij,nj->ni", own, inside) + place
         seen = self.readings["rotation"]
-        known = np.isfinite(seen).all(axis=(1, 2))
+        known = np.asarray(np.isfinite(seen).all(axis=(1, 2)))
         turn = (
             own
             @ tips.rotation
@@ -157,7 +163,7 @@ class PoseReadings(Measurement):
         return (*base_names(len(setup.base_rotation)), *(f"tool.{part}" for part in ("x", "y", "z", "rx", "ry", "rz")))
 
 
-def first_base(tips: Tips, seen: Array, rows: Array) -> tuple[Array, Array, Array]:
+def first_base(tips: Tips, seen: Array, rows: IndexArray) -> tuple[Array, Array, Array]:
     """Compute the base in the sensor's frame and the points on the tool by one linear fit.
 
     With M the inverse rotation of the base, M y − c − R p = t is linear in M, c and the points p. Residuals enter by
@@ -189,12 +195,15 @@ def first_base(tips: Tips, seen: Array, rows: Array) -> tuple[Array, Array, Arra
         x = np.linalg.lstsq(gram[:-1, :-1], -gram[:-1, -1], rcond=1e-12)[0]
         away = np.linalg.norm(A @ x - target, axis=1)
         weights = 1.0 / np.maximum(away, max(_FINEST, 0.1 * float(np.median(away))))
-    turned, scale = nearest_rotation(x[:9].reshape(3, 3) / size)
-    refuse_units(scale)
+    matrix = np.asarray(x[:9].reshape(3, 3) / size, dtype=float)
+    turned, scale = nearest_rotation(matrix)
+    sizes = np.linalg.svd(matrix, compute_uv=False)
+    if sizes[-1] > _EVEN * sizes[0]:  # otherwise the poses do not show the scale
+        refuse_units(scale)
     base = turned.T
-    points = x[12:].reshape(count, 3)
+    points = np.asarray(x[12:].reshape(count, 3), dtype=float)
     inside = target + np.einsum("nij,nj->ni", rotation, points[point])
-    place = np.median(y - inside @ base.T, axis=0)
+    place = np.asarray(np.median(y - inside @ base.T, axis=0), dtype=float)
     return base, place, points
 
 
@@ -208,6 +217,8 @@ def nearest_rotation(matrix: Array) -> tuple[Array, float]:
 
 def refuse_units(scale: float) -> None:
     """Refuse readings in other units than metres, by the `scale` that fits them to the robot."""
-    for factor, unit in ((1e-3, "millimetres"), (1e-2, "centimetres"), (0.0254, "inches")):
+    for factor, unit, suffix in ((1e-3, "millimetres", "_mm"), (1e-2, "centimetres", "_cm"), (0.0254, "inches", "_in")):
         if abs(abs(scale) / factor - 1.0) < 0.2:
-            raise LogError(f"The measured points are in {unit}; name the columns _mm, or convert them to metres.")
+            raise LogError(
+                f"The readings are in {unit}; name the columns with the suffix {suffix}, or convert them to metres."
+            )

@@ -3,7 +3,7 @@
 The forces f_c of closed contacts enter the equations of motion as J_cᵀ f_c; torques that were not measured enter their
 own row. With U the rows of J_c and of those torques, and D = diag(1/σ) for the noise of each row, N has orthonormal
 columns with U D N = 0, so N removes all unknown forces and keeps white noise white. Of all such bases, N is the one
-nearest to a fixed basis, so that it turns smoothly along a motion and the colour of the noise stays visible.
+made from a fixed basis, so that it turns smoothly along a motion and the colour of the noise stays visible.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from steelyard.regression.rows import Equation
 
 # Singular values of U D below this share of the largest are zero: contacts that repeat each other.
 _DEPENDENT = 1e-8
+# Smallest eigenvalue of Bᵀ N Nᵀ B: below it, a sample is too far from the middle of its stretch for the fixed basis B.
+_TURNED = 1e-3
 # Rows closer than a fifth of the cut-off's period are redundant.
 _STEP = 0.2
 # Samples whose regressors are in memory at once.
@@ -73,18 +75,36 @@ def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
     n = U.shape[2]
     if not U.shape[1]:
         return np.broadcast_to(np.eye(n), (len(U), n, n)), np.ones(len(U), dtype=bool)
-    u, s, _ = np.linalg.svd(np.swapaxes(U * scale, 1, 2), full_matrices=False)
-    seen = s > _DEPENDENT * s[:, :1]
-    ranks = seen.sum(axis=1)
-    rank = int(np.median(ranks))
-    u = u[:, :, :rank]
-    P = np.eye(n) - u @ np.swapaxes(u, 1, 2)
-    values, vectors = np.linalg.eigh(P[len(P) // 2])
+    columns = np.swapaxes(U * scale, 1, 2)
+    spanned, usual = _orthonormal(columns)
+    middle = spanned[len(spanned) // 2]
+    values, vectors = np.linalg.eigh(np.eye(n) - middle @ middle.T)
     B = vectors[:, values > 0.5]
-    near = P @ B
-    w, v = np.linalg.eigh(np.swapaxes(B, 0, 1) @ near)
-    roots = np.einsum("tik,tk,tjk->tij", v, 1.0 / np.sqrt(np.maximum(w, 1e-12)), v)
-    return near @ roots, (ranks == rank) & (w[:, 0] > 1e-3)
+    near = B - spanned @ (np.swapaxes(spanned, 1, 2) @ B)
+    # With W = Bᵀ near = L Lᵀ, near L⁻ᵀ has orthonormal columns; the Cholesky factor is as smooth as W.
+    W = np.swapaxes(B, 0, 1) @ near
+    try:
+        inverse = np.linalg.inv(np.linalg.cholesky(W))
+    except np.linalg.LinAlgError:  # Some sample has turned by a right angle from the middle of the stretch.
+        turned = np.linalg.eigvalsh(W)[:, 0] <= _TURNED
+        W[turned] = np.eye(W.shape[1])
+        inverse = np.linalg.inv(np.linalg.cholesky(W))
+        usual = usual & ~turned
+    # The smallest eigenvalue of W is at least 1/‖L⁻¹‖².
+    return near @ np.swapaxes(inverse, 1, 2), usual & (np.sum(inverse**2, axis=(1, 2)) < 1.0 / _TURNED)
+
+
+def _orthonormal(columns: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return orthonormal bases of the spans of `columns`, and which samples have the usual rank."""
+    Q, R = np.linalg.qr(columns)
+    size = np.abs(np.diagonal(R, axis1=1, axis2=2))
+    if Q.shape[2] <= columns.shape[1] and np.all(size.min(axis=1) > _DEPENDENT * size.max(axis=1)):
+        return Q, np.ones(len(columns), dtype=bool)
+    # Contacts that repeat each other need the rank, which only singular values show reliably.
+    u, s, _ = np.linalg.svd(columns, full_matrices=False)
+    ranks = np.sum(s > _DEPENDENT * s[:, :1], axis=1)
+    rank = int(np.median(ranks))
+    return u[:, :, :rank], ranks == rank
 
 
 @dataclass(eq=False)

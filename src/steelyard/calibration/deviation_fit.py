@@ -13,10 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from steelyard.calibration.chain import ALONG, Tips
-from steelyard.calibration.effects import Deviations, Postures
+from steelyard.calibration.joint_effects import Deviations, Postures
 from steelyard.calibration.measurement import Measurement, Setup
-from steelyard.calibration.weights import best_freedom, distances, products, row_weights, scales, shared_error
-from steelyard.ground.arrays import Array
+from steelyard.calibration.weights import (
+    best_freedom,
+    block_stds,
+    distances,
+    products,
+    row_weights,
+    scales,
+    shared_error,
+)
+from steelyard.ground.arrays import Array, RowSelection
 
 _ROUNDS, _HALVINGS = 40, 12
 _PRIOR_ROUNDS = 30
@@ -25,9 +33,10 @@ _FIRST_ROUNDS = 3
 _SMALL_STEP = 0.02
 # Part of the diagonal added to directions that no reading shows, such as a tool point along the axis of a single joint.
 _RIDGE = 1e-12
-# How much of the tool's way a typical deviation is: geometry is made to a thousandth, gears and encoders follow to a
-# ten-thousandth. The data of a group change its size; the typical one counts as this many of its parameters.
-_TYPICAL = {"offsets": 1e-3, "axes": 1e-3}
+# How much of the tool's way a typical deviation is: geometry is made to a thousandth, zeros are set by marks to
+# tenths of a degree, gears and encoders follow to a ten-thousandth. Data of a group change its size; the typical one
+# counts as this many of its parameters.
+_TYPICAL = {"offsets": 3e-3, "axes": 1e-3}
 _TYPICAL_SMALL, _TYPICAL_COUNT = 1e-4, 1.0
 
 
@@ -58,7 +67,7 @@ class Problem:
         """
         return cls(deviations, postures, deviations.features(postures), measurement)
 
-    def rows(self, rows: Array) -> Problem:
+    def rows(self, rows: RowSelection) -> Problem:
         """Select poses by index or mask (`rows`)."""
         return replace(
             self,
@@ -267,9 +276,9 @@ def _objective(
 ) -> float:
     """Minus the logarithm of the posterior density, up to a constant."""
     size = distances(problem.measurement, problem.residuals(setup, values))
-    total = 0.0
-    for k, (rows, channel) in enumerate(problem.measurement.blocks):
-        r = size[np.isfinite(size[:, k]), k] / stds[channel]
+    relative, total = size / block_stds(problem.measurement, stds), 0.0
+    for k, (rows, _) in enumerate(problem.measurement.blocks):
+        r = relative[np.isfinite(size[:, k]), k]
         total += (freedom + rows.stop - rows.start) / 2.0 * float(np.sum(np.log1p(r**2 / freedom)))
     return total / share + 0.5 * float(np.sum(values**2 / prior))
 

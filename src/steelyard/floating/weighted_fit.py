@@ -23,7 +23,7 @@ from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.estimation.possible._formulate import Formulation, Program, formulate
 from steelyard.estimation.possible._solve import LAST_WITH_PRIOR, solve_interior
-from steelyard.floating.shown import determined, row_sums, squares, varying
+from steelyard.floating.row_information import determined, row_sums, squares, varying
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import report_progress
 from steelyard.regression.base_parameters import BaseParameters
@@ -42,7 +42,7 @@ _ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class PriorWeight:
     """A weight of the description, with the error of the stretches left out.
 
     Attributes:
@@ -76,7 +76,7 @@ class PossibleFit:
     estimate: Estimate
     free: Estimate | None
     base: BaseParameters
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[PriorWeight, ...]
     weight: float
     noise: Array
     structure: BaseParameters
@@ -90,11 +90,11 @@ class PossibleFit:
         return self.chosen.error / self.varying
 
     @property
-    def chosen(self) -> Candidate:
+    def chosen(self) -> PriorWeight:
         return next(c for c in self.candidates if c.weight == self.weight)
 
     @property
-    def described(self) -> Candidate | None:
+    def described(self) -> PriorWeight | None:
         """The description alone, if there is one."""
         return next((c for c in self.candidates if np.isinf(c.weight)), None)
 
@@ -238,7 +238,7 @@ class _Search:
     prior: Prior | None
     folds: Sequence[Factor]
 
-    def run(self) -> tuple[list[Candidate], Array]:
+    def run(self) -> tuple[list[PriorWeight], Array]:
         """Return the candidates and the noise of each equation."""
         rows = np.sum([f.rows for f in self.folds], axis=0)
         size = np.sqrt(np.sum([squares(f) for f in self.folds], axis=0) / np.maximum(rows, 1))
@@ -251,7 +251,7 @@ class _Search:
             sums = np.sum([row_sums(f, self.base, described) for f in self.folds], axis=0)
             noise = np.maximum(np.sqrt(sums / np.maximum(rows, 1)), floor)
         rest = [_merged([f for f in self.folds if f is not fold]) for fold in self.folds]
-        candidates: list[Candidate] = []
+        candidates: list[PriorWeight] = []
         for number in range(_ROUNDS):
             errors = np.zeros((len(WEIGHTS), len(noise)))
             for fold, others in zip(self.folds, rest, strict=True):
@@ -262,7 +262,9 @@ class _Search:
             deviations = np.sqrt(errors @ (1.0 / noise**2) / rows.sum())
             shares = 100.0 * np.sqrt(errors.sum(axis=1) / np.sum(size**2 * rows))
             weights = [*WEIGHTS, *([np.inf] if described is not None else [])]
-            candidates = [Candidate(w, float(s), float(d)) for w, s, d in zip(weights, shares, deviations, strict=True)]
+            candidates = [
+                PriorWeight(w, float(s), float(d)) for w, s, d in zip(weights, shares, deviations, strict=True)
+            ]
             best = int(np.argmin(deviations[: len(WEIGHTS)]))
             noise = np.maximum(np.sqrt(errors[best] / np.maximum(rows, 1)), floor)
         return candidates, noise

@@ -14,12 +14,14 @@ from typing import ClassVar
 import numpy as np
 
 from steelyard.calibration.chain import ALONG, DIRECTIONS, SHIFT_U, SHIFT_V, TILT_U, TILT_V, Chain
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, RowSelection
 from steelyard.ground.registry import Registry
+from steelyard.ground.short_repr import short_repr
 
 _LETTERS = "xyz"
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Postures:
     """What the effects depend on.
@@ -37,7 +39,7 @@ class Postures:
     def __len__(self) -> int:
         return len(self.q)
 
-    def rows(self, rows: Array) -> Postures:
+    def rows(self, rows: RowSelection) -> Postures:
         """Select poses by index or mask (`rows`)."""
         return Postures(self.q[rows], self.approach[rows], self.moments[rows])
 
@@ -97,7 +99,7 @@ class Effect(ABC):
         """
 
 
-EFFECTS: Registry[Effect] = Registry("effect", ("steelyard.calibration.effects",))
+EFFECTS: Registry[Effect] = Registry("effect", ("steelyard.calibration.joint_effects",))
 
 
 def _deviation(
@@ -219,6 +221,7 @@ for _effect in (_Offsets(), _Axes(), _Scales(), _Compliance(), _Bearings(), _Bac
     EFFECTS.register(_effect.name)(_effect)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Deviations:
     """The parameters of several effects on a chain.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from steelyard.calibration.choose import gain
+from steelyard.calibration.weights import shown_error
 from steelyard.ground.numbers import number
 from steelyard.report.html import Verdict
 
@@ -14,18 +17,8 @@ if TYPE_CHECKING:
 # Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
 # more than half of the residual variance to the error.
 _TOO_FEW = 1.25
-_SCALES = {"position": (1e3, "mm"), "rotation": (57.29577951308232, "°"), "distance": (1e3, "mm")}
-
-
-def shown_error(value: float, channel: str) -> str:
-    """Format an error with its unit.
-
-    Args:
-        value: Error [m, rad].
-        channel: Channel, such as "position".
-    """
-    factor, unit = _SCALES[channel]
-    return f"{number(factor * value, 3)} {unit}"
+# Calibrated robots are right to a per cent of the measured volume at least; a tenth is another robot or other columns.
+_STRANGE = 0.1
 
 
 def verdict_of(calibration: Calibration) -> Verdict:
@@ -67,11 +60,20 @@ def verdict_of(calibration: Calibration) -> Verdict:
         points.append(
             f"Left-out poses show {', '.join(sure)}, which a URDF cannot state; result.json has the parameters."
         )
+    if not calibration.table.measurement.has_length:
+        points.append(
+            "These contacts have no length: the size of the robot stays as described. With the coordinates of the "
+            "touched places as points (p1x_m, p1y_m, p1z_m), it is measured, too."
+        )
     if calibration.unmoved:
         points.append(
             f"Joint {', '.join(calibration.unmoved)} did not move: its errors are one with those of its neighbours."
         )
     points += list(calibration.findings)
+    size = float(np.max(volume["box"][1] - volume["box"][0]))
+    if channel != "rotation" and full.mean[channel] > _STRANGE * size:
+        points.insert(0, "Compare columns, units and signs with the description, and the order of the rows.")
+        return Verdict("bad", "The readings do not fit the joint positions.", tuple(points))
     if not helps:
         return Verdict("bad", "These poses do not improve the robot's geometry.", tuple(points))
     if few:

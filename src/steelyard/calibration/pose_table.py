@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.calibration.measurement import MEASUREMENTS, Measurement
 from steelyard.calibration.readings import ReadingColumns, recognise_readings
 from steelyard.errors import LogError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, IndexArray, RowSelection
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 from steelyard.signals.in_memory import memory_reader
 from steelyard.signals.table import Table, open_reader
@@ -22,8 +24,12 @@ _JOINT_UNITS = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3}
 _JOINT_COLUMN = re.compile(r"^(?:(?:q|d|joint|theta|pos|position)_?)?(.+?)(?:_(rad|deg|m|mm))?$", re.IGNORECASE)
 # Joints of robots without stops turn a few times at most; larger angles are in degrees.
 _MOST_TURNS = 4.0 * np.pi
+# A sliding joint that is this many times its stroke away is in millimetres; without limits, no robot has 100 m.
+_MOST_STROKES, _LONGEST = 10.0, 100.0
+_SHOWN = 12
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class PoseTable:
     """Held poses.
@@ -41,13 +47,13 @@ class PoseTable:
     q: Array
     approach: Array
     measurement: Measurement
-    row_numbers: Array
+    row_numbers: IndexArray
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.q)
 
-    def rows(self, rows: Array) -> PoseTable:
+    def rows(self, rows: RowSelection) -> PoseTable:
         """Select poses by index or mask (`rows`); the directions of approach stay those of the whole table."""
         return replace(
             self, q=self.q[rows], approach=self.approach[rows], measurement=self.measurement.rows(rows),
@@ -73,6 +79,7 @@ def read_poses(
     kind: str = "",
     points: Sequence[str] = (),
     only: Sequence[str] = (),
+    sigma: float | None = None,
 ) -> PoseTable:
     """Read a table of held poses.
 
@@ -85,7 +92,8 @@ def read_poses(
         robot: Robot.
         kind: Kind of measurement: a name in `MEASUREMENTS`; default: by the columns.
         points: Prefixes of the columns to use, such as p1; default: all.
-        only: Columns that must be true (or not 0) in the rows to use.
+        only: Columns that must be true (or not 0) in the rows to use, or NAME=VALUE.
+        sigma: Standard deviation of the sensor [m]; default: a column sigma_m, or unknown.
     """
     in_file = isinstance(source, str | os.PathLike)
     reader = open_reader(source) if in_file else memory_reader(source)
@@ -100,9 +108,35 @@ def read_poses(
     measurement = MEASUREMENTS[readings.kind](readings.values, sessions)
     out = PoseTable(str(table.path), q, approach, measurement, np.arange(1, len(table) + 1), tuple(notes))
     for name in only:
-        out = out.rows(np.array(columns.flags(name))[out.row_numbers - 1])
-    known = np.isfinite(out.q).all(axis=1)
-    return out if known.all() else out.rows(known)
+        if name.partition("=")[0] not in table.names:
+            raise LogError(
+                f"{out.source}: has no column '{name.partition('=')[0]}' for --only; columns: {_listed(table)}."
+            )
+        out = out.rows(columns.flags(name)[out.row_numbers - 1])
+    if sigma is not None:
+        if not sigma >= 0.0:
+            raise LogError(f"The standard deviation of the sensor is {sigma:g}; give metres, such as 5e-5.")
+        own = {**out.measurement.readings, "sigma": np.full(len(out), float(sigma))}
+        out = replace(out, measurement=replace(out.measurement, readings=own))
+    known = np.isfinite(out.q).all(axis=1) & _measured(out.measurement)
+    if known.all():
+        return out
+    if not known.any():
+        raise LogError(
+            f"{out.source}: no row has both joint positions and a reading; fill the cells, or change --only."
+        )
+    note = f"{int(np.sum(~known))} rows without a joint position or a reading are left out."
+    return replace(out.rows(np.asarray(known)), notes=(*out.notes, note))
+
+
+def _listed(table: Table) -> str:
+    return ", ".join(table.names[:_SHOWN]) + (", …" if len(table.names) > _SHOWN else "")
+
+
+def _measured(measurement: Measurement) -> NDArray[np.bool_]:
+    """Whether each pose has a reading."""
+    groups = [v.reshape(len(v), -1) for name, v in measurement.readings.items() if not name.startswith("sigma")]
+    return np.asarray(np.isfinite(groups[0]).any(axis=1))
 
 
 def _joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
@@ -112,11 +146,19 @@ def _joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
     for k, (name, unit) in enumerate(chosen):
         joint = robot.joints[k]
         values = table.numbers(name) * _JOINT_UNITS[unit or joint.unit]
-        if joint.kind == "revolute" and float(np.max(np.abs(values))) > _MOST_TURNS:
-            worst = int(np.argmax(np.abs(values)))
+        if joint.kind == "revolute" and float(np.nanmax(np.abs(values), initial=0.0)) > _MOST_TURNS:
+            worst = int(np.nanargmax(np.abs(values)))
             raise LogError(
                 f"{table.path}: row {worst + 1}, column '{name}': {values[worst]:.6g} rad is more than two turns; if "
                 "the angles are in degrees, name the column with the suffix _deg."
+            )
+        ends = [abs(x) for x in (joint.lower, joint.upper) if np.isfinite(x)]
+        most = _MOST_STROKES * max(ends) if len(ends) == 2 and max(ends) > 0.0 else _LONGEST
+        if joint.kind == "prismatic" and float(np.nanmax(np.abs(values), initial=0.0)) > most:
+            worst = int(np.nanargmax(np.abs(values)))
+            raise LogError(
+                f"{table.path}: row {worst + 1}, column '{name}': joint '{joint.name}' cannot slide "
+                f"{values[worst]:.6g} m; if the lengths are in millimetres, name the column with the suffix _mm."
             )
         q[:, k] = values
     return [name for name, _ in chosen], q
@@ -152,7 +194,7 @@ def _approach(q: Array) -> Array:
     return np.nan_to_num(signs)
 
 
-def _sessions(columns: ReadingColumns, count: int) -> Array:
+def _sessions(columns: ReadingColumns, count: int) -> IndexArray:
     name = next((n for n in columns.names if n.lower() in ("session", "setup", "station")), None)
     if name is None:
         return np.zeros(count, dtype=np.intp)

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Prior
-from steelyard.floating.fit import FOLDS, fit_possible
 from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.scores import row_score
+from steelyard.floating.weighted_fit import FOLDS, fit_possible
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
@@ -42,6 +43,7 @@ _SAMPLES = ("t", "time", "sample")
 _PARTS = 4
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class BodyRows:
     """Rows b = A θ of several bodies.

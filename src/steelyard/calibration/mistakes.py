@@ -1,0 +1,101 @@
+"""Refuse tables whose readings do not belong to their joint positions, and name the likely mistake.
+
+A description is right to some per cent of the reach. If the readings are far from that, single mistakes are tried:
+a joint that counts the other way, exchanged joints, a zero that is a quarter turn off, degrees, a mirrored sensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import combinations
+
+import numpy as np
+
+from steelyard.calibration.chain import Chain
+from steelyard.calibration.kinds.markers import PointReadings, PoseReadings, first_base
+from steelyard.calibration.pose_table import PoseTable
+from steelyard.errors import LogError
+from steelyard.ground.arrays import Array
+
+# Errors of descriptions in use: a part of the extent of the readings. Cheap arms have zeros that are degrees off, and a
+# degree is 2 % of the reach.
+_USUAL = 0.05
+# A mistake explains the readings if its correction leaves this part of the error.
+_BETTER = 0.2
+
+
+def refuse_mistakes(chain: Chain, table: PoseTable) -> None:
+    """Raise an error if a single mistake in the columns explains the readings, and the table as it is does not.
+
+    Args:
+        chain: Chain with the nominal geometry.
+        table: Table of poses.
+    """
+    measurement = table.measurement
+    if isinstance(measurement, PointReadings):
+        seen = measurement.seen
+    elif isinstance(measurement, PoseReadings):
+        seen = measurement.readings["position"][:, None]
+    else:
+        return
+    # One session is enough: what is wrong in a column is wrong in all of its rows.
+    own = np.flatnonzero(measurement.sessions == np.bincount(measurement.sessions).argmax())
+    known = np.asarray(np.isfinite(seen[own]).all(axis=2))
+    own = own[known.any(axis=1)]
+    q, seen = table.q[own], seen[own]
+    extent = float(np.nanmax(np.ptp(np.nan_to_num(seen, nan=np.nanmedian(seen)), axis=0)))
+    usual = _error(chain, q, seen)
+    if usual < _USUAL * extent:
+        return
+    best, remedy = usual, ""
+    for other, points, own_remedy in _corrected(chain, q, seen):
+        with suppress(LogError):  # a rival may suggest other units than metres
+            best, remedy = min((best, remedy), (_error(chain, other, points), own_remedy))
+    if best < _BETTER * usual:
+        raise LogError(f"{table.source}: the readings do not fit the joint positions; {remedy}.")
+
+
+def _error(chain: Chain, q: Array, seen: Array) -> float:
+    """Median distance of measured and predicted points, with the best place of sensor and tool."""
+    tips = chain.tips(q)
+    base, place, points = first_base(tips, seen, np.arange(len(q)))
+    inside = tips.position[:, None] + np.einsum("nij,kj->nki", tips.rotation, points)
+    return float(np.nanmedian(np.linalg.norm(inside @ base.T + place - seen, axis=2)))
+
+
+def _corrected(chain: Chain, q: Array, seen: Array) -> Iterator[tuple[Array, Array, str]]:
+    """Joint positions and readings with one mistake undone, and how the user undoes it."""
+    moving = [link.coordinate for link in chain.links if np.ptp(q[:, link.coordinate]) > 0.0]
+    names = chain.robot.joint_names
+    turning = [k for k in moving if chain.robot.joints[k].kind == "revolute"]
+    for k in moving:
+        other = q.copy()
+        other[:, k] *= -1.0
+        yield other, seen, f"joint '{names[k]}' counts the other way: change the sign of its column"
+    for k in turning:
+        for quarters in (1, 2, 3):
+            other = q.copy()
+            other[:, k] += quarters * np.pi / 2.0
+            turn = f"{(90 * quarters + 180) % 360 - 180:+d}"
+            yield other, seen, f"the zero of joint '{names[k]}' is elsewhere: add {turn}° to its column"
+    for a, b in combinations(moving, 2):
+        other = q.copy()
+        other[:, [a, b]] = q[:, [b, a]]
+        yield other, seen, f"the columns of joints '{names[a]}' and '{names[b]}' are exchanged: exchange them back"
+    other = q.copy()
+    other[:, turning] = np.radians(q[:, turning])
+    yield other, seen, "the angles are in degrees: name their columns with the suffix _deg"
+    other = q.copy()
+    other[:, turning] = np.degrees(q[:, turning])
+    yield other, seen, "the angles are in rad: name their columns with the suffix _rad"
+    yield (
+        q,
+        seen * [-1.0, 1.0, 1.0],
+        ("the sensor's coordinates are mirrored: change the sign of one of them, or exchange two"),
+    )
+    yield q, seen[::-1], "they are in the opposite order of the rows: turn one of them around"
+    for shift in (1, -1):
+        cut = slice(None, -1) if shift > 0 else slice(1, None)
+        late = seen[1:] if shift > 0 else seen[:-1]
+        yield q[cut], late, "they are one row late: move the readings by one row"

@@ -1,0 +1,136 @@
+"""`elastic_to_mjcf`: writes elastic joints into an MJCF: a rotor, and a spring between it and its link.
+
+The joint of the description moves the rotor, with its limits, its friction and its motor, and keeps its name, so that
+actuators and sensors stay on the motor's side. A joint NAME_spring with the stiffness follows in the link's own body.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.elasticity.elasticity import Elasticity
+from steelyard.elasticity.joint_elasticity import JointElasticity
+from steelyard.errors import ExportError
+from steelyard.export import model_to_mjcf
+from steelyard.export._mjcf_edit import is_mjcf
+from steelyard.export._xml_text import Document, comment, number, tag
+from steelyard.ground.files import write_whole
+from steelyard.ground.xml import Element
+from steelyard.robot.mjcf import mjcf_elements
+
+_SPRING = "_spring"
+# Attributes of a body that place it in its parent.
+_PLACE = ("pos", "quat", "axisangle", "xyaxes", "zaxis", "euler")
+# Attributes of a joint that define its axis.
+_AXIS = ("type", "axis", "pos", "class", "group")
+# MuJoCo demands a mass of every moving body. These of a rotor have no effect beside its inertia over the gear.
+_MASS, _INERTIA = 1e-6, 1e-9
+
+
+def elastic_to_mjcf(
+    elasticity: Elasticity, path: str | os.PathLike[str], source: str | os.PathLike[str] | Model | None = None
+) -> tuple[str, ...]:
+    """Write the known elastic joints into an MJCF; return a sentence for each thing that it leaves out.
+
+    Args:
+        elasticity: Elastic joints.
+        path: Path of the file.
+        source: MJCF to edit, or a model; default: the description of the elasticity if it is an MJCF, else its robot.
+    """
+    target = Path(path)
+    origin = elasticity.source if source is None else source
+    if isinstance(origin, Model) or origin is None or not is_mjcf(Path(origin)):
+        model = origin if isinstance(origin, Model) else Model.nominal(elasticity.robot)
+        if not model.robot.has_inertia and not np.any(model.theta):
+            raise ExportError(f"'{model.robot.name}' has no inertias, which MuJoCo needs; identify a model first.")
+        notes = model_to_mjcf(model, target)
+        document = Document(target)
+    else:
+        if target.exists() and target.resolve() == Path(origin).resolve():
+            raise ExportError(f"{target}: this is the robot's original description; write to another file.")
+        notes, document = (), Document(Path(origin))
+    data, more = _edited(document, elasticity)
+    write_whole(target, data)
+    return (*notes, *more)
+
+
+def _edited(document: Document, elasticity: Elasticity) -> tuple[bytes, tuple[str, ...]]:
+    root = document.root
+    if any(e.attributes.get("inertiafromgeom") == "true" for e in root.all("compiler")):
+        raise ExportError(
+            f'{document.path}: inertiafromgeom="true" ignores written inertias, and a rotor has no geometry; '
+            'set it to "auto" and write the inertias of the bodies.'
+        )
+    places = mjcf_elements(root)
+    parents = {id(child): e for e in root.walk() for child in e.children}
+    notes, excluded = [], []
+    for one in elasticity.joints:
+        if not one.known:
+            notes.append(f"Joint '{one.joint}' stays stiff, because {one.unknown}.")
+            continue
+        joint = places.joints.get(one.joint)
+        if joint is None:
+            raise ExportError(f"{document.path}: there is no joint '{one.joint}'; give the description of this robot.")
+        body = places.bodies[places.carriers[one.joint]]
+        if len(body.all("joint")) + len(body.all("freejoint")) > 1:
+            notes.append(f"Joint '{one.joint}' stays stiff, because its body has several joints.")
+            continue
+        _split(document, body, joint, one)
+        above = parents[id(body)]
+        if above.tag == "body" and "name" in above.attributes:
+            excluded.append((above.attributes["name"], body.attributes["name"]))
+    lines = []
+    if excluded:  # MuJoCo skips contacts of a body with its parent, which is now the rotor
+        lines = ["<contact>", *(f"  {tag('exclude', {'body1': a, 'body2': b})}" for a, b in excluded), "</contact>"]
+    frames = root.all("keyframe")
+    for element in frames:
+        document.remove(element)
+    if frames:
+        notes.append("Keyframes are left out, because springs add coordinates.")
+    head = [f"Elastic joints were identified by Steelyard: {', '.join(x.joint for x in elasticity.known) or 'none'}."]
+    document.insert_first(root, [*comment([*head, *notes]).splitlines(), *lines])
+    return document.edited(), tuple(notes)
+
+
+def _split(document: Document, body: Element, joint: Element, one: JointElasticity) -> None:
+    """Put a rotor between a body and its parent."""
+    name = body.attributes["name"]
+    place = {k: v for k, v in body.attributes.items() if k in (*_PLACE, "childclass")}
+    rotor_joint = {**joint.attributes, "name": one.joint, **_numbers_of_rotor(one)}
+    spring = {k: v for k, v in joint.attributes.items() if k in _AXIS}
+    spring |= {"name": f"{one.joint}{_SPRING}", "limited": "false", "armature": "0", "frictionloss": "0", "ref": "0"}
+    spring |= {"stiffness": number(one.stiffness), "damping": number(_damping(one)), "springref": "0"}
+    inertial = {"pos": "0 0 0", "mass": number(_MASS), "diaginertia": " ".join([number(_INERTIA)] * 3)}
+    indent = document.indent(body)
+    lines = [
+        tag("body", {"name": f"{one.joint}_rotor", **place}, closed=False),
+        f"{indent}  {tag('inertial', inertial)}",
+        f"{indent}  {tag('joint', rotor_joint)}",
+        indent + tag("body", {k: v for k, v in body.attributes.items() if k not in _PLACE} | {"name": name}, False),
+    ]
+    document.replace_tag(body, "\n".join(lines))
+    document.replace(joint, tag("joint", spring))
+    document.insert_after(body, f"\n{indent}</body>")
+
+
+def _numbers_of_rotor(one: JointElasticity) -> Mapping[str, str]:
+    """Numbers of the motor's joint; without an estimate those of the description stay."""
+    out = {"stiffness": "0"}
+    if one.rotor is not None and one.rotor.value > 0.0:
+        out["armature"] = number(one.rotor.value)
+    coulomb, viscous = one.friction
+    if coulomb > 0.0:
+        out["frictionloss"] = number(coulomb)
+    if viscous > 0.0:
+        out["damping"] = number(viscous)
+    return out
+
+
+def _damping(one: JointElasticity) -> float:
+    """Damping of the spring, where it is significantly positive."""
+    return one.damping.value if one.damping is not None and one.damping.low > 0.0 else 0.0
