@@ -84,6 +84,7 @@ def test_odd_settings(leg: Robot, case: Case) -> None:
     assert "--limit" in refusal(leg, case.log, fit=("limit",))
     assert "delayed" in refusal(leg, case.log, delayed="both")
     assert "delay" in refusal(leg, case.log, delay=-1.0)
+    assert "draws" in refusal(leg, case.log, draws=10**12)
 
 
 def test_a_robot_without_inertias(case: Case, tmp_path) -> None:

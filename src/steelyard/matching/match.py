@@ -37,6 +37,8 @@ _HOLDS = 0.005
 # A torque column that differs from the drives' law by less than this share of its variance is the command itself: no
 # sensor agrees with friction and delays in between to 3 %.
 _SAME = 1e-3
+# More draws fill gigabytes and describe the same Gaussian.
+_MOST_DRAWS = 100_000
 # Duration of a window [s]: a rollout over which people judge a simulator, and some periods of any position loop.
 WINDOW = 1.0
 
@@ -89,6 +91,8 @@ def match_robot(
         raise SteelyardError(f"The window is {window:g} s; give a positive duration, such as 1.")
     if not 0.0 <= holdout <= 0.9:
         raise SteelyardError(f"The hold-out is {holdout:g}; give a share of the logs from 0 to 0.9, such as 0.3.")
+    if not 0 <= draws <= _MOST_DRAWS:
+        raise SteelyardError(f"The number of draws is {draws}; give one from 0 to {_MOST_DRAWS:,}.")
     names = _blocks(fit)
     drives = Drives.of(described.joint_names, kp, kd, limit, delay, delayed)
     if "limit" in names and not np.all(np.isfinite(drives.limit)):
