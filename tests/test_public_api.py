@@ -78,8 +78,8 @@ FUNCTIONS = {
     "friction": "measure_friction", "gravity": "identify_gravity", "identify": "identify", "inspect": "inspect_robot",
     "local design": "design_regions", "local identify": "identify_locally", "local recalibrate": "local.recalibrate",
     "local validate": "validate_bank",
-    "map": "guess_mapping", "payload": "identify_payload", "predict": "predict", "rehearse": "rehearse",
-    "reproduce": "reproduce", "robots": "builtin_names", "sequential": "identify_sequentially",
+    "map": "guess_mapping", "match": "match_robot", "payload": "identify_payload", "predict": "predict",
+    "rehearse": "rehearse", "reproduce": "reproduce", "robots": "builtin_names", "sequential": "identify_sequentially",
     "simulate": "simulate_model", "validate": "validate_on_logs", "watch": "monitor",
 }  # fmt: skip
 NO_FUNCTION = {"init": "writes a project file", "studio": "starts a server", "compare": "a group", "local": "a group"}

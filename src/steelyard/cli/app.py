@@ -34,6 +34,7 @@ LISTS = {
     "papers": ("papers", "PAPERS"),
     "measurements": ("calibration.measurement", "MEASUREMENTS"),
     "effects": ("calibration.joint_effects", "EFFECTS"),
+    "match_numbers": ("matching.match", "FIT_NAMES"),
     "presets": ("signals.presets", "PRESETS"),
     "formats": ("export.model_export", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
@@ -94,6 +95,8 @@ STAGES = {
         "elastic": "Identify elastic joints: stiffness and clock skew from two encoders, or resonances from one.",
         "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
         "calibrate": "Calibrate a robot's geometry from held poses that a tracker, a camera or a probe measured.",
+        "match": "Match a simulated robot to its commands: links, rotors, friction, zeros and delay, without a torque "
+        "sensor.",
         "fleet": "Identify many robots from many logs, on all cores or several machines; a later run reads only new "
         "logs.",
         "local": "Identify models for parts of the workspace: motions, identification, validation, recalibration.",

@@ -1,0 +1,145 @@
+"""Files of a matched robot: descriptions with its drives, parameters, draws and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.dynamics import Model
+from steelyard.export import ModelExport
+from steelyard.ground.outcome import Content
+from steelyard.matching.actuators_mjcf import with_position_drives
+from steelyard.matching.rollout_score import MotionScore
+
+if TYPE_CHECKING:
+    from steelyard.matching.match_result import Match, MatchedNumber
+
+
+def match_files(match: Match) -> dict[str, Content]:
+    """Return the files of a `match`: URDF, MJCF with drives, tables of parameters and draws."""
+    source = Path(match.robot.source) if match.robot.source else None
+    usable = source if source is not None and source.is_file() else None
+    out: dict[str, Content] = dict(ModelExport(match.model, ("urdf",), source=usable).files())
+    out |= mjcf_files(match, usable)
+    out["parameters.csv"] = _parameters_csv(match)
+    out["draws.csv"] = _draws_csv(match)
+    return out
+
+
+def mjcf_files(match: Match, source: Path | None) -> dict[str, Content]:
+    """Return the MJCF with rotor inertias, friction and position drives.
+
+    Args:
+        match: Matched robot.
+        source: Original description; an MJCF is edited in place.
+    """
+    fit = match.for_mujoco
+    point = fit.point
+    model = Model(match.robot, match.terms, fit.coordinates.theta(fit.z))
+    plain = ModelExport(model, ("mjcf",), source=source).files()
+
+    def writer(content: Content) -> Callable[[Path], object]:
+        def write(path: Path) -> None:
+            if callable(content):
+                content(path)
+            else:
+                path.write_text(content, "utf-8")
+            path.write_bytes(with_position_drives(path, match.robot.joint_names, point.drives, point.bias))
+
+        return write
+
+    return {name: writer(content) if name.endswith(".xml") else content for name, content in plain.items()}
+
+
+def match_json(match: Match) -> dict[str, Any]:
+    """Return a `match` as plain data."""
+    from steelyard.matching.match_verdict import match_verdict
+
+    verdict = match_verdict(match)
+    fit, d = match.fit, match.drives
+    return {
+        "robot": match.robot.name,
+        "joints": list(match.robot.joint_names),
+        "verdict": {"kind": verdict.kind, "headline": verdict.headline, "points": list(verdict.points)},
+        "drives": {
+            "kp": d.kp.tolist(), "kd": d.kd.tolist(), "limit": [float(x) if np.isfinite(x) else None for x in d.limit],
+            "delay_s": d.delay, "delayed": d.delayed,
+        },
+        "mjcf": _mjcf_json(match),
+        "scores": {name: _score_json(s) for name, s in match.scores.items()},
+        "joint_numbers": [_number_json(n) for n in match.joint_numbers],
+        "base_parameters": [_number_json(n) for n in match.base_numbers],
+        "links": [_number_json(n) for n in match.link_numbers],
+        "at_description": list(match.at_description),
+        "frequency": [
+            {"joint": s.joint, "missed_hz": s.missed_hz, "missed_share": s.missed} for s in match.spectra
+        ],
+        "fit": {
+            "windows": len(fit.windows), "window_s": fit.windows.duration, "steps_per_sample": match.steps,
+            "rounds": fit.rounds, "converged": fit.converged, "diverged": list(fit.diverged),
+            "noise": fit.noise.tolist(), "correlated_samples": fit.repeats.tolist(),
+            "description_std": fit.coordinates.link_std, "inflation": match.posterior.inflation,
+        },
+        "why_null": {
+            "drives/limit/*": "The drive has no stated limit.",
+            "frequency/*/missed_hz": "The response is right at all excited frequencies.",
+        },
+    }  # fmt: skip
+
+
+def _mjcf_json(match: Match) -> dict[str, Any]:
+    """Drives of the MJCF, whose goals alone come late, and the errors of its rollouts."""
+    d = match.for_mujoco.point.drives
+    return {"kp": d.kp.tolist(), "kd": d.kd.tolist(), "delay_s": d.delay, "score": _score_json(match.score_in_mujoco)}
+
+
+def _score_json(s: MotionScore) -> dict[str, Any]:
+    return {
+        "window_s": s.window_s, "windows_rms": s.windows_rms.tolist(), "run_rms": s.run_rms.tolist(),
+        "motion_std": s.size.tolist(), "diverged": s.diverged,
+    }  # fmt: skip
+
+
+def _number_json(n: MatchedNumber) -> dict[str, Any]:
+    return {
+        "name": n.name, "on": n.on, "unit": n.unit, "value": n.value, "standard_error": n.standard_error,
+        "low": n.value - n.half_width, "high": n.value + n.half_width, "description": n.before,
+        "informed": n.informed, "from_logs": n.from_logs,
+    }  # fmt: skip
+
+
+def _parameters_csv(match: Match) -> str:
+    head = ("name", "on", "unit", "value", "low", "high", "description", "informed")
+    rows = [
+        (n.name, n.on, n.unit, n.value, n.value - n.half_width, n.value + n.half_width, n.before, n.informed)
+        for n in (*match.joint_numbers, *match.base_numbers, *match.link_numbers)
+    ]
+    return _csv(head, rows)
+
+
+def _draws_csv(match: Match) -> str:
+    """One row per draw: everything that a simulator randomises, correlated as the logs leave it."""
+    joints = match.robot.joint_names
+    names = [p.name for p in match.model.dynamics.parameters]
+    blocks = [name for name in ("bias", "kp", "kd", "limit") if name in match.fit.coordinates.fit]
+    head = [*names, *(f"{name}:{j}" for name in blocks for j in joints), "delay"]
+    rows = []
+    for z in match.draws:
+        p = match.fit.coordinates.point(z)
+        own = {"bias": p.bias, "kp": p.drives.kp, "kd": p.drives.kd, "limit": p.drives.limit}
+        theta = match.fit.coordinates.theta(z)
+        rows.append((*theta, *(x for name in blocks for x in own[name]), p.drives.delay))
+    return _csv(head, rows)
+
+
+def _csv(head: Any, rows: Any) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([[float(x) if isinstance(x, np.floating | float) else x for x in row] for row in rows])
+    return text.getvalue()
