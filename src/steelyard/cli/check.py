@@ -28,6 +28,7 @@ class CheckOptions:
     logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs to check."), opt.FromProject("logs.all")]
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    floating: opt.Floating = False
     term_names: opt.TermNames = ""
     velocity: opt.Velocity = "auto"
     fix: Annotated[
@@ -58,12 +59,33 @@ def check(o: CheckOptions) -> None:
         raise SteelyardError("--only selects the problems for --fix; give --fix F as well.")
     if o.fix:
         check_file(o.fix)
-    robot = o.robot_options.robot(o.robot)
+    from steelyard.floating import is_floating
+
+    robot = o.robot_options.robot(o.robot, True, floating=o.floating)
+    if is_floating(robot, o.mapping):
+        _floating(o, robot)
+        return
     result = deliver(lambda: _check(o, robot), o.output or None, o.overwrite, o.as_json)
     if o.fix:
         _fix(o, robot, result)
     if result.exit_code:
         raise typer.Exit(result.exit_code)
+
+
+def _floating(o: CheckOptions, robot: Robot) -> None:
+    """Check a log of a robot with a floating base or contacts."""
+    from steelyard.floating import check_floating_log
+
+    if len(o.logs) > 1 or o.fix:
+        raise SteelyardError("Logs of floating bases are checked one at a time and without --fix; give one log.")
+    made = deliver(
+        lambda: check_floating_log(robot, o.logs[0], mapping=o.mapping or None),
+        o.output or None,
+        o.overwrite,
+        o.as_json,
+    )
+    if made.exit_code:
+        raise typer.Exit(made.exit_code)
 
 
 def _check(o: CheckOptions, robot: Robot) -> Check | Checks:

@@ -2,13 +2,16 @@
 
 from .body_table import BodyRows, identify_bodies, is_body_table, read_bodies, read_body_rows
 from .identify import identify_floating
+from .log_check import FloatingLogCheck, check_floating_log
 from .result import FloatingIdentification, RowScore
 from .setup import is_floating
 
 __all__ = [
     "BodyRows",
     "FloatingIdentification",
+    "FloatingLogCheck",
     "RowScore",
+    "check_floating_log",
     "identify_bodies",
     "identify_floating",
     "is_body_table",

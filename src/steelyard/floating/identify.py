@@ -172,7 +172,7 @@ class _Task:
     def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
         """Return the cut-off whose fit predicts rows best that all candidates share: those of the lowest cut-off."""
         period = max(float(np.median(np.diff(log.t))) for log in logs)
-        band = _band(self.preparer, logs)
+        band = band_of(self.preparer, logs)
         most = 0.4 / period
         candidates = sorted({min(factor * band, most) for factor in _CUTOFFS})
         reference = None
@@ -250,8 +250,13 @@ def _blocks_of(log: Log, samples: int) -> Log:
     return part_of(log, [(int(start), int(start) + samples // FOLDS) for start in starts]) or log
 
 
-def _band(preparer: Preparer, logs: Sequence[Log]) -> float:
-    """Return the band of the motion of joints and base [Hz]."""
+def band_of(preparer: Preparer, logs: Sequence[Log]) -> float:
+    """Return the band of the motion of joints and base [Hz].
+
+    Args:
+        preparer: Robot of the logs.
+        logs: Logs.
+    """
     bands = []
     for log in logs:
         if log.q.shape[1] and np.ptp(log.q, axis=0).max() > 0.0:
