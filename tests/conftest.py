@@ -67,6 +67,6 @@ def designed_motion(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from model_uses import run
 
     folder = tmp_path_factory.mktemp("designed") / "motion"
-    quick = ("--duration", 2, "--rate", 50, "--harmonics", 3, "--no-collision", "--time", 0)
+    quick = ("--duration", 2, "--rate", 50, "--harmonics", 3, "--no-collision", "--search-time", 0)
     assert run("excite", "szabo3r", *quick, "-o", folder).exit_code == 0
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import shlex
 import shutil
@@ -101,3 +102,37 @@ def test_brackets_of_formulas_are_no_links(page: Path) -> None:
     """Outside of code the site would take `[a][b]` for a link: write a product of brackets with a dot."""
     text = re.sub(r"```.*?```|`[^`]*`|^ {4}[^\n]*", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert not re.findall(r"\[[^\]\n]+\]\[[^\]\n]*\]", text)
+
+
+# What users type into the search of the site, and the page that must be first.
+SEARCHED = {
+    "GUI": "guides/studio.md",
+    "floating base": "guides/floating.md",
+    "dynamixel": "guides/gravity.md",
+    "gravity compensation": "guides/gravity.md",
+    "armature": "terms.md",
+}
+
+
+@pytest.mark.parametrize("words", SEARCHED)
+def test_the_page_of_a_search_word_has_it_in_a_heading(words: str) -> None:
+    """The search weighs words in headings a thousand times, then the factor of the page; other headings lack the words."""
+    spec = importlib.util.spec_from_file_location("search_boost", ROOT / "packaging/search_boost.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    separator = next(
+        plugin["search"]["separator"]
+        for plugin in yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8").replace("!!", ""))["plugins"]
+        if isinstance(plugin, dict) and "search" in plugin
+    )
+    having: dict[str, float] = {}
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for heading in re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            tokens = re.split(separator, heading.lower())
+            if all(word in tokens for word in words.lower().split()):
+                name = page.relative_to(ROOT / "docs").as_posix()
+                having[name] = max(having.get(name, 0.0), hook.boost(name))
+    assert having
+    assert max(having, key=lambda name: having[name]) == SEARCHED[words]

@@ -18,6 +18,7 @@ from . import (
     gravity,
     identification,
     local,
+    loops,
     parameters,
     payload,
     prediction,
@@ -73,6 +74,7 @@ from .export.coerce import as_model
 from .fleet import Fleet, FleetOutcome, identify_fleet, read_fleet
 from .floating.body_table import identify_bodies
 from .floating.identify import identify_floating
+from .floating.loop_check import LoopCheck, check_loops
 from .floating.result import FloatingIdentification
 from .friction import BreakAwayRun, design_sweeps, measure_break_away
 from .friction.measure import FrictionCurves, measure_friction
@@ -83,6 +85,7 @@ from .identification import IdentificationRun, identify_files
 from .identification.identification import Identification
 from .identification.identify import identify
 from .local import Bank, design_regions, identify_locally, load_bank, validate_bank
+from .loops.mechanism import Mechanism
 from .papers.reproduce import reproduce
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .payload import Payload, excite_payload, identify_payload_by_sensor, read_payload
@@ -116,28 +119,26 @@ from .watch.settings import WatchSettings
 
 __all__ = [
     "PD", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration", "CancelledError", "Check", "Checks",
-    "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics",
-    "Elasticity", "ExcitationError", "Fleet", "FleetOutcome",
-    "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun", "Inspection",
-    "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "Model", "ModelExport", "ModelValidation",
-    "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan",
-    "PoseTable", "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal",
-    "Replay", "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError",
-    "SimulatedMotion", "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal",
-    "Transmission", "UnknownNameError", "WatchSettings", "Wave", "as_model", "assessment", "assumptions",
-    "base_parameters", "builtin_names", "calibrate", "calibration", "check", "check_log", "compare", "compare_on_log",
-    "compare_schemes", "design_motions", "design_poses", "design_regions",
-    "design_sweeps", "dynamics", "elastic_to_mjcf", "elasticity", "errors",
-    "estimation", "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "floating", "friction",
-    "gravity", "guess_mapping", "identification", "identify",
-    "identify_bodies", "identify_elasticity", "identify_files", "identify_fleet",
+    "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics", "Elasticity", "ExcitationError", "Fleet",
+    "FleetOutcome", "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun",
+    "Inspection", "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "LoopCheck", "Mechanism", "Model",
+    "ModelExport", "ModelValidation", "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter",
+    "Payload", "PayloadResult", "Plan", "PoseTable", "Possibility", "Predictions", "Preparation", "ProgressReport",
+    "Project", "Protocol", "Rehearsal", "Replay", "Robot", "RobotError", "SchemeComparison", "Sensors",
+    "SequentialResult", "ShapeError", "SimulatedMotion", "Simulation", "SimulationError", "SteelyardError",
+    "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "WatchSettings", "Wave", "as_model",
+    "assessment", "assumptions", "base_parameters", "builtin_names", "calibrate", "calibration", "check", "check_log",
+    "check_loops", "compare", "compare_on_log", "compare_schemes", "design_motions", "design_poses", "design_regions",
+    "design_sweeps", "dynamics", "elastic_to_mjcf", "elasticity", "errors", "estimation", "excitation", "excite",
+    "excite_payload", "export", "fit_log", "fleet", "floating", "friction", "gravity", "guess_mapping",
+    "identification", "identify", "identify_bodies", "identify_elasticity", "identify_files", "identify_fleet",
     "identify_floating", "identify_gravity", "identify_locally", "identify_payload", "identify_payload_by_sensor",
-    "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local",
+    "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local", "loops",
     "measure_break_away", "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco",
     "model_to_pinocchio", "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro", "monitor", "monte_carlo",
     "nominal_terms", "parameters", "payload", "possibility", "predict", "prediction", "read_design", "read_fleet",
     "read_log", "read_payload", "read_plan", "read_poses", "recursive", "regression", "rehearsal", "rehearse",
-    "replay", "report", "reproduce", "robot", "run_demo",
-    "signals", "simulate", "simulate_elastic", "simulate_model", "simulation", "spring_torque",
-    "static_poses", "terms", "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
+    "replay", "report", "reproduce", "robot", "run_demo", "signals", "simulate", "simulate_elastic", "simulate_model",
+    "simulation", "spring_torque", "static_poses", "terms", "validate_bank", "validate_on_logs", "validate_on_plant",
+    "watch",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ within its error bars, which describe noise but not a different friction law.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _RATE = 1000.0  # of the log [Hz]
+_EXAMPLE_RATE = 250.0  # of the example's logs, as of a common controller [Hz]
+_EXAMPLE_LOOPS = 8  # control periods per sample: dry friction at rest is too fast for longer ones
+# Mass and inertia of each link of the example are those of the description times one factor in this range, as after an
+# estimate from CAD without cables; a common factor keeps the link physically possible.
+_MASS_FACTORS = (0.75, 1.3)
 DURATION = 20.0  # s, one period of the motion
 TRIALS = 40
 # Joint terms of this robot, without an offset.
@@ -112,6 +118,29 @@ def simulated_log(truth: Model, seed: int) -> Log:
     """
     motion = _find_motion(truth.robot, seed)
     return play(truth, motion, _RATE).log(sensors=good_sensors(expected_noise(truth.robot), seed))
+
+
+def example_truth(robot: Robot) -> Model:
+    """Return the model of the example's arm: the masses and inertias of `robot` are scaled, link by link."""
+    described = Model.nominal(robot)
+    theta = described.theta.copy()
+    links = theta[: robot.inertial_count].reshape(-1, 10)
+    links *= np.random.default_rng(7).uniform(*_MASS_FACTORS, (len(links), 1))
+    return Model(robot, described.terms, theta)
+
+
+def write_example_logs(robot: str, paths: Sequence[str]) -> None:
+    """Write logs of a simulated arm whose masses differ from its description, one motion per log.
+
+    Args:
+        robot: Built-in robot.
+        paths: Files to write.
+    """
+    arm = builtin(robot)
+    truth = example_truth(arm)
+    for seed, path in enumerate(paths, start=1):
+        motion, sensors = _find_motion(arm, seed), good_sensors(expected_noise(arm), seed)
+        play(truth, motion, _EXAMPLE_RATE, loops=_EXAMPLE_LOOPS).log(sensors=sensors).save(Path(path))
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ def compare(case: str, seed: int) -> None:
     robot = TrueArm(text, {}).robot
     chain = Chain(robot, robot.frame())
     names = Deviations.of(chain, EFFECTS).names
-    q = rng.uniform(-2.0, 2.0, (90 if case in ("plane", "sphere") else 40, robot.dof))
+    q = rng.uniform(-2.0, 2.0, (70 if case in ("plane", "sphere") else 40, robot.dof))
     setup, readings = setup_and_readings(case, len(q))
     measurement = MEASUREMENTS[case.split()[0]](readings, np.zeros(len(q), dtype=np.intp))
     found = identifiable(chain, EFFECTS, measurement, setup)
@@ -107,7 +107,7 @@ def _deviations_alone(J: Floats, own: int) -> Floats:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_null_space_is_that_of_pinocchios_kinematics(case: str) -> None:
-    for seed in range(3):
+    for seed in range(2):
         compare(case, seed)
 
 

@@ -157,7 +157,7 @@ def prepare(folder: Path, commands: tuple[Writing, ...] = COMMANDS) -> None:
     assert ended(begin(logs, told)) == 0, told.read_text()
     for writing, name in (
         (Writing("", ("identify", *LOG, "--holdout", "0.3", "--plain", "-o", "OUT")), "model"),
-        (Writing("", ("excite", "szabo3r", *QUICK, "--time", "0", "-o", "OUT")), "motion"),
+        (Writing("", ("excite", "szabo3r", *QUICK, "--search-time", "0", "-o", "OUT")), "motion"),
         (Writing("", ("local", "design", *REGIONAL, *HOW, "-o", "OUT")), "motions"),
         (Writing("", ("local", "identify", *REGIONAL, *BANK, "--motions", "IN/motions", "-o", "OUT")), "bank"),
     ):

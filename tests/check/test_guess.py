@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.check.columns import guess_columns
+from steelyard.cli.app import app
 from steelyard.errors import LogError
+from steelyard.export import model_to_urdf
 from steelyard.signals.families import families, stated_unit
 
 ARM = sy.load_robot("rotradi")
@@ -129,6 +132,54 @@ def test_a_recorder_is_known_by_its_columns(tmp_path, torque):
     assert "libfranka" in guessed.guesses[0].why
     assert guessed.exit_code == 0
     _same(sy.read_log(tmp_path / "run.csv", ARM, guessed.keys), torque)
+
+
+CONSTANTS = np.array([12.0, 9.5, -7.25])
+
+
+def _rtde(torque, **more):
+    # Commanded currents contain friction that commanded torques lack, as those of a controller that compensates it.
+    current = torque / CONSTANTS
+    return {
+        "timestamp": T, **_each("actual_q_{0}", Q), **_each("actual_qd_{0}", DQ),
+        **_each("actual_current_{0}", current + 0.01), **more,
+    }  # fmt: skip
+
+
+def test_constants_follow_from_commanded_torque_and_current(tmp_path, torque):
+    """Dry friction is a tenth of the largest current; it is fitted, so that only the few rows of reversals err."""
+    commanded = torque / CONSTANTS + 0.1 * np.abs(torque / CONSTANTS).max(axis=0) * np.sign(DQ)
+    table = _rtde(torque, **_each("target_moment_{0}", torque), **_each("target_current_{0}", commanded))
+    guessed = sy.guess_mapping(_written(tmp_path / "run.csv", table), ARM)
+    np.testing.assert_allclose(guessed.keys["torque_constants"], CONSTANTS, rtol=2e-3)
+    assert not [gap for gap in guessed.missing if gap.key == "torque_constants"]
+    (guess,) = [guess for guess in guessed.questions if guess.key == "torque_constants"]
+    assert "torque_constants" not in guessed.answered(guess, "unknown").keys
+
+
+def test_a_current_that_the_torque_does_not_explain_gives_no_constant(tmp_path, torque):
+    commanded = torque / CONSTANTS
+    commanded[:, 1] = torque[::-1, 1] / 9.5
+    table = _rtde(torque, **_each("target_moment_{0}", torque), **_each("target_current_{0}", commanded))
+    guessed = sy.guess_mapping(_written(tmp_path / "run.csv", table), ARM)
+    assert "torque_constants" not in guessed.keys
+    (gap,) = [gap for gap in guessed.missing if gap.key == "torque_constants"]
+    assert "commanded current of q2" in gap.text
+    assert "torque_constants = [12, ?, -7.25]" in gap.lines
+
+
+def test_the_written_mapping_has_the_lines_to_fill_in(tmp_path, torque):
+    """Filled in as the comments say, the file gives torques."""
+    log, mapping = _written(tmp_path / "run.csv", _rtde(torque)), tmp_path / "columns.toml"
+    model_to_urdf(sy.Model.nominal(ARM), tmp_path / "arm.urdf")
+    shown = CliRunner().invoke(app, ["map", str(log), str(tmp_path / "arm.urdf"), "-o", str(mapping)])
+    assert shown.exit_code == 1, shown.output
+    text = mapping.read_text("utf-8")
+    assert "# torque_constants = [?, ?, ?]" in text
+    assert "Universal Robots: record target_moment" in text
+    assert "KUKA" not in text  # the recorder is known
+    mapping.write_text(text.replace("# torque_constants = [?, ?, ?]", "torque_constants = [12, 9.5, -7.25]"), "utf-8")
+    np.testing.assert_allclose(sy.read_log(log, ARM, mapping).tau, torque + 0.01 * CONSTANTS, atol=1e-6)
 
 
 def test_nothing_that_looks_like_positions(tmp_path):

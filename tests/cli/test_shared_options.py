@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 import steelyard as sy
 from steelyard.cli.app import COMMANDS, Commands, app
 from steelyard.cli.options import RobotOptions
-from steelyard.cli.panels import PANELS, panel_of
+from steelyard.cli.panels import COMMON_OPTIONS, PANELS, panel_of
 from steelyard.cli.project_options import with_project
 
 GROUPS = {name.split()[0] for name in COMMANDS if " " in name}
@@ -54,7 +55,7 @@ def test_long_commands_show_their_options_in_panels(name: str) -> None:
     panels = [panel_of(option) for option in options]
     assert len(set(panels)) >= 3
     assert panels.count("Options") <= 9
-    shown = CliRunner().invoke(app, [*name.split(), "--help"]).stdout
+    shown = CliRunner().invoke(app, [*name.split(), "--help-all" if name in COMMON_OPTIONS else "--help"]).stdout
     positions = [shown.index(f"\n{panel}:") for panel in PANELS if panel in panels]
     assert positions == sorted(positions)
     last = shown[positions[-1] :]
@@ -63,8 +64,21 @@ def test_long_commands_show_their_options_in_panels(name: str) -> None:
 
 
 def test_panels_name_existing_options() -> None:
-    known = {p for params in EVERY.values() for p in params} | {"help"}
+    known = {p for params in EVERY.values() for p in params} | {"help", "help_all"}
     assert {option for names in PANELS.values() for option in names} - known == set()
+    for name, options in COMMON_OPTIONS.items():
+        assert set(options) <= set(EVERY[name])
+
+
+@pytest.mark.parametrize("name", COMMON_OPTIONS)
+def test_help_shows_about_ten_options_and_help_all_every_option(name: str) -> None:
+    short, whole = (CliRunner().invoke(app, [name, flag]).stdout for flag in ("--help", "--help-all"))
+    options = [p.opts[-1] for p in EVERY[name].values() if p.param_type_name == "option" and not p.hidden]
+    assert [option for option in options if f"{option} " not in whole.replace("\n", " ")] == []
+    shown = [option for option in options if re.search(rf"^  .*{option}[ ,]", short, re.MULTILINE)]
+    assert len(COMMON_OPTIONS[name]) <= len(shown) <= 16
+    assert f"{len(options) - len(shown)} more options: steelyard {name} --help-all" in short
+    assert "more options" not in whole
 
 
 def test_joints_lock_and_gravity_reach_the_robot_as_in_python() -> None:

@@ -24,7 +24,7 @@ FILES = {
     "program.json", "result.json", "report.html", "manifest.json", "play.md", "csv",
 }  # fmt: skip
 # Quick settings: the time budget ends after the first stage.
-QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0")
+QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--search-time", "0")
 
 
 def run(*arguments):
@@ -150,7 +150,7 @@ def test_options(options, tmp_path):
 
 def test_a_search_resumes_from_its_checkpoint(tmp_path):
     options = ("szabo3r", *QUICK[:-2], "--optimiser", "ga", "--population", "6", "--checkpoint", str(tmp_path / "c"))
-    assert run(*options, "--generations", "3", "--time", "0", "-o", str(tmp_path / "a")).exit_code == 0
+    assert run(*options, "--generations", "3", "--search-time", "0", "-o", str(tmp_path / "a")).exit_code == 0
     done = run(*options, "--generations", "3", "-o", str(tmp_path / "b"), "--json")
     whole = run(*options[:-2], "--generations", "3", "-o", str(tmp_path / "d"), "--json")
     assert json.loads(done.stdout)["criterion"] == json.loads(whole.stdout)["criterion"]

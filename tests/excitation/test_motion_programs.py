@@ -176,7 +176,9 @@ def test_a_run_is_written_for_another_controller(tmp_path):
     def run(*arguments):
         return CliRunner().invoke(app, ["excite", "szabo3r", *arguments], env={"COLUMNS": "120", "NO_COLOR": "1"})
 
-    first = run("--duration", "4", "--rate", "50", "--harmonics", "2", "--time", "0", "-o", str(tmp_path / "run"))
+    first = run(
+        "--duration", "4", "--rate", "50", "--harmonics", "2", "--search-time", "0", "-o", str(tmp_path / "run")
+    )
     assert first.exit_code == 0, first.output
     assert "Slow first" in first.output
     assert (tmp_path / "run" / "csv" / "1-at-25-percent.csv").exists()

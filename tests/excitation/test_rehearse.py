@@ -152,7 +152,18 @@ def test_planted_robots_are_possible_and_differ(name):
 def test_the_command_writes_its_verdict_and_leaves_by_it(plan, tmp_path):
     runner = CliRunner()
     made = runner.invoke(
-        app, ["excite", "szabo3r", "--duration", "6", "--time", "0", "--no-collision", "-o", str(tmp_path / "motion")]
+        app,
+        [
+            "excite",
+            "szabo3r",
+            "--duration",
+            "6",
+            "--search-time",
+            "0",
+            "--no-collision",
+            "-o",
+            str(tmp_path / "motion"),
+        ],
     )
     assert made.exit_code == 0, made.output
     run = ["rehearse", "szabo3r", str(tmp_path / "motion"), "--seed", "1", "--seeds", "2"]

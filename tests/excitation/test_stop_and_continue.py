@@ -100,7 +100,7 @@ def test_a_stop_while_the_motion_is_being_written_does_not_lose_it(tmp_path: Pat
         "from steelyard.cli.app import main\n"
         "main()\n"
     )
-    arguments = command("gradient", tmp_path / "run", "--time", "0")[3:]
+    arguments = command("gradient", tmp_path / "run", "--search-time", "0")[3:]
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False, timeout=120
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,14 @@ def test_a_csv_becomes_a_run(csv: Path, tmp_path: Path) -> None:
     files = {p.name for p in (tmp_path / "run").iterdir()}
     expected = {"result.json", "report.html", "rotradi.urdf", "rotradi.xml", "rotradi.steelyard.json"}
     assert expected | {"parameters.csv", "covariance.csv", "manifest.json"} == files
+    # The last lines name every file; those of robots with their own error.
+    last = " ".join(out.splitlines()[-8:])
+    places = re.findall(re.escape(str(tmp_path / "run")) + r"/[\w.]+\w", last)
+    assert {Path(place).name for place in places} == expected - {"rotradi.steelyard.json"} | {
+        "parameters.csv", "covariance.csv",
+    }  # fmt: skip
+    assert all(Path(place).is_file() for place in places)
+    assert last.count("torque error") == 2
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["base_parameters"]["count"] == 21
     assert result["validation"][0]["joints"][0]["nrmse_percent"] < 5.0

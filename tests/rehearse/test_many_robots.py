@@ -126,7 +126,9 @@ def test_without_a_gpu_the_error_is_clear(plan, tmp_path: Path) -> None:
     with pytest.raises(SteelyardError, match="GPU"):
         rehearse("szabo3r", plan.trajectory, gpu=True)
     motion, runner = str(tmp_path / "motion"), CliRunner()
-    made = runner.invoke(app, ["excite", "szabo3r", "--duration", "2", "--time", "0", "--no-collision", "-o", motion])
+    made = runner.invoke(
+        app, ["excite", "szabo3r", "--duration", "2", "--search-time", "0", "--no-collision", "-o", motion]
+    )
     assert made.exit_code == 0, made.output
     refused = runner.invoke(app, ["rehearse", "szabo3r", motion, "--seeds", "1000", "--gpu"])
     assert refused.exit_code == 2

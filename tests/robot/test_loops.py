@@ -66,7 +66,7 @@ def test_a_loop_that_is_not_fully_locked_names_the_joints_to_lock(tmp_path: Path
     (tmp_path / "arm.xml").write_text(MJCF)
     with pytest.raises(RobotError, match="line 8: <connect>"):
         read_mjcf(tmp_path / "arm.xml")
-    done = CliRunner().invoke(app, ["inspect", str(tmp_path / "arm.xml")])
+    done = CliRunner().invoke(app, ["excite", str(tmp_path / "arm.xml")])
     assert (done.exit_code, "--lock driver=0" in " ".join(done.stderr.split())) == (2, True)
 
 

@@ -321,6 +321,7 @@ def test_data_sets_of_lerobot(tmp_path, version):
     data = write_lerobot(tmp_path / "set", ["a.pos", "b.pos"], SIGNALS, episodes=4, version=version)
     log = read_log(data, ARM)
     assert len(log.segments) == 4
+    assert [(f.kind, f.severity, f.count) for f in log.findings if f.kind in ("reset", "parts")] == [("parts", "ok", 4)]
     some = read_log(data, ARM, {"episodes": [1, 3]})
     assert [b - a for a, b in some.segments] == [60, 60]
     np.testing.assert_array_equal(some.q, np.concatenate([SIGNALS["q"]] * 2))  # not those of the action

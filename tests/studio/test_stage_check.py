@@ -139,3 +139,17 @@ def test_the_fix_button_in_a_browser(page: Any, studio: Any) -> None:
     page.wait_for_selector(".verdict.good")
     assert "Fixed in mapping.toml" in page.inner_text("#stage")
     page.wait_for_selector("#rail li.done:has-text('no problems')")
+
+
+def test_the_worst_log_comes_first_by_its_name(tmp_path: Path) -> None:
+    folder = arm_folder(tmp_path, validated=True)
+    spoiled = arm_folder(tmp_path / "other", wrong_sign, validated=True)
+    (folder / "logs/b.csv").write_bytes((spoiled / "logs/b.csv").read_bytes())
+    visitor = Visitor(folder, "check")
+    visitor.body()
+    visitor.wait()
+    body = visitor.body()
+    assert 0 < body.index("<h2>logs/b.csv</h2>") < body.index("<h2>logs/a.csv</h2>")
+    # The button of the second log's finding fixes that log, although it is shown first.
+    assert _fields(body, "Apply this fix")["log"] == "1"
+    visitor.leave()

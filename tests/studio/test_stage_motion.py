@@ -57,7 +57,7 @@ def _form(facts: dict[str, Any], **changes: str) -> FormData:
         ({"duration": "10", "criterion": "cond", "clearance": "0.02", "population": "7"}, "excite"),
         ({"duration": "12.5", "criterion": "d", "terms": "d"}, "excite --duration 12.5 --criterion d --terms d"),
         ({"optimiser": "ga", "population": "7"}, "excite --optimiser ga --population 7"),
-        ({"collision": "no", "time": "60", "frame": "link2"}, "excite --no-collision --time 60"),
+        ({"collision": "no", "time": "60", "frame": "link2"}, "excite --no-collision --search-time 60"),
         (
             {"x0": "-1", "x1": "1", "y0": "-1", "y1": "1", "z0": "0", "z1": "2", "frame": "link2"},
             "excite --frame link2 --box -1,1,-1,1,0,2",
@@ -271,7 +271,7 @@ def test_an_impossible_search_shows_the_message_of_the_command(context: StageCon
 
 def test_motions_of_other_robots_and_damaged_motions_are_not_shown(context: StageContext) -> None:
     context.folder.project_file.write_text('robot = "szabo3r"\nruns = "runs"\n')
-    quick = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0")
+    quick = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--search-time", "0")
     for robot, run in (("rotradi", "runs/other"), ("szabo3r", "runs/mine")):
         words = [sys.executable, "-m", "steelyard", "--project", "none", "excite", robot, *quick, "-o", run]
         subprocess.run(words, cwd=context.folder.root, check=True, capture_output=True)

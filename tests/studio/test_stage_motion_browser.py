@@ -121,7 +121,7 @@ def test_the_page_is_accessible(chromium: Any, studio: Any) -> None:
     page.goto(studio.base + "/motion")
     page.wait_for_selector("#motion-command code")
     assert found() == []
-    words = ["excite", "--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0", "-o", "runs/a"]
+    words = ["excite", "--duration", "4", "--rate", "50", "--harmonics", "3", "--search-time", "0", "-o", "runs/a"]
     subprocess.run([sys.executable, "-m", "steelyard", *words], cwd=studio.folder, check=True, capture_output=True)
     page.reload()
     page.wait_for_selector("#motion-found figure.robot[data-drawn=yes]")

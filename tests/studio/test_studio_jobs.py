@@ -17,7 +17,7 @@ from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 # A search that takes very long, and a fast one.
 LONG = ["excite", "--optimiser", "ga", "--generations", "100000", "-o", "runs/long"]
-SHORT = ["excite", "--harmonics", "2", "--duration", "2", "--rate", "20", "--time", "0.1"]
+SHORT = ["excite", "--harmonics", "2", "--duration", "2", "--rate", "20", "--search-time", "0.1"]
 
 
 def _until(what: Callable[[], bool], seconds: float = 40.0) -> None:

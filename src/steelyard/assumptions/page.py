@@ -50,9 +50,10 @@ def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
 
     Args:
         ledger: Assumptions; None if they were not tested.
-        reasons: Sentences that were printed before; refuted assumptions in them are not repeated.
+        reasons: Sentences that were printed before; assumptions in them are not repeated.
     """
     if ledger is not None:
         above = "\n".join(reasons)
         yield from (f"Refuted: {e.sentence}" for e in ledger.refuted if e.evidence not in above)
-        yield f"Assumptions {ledger.summary}."
+        if summary := ledger.summary_beside(above):
+            yield f"Assumptions {summary}."

@@ -8,8 +8,10 @@ from .joint_effects import EFFECTS, Effect
 from .measurement import MEASUREMENTS, Measurement
 from .pose_design import CalibrationPoses, design_poses
 from .pose_table import PoseTable, read_poses
+from .torques import read_torques
 
 __all__ = [
     "EFFECTS", "MEASUREMENTS", "Calibration", "CalibrationPoses", "Chain", "Effect", "GeometryIdentifiability",
     "Measurement", "PoseErrors", "PoseTable", "StageFit", "calibrate", "design_poses", "identifiable", "read_poses",
+    "read_torques",
 ]  # fmt: skip

@@ -15,11 +15,13 @@ from steelyard.calibration.deviation_fit import Problem, fit_deviations
 from steelyard.calibration.errors_of import uncertainty_of
 from steelyard.calibration.faults import find_faults
 from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
-from steelyard.calibration.mistakes import refuse_mistakes
 from steelyard.calibration.pose_table import PoseTable, as_pose_table
+from steelyard.calibration.table_mistakes import refuse_mistakes
 from steelyard.errors import LogError, SteelyardError
+from steelyard.gravity.gravity_model import GravityModel
 from steelyard.ground.progress import report_progress
 from steelyard.robot.load import RobotLike, load_robot
+from steelyard.robot.robot import Robot
 
 # Fewer poses do not determine where the sensor stands and where the tool is.
 _FEWEST = 8
@@ -36,6 +38,7 @@ def calibrate(
     effects: Sequence[str] | None = None,
     holdout: float | PoseTable | Any = 0.0,
     sigma: float | None = None,
+    gravity: GravityModel | None = None,
     seed: int = 0,
 ) -> Calibration:
     """Calibrate the geometry of a robot from held poses.
@@ -53,6 +56,8 @@ def calibrate(
         effects: Effects of the model; None: choose.
         holdout: Share of the poses to leave out of everything and to judge by, or a table of such poses.
         sigma: Standard deviation of the sensor [m]; default: a column sigma_m, or unknown.
+        gravity: Gravity model from torques of held poses (`identify_gravity`), for compliance and bearings; default:
+            the masses of the description.
         seed: Seed of the division.
     """
     described = load_robot(robot, snap=0.0)
@@ -70,7 +75,7 @@ def calibrate(
         raise LogError(f"{table.source}: has {len(table)} poses; {_FEWEST} are needed at least, 30 are reasonable.")
     for name in effects or ():
         EFFECTS[name]  # refuses unknown names
-    chain = Chain(described, described.moving_frame(frame))
+    chain = Chain(described, described.moving_frame(frame), _weights(described, gravity))
     report_progress("Finding the sensor and the tool", 0.1)
     refuse_mistakes(chain, table)
     start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
@@ -84,11 +89,30 @@ def calibrate(
     report_progress("Choosing the model", 0.4)
     choice = choose_effects(None if effects is None else [tuple(effects)], start, setup)
     report_progress("Computing error bars", 0.8)
-    return _result(chain, table, apart, choice, faults.findings)
+    return _result(chain, table, apart, choice, faults.findings, gravity)
+
+
+def _weights(robot: Robot, gravity: GravityModel | None) -> Robot | None:
+    """The robot with the masses and first moments of a gravity model."""
+    if gravity is None:
+        return None
+    if gravity.robot.joint_names != robot.joint_names or len(gravity.robot.links) != len(robot.links):
+        raise SteelyardError(
+            f"The gravity model is of robot '{gravity.robot.name}' with joints {', '.join(gravity.robot.joint_names)}; "
+            "identify gravity with the robot to calibrate."
+        )
+    blocks = np.asarray(gravity.model.theta[: gravity.robot.inertial_count]).reshape(-1, 10)
+    links = (replace(link, inertia=block) for link, block in zip(robot.links, blocks, strict=True))
+    return replace(robot, links=tuple(links))
 
 
 def _result(
-    chain: Chain, table: PoseTable, apart: PoseTable | None, choice: EffectChoice, findings: tuple[str, ...]
+    chain: Chain,
+    table: PoseTable,
+    apart: PoseTable | None,
+    choice: EffectChoice,
+    findings: tuple[str, ...],
+    gravity: GravityModel | None,
 ) -> Calibration:
     stages = {
         "nominal": _stage(choice, "nominal", ()),
@@ -96,7 +120,9 @@ def _result(
         "offsets": _stage(choice, "offsets", ("offsets",)),
         "full": StageFit("full", choice.problem, choice.fit, uncertainty_of(choice.problem, choice.fit)),
     }
-    return Calibration(chain=chain, table=table, holdout=apart, choice=choice, stages=stages, findings=findings)
+    return Calibration(
+        chain=chain, table=table, holdout=apart, choice=choice, stages=stages, findings=findings, gravity=gravity
+    )
 
 
 def _stage(choice: EffectChoice, name: str, effects: tuple[str, ...]) -> StageFit:

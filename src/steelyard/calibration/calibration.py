@@ -19,6 +19,7 @@ from steelyard.calibration.identifiable import GeometryIdentifiability, identifi
 from steelyard.calibration.joint_effects import EFFECTS, postures_of
 from steelyard.calibration.pose_table import PoseTable
 from steelyard.calibration.weights import distances
+from steelyard.gravity.gravity_model import GravityModel
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.short_repr import short_repr
@@ -91,6 +92,7 @@ class Calibration(OutcomeWithPage):
         choice: Effects that were tried, and the chosen ones.
         stages: Models "nominal", "geometry" and "full", each with its own setup.
         findings: Remarks: outliers, sessions, units.
+        gravity: Gravity model whose torques deflect the joints, if one was identified.
     """
 
     chain: Chain
@@ -99,6 +101,7 @@ class Calibration(OutcomeWithPage):
     choice: EffectChoice
     stages: Mapping[str, StageFit]
     findings: tuple[str, ...] = field(default=())
+    gravity: GravityModel | None = None
 
     @property
     def robot(self) -> Robot:
@@ -249,6 +252,7 @@ class Calibration(OutcomeWithPage):
             "volume": {**self.volume, "box": self.volume["box"].tolist()},
             "corrections": corrections_json(self.chain, self.stages["geometry"]),
             "findings": list(self.findings),
+            **({"gravity": self.gravity.to_json()} if self.gravity is not None else {}),
         }  # fmt: skip
 
     def files(self) -> Mapping[str, Content]:

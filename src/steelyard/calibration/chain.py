@@ -48,10 +48,13 @@ class Chain:
     Attributes:
         robot: Robot with its nominal geometry.
         place: Frame of the tool on its link.
+        weights: The same robot with identified masses and first moments, for the torques of gravity; None: those of the
+            description.
     """
 
     robot: Robot
     place: LinkFrame
+    weights: Robot | None = None
 
     def __post_init__(self) -> None:
         if self.place.host < 0:
@@ -82,7 +85,7 @@ class Chain:
     @cached_property
     def masses_known(self) -> bool:
         """Whether the description states the mass of a link that gravity can move."""
-        return any(link.inertia is not None and link.inertia[0] > 0.0 for link in self.robot.links)
+        return any(link.inertia is not None and np.any(link.inertia[:4]) for link in (self.weights or self.robot).links)
 
     def tips(self, q: Array, corrections: Array | None = None, twists: bool = False) -> Tips:
         """Compute the poses of the tool.
@@ -142,7 +145,7 @@ class Chain:
         Returns:
             Moments [N m] of everything that the joint carries, shape (poses, links, 3).
         """
-        robot = self.robot
+        robot = self.weights or self.robot
         rotations, origins = link_poses(robot, q)
         mass, centre = [], []
         for k, link in enumerate(robot.links):

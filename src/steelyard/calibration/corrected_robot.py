@@ -12,8 +12,10 @@ import numpy as np
 
 from steelyard.calibration.chain import ALONG, SHIFT_U, SHIFT_V, TILT_U, TILT_V, Chain, exponential, rotation_vectors
 from steelyard.errors import ExportError
+from steelyard.export.dh_table import dh_table, is_serial
 from steelyard.export.placements import description_format, placed_mjcf, placed_urdf, plain_urdf
 from steelyard.ground.arrays import Array
+from steelyard.ground.documents import read_document
 from steelyard.ground.files import csv_text, write_whole
 from steelyard.ground.outcome import Content, file_name
 from steelyard.robot.robot import Robot
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 
 # Effects that a joint placement can state.
 GEOMETRY = ("offsets", "axes")
+# Suffixes of files with Denavit–Hartenberg tables.
+_TABLES = (".yaml", ".yml", ".toml")
+_DH_HEAD = """\
+# Placements of the joints were calibrated by Steelyard; the small angles count: load this file with --snap 0.
+# Nearly parallel axes meet far away, so their d are large; neighbouring rows cancel them.
+# Frames of the links in between lie elsewhere on their axes than in the original table.
+"""
 
 
 def corrected_robot(chain: Chain, stage: StageFit) -> Robot:
@@ -82,6 +91,12 @@ def written_files(calibration: Calibration) -> Mapping[str, Content]:
     out: dict[str, Content] = {f"{name}_calibrated.urdf": lambda path: write_urdf(calibration, path)}
     if source is not None and description_format(source) == "mjcf":
         out[f"{name}_calibrated.xml"] = lambda path: write_mjcf(calibration, path)
+    if source is not None and source.suffix.lower() in _TABLES and is_serial(robot):
+        out[f"{name}_calibrated.yaml"] = lambda path: write_dh(calibration, path)
+    if calibration.gravity is not None:
+        # Names of its own: poses.csv is that of the calibration.
+        files = calibration.gravity.files()
+        out |= {x: content for x, content in files.items() if not x.endswith(".csv")}
     rows = calibration.parameters()
     out["parameters.csv"] = csv_text([list(rows[0]), *(list(r.values()) for r in rows)]) if rows else "name\n"
     out["poses.csv"] = _poses_csv(calibration)
@@ -116,6 +131,21 @@ def write_mjcf(calibration: Calibration, path: str | os.PathLike[str]) -> None:
     nominal = calibration.chain.robot
     _refuse_original(Path(path), Path(nominal.source))
     write_whole(Path(path), placed_mjcf(calibration.robot, nominal, Path(nominal.source)))
+
+
+def write_dh(calibration: Calibration, path: str | os.PathLike[str]) -> None:
+    """Write the corrected robot as a Denavit–Hartenberg table; other entries of the original file stay.
+
+    Args:
+        calibration: Calibration.
+        path: Path of the file.
+    """
+    import yaml
+
+    nominal = calibration.chain.robot
+    _refuse_original(Path(path), Path(nominal.source))
+    table = dh_table(calibration.robot, read_document(Path(nominal.source)))
+    write_whole(Path(path), _DH_HEAD + yaml.safe_dump(table, sort_keys=False, allow_unicode=True, width=120))
 
 
 def _refuse_original(target: Path, source: Path) -> None:

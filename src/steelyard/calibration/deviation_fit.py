@@ -33,8 +33,8 @@ _FIRST_ROUNDS = 3
 _SMALL_STEP = 0.02
 # Part of the diagonal added to directions that no reading shows, such as a tool point along the axis of a single joint.
 _RIDGE = 1e-12
-# How much of the tool's way a typical deviation is: geometry is made to a thousandth, zeros are set by marks to some
-# tenths of a degree, gears and encoders follow to a ten-thousandth. The data of a group change its size; the typical one
+# How much of the tool's way a typical deviation is: geometry is made to a thousandth, zeros are set by marks to
+# tenths of a degree, gears and encoders follow to a ten-thousandth. Data of a group change its size; the typical one
 # counts as this many of its parameters.
 _TYPICAL = {"offsets": 3e-3, "axes": 1e-3}
 _TYPICAL_SMALL, _TYPICAL_COUNT = 1e-4, 1.0

@@ -75,7 +75,8 @@ def _of_rows(rows: Array, names: tuple[str, ...], first: int) -> GeometryIdentif
     sizes = np.linalg.norm(rows, axis=0)
     dead = sizes <= _ZERO * max(float(sizes.max()), 1e-300)
     scale = np.where(dead, 1.0, sizes)
-    _, s, v = np.linalg.svd(rows / scale, full_matrices=True)
+    # The triangle has the same singular values and right vectors as all rows; there are more rows than unknowns.
+    _, s, v = np.linalg.svd(np.linalg.qr(rows / scale, mode="r"), full_matrices=True)
     rank = int(np.sum(s > _ZERO * s[0]))
     null = v[rank:] / scale
     reduced, pivots = _echelon(null * scale)

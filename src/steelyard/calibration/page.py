@@ -9,10 +9,13 @@ import numpy as np
 
 from steelyard.calibration.joint_effects import EFFECTS
 from steelyard.calibration.trust import verdict_of
-from steelyard.calibration.weights import distances, shown_error
+from steelyard.calibration.weights import distances, pose_means, shown_error
+from steelyard.gravity.page import joints_html
 from steelyard.ground.numbers import Known, number
-from steelyard.report.elements import Html, callout, commands, join, paragraph, table_html, whisker
+from steelyard.report.elements import Html, callout, commands, figure_html, join, paragraph, table_html, whisker
 from steelyard.report.html import Section, render_report
+from steelyard.report.plots.figure import BLUE, VERMILLION, Figure
+from steelyard.report.plots.series import in_steps
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from steelyard.calibration.calibration import Calibration
 
 _STAGES = {"nominal": "description", "geometry": "corrected description", "full": "with all effects"}
+# Stages in the figure with their colours, and the size of the largest marker in pixels.
+_SHOWN, _MARKER = {"nominal": VERMILLION, "full": BLUE}, 14.0
 
 
 def calibration_report(calibration: Calibration) -> str:
@@ -30,6 +35,7 @@ def calibration_report(calibration: Calibration) -> str:
         Section("Parameters", join(*_parameters(calibration))),
         Section("What cannot be separated", join(*_inseparable(calibration))),
         Section("Poses", join(*_poses(calibration))),
+        *_gravity(calibration),
         Section("Next steps", _next(calibration)),
     ]
     title = f"{calibration.chain.robot.name}: calibration"
@@ -65,7 +71,36 @@ def _errors(calibration: Calibration) -> list[Html]:
     return [
         table_html(_COLUMNS, error_rows(calibration), "Distance of predicted and measured readings"),
         paragraph(below),
+        figure_html(_in_space(calibration), "Errors in space, before and after", _CAPTION),
     ]
+
+
+def _in_space(calibration: Calibration) -> Figure:
+    """Errors where the tool was, before and after: the size of a marker is the error."""
+    table, figure = calibration.table, Figure(480, flat=False)
+    places = calibration.chain.tips(table.q).position
+    channel = table.measurement.blocks[0][1]
+    sizes = {stage: pose_means(distances(table.measurement, calibration.residuals(table, stage))) for stage in _SHOWN}
+    largest = max(float(np.nanmax(size)) for size in sizes.values()) or 1.0
+    for stage, size in sizes.items():
+        known = np.isfinite(size)
+        x, y, z = (in_steps(column) for column in places[known].T)
+        marker = {
+            "color": _SHOWN[stage],
+            "opacity": 0.7,
+            "size": np.round(_MARKER * size[known] / largest + 1.0, 1).tolist(),
+        }
+        text = [
+            f"row {n}: {shown_error(s, channel)}" for n, s in zip(table.row_numbers[known], size[known], strict=True)
+        ]
+        figure.add("scatter3d", x=x, y=y, z=z, mode="markers", name=_STAGES[stage], marker=marker, text=text,
+                   hoverinfo="text")  # fmt: skip
+    axes = {f"{name}axis": {"title": {"text": f"{name}, m"}} for name in "xyz"}
+    figure.layout["scene"] = {**axes, "aspectmode": "data"}
+    return figure
+
+
+_CAPTION = "Origin of the tool's frame in the base of the robot. The larger a marker, the larger the error of its pose."
 
 
 def _candidates(calibration: Calibration) -> Html:
@@ -115,6 +150,18 @@ def _poses(calibration: Calibration) -> list[Html]:
     ]
     found = [callout("note", text) for text in (*calibration.findings, *table.notes)]
     return [*found, table_html(["row", "errors of its readings"], rows, "Poses with the largest errors")]
+
+
+def _gravity(calibration: Calibration) -> list[Section]:
+    """The gravity of the same robot, if it was identified from torques at rest."""
+    if calibration.gravity is None:
+        return []
+    glance = calibration.gravity.headline()
+    points = [paragraph(point) for point in glance.points]
+    above = "Its torques are those of compliance and bearings above."
+    return [
+        Section("Gravity", join(paragraph(f"{glance.sentence} {above}"), *points, joints_html(calibration.gravity)))
+    ]
 
 
 def _next(calibration: Calibration) -> Html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,14 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.short_repr import short_repr
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.load import RobotLike, load_robot
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+# Half the thickness of links of usual arms, as a part of the robot's size; places along a line of sight to look at.
+_THICKNESS, _SAMPLES = 0.05, 40
 # Distance of reflectors from the tool frame, as a part of the robot's size, if none are stated.
 _ARM = 0.1
 _SIDE = (1.0, 0.7, 0.5)  # not along any axis of the frame, which may be that of the last joint
@@ -84,6 +88,27 @@ class CalibrationPoses(Outcome):
             say(out, f"\nWritten to {folder}: poses.csv, result.json.")
 
 
+def _in_sight(chain: Chain, q: Array, spots: Array, sensor: Array) -> Array:
+    """Whether the sensor sees all points: no link, a rod between two joints, is near the line of sight."""
+    tips = chain.tips(q)
+    points = tips.position[:, None] + np.einsum("nij,kj->nki", tips.rotation, spots)
+    _, origins = link_poses(chain.robot, q)
+    hosts = chain.robot.ancestors(chain.place.host)
+    joints = np.concatenate([np.zeros((len(q), 1, 3)), origins[:, list(hosts)]], axis=1)
+    along = np.linspace(0.0, 1.0, _SAMPLES)[:, None]
+    near = np.full(len(q), np.inf)
+    for k in range(points.shape[1]):
+        # The first part of the line is beside the tool itself.
+        line = points[:, k, None] + along[1:] * (sensor - points[:, k, None])
+        for a, b in pairwise(np.moveaxis(joints, 1, 0)):
+            rod = b - a
+            size = np.maximum(np.einsum("ni,ni->n", rod, rod), 1e-18)
+            part = np.einsum("nsi,ni->ns", line - a[:, None], rod) / size[:, None]
+            gap = line - a[:, None] - np.clip(part, 0.0, 1.0)[..., None] * rod[:, None]
+            near = np.minimum(near, np.linalg.norm(gap, axis=2).min(axis=1))
+    return np.asarray(near > _THICKNESS * chain.size)
+
+
 def design_poses(
     robot: RobotLike,
     count: int,
@@ -92,6 +117,7 @@ def design_poses(
     kind: str = "points",
     effects: Sequence[str] = ("offsets", "axes"),
     points: ArrayLike | None = None,
+    sensor: Sequence[float] | None = None,
     limits: Mapping[str, ArrayLike] | None = None,
     box: Sequence[float] | None = None,
     floor: float | None = None,
@@ -112,6 +138,7 @@ def design_poses(
         kind: "points" or "pose".
         effects: Effects to determine.
         points: Places of the reflectors in the tool frame [m], shape (reflectors, 3); default: one beside its origin.
+        sensor: Place of the sensor in the robot's base [m]; no link may hide a reflector from it.
         limits: Limits of the positions, as in `excite`: {"q": …}.
         box: Box that the tool must not leave [m]: in the view of the sensor.
         floor: Lowest height of any link [m].
@@ -133,6 +160,10 @@ def design_poses(
     needs = requirements(described, still, bounds, options_in_space(described, space)[0])
     candidates = feasible_postures(bounds, needs, seed)
     spots = _ARM * chain.size * np.array([_SIDE]) if points is None else np.atleast_2d(np.asarray(points, float))
+    if sensor is not None:
+        candidates = candidates[_in_sight(chain, candidates, spots, np.asarray(sensor, dtype=float))]
+    if len(candidates) < 2:
+        raise SteelyardError("No posture within the limits shows all reflectors to the sensor; place it elsewhere.")
     n = len(candidates)
     sessions = np.zeros(n, dtype=np.intp)
     if kind == "pose":
@@ -158,7 +189,7 @@ def design_poses(
     least = -(-int(known.sum()) // rows.shape[1])
     if count < least:
         raise SteelyardError(f"{count} poses are too few for {int(known.sum())} unknowns; give {least} or more.")
-    chosen = exchange_postures(rows @ directions, count, np.random.default_rng([seed, 2]))
+    chosen = exchange_postures(rows @ directions, count, np.random.default_rng([seed, 2]), repeats=False)
     gram = np.einsum("nij,nik->jk", rows[chosen] @ directions, rows[chosen] @ directions)
     seen = rows[:, :3] @ directions
     variances = np.einsum("nij,jk,nik->n", seen, np.linalg.inv(gram), seen)

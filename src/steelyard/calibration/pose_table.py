@@ -95,12 +95,8 @@ def read_poses(
         only: Columns that must be true (or not 0) in the rows to use, or NAME=VALUE.
         sigma: Standard deviation of the sensor [m]; default: a column sigma_m, or unknown.
     """
-    in_file = isinstance(source, str | os.PathLike)
-    reader = open_reader(source) if in_file else memory_reader(source)
-    table = reader.table(reader.names, reader.blocks(reader.names), 0)
-    if len(table) == 0:
-        raise LogError(f"{table.path}: has no row; a table of poses has one row per pose.")
-    joint_columns, q = _joint_positions(table, robot)
+    table = open_table(source)
+    joint_columns, q = joint_positions(table, robot)
     columns = ReadingColumns(table, tuple(name for name in table.names if name not in joint_columns))
     approach = _approach(q)
     readings, notes = recognise_readings(columns, kind, points)
@@ -139,8 +135,22 @@ def _measured(measurement: Measurement) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(groups[0]).any(axis=1))
 
 
-def _joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
-    """Columns of all joints, and their values in rad and m."""
+def open_table(source: str | os.PathLike[str] | Any) -> Table:
+    """Read all columns of a `source`: a file of any log format, a frame or a dict of columns."""
+    reader = open_reader(source) if isinstance(source, str | os.PathLike) else memory_reader(source)
+    table = reader.table(reader.names, reader.blocks(reader.names), 0)
+    if len(table) == 0:
+        raise LogError(f"{table.path}: has no row; a table of poses has one row per pose.")
+    return table
+
+
+def joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
+    """Return the columns of all joints, and their values in rad and m.
+
+    Args:
+        table: Table of poses.
+        robot: Robot.
+    """
     chosen = [_joint_column(table, robot, k) for k in range(robot.dof)]
     q = np.zeros((len(table), robot.dof))
     for k, (name, unit) in enumerate(chosen):

@@ -224,6 +224,7 @@ _ADVICE = {
     "isolated": "Cut the log there (window = [first, last] in the mapping).",
     "repeated": "Repeated rows are left out. Log every sample once, at the rate of the drives.",
     "remark": "",
+    "parts": "",
 }
 # Relative difference between the measured and the nominal sampling rate that is mentioned: the third digit.
 _RATE_DIFFERS = 0.005

@@ -28,7 +28,9 @@ def time_unit(column: Array, stated: str) -> tuple[str, float, str, tuple[str, .
     fitting = [unit for unit in ("s", "ms", "us", "ns") if _FASTEST <= step * unit_size("time", unit) <= _SLOWEST]
     unit = stated if stated in ("s", "ms", "us", "ns") else fitting[0] if fitting else "s"
     size = unit_size("time", unit)
-    evidence = f"steps of {step:.6g}: {1.0 / (step * size):.6g} Hz"
+    regular = steps[(steps > 0.0) & (steps <= _HOLE * step)]
+    rate = 1.0 / (size * float(np.mean(regular))) if len(regular) else 1.0 / (step * size)
+    evidence = f"{rate:.4g} Hz" if abs(rate * step * size - 1.0) > 0.01 else f"steps of {step:.6g}: {rate:.6g} Hz"
     others = () if stated else tuple(u for u in fitting if u != unit)
     return unit, size, evidence, others
 

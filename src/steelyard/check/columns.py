@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.check._unit_guess import time_unit, unit_of, velocity_of
+from steelyard.check.torque_constants import TARGETS, ConstantEstimate, constants_from_targets, lines_to_fill_in
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
@@ -57,10 +58,12 @@ class Lacking:
     Attributes:
         text: Description of the information and of its use.
         key: Key of the mapping for numbers: "time.rate", "torque_constants", …; "" for other information.
+        lines: Lines for the mapping's file that the user completes, and where to find the numbers.
     """
 
     text: str
     key: str = ""
+    lines: tuple[str, ...] = ()
 
 
 @short_repr
@@ -147,6 +150,8 @@ class GuessedMapping(Outcome):
             say(out, f"Assumed: {next(iter(guess.choices))}. {guess.question}")
         for gap in self.missing:
             say(out, f"Missing: {gap.text}")
+            for line in gap.lines[1:]:
+                say(out, f"  {line}")
         for text in self.notes:
             say(out, text)
 
@@ -204,8 +209,9 @@ class _Guesser:
         if self.preset is not None:
             PRESETS[self.preset]  # raises if it is unknown
 
-    def _lack(self, text: str, key: str = "") -> None:
-        self.missing.append(Lacking(text, key))
+    def _lack(self, text: str, key: str = "", known: ConstantEstimate | None = None) -> None:
+        lines = lines_to_fill_in(key, self.joints, self.preset, known) if key else ()
+        self.missing.append(Lacking(text, key, lines))
 
     def _looks_like(self) -> str | None:
         joints = self.joints or self._counted()
@@ -290,9 +296,10 @@ class _Guesser:
             preset = PRESETS[self.preset]
             found = preset.find(self.numeric, self.joints or self._counted())
             wanted = [s for s in SIGNALS_GUESSED if s in found and not (s == "current" and "torque" in found)]
-            return {
+            chosen = {
                 s: ColumnFamily(s, tuple(found[s]), preset.columns[s][0], unit=preset.units.get(s, "")) for s in wanted
             }
+            return chosen if not chosen or {"torque", "current"} & set(chosen) else {**chosen, **self._effort(chosen)}
         every = families(self.numeric, self.joints if self.robot is not None or self.reader.joints else ())
         width = len(self.joints) if self.joints else len(self._counted())
         chosen: dict[str, ColumnFamily] = {}
@@ -306,6 +313,17 @@ class _Guesser:
             del chosen["current"]
         return chosen
 
+    def _effort(self, chosen: Mapping[str, ColumnFamily]) -> dict[str, ColumnFamily]:
+        """Find torques, or else currents, that a recorder's preset does not name."""
+        width = len(chosen["position"].columns) if "position" in chosen else 0
+        used = {name for family in chosen.values() for name in family.columns}
+        for signal in ("torque", "current"):
+            fitting = [f for f in families(self.numeric, self.joints) if f.signal == signal and not f.command]
+            fitting = [f for f in fitting if len(f.columns) == width and not used.intersection(f.columns)]
+            if fitting:
+                return {signal: min(fitting, key=lambda f: f.rank)}
+        return {}
+
     def _rivals(self, signal: str, fitting: list[ColumnFamily]) -> None:
         rivals = [f for f in fitting[1:] if f.command == fitting[0].command]
         if rivals and signal != "temperature":
@@ -314,7 +332,9 @@ class _Guesser:
             self.guesses.append(Guess(signal, fitting[0].columns, "", "several columns fit", what, choices))
 
     def _signal(self, signal: str, family: ColumnFamily, numbers: dict[str, Array], t: Array | None) -> None:
-        why = f"names used by {PRESETS[self.preset].recorder}" if self.preset else f"by the word '{family.word}'"
+        why = f"by the word '{family.word}'"
+        if self.preset and not family.word:
+            why = f"names used by {PRESETS[self.preset].recorder}"
         self.keys[signal] = list(family.columns)
         if signal == "temperature":
             self.guesses.append(Guess(signal, family.columns, "°C", why))
@@ -341,8 +361,31 @@ class _Guesser:
         if self.keys.get("side") == "motor" and signal == "position":
             self._lack("gear_ratio (turns of a motor per turn of its joint): the log does not hold it.", "gear_ratio")
         if signal == "current":
-            text = "torque_constants (N m per A at the joint): without them, masses have no unit of kg."
+            self._torque_constants()
+
+    def _torque_constants(self) -> None:
+        """Compute the torque constants from commanded torques and currents, or ask for them."""
+        text = "torque_constants (N m per A at the joint): without them, masses have no unit of kg."
+        patterns = TARGETS.get(self.preset or "", ())
+        columns = [[pattern.format(k) for k in range(len(self.joints))] for pattern in patterns]
+        if not columns or not set(self.numeric).issuperset(sum(columns, [])):
             self._lack(text, "torque_constants")
+            return
+        velocity = np.gradient(self._numbers(self.keys["position"]), axis=0)
+        known = constants_from_targets(*map(self._numbers, columns), velocity)
+        if not known.is_complete:
+            unclear = [name for name, x in zip(self.joints, known.values, strict=True) if not np.isfinite(x)]
+            more = f" Commanded torque and friction do not explain the commanded current of {', '.join(unclear)}."
+            self._lack(text + more, "torque_constants", known)
+            return
+        values = [float(f"{x:.5g}") for x in known.values]
+        self.keys["torque_constants"] = values
+        why = f"{patterns[0].format(0)}, … and dry friction explain "
+        why += f"{100.0 * min(known.explained):.3g} % of {patterns[1].format(0)}, … or more"
+        choices = {"these constants": {"torque_constants": values}, "unknown": {"torque_constants": None}}
+        question = f"Are the torque constants {', '.join(f'{x:.4g}' for x in values)} N m per A?"
+        used = tuple(name for family in columns for name in family)
+        self.guesses.append(Guess("torque_constants", used, "N m/A", why, question, choices))
 
     def _joints_of_robot(self) -> Sequence[Any]:
         return self.robot.joints if self.robot is not None else ()

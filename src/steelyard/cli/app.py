@@ -6,6 +6,7 @@ import errno
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from importlib import import_module
 from importlib.metadata import version as installed_version
 from string import Formatter
@@ -167,6 +168,10 @@ _RANGES = {
 }  # fmt: skip
 
 
+# Name of the option that shows the help of all options.
+ALL_OPTIONS = "help_all"
+
+
 class _Command(TyperCommand):
     """A command that checks numbers, takes missing options from the project file, and expands lists in help texts."""
 
@@ -177,6 +182,10 @@ class _Command(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         typed, left, _ = self.make_parser(ctx).parse_args(args=list(args))
+        if typed.get(ALL_OPTIONS):
+            ctx.meta[ALL_OPTIONS] = True
+            typer.echo(ctx.get_help(), color=ctx.color)
+            raise typer.Exit()
         if left or typed.get("help"):
             return super().parse_args(ctx, args)
         from steelyard.cli.project_options import chosen_project, with_project
@@ -218,6 +227,18 @@ class _Command(TyperCommand):
         begin = ["steelyard", *no_project, *self.full_name.split()]
         with running_command([*begin, *line.words], [*begin, *line.of_result]):
             return super().invoke(ctx)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, `--help` and, if the help is shortened, `--help-all`."""
+        from steelyard.cli.panels import COMMON_OPTIONS
+
+        params = super().get_params(ctx)
+        if self.full_name not in COMMON_OPTIONS:
+            return params
+        option = copy(next(p for p in params if p.name == "help"))  # a flag of the kind that this Typer has
+        option.name, option.opts = ALL_OPTIONS, [f"--{ALL_OPTIONS.replace('_', '-')}"]
+        option.help = "Show the help of all options and exit."  # type: ignore[attr-defined]
+        return [*params, option]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.params:

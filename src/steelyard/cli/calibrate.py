@@ -38,6 +38,9 @@ class CalibrateOptions:
     floor: Annotated[
         float | None, typer.Option(metavar="Z", help="With --design: lowest height of any link's origin, m.")
     ] = None
+    sensor: Annotated[
+        str, typer.Option(metavar="X,Y,Z", help="With --design: place of the sensor, which must see the tool, m.")
+    ] = ""
     packages: Annotated[
         str, typer.Option(metavar="DIR,…", help="Folders for package:// meshes."), opt.FromProject("packages")
     ] = ""
@@ -59,6 +62,14 @@ class CalibrateOptions:
         float | None,
         typer.Option(metavar="M", help="Standard deviation of the sensor, m; default: a column sigma_m, or unknown."),
     ] = None
+    torques: Annotated[
+        str,
+        typer.Option(
+            metavar="LOG",
+            help="Table of held poses with torques (with --map: a log): gravity for compliance and for the report.",
+        ),
+    ] = ""
+    mapping: opt.MapFile = ""
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same division.")] = 0
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
@@ -74,20 +85,30 @@ def calibrate(o: CalibrateOptions) -> None:
 def _run(o: CalibrateOptions) -> Outcome:
     own = o.robot_options if o.robot_options.snap is not None else replace(o.robot_options, snap=0.0)
     if o.design:
-        from steelyard.calibration.pose_design import design_poses
+        from steelyard.calibration import design_poses
 
         return design_poses(
             own.robot(o.robot), o.design, frame=o.frame, kind=o.kind or "points", seed=o.seed,
             limits={"q": opt.per_joint("--q", o.q)} if o.q else None, floor=o.floor,
             effects=opt.words(o.effects) or ("offsets", "axes"), packages=opt.words(o.packages),
             box=opt.numbers("--box", o.box, 6) if o.box else None,
+            sensor=opt.numbers("--sensor", o.sensor, 3) if o.sensor else None,
         )  # fmt: skip
     if not o.poses:
         raise SteelyardError("There is no table of poses; give one, or --design poses first.")
     from steelyard.calibration import calibrate as run
 
+    robot = own.robot(o.robot)
+    weights = None
+    if o.torques:
+        from steelyard.calibration import read_torques
+        from steelyard.gravity import identify_gravity
+
+        # With a mapping it is a log, which may be that of a motion with stops; else a table of poses.
+        held = o.torques if o.mapping else read_torques(o.torques, robot)
+        weights = identify_gravity(robot, held, mapping=o.mapping or None, rows=None if o.mapping else True)
     return run(
-        own.robot(o.robot), o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
+        robot, o.poses, frame=o.frame, kind=o.kind, points=opt.words(o.points), only=opt.words(o.only),
         effects=opt.words(o.effects) or None, holdout=o.holdout, sigma=o.sigma,
-        seed=o.seed,
+        gravity=weights, seed=o.seed,
     )  # fmt: skip

@@ -29,6 +29,7 @@ class CheckOptions:
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     floating: opt.Floating = False
+    loops: opt.Loops = ""
     term_names: opt.TermNames = ""
     velocity: opt.Velocity = "auto"
     fix: Annotated[
@@ -61,7 +62,10 @@ def check(o: CheckOptions) -> None:
         check_file(o.fix)
     from steelyard.floating import is_floating
 
-    robot = o.robot_options.robot(o.robot, True, floating=o.floating)
+    robot = o.robot_options.robot(o.robot, True, floating=o.floating, loops=o.loops or True)
+    if robot.loops:
+        _check_loops(o, robot)
+        return
     if is_floating(robot, o.mapping):
         _floating(o, robot)
         return
@@ -86,6 +90,22 @@ def _floating(o: CheckOptions, robot: Robot) -> None:
     )
     if made.exit_code:
         raise typer.Exit(made.exit_code)
+
+
+def _check_loops(o: CheckOptions, robot: Robot) -> None:
+    """Check logs of a mechanism with closed loops."""
+    from steelyard.floating import check_loops
+
+    if o.fix or o.velocity != "auto":
+        option = "--fix" if o.fix else "--velocity"
+        raise SteelyardError(f"{option} is not available for closed loops yet; remove it.")
+    terms = opt.words(o.term_names) or None
+    mapping = o.mapping or None
+    result = deliver(
+        lambda: check_loops(robot, o.logs, mapping=mapping, terms=terms), o.output or None, o.overwrite, o.as_json
+    )
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)
 
 
 def _check(o: CheckOptions, robot: Robot) -> Check | Checks:

@@ -16,6 +16,7 @@ from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.robot.limit_options import LimitOptions
 
 if TYPE_CHECKING:
+    from steelyard.calibration import CalibrationPoses
     from steelyard.excitation.motion_design import MotionDesign
     from steelyard.excitation.play_files import Play
     from steelyard.excitation.search import SearchSettings
@@ -35,6 +36,12 @@ class ExciteCommand:
     poses: Annotated[
         int, typer.Option(metavar="N", help="Instead of a motion, design N static postures, which identify gravity.")
     ] = 0
+    calibrate: Annotated[
+        int, typer.Option(metavar="N", help="Instead of a motion, design N poses for `steelyard calibrate`.")
+    ] = 0
+    sensor: Annotated[
+        str, typer.Option(metavar="X,Y,Z", help="With --calibrate: place of the sensor, which must see the tool, m.")
+    ] = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     given: Annotated[
         list[str] | None, typer.Option(metavar="LOG", help="Existing log that the motion complements. May be repeated.")
@@ -50,7 +57,7 @@ class ExciteCommand:
     gpu: Annotated[
         bool, typer.Option("--gpu", help="Optimise all starts at once on an NVIDIA GPU; default: 1000 starts.")
     ] = False
-    time: Annotated[float | None, typer.Option(metavar="S", help="Time limit of the search, s.")] = None
+    search_time: Annotated[float | None, typer.Option(metavar="S", help="Time limit of the search, s.")] = None
     checkpoint: Annotated[
         str, typer.Option(metavar="FILE", help="Save the state of the search there; continue from an existing file.")
     ] = ""
@@ -70,7 +77,7 @@ _GPU_STARTS = 1000
 _LISTS = {"terms": "terms", "moving": "joints", "equations": "equations", "parameters": "parameters",
           "wanted": "wanted"}  # fmt: skip
 # Options of the command that are stored with the result, beside those of the design.
-_STORED = ("poses", "mapping", "motions", "noise", "starts", "gpu")
+_STORED = ("poses", "calibrate", "sensor", "mapping", "motions", "noise", "starts", "gpu")
 
 
 @command(
@@ -94,14 +101,23 @@ def _search(starts: int | None, gpu: bool) -> SearchSettings | None:
     return SearchSettings(starts=_GPU_STARTS if starts is None else starts, gpu=gpu)
 
 
-def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play:
+def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play | CalibrationPoses:
     if o.poses and (o.motion or o.targets != "csv" or o.gpu or o.starts):
         raise SteelyardError(
             "--poses designs static postures; it cannot be combined with --for, --motion, --starts or --gpu."
         )
+    if o.sensor and not o.calibrate:
+        raise SteelyardError("--sensor belongs to --calibrate N, which designs poses that the sensor must see.")
+    if o.calibrate and (o.poses or o.motion or o.given or o.targets != "csv" or o.gpu or o.starts or o.motions > 1):
+        raise SteelyardError(
+            "--calibrate designs poses; it cannot be combined with --poses, --motion, --given, --for, --gpu, --starts "
+            "or --motions."
+        )
     if o.motion:
         return _play(o)
     robot = o.robot_options.robot(o.robot)
+    if o.calibrate:
+        return _calibration_poses(o, robot)
     given = opt.logs_from(o.given, robot, o.mapping)
     noise = opt.per_joint("--noise", o.noise) if o.noise else None
     options = o.design.options(
@@ -116,10 +132,22 @@ def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play:
         return static_poses(robot, o.poses, options)
     from steelyard.excitation.motion_design import design_motions
 
-    progress = stack.enter_context(search_progress("the best motion", o.time))
+    progress = stack.enter_context(search_progress("the best motion", o.search_time))
     return design_motions(
         robot, options, motions=o.motions, given=given, noise=noise, settings=_settings(o),
         targets=opt.words(o.targets), progress=progress, checkpoint=o.checkpoint or None,
+    )  # fmt: skip
+
+
+def _calibration_poses(o: ExciteCommand, robot: Robot) -> CalibrationPoses:
+    """Poses that determine the geometry; limits and space are those of a motion."""
+    from steelyard.calibration import design_poses
+
+    d = o.design.options()
+    return design_poses(
+        robot, o.calibrate, frame=d.frame, limits=o.limits.stated(), box=d.box, floor=d.floor, collision=d.collision,
+        clearance=d.clearance, packages=d.packages, srdf=d.srdf, seed=d.seed,
+        sensor=opt.numbers("--sensor", o.sensor, 3) if o.sensor else None,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from steelyard.identification import IdentificationRun
     from steelyard.robot import Robot
 
-# Options of a fit that also apply to floating bases and contacts, and those that apply to bodies without a robot.
+# Options of a fit that also apply to floating bases, contacts and closed loops, and those for bodies without a robot.
 _FLOATING_OPTIONS = {"terms", "prior", "cutoff_hz", "holdout"}
 _BODY_OPTIONS = {"holdout", "holdout_blocks"}
 
@@ -40,6 +40,7 @@ class IdentifyCommand:
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     floating: opt.Floating = False
+    loops: opt.Loops = ""
     torque_used: Annotated[
         str, typer.Option(metavar="A,B,…", help="Joints whose measured torque is used; the others still move.")
     ] = ""
@@ -73,7 +74,8 @@ def _run(o: IdentifyCommand) -> IdentificationRun | GravityModel | FloatingIdent
         _refuse_others(o, _BODY_OPTIONS, "a table of bodies")
         blocks = o.fit["holdout_blocks"]
         return identify_bodies(o.robot, o.logs, o.validate or (), holdout=o.fit["holdout"], holdout_blocks=blocks)
-    robot = o.robot_options.robot(o.robot, True, torque_used=opt.words(o.torque_used) or None, floating=o.floating)
+    used = opt.words(o.torque_used) or None
+    robot = o.robot_options.robot(o.robot, True, torque_used=used, floating=o.floating, loops=o.loops or True)
     if is_floating(robot, o.mapping):
         return _floating(o, robot)
     try:
@@ -96,10 +98,10 @@ def _refuse_others(o: IdentifyCommand, allowed: set[str], what: str) -> None:
 
 
 def _floating(o: IdentifyCommand, robot: Robot) -> FloatingIdentification:
-    """Identify a robot with a floating base, passive joints or contacts."""
+    """Identify a robot with a floating base, passive joints, contacts or closed loops."""
     from steelyard.floating import identify_floating
 
-    _refuse_others(o, _FLOATING_OPTIONS, "floating bases and contacts")
+    _refuse_others(o, _FLOATING_OPTIONS, "floating bases, contacts and closed loops")
     stated = {n: v for n, v in o.fit.stated().items() if n in _FLOATING_OPTIONS}
     return identify_floating(
         robot, o.logs, o.validate or (), mapping=o.mapping or None, source=opt.description(o.robot), **stated

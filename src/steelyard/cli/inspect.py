@@ -24,6 +24,7 @@ class InspectOptions:
     robot: opt.RobotSource
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     floating: opt.Floating = False
+    loops: opt.Loops = ""
     term_names: Annotated[
         str,
         typer.Option(
@@ -46,7 +47,7 @@ def inspect(o: InspectOptions) -> None:
     """Show a robot's joints, links and drives, and its identifiable parameters."""
     from steelyard.regression.inspection import inspect_robot
 
-    robot = o.robot_options.robot(o.robot, True, floating=o.floating)
+    robot = o.robot_options.robot(o.robot, True, floating=o.floating, loops=o.loops or True)
     deliver(lambda: inspect_robot(robot, _terms(robot, o.term_names), cast(Any, o.method)), as_json=o.as_json)
 
 

@@ -60,7 +60,8 @@ def map(o: MapOptions) -> None:
         guessed = _ask(guessed)
     if o.output:
         notes = [f"# Assumed: {next(iter(guess.choices))}. {guess.question}" for guess in guessed.questions]
-        notes += [f"# Missing: {gap.text}" for gap in guessed.missing]
+        for gap in guessed.missing:
+            notes += [f"# Missing: {gap.text}", *(f"# {line}" for line in gap.lines)]
         write_whole(o.output, "\n".join([f"# {o.log}", *notes, as_toml(guessed.keys)]), new=True)
         if not o.as_json:
             robot_name = o.robot or "ROBOT"

@@ -53,6 +53,9 @@ Snap = Annotated[
     FromProject("snap"),
 ]
 Floating = Annotated[bool, typer.Option("--floating", help="The root link of a URDF floats: legged robots, drones.")]
+Loops = Annotated[
+    str, typer.Option(metavar="F", help="Loop table (TOML): closed loops that the description does not state.")
+]
 MapFile = Annotated[
     str,
     typer.Option(
@@ -148,6 +151,7 @@ class RobotOptions:
         """
         from steelyard.dynamics.model import Model
         from steelyard.export.sidecar import load_model
+        from steelyard.robot.free import refuse_free
 
         if not is_run(source):
             return Model.nominal(self.robot(source))
@@ -156,7 +160,10 @@ class RobotOptions:
                 raise SteelyardError(
                     f"--{option} is for robots, but {source} is a model with its own value; remove it."
                 )
-        return load_model(source)
+        model = load_model(source)
+        if model.robot.loops:
+            refuse_free(model.robot, "this command does not support it", "lock its joints in the description.")
+        return model
 
     def model_like(self, source: str, model: Model) -> Model:
         """Load a model; a robot gets the joints and gravity of another model.

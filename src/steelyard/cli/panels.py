@@ -31,10 +31,19 @@ PANELS = {
     ),
     "Objective": ("criterion", "scaling", "weights", "window", "equations", "parameters", "wanted"),
     "Search": (
-        "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts", "time",
+        "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts", "search_time",
         "gpu", "checkpoint", "workers", "resume",
     ),
-    "Output": ("to", "targets", "every", "output", "overwrite", "as_json", "fix", "help"),
+    "Output": ("to", "targets", "every", "output", "overwrite", "as_json", "fix", "help", "help_all"),
+}  # fmt: skip
+# Commands with many options: the options that `--help` shows; `--help-all` shows the others too.
+COMMON_OPTIONS = {
+    "excite": (
+        "joints", "q", "dq", "ddq", "tau", "box", "floor", "duration", "poses", "search_time", "targets", "output",
+    ),
+    "identify": (
+        "validate", "mapping", "joints", "terms", "plain", "physical", "estimator", "cutoff", "holdout", "output",
+    ),
 }  # fmt: skip
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 
@@ -52,7 +61,14 @@ def write_panels(command: Any, ctx: Any, formatter: Any) -> None:
         ctx: Click's context.
         formatter: Click's formatter.
     """
-    shown = [(p, record) for p in command.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
+    every = [(p, record) for p in command.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
+    common = None if "help_all" in ctx.meta else COMMON_OPTIONS.get(command.full_name)
+    always = ("overwrite", "as_json", "help", "help_all") if common else ()
+    shown = [
+        (p, record)
+        for p, record in every
+        if common is None or p.param_type_name == "argument" or p.name in (*common, *always)
+    ]
     places: dict[str, list[Any]] = {"Arguments": [], **{panel: [] for panel in PANELS}}
     for param, (name, text) in shown:
         in_project = param.name in command.project_keys
@@ -62,3 +78,6 @@ def write_panels(command: Any, ctx: Any, formatter: Any) -> None:
         if records:
             with formatter.section(panel):
                 formatter.write_dl(records)
+    if hidden := len(every) - len(shown):
+        formatter.write_paragraph()
+        formatter.write_text(f"{hidden} more options: steelyard {command.full_name} --help-all")

@@ -178,14 +178,16 @@ def _rows(dynamics: Dynamics, q: Array, joints: Any, columns: Any) -> Array:
     return np.asarray(Y[np.ix_(np.arange(len(q)), joints, columns)])
 
 
-def exchange_postures(rows: Array, count: int, rng: np.random.Generator) -> list[int]:
+def exchange_postures(rows: Array, count: int, rng: np.random.Generator, repeats: bool = True) -> list[int]:
     """Return the indices of a set that no exchange of one posture improves (or that of the last round).
 
     Args:
         rows: Rows of every candidate, shape (candidates, rows, columns).
         count: Number of postures.
         rng: Random numbers for the first set.
+        repeats: Whether a posture may be chosen twice, if there are enough.
     """
+    repeats = repeats or count > len(rows)
     scale = np.sqrt(np.einsum("njk,njk->k", rows, rows) / len(rows))
     scaled = rows / scale
     ridge = 1e-9 * np.eye(rows.shape[2])  # the first draw may leave directions without excitation
@@ -198,6 +200,8 @@ def exchange_postures(rows: Array, count: int, rng: np.random.Generator) -> list
             inner = np.einsum("njk,kl,nml->njm", scaled, np.linalg.inv(rest), scaled)
             # det(G + RᵀR) = det(G) det(1 + R G⁻¹ Rᵀ)
             gains = np.linalg.slogdet(np.eye(rows.shape[1]) + inner)[1]
+            if not repeats:
+                gains[others] = -np.inf
             best = int(np.argmax(gains))
             if gains[best] > gains[chosen[slot]] + _GAIN:
                 chosen[slot], changed = best, True

@@ -6,6 +6,7 @@ from .c import model_to_c, regrouped
 from .coerce import ModelLike, as_model, is_exported
 from .fmu import model_to_fmu
 from .formats import MODEL_FORMATS, ModelFormat
+from .loop_files import loops_to_table
 from .mjcf import model_to_mjcf
 from .model_export import FORMATS, ModelExport
 from .objects import LeftOutWarning, model_to_mujoco, model_to_pinocchio
@@ -21,7 +22,8 @@ ExportError = steelyard.errors.ExportError
 
 __all__ = [
     "FORMATS", "MODEL_FORMATS", "ExportError", "LeftOutWarning", "ModelExport", "ModelFormat", "ModelLike", "Sidecar",
-    "as_model", "covariance_to_csv", "is_exported", "load_format_models", "load_model", "model_to_c", "model_to_fmu",
+    "as_model", "covariance_to_csv", "is_exported", "load_format_models", "load_model", "loops_to_table", "model_to_c",
+    "model_to_fmu",
     "model_to_mjcf", "model_to_mujoco", "model_to_pinocchio", "model_to_sdf", "model_to_sidecar", "model_to_urdf",
     "model_to_usd", "model_to_xacro", "observer_to_c", "parameters_to_csv", "read_covariance", "read_sidecar",
     "regrouped", "sidecar_path",

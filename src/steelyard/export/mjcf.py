@@ -15,6 +15,7 @@ from steelyard.export._mjcf_edit import edited_mjcf, is_mjcf
 from steelyard.export._simple_terms import SimpleTerms, simple_terms
 from steelyard.export._xml_text import comment, number, numbers, tag
 from steelyard.export.capability import CAPABILITIES
+from steelyard.export.loop_files import equality_lines, site_lines
 from steelyard.export.soft_friction import SHARP
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
@@ -77,17 +78,22 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
     followers = [body for body in bodies if body.follows is not None]
     if followers:
         notes.append("Mimic joints use soft constraints, so they follow only approximately.")
+    hosts = [k for k, body in enumerate(bodies) if not body.inertial.massless]
+    loops, open_loops = equality_lines(robot, hosts)
+    notes += open_loops
     head = [f"The model of robot '{robot.name}', written by Steelyard.", *notes, *_about_offsets(terms)]
     lines = [comment(head), tag("mujoco", {"model": robot.name}, closed=False)]
     lines.append("  " + tag("compiler", {"angle": "radian", "autolimits": "true", "inertiafromgeom": "false"}))
     lines.append("  " + tag("option", {"gravity": numbers(robot.gravity)}))
     lines.append("  <worldbody>")
+    lines += [f"    {line}" for line in site_lines(robot, -1)]
     for root in children_of(bodies, -1):
         lines += _body_lines(robot, bodies, root, terms, "    ")
     lines.append("  </worldbody>")
     lines += [f"  {line}" for line in tendon_lines(robot, terms)]
-    if followers:
-        lines += ["  <equality>", *(f"    {_equality(body)}" for body in followers), "  </equality>"]
+    if followers or loops:
+        lines += ["  <equality>", *(f"    {_equality(body)}" for body in followers)]
+        lines += [*(f"    {line}" for line in loops), "  </equality>"]
     lines += ["  <actuator>", *(f"    {_motor(robot, k)}" for k in _driven(robot)), "  </actuator>", "</mujoco>", ""]
     return "\n".join(lines), tuple(notes)
 
@@ -115,6 +121,7 @@ def _body_lines(robot: Robot, bodies: Sequence[Body], index: int, terms: SimpleT
     for k, (r, t) in zip(chain, frames, strict=True):
         axis, anchor = rotation.T @ r @ bodies[k].axis, rotation.T @ (t - translation)
         lines.append(f"{indent}  {_joint(robot, bodies[k], axis, anchor, terms)}")
+    lines += [f"{indent}  {line}" for line in site_lines(robot, chain[-1])]
     for child in children_of(bodies, chain[-1]):
         lines += _body_lines(robot, bodies, child, terms, indent + "  ")
     return [*lines, f"{indent}</body>"]
@@ -217,8 +224,9 @@ def _equality(body: Body) -> str:
 
 
 def _driven(robot: Robot) -> list[int]:
-    """Return the coordinates that get a motor: all but those of free joints."""
-    return [k for k, free in enumerate(free_mask(robot)) if not free]
+    """Return the coordinates that get a motor: all but those of free joints, and of joints that loops move."""
+    names = robot.actuated or robot.joint_names
+    return [k for k, free in enumerate(free_mask(robot)) if not free and robot.joint_names[k] in names]
 
 
 def _motor(robot: Robot, k: int) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, SteelyardError
+from steelyard.export.loop_files import loop_table_path
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import write_whole
@@ -27,8 +28,9 @@ from steelyard.parameters.terms import Terms
 from steelyard.robot.dh import read_transmission
 from steelyard.robot.load import load_robot
 from steelyard.robot.lock import lock_joints
+from steelyard.robot.loop_constraints import moved_loops
 from steelyard.robot.robot import Joint, Link, NominalTerm, Robot
-from steelyard.robot.spatial import move_parameters
+from steelyard.robot.spatial import LinkFrame, move_parameters
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
 _SCHEMA = "steelyard.sidecar/1"
@@ -87,6 +89,7 @@ class Sidecar:
     transmission: Transmission | None
     terms: tuple[SidecarTerm, ...]
     formats: Mapping[str, SidecarFormat] = field(default_factory=dict)
+    loops: tuple[str, ...] = ()
 
 
 def sidecar_path(description: str | os.PathLike[str]) -> Path:
@@ -115,6 +118,8 @@ def model_to_sidecar(model: Model, path: str | os.PathLike[str], formats: Mappin
         "transmission": None if robot.transmission is None else _transmission(robot.transmission),
         "terms": _terms(model),
     }
+    if robot.loops:
+        data["loops"] = [loop.name for loop in robot.loops]
     if formats:
         for entry, block in zip(data["links"], _blocks(model), strict=True):
             entry["inertia"] = block
@@ -235,7 +240,12 @@ def _open(description: str | os.PathLike[str], sidecar: str | os.PathLike[str] |
             )
         description = files[0]
     side = read_sidecar(sidecar_path(description) if sidecar is None else sidecar)
-    return _robot(load_robot(Path(description)), side, Path(description)), side, Path(description)
+    path = Path(description)
+    table = loop_table_path(path)
+    read = load_robot(path, loops=table if side.loops and table.is_file() else bool(side.loops))
+    if missing := sorted(set(side.loops) - {loop.name for loop in read.loops}):
+        raise ExportError(f"{path}: its closed loop '{missing[0]}' is missing; put {table.name} beside it.")
+    return _robot(read, side, path), side, path
 
 
 def _model(
@@ -264,7 +274,7 @@ def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
 def _sidecar(root: Field) -> Sidecar:
     if not isinstance(root.value, dict) or root.value.get("schema") not in (_SCHEMA, _SCHEMA_WITH_FORMATS):
         root.fail(f'does not have "schema": "{_SCHEMA}"; it is not a sidecar, or is of another version of Steelyard.')
-    entries = root.table(_KEYS, ("lengths", "transmission", "formats"))
+    entries = root.table(_KEYS, ("lengths", "transmission", "formats", "loops"))
     formats = entries["formats"].entries() if "formats" in entries else {}
     pairs = [_read_joint(item) for item in entries["joints"].items("joint")]
     joints = tuple(joint for joint, _ in pairs)
@@ -282,6 +292,7 @@ def _sidecar(root: Field) -> Sidecar:
         transmission=read_transmission(entries["transmission"], names) if "transmission" in entries else None,
         terms=tuple(_plain_term(item) for item in entries["terms"].items("term")),
         formats={name: _read_format(item) for name, item in formats.items()},
+        loops=tuple(entries["loops"].texts()) if "loops" in entries else (),
     )
 
 
@@ -357,6 +368,7 @@ def _robot(read: Robot, side: Sidecar, description: Path) -> Robot:
             torque_used=side.torque_used,
             lengths=side.lengths,
             nominal_terms=(),
+            loops=moved_loops(ordered.loops, [LinkFrame(order.index(k)) for k in range(len(order))], {}),
         )
     except SteelyardError as error:
         raise ExportError(f"{description}: does not fit its sidecar: {error}") from None

@@ -52,7 +52,9 @@ class _Editor:
         whole = robot_from_urdf(floating_urdf(root) if free else root)
         _check_same(model.robot, whole, locked, source)
         self.links = {element.attributes["name"]: element for element in root.all("link")}
-        self.joints = {element.attributes["name"]: element for element in root.all("joint")}
+        closing = {name for loop in whole.loops for name in loop.cut}  # not in the tree; they stay as they are
+        named = {element.attributes["name"]: element for element in root.all("joint")}
+        self.joints = {name: element for name, element in named.items() if name not in closing}
         self.wanted = {link.joint: link for link in model.robot.links}
         self.inertials = dict(zip(model.robot.link_names, inertials_of(model), strict=True))
         # Joints that move in the file but not in the model, with their fixed value.

@@ -14,18 +14,20 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
-from steelyard.floating.motion import FloatingMotion, Preparer
+from steelyard.floating.closed_loops import loop_summary
+from steelyard.floating.motion import FloatingMotion, OpenLoopError, Preparer
 from steelyard.floating.phases import base_of_phases, phase_summaries
 from steelyard.floating.projected_rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.scores import row_score
 from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
-from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_error, quick_fit
+from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import report_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
-from steelyard.robot.load import RobotLike, as_robot
+from steelyard.regression.data import RegressionData
+from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
@@ -54,23 +56,25 @@ def identify_floating(
     holdout: float | None = None,
     source: Path | None = None,
 ) -> FloatingIdentification:
-    """Identify a mechanism with a floating base, passive joints or contacts.
+    """Identify a mechanism with a floating base, passive joints, contacts or closed loops.
 
     Forces of contacts that were measured enter the equations of motion. Those that were not, and torques that are
-    missing, are projected out.
+    missing, are projected out. Joints of closed loops need no encoder: their motion follows from the loops.
 
     Args:
-        robot: Robot, as `load_robot` takes it, with `floating=True` or a floating joint.
+        robot: Robot, as `load_robot` takes it, with `floating=True` or a floating joint; with `loops=…` for a loop
+            table.
         log: Path of a log, a `Log` as `Preparer.read` returns it, or several.
         validate: Validation logs.
         mapping: Mapping file or dict with the tables [base], [contacts] and passive (`FloatingMapping`).
-        terms: Joint terms; default: rotor, viscous, Coulomb and offset of driven joints, friction of passive ones.
+        terms: Joint terms; default: rotor, viscous, Coulomb and offset of driven joints, friction of passive ones with
+            an encoder. Stated terms act on all joints, also on those of closed loops without an encoder.
         prior: "nominal" (inertias of the description) or "none".
         cutoff_hz: Cut-off of the low-pass of all signals [Hz]; None: chosen by stretches left out.
         holdout: Share at the end of each log that is held out.
         source: Description whose meshes and names the exported file keeps.
     """
-    robot = as_robot(robot)
+    robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=True)
     stated = FloatingMapping.of(mapping, robot)
     preparer = Preparer(robot, stated)
     logs, judged = ([preparer.read(x) for x in _several(some)] for some in (log, validate))
@@ -78,7 +82,7 @@ def identify_floating(
         raise SteelyardError("Identification needs at least one log; name one.")
     robot = _trusted(robot, logs)
     preparer.robot = robot
-    bound = _terms(robot, stated, terms)
+    bound = bound_terms(robot, stated, terms)
     base = base_parameters(robot, bound)
     known = nominal_prior(robot, bound) if prior == "nominal" else None
     task = _Task(preparer, base, known)
@@ -98,10 +102,12 @@ def identify_floating(
     rows |= {f"samples left out: {reason}": n for reason, n in preparer.left_out.items() if n}
     findings = [f"{f.message} {f.advice}".strip() for f in preparer.findings]
     findings.append(f"Cut-off of all signals: {chosen:.3g} Hz{'' if cutoff_hz else ', chosen by stretches left out'}.")
-    phases = phase_summaries(maker, used)
+    mechanism = preparer.mechanism
+    phases = phase_summaries(maker, used) if mechanism is None else ()
+    loops = None if mechanism is None else loop_summary(mechanism, preparer, rows)
     return FloatingIdentification(
         robot, model, fit, tuple(e.name for e in maker.equations), tuple(scores), described, tuple(findings), rows,
-        source, phases,
+        source, phases, loops,
     )  # fmt: skip
 
 
@@ -112,6 +118,8 @@ def _several(some: Any) -> list[Any]:
 def _trusted(robot: Robot, logs: Sequence[Log]) -> Robot:
     """Return the robot without the torques that the logs lack or distrust; the forces on free joints are known."""
     lacking = any(log.tau is None for log in logs)
+    if lacking and robot.loops:
+        raise LogError("The logs have no torque, which a mechanism with closed loops needs; name its columns.")
     stated = next((log.meta.get("torque_used") for log in logs if log.meta.get("torque_used")), None)
     if not lacking and stated is None:
         return robot
@@ -122,8 +130,14 @@ def _trusted(robot: Robot, logs: Sequence[Log]) -> Robot:
     return robot.with_torque_used(used)
 
 
-def _terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Terms:
-    """Bind the terms: of joints with a measured torque, and friction of passive joints."""
+def bound_terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Terms:
+    """Bind the terms: of joints with a measured torque, and friction of passive joints.
+
+    Args:
+        robot: Robot.
+        stated: Mapping with the passive joints.
+        terms: Stated terms; None: the default.
+    """
     if terms is not None:
         return identification_terms(robot, terms)
     from steelyard.parameters.terms import DEFAULT_TERMS, terms_named
@@ -132,6 +146,9 @@ def _terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Te
 
     used = dict(zip(robot.joint_names, robot.torque_used, strict=True))
     moving = [n for n in driven_joints(robot) or robot.joint_names if used[n]]
+    if robot.loops:  # joints without an encoder get friction by a stated term only: theirs resembles that of the drives
+        measured = {*(stated.log.joints or robot.actuated), *stated.passive}
+        moving = [n for n in moving if n in measured]
     driven = tuple(n for n in moving if n not in stated.passive)
     made = [t for name in DEFAULT_TERMS for t in terms_named(robot, name, driven)] if driven else []
     passive = tuple(n for n in moving if n in stated.passive)
@@ -170,28 +187,37 @@ class _Task:
         return used, held
 
     def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
-        """Return the cut-off whose fit predicts rows best that all candidates share: those of the lowest cut-off."""
+        """Return the cut-off whose fit predicts left-out rows best.
+
+        The rows are those of the lowest cut-off, which all candidates share. Joints of closed loops turn much faster
+        than their drives at some poses, and a low cut-off distorts their products; there the rows of all cut-offs
+        count, by the product of the errors.
+        """
         period = max(float(np.median(np.diff(log.t))) for log in logs)
-        band = band_of(self.preparer, logs)
+        band = mechanism_band(self.preparer, logs)
         most = 0.4 / period
-        candidates = sorted({min(factor * band, most) for factor in _CUTOFFS})
-        reference = None
-        errors = {}
+        rows: dict[float, tuple[BaseParameters, list[RegressionData]]] = {}
         logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
-        for k, cutoff in enumerate(candidates):
+        for k, cutoff in enumerate(sorted({min(factor * band, most) for factor in _CUTOFFS})):
             report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
             try:
                 used, _ = self.stretches(logs, cutoff, holdout)
+            except OpenLoopError:
+                raise
             except LogError:
                 continue
             maker = self.maker(used)
             parts = [maker.data(part) for part in divided(used, FOLDS)]
-            if len(parts) < FOLDS:
-                continue
-            reference = reference or parts
-            errors[cutoff] = left_out_error(parts, reference, maker.base, self.prior)
-        if not errors:
+            if len(parts) == FOLDS:
+                rows[cutoff] = maker.base, parts
+        if not rows:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
+        judged = [parts for _, parts in rows.values()]
+        judged = judged if self.preparer.mechanism is not None else judged[:1]
+        errors = {
+            cutoff: float(np.prod(left_out_errors(parts, judged, base, self.prior)))
+            for cutoff, (base, parts) in rows.items()
+        }
         return min(errors, key=lambda c: errors[c])
 
     def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
@@ -203,12 +229,16 @@ class _Task:
         width = max(self._rows(s.closed, s.motion) for s in stretches)
         maker = RowMaker(self.preparer, self.dynamics, self.base, 1.0 / self._sizes(stretches), width)
         sets = frozenset(s.closed for s in stretches)
+        if not self.preparer.unknown:  # redundant drives of closed loops: all rows show the same
+            return maker
         if sets not in self._shown:
             self._shown[sets] = base_of_phases(maker, stretches)
         return replace(maker, base=self._shown[sets])
 
     def _rows(self, closed: Sequence[int], motion: FloatingMotion) -> int:
         """Return an upper limit of the rows of a sample: contacts may repeat each other, single ones do not."""
+        if (mechanism := self.preparer.mechanism) is not None:
+            return mechanism.mobility
         most = max((len(CONTACT_ROWS[self.preparer.unknown[k].kind]) for k in closed), default=0)
         return self.preparer.robot.dof - max(most, int(motion.missing.sum()))
 
@@ -250,11 +280,11 @@ def _blocks_of(log: Log, samples: int) -> Log:
     return part_of(log, [(int(start), int(start) + samples // FOLDS) for start in starts]) or log
 
 
-def band_of(preparer: Preparer, logs: Sequence[Log]) -> float:
+def mechanism_band(preparer: Preparer, logs: Sequence[Log]) -> float:
     """Return the band of the motion of joints and base [Hz].
 
     Args:
-        preparer: Robot of the logs.
+        preparer: Preparer of the logs.
         logs: Logs.
     """
     bands = []

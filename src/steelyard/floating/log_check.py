@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.floating.identify import band_of
+from steelyard.floating.identify import mechanism_band
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
 from steelyard.ground.outcome import Outcome
@@ -122,7 +122,7 @@ def check_floating_log(robot: RobotLike, log: Any, *, mapping: Any = None) -> Fl
     preparer = Preparer(arm, FloatingMapping.of(mapping, arm))
     one = preparer.read(log)
     period = float(np.median(np.diff(one.t)))
-    cutoff = min(_CUTOFF * band_of(preparer, [one]), 0.4 / period)
+    cutoff = min(_CUTOFF * mechanism_band(preparer, [one]), 0.4 / period)
     motions = list(preparer.motions(one, cutoff))
     source = str(one.meta.get("source", "The log"))
     if not motions:

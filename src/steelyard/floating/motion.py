@@ -14,6 +14,8 @@ from steelyard.errors import LogError
 from steelyard.floating.base_motion import body_motion, look_at_base
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
 from steelyard.ground.arrays import Array
+from steelyard.loops.branch import LoopMotion
+from steelyard.loops.mechanism import Mechanism
 from steelyard.robot.free import free_links, free_mask
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
@@ -32,6 +34,10 @@ _REACH = 1.5
 _RELEASED = 0.1
 # Standard deviations of the speed of a standing foot beyond which it slides.
 _SLIDES = 6.0
+
+
+class OpenLoopError(LogError):
+    """Closed loops do not close with the positions of a log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +86,12 @@ class Preparer:
         self.unknown = tuple(c for c in self.mapping.contacts if not c.known)
         self.known = tuple(c for c in self.mapping.contacts if c.known)
         self.jacobians = {c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame)) for c in self.mapping.contacts}
+        self.mechanism = self._mechanism() if self.robot.loops else None
+        self.pose: Array | None = None  # of the last sample: the branch of the next piece
+        self.gap = 0.0
+        if self.mechanism is not None:
+            self.floating = None
+            return
         floating = [link for link in free_links(self.robot) if link.kind == "floating"]
         if len(floating) != len(free_links(self.robot)) or len(floating) > 1:
             raise LogError(
@@ -94,6 +106,16 @@ class Preparer:
             )
         if self.floating is not None and self.floating.parent >= 0:
             raise LogError(f"{self.robot.name}: joint '{self.floating.joint}' floats, but is not at the root.")
+
+    def _mechanism(self) -> Mechanism:
+        """Return the closed loops with the joints whose columns the mapping names."""
+        if self.mapping.base is not None or self.mapping.contacts:
+            raise LogError(
+                f"{self.robot.name}: closed loops together with a floating base or contacts are not supported yet; "
+                "lock the loops' joints, or leave out [base] and [contacts]."
+            )
+        driven = [n for n in self.mapping.log.joints or self.robot.actuated if n not in self.mapping.passive]
+        return Mechanism(self.robot, [*driven, *self.mapping.passive])
 
     def read(self, path: Any) -> Log:
         """Read the driven joints of a log at `path`, with base and contacts as channels."""
@@ -161,10 +183,33 @@ class Preparer:
             rotation = base.rotation
         for contact in self.known:
             force += self._known_force(contact, piece, low_pass, q, rotation is not None)
+        closed = None
+        if self.mechanism is not None:
+            closed = self._complete(piece, q, dq, ddq)
         standing = self._standing(piece)
         usable = self._usable(piece, standing, q, dq, low_pass)
+        if closed is not None:
+            before = int(usable.sum())
+            usable &= closed.closed
+            self._add("poses at which the loops do not close", before - int(usable.sum()))
+            before = int(usable.sum())
+            usable &= closed.regular
+            self._add("singular poses", before - int(usable.sum()))
         reach = int(np.ceil(_REACH / (low_pass.cutoff_hz * low_pass.period)))
         return FloatingMotion(piece.t, q, dq, ddq, force, missing, _widened(standing, reach), usable, low_pass)
+
+    def _complete(self, piece: _Piece, q: Array, dq: Array, ddq: Array) -> LoopMotion:
+        """Fill in the motion of the joints without encoders."""
+        mechanism = self.mechanism
+        assert mechanism is not None
+        own = mechanism.measured
+        done = mechanism.complete(q[:, own], dq[:, own], ddq[:, own], self.pose)
+        if not done.closed.any():
+            raise OpenLoopError(_does_not_close(mechanism, q, piece.t, done))
+        q[:], dq[:], ddq[:] = done.q, done.dq, done.ddq
+        self.pose = done.q[np.flatnonzero(done.closed)[-1]]
+        self.gap = max(self.gap, float(done.gap[done.closed].max()))
+        return done
 
     def contact_jacobian(self, contact: ContactColumns, q: Array) -> Array:
         """Compute the Jacobian of the point of a contact in the axes of its frame, `(samples, 6, joints)`.
@@ -257,9 +302,28 @@ class Preparer:
         self.left_out["sliding feet"] = self.left_out.get("sliding feet", 0) + int(before.sum() - usable.sum())
         return usable
 
+    def _add(self, reason: str, count: int) -> None:
+        self.left_out[reason] = self.left_out.get(reason, 0) + count
+
     def _count(self, reason: str, usable: NDArray[np.bool_], already: int = 0) -> None:
         count = int(len(usable) - usable.sum()) - 2 * already
         self.left_out[reason] = self.left_out.get(reason, 0) + max(count, 0)
+
+
+def _does_not_close(mechanism: Mechanism, q: Array, t: Array, motion: LoopMotion) -> str:
+    """Say by how much the loops miss each other at the first sample, and at which measured position they close."""
+    structure = mechanism.structure
+    near, _ = structure.closed(motion.q[:1])
+    shift = (near[0] - q[0])[mechanism.measured]
+    worst = int(np.argmax(np.abs(shift) / structure.unit[mechanism.measured]))
+    joint = mechanism.robot.joints[mechanism.measured[worst]]
+    # The solved joints as near as they come, with the measured ones held.
+    text, _ = structure.gap_text(mechanism.nearest(q[0][mechanism.measured], motion.q[0]))
+    return (
+        f"{mechanism.robot.name}: {text} at t = {t[0]:.6g} s with the positions of the log; it closes if "
+        f"'{joint.name}' is {shift[worst]:+.3g} {joint.unit} from there: check unit, sign and zero of this joint "
+        "(offset in the mapping), the frames of the loop, or the start of its branch (start = {joint = …})."
+    )
 
 
 def _widened(flags: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:

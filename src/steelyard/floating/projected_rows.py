@@ -131,6 +131,8 @@ class RowMaker:
         columns = np.array(self.base.independent)
         robot = self.preparer.robot
         names = [n for n, used in zip(robot.joint_names, robot.torque_used, strict=True) if used]
+        if self.preparer.mechanism is not None:
+            names = [n for n in self.preparer.mechanism.measured_names if n in names]
         if self.projects:
             names = [f"row {k + 1}" for k in range(self.width or robot.dof)]
         self.equations = tuple(Equation(name, columns) for name in names)
@@ -138,7 +140,13 @@ class RowMaker:
     @property
     def projects(self) -> bool:
         """Whether the rows are projections."""
-        return bool(self.preparer.unknown)
+        mechanism = self.preparer.mechanism
+        return bool(self.preparer.unknown) or (mechanism is not None and mechanism.redundant)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rows are torques of the measured joints of closed loops."""
+        return self.preparer.mechanism is not None and not self.projects
 
     def unknown_rows(self, q: Array, closed: Sequence[int], missing: NDArray[np.bool_]) -> Array:
         """Compute U, `(samples, unknowns, joints)`.
@@ -150,6 +158,8 @@ class RowMaker:
         """
         n = q.shape[1]
         parts = [np.zeros((len(q), 0, n))]
+        if self.preparer.mechanism is not None:
+            parts.append(self.preparer.mechanism.loop_rows(q))
         for k in closed:
             contact = self.preparer.unknown[k]
             parts.append(self.preparer.contact_jacobian(contact, q)[:, list(CONTACT_ROWS[contact.kind])])
@@ -163,7 +173,11 @@ class RowMaker:
         for first in range(0, len(stretch.samples), _CHUNK):
             own = stretch.samples[first : first + _CHUNK]
             q, dq, ddq = m.q[own], m.dq[own], m.ddq[own]
-            N, usual = null_space(self.unknown_rows(q, stretch.closed, m.missing), self.scale)
+            mechanism = self.preparer.mechanism
+            if mechanism is not None and self.exact:
+                N, usual = mechanism.reduction(q), np.ones(len(q), dtype=bool)
+            else:
+                N, usual = null_space(self.unknown_rows(q, stretch.closed, m.missing), self.scale)
             history = self.dynamics.history(q, dq, ddq) if self.dynamics.terms.history else None
             Y = self.dynamics.torque_regressor(q, dq, ddq, history=history)[:, :, list(self.base.independent)]
             yield N[usual], (Y * self.scale[:, None])[usual], (m.force[own] * self.scale)[usual], own[usual]
@@ -174,6 +188,13 @@ class RowMaker:
         def source() -> Iterator[Block]:
             for stretch in stretches:
                 for N, Y, f, _ in self.tables(stretch):
+                    if self.preparer.mechanism is not None and self.exact:
+                        own = [self.preparer.mechanism.measured_names.index(e.name) for e in self.equations]
+                        G = np.swapaxes(N[:, :, own], 1, 2)
+                        A, y = G @ Y, np.einsum("tkn,tn->tk", G, f)
+                        for e in range(len(own)):
+                            yield Block(e, A[:, e], y[:, e])
+                        continue
                     if not self.projects:
                         for e, k in enumerate(np.flatnonzero(self.preparer.robot.torque_used)):
                             yield Block(e, Y[:, k], f[:, k])

@@ -11,7 +11,15 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export import covariance_to_csv, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
+from steelyard.export import (
+    covariance_to_csv,
+    loops_to_table,
+    model_to_mjcf,
+    model_to_sidecar,
+    model_to_urdf,
+    parameters_to_csv,
+)
+from steelyard.floating.closed_loops import loop_sentence
 from steelyard.floating.weighted_fit import PossibleFit
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
@@ -64,6 +72,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         rows: Number of rows used, and of those left out, by reason.
         source: Description of the robot, whose meshes and names the exported file keeps.
         phases: Contact phases, for the report.
+        loops: Closed loops: degrees of freedom, joints with and without encoder, gap; None without loops.
     """
 
     robot: Robot
@@ -76,6 +85,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
     rows: Mapping[str, int] = field(default_factory=dict)
     source: Path | None = None
     phases: tuple[Mapping[str, Any], ...] = ()
+    loops: Mapping[str, Any] | None = None
 
     @property
     def structural_rank(self) -> int:
@@ -103,6 +113,8 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         better = described is None or fit.chosen.deviation < described.deviation
         held = all(not np.isfinite(s.described) or s.error < s.described for s in self.scores)
         points += self.findings
+        if self.loops is not None:
+            points.append(loop_sentence(self.loops))
         if not better or not held:
             return Headline("bad", "The logs do not improve the description; do not use this model.", tuple(points))
         varied = max((s.variation for s in self.scores), default=fit.variation)
@@ -182,6 +194,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
             ],
             "rows": dict(self.rows),
             "phases": [dict(p) for p in self.phases],
+            **({"loops": dict(self.loops)} if self.loops is not None else {}),
             "left_out": [
                 {
                     "weight": "description alone" if np.isinf(c.weight) else c.weight,
@@ -229,11 +242,21 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
             "covariance.csv": lambda path: covariance_to_csv(self.fit.base.names, self.fit.estimate.covariance, path),
             f"{name}.steelyard.json": lambda path: model_to_sidecar(self.model, path),
         }
+        if self.loops is not None:
+            stated = self._stated_loops()
+            if self.robot.actuated or self.robot.start or len(stated) < len(self.robot.loops):
+                out[f"{name}.loops.toml"] = lambda path: loops_to_table(self.robot, path, stated)
         writers: dict[str, Callable[[Path], object]] = {
             f"{name}.urdf": lambda path: model_to_urdf(self.model, path, self.source),
             f"{name}.xml": lambda path: model_to_mjcf(self.model, path, self.source),
         }
         return out | {file: write for file, write in writers.items() if self._can(write)}
+
+    def _stated_loops(self) -> tuple[str, ...]:
+        """Return the loops that the exported URDF states by its own joints."""
+        if self.source is None or self.source.suffix.lower() != ".urdf":
+            return ()
+        return tuple(loop.name for loop in self.robot.loops if loop.cut)
 
     def _can(self, write: Callable[[Path], object]) -> bool:
         from tempfile import TemporaryDirectory

@@ -136,19 +136,22 @@ class FloatingMapping:
 
     def driven(self, robot: Robot) -> Robot:
         """Return `robot` with its driven joints alone, for reading their columns."""
+        if robot.loops:
+            names = [n for n in self.log.joints or robot.actuated if n not in self.passive]
+            return replace(robot.with_joints(names), loops=(), start={}) if names else robot
         free = {robot.joint_names[k] for link in free_links(robot) for k in link.coordinates}
         names = [n for n in robot.joint_names if n not in free and n not in self.passive]
         return robot.with_joints(names) if names else robot
 
 
 def is_floating(robot: Robot, mapping: Any) -> bool:
-    """Whether a robot has free joints, or its mapping states a base, passive joints or contacts.
+    """Whether a robot has free joints or closed loops, or its mapping states a base, passive joints or contacts.
 
     Args:
         robot: Robot.
         mapping: Mapping file, dict or None.
     """
-    if free_links(robot):
+    if free_links(robot) or robot.loops:
         return True
     if isinstance(mapping, str) and not Path(mapping).suffix:
         return False

@@ -206,16 +206,35 @@ def left_out_error(
         base: Base parameters.
         prior: Bodies of the description.
     """
+    return left_out_errors(parts, [judged], base, prior)[0]
+
+
+def left_out_errors(
+    parts: Sequence[RegressionData],
+    judged: Sequence[Sequence[RegressionData]],
+    base: BaseParameters,
+    prior: Prior | None,
+) -> list[float]:
+    """Compute the errors of stretches left out, as `left_out_error`, on rows of several preparations.
+
+    Args:
+        parts: Rows of the fit by stretch.
+        judged: Rows of the same stretches for each score.
+        base: Base parameters.
+        prior: Bodies of the description.
+    """
     with one_blas_thread():
-        factors, scored = ([part.reduction().factor for part in some] for some in (parts, judged))
-        size, own = (_sizes(some) for some in (scored, factors))
-        total = 0.0
-        for k, fold in enumerate(scored[: len(factors)]):
-            search = _Search(base, prior, factors)
+        factors = [part.reduction().factor for part in parts]
+        scored = [[part.reduction().factor for part in some] for some in judged]
+        sizes, own = [_sizes(some) for some in scored], _sizes(factors)
+        totals = np.zeros(len(judged))
+        for k in range(len(factors)):
             others = _merged([f for i, f in enumerate(factors) if i != k])
-            _, formulation, x, _ = search.fit(others, 1.0 / own, _TYPICAL)
-            total += float(np.sum(row_sums(fold, base, formulation.theta(x)) / size**2))
-        return float(np.sqrt(total / sum(sum(f.rows) for f in scored)))
+            _, formulation, x, _ = _Search(base, prior, factors).fit(others, 1.0 / own, _TYPICAL)
+            theta = formulation.theta(x)
+            for j, (some, size) in enumerate(zip(scored, sizes, strict=True)):
+                totals[j] += float(np.sum(row_sums(some[k], base, theta) / size**2)) if k < len(some) else 0.0
+        return [float(np.sqrt(x / sum(sum(f.rows) for f in some))) for x, some in zip(totals, scored, strict=True)]
 
 
 def _sizes(factors: Sequence[Factor]) -> Array:

@@ -46,7 +46,9 @@ def gravity_page(gravity: GravityModel) -> str:
     """Render the report of a `gravity` model."""
     glance = gravity.headline()
     sections = [
-        Section("Joints", join(_joints(gravity), figure_html(_errors(gravity), "Errors at left-out poses", _CAPTION))),
+        Section(
+            "Joints", join(joints_html(gravity), figure_html(_errors(gravity), "Errors at left-out poses", _CAPTION))
+        ),
         Section("Parameters", join(_parameters(gravity), _links(gravity))),
         Section("What stays unknown", _unknown(gravity)),
         Section("Next poses", _next(gravity)),
@@ -76,7 +78,8 @@ def _joint_rows(gravity: GravityModel) -> list[list[str]]:
     return rows
 
 
-def _joints(gravity: GravityModel) -> Html:
+def joints_html(gravity: GravityModel) -> Html:
+    """Return the table of the joints of a `gravity` model: errors, friction, band."""
     heads = ["joint", "unit", "torque std", "error", "% of std", "% with friction", "friction ±", "", "± 95 % anywhere"]
     below = (
         "Error: root mean square at left-out poses, of gravity and offset alone, and with the friction against the "

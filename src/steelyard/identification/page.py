@@ -17,6 +17,7 @@ from steelyard.estimation.history_page import history_section
 from steelyard.ground.grades import tone
 from steelyard.ground.numbers import Known, number
 from steelyard.identification.files_page import files_section
+from steelyard.identification.first_look import first_look_section, reasons_section
 from steelyard.identification.identification import Identification
 from steelyard.identification.next_page import next_section
 from steelyard.identification.parameters_page import (
@@ -26,12 +27,11 @@ from steelyard.identification.parameters_page import (
     significance_section,
     significance_sentence,
 )
-from steelyard.identification.robot_page import robot_section
 from steelyard.identification.score_page import (
     friction_section,
     residuals_section,
     scores_section,
-    torques_section,
+    torque_parts_section,
 )
 from steelyard.identification.structure import StructureStep
 from steelyard.regression.band import BandChoice
@@ -55,12 +55,13 @@ def identification_report(
     history = result.free.parameter_history
     kind = tone(verdict.grade)
     sections: list[Section | None] = [
+        first_look_section(result),
+        reasons_section(verdict.reasons),
         scores_section(result),
         files_section(result),
         _missing(missing or {}),
         next_section(result, inputs),
-        robot_section(result),
-        torques_section(result),
+        torque_parts_section(result),
         residuals_section(result),
         checked(result.checks, result.singular_values),
         assumptions_section(result.assumptions),
@@ -77,7 +78,7 @@ def identification_report(
     return render_report(
         f"{result.robot.name}: identified model",
         [s for s in sections if s is not None],
-        verdict=Verdict(kind, verdict.sentence, verdict.reasons),  # type: ignore[arg-type]
+        verdict=Verdict(kind, verdict.sentence),  # type: ignore[arg-type]
         subtitle=_subtitle(result),
     )
 
@@ -228,12 +229,10 @@ def print_identification(
     for scores, title in ((result.validation, "validation"), (result.identification, "fitted")):
         for s in scores:
             console.print(_error_table(f"{s.log} ({title}, scored at {number(s.cutoff_hz, 3)} Hz)", s.joints))
-    for file in result.files:
-        say(console, file.sentence)
     say(console, bold(result.verdict.sentence))
     for reason in result.verdict.reasons:
         say(console, f" · {reason}")
-    for line in lines(result.assumptions, result.verdict.reasons):
+    for line in lines(result.assumptions, (result.verdict.sentence, *result.verdict.reasons)):
         say(console, f" · {line}")
     if result.reduced is not None:
         say(console, f" · {significance_sentence(result)}")
@@ -247,7 +246,19 @@ def print_identification(
         say(console, f" · Check of {name}: {check.verdict}")
         for advice in check.advice:
             say(console, f"   {advice}")
-    for name, why in (missing or {}).items():
-        say(console, f" · {name} cannot be written: {why}")
+    _print_files(result, console, folder, missing or {})
+
+
+def _print_files(result: Identification, console: Console, folder: str, missing: Mapping[str, str]) -> None:
+    """Print the path of each written file; that of a robot file with its own torque error."""
+    at = f"{folder}/" if folder else ""
     if folder:
-        say(console, f"\nReport: {folder}/report.html. Model: {folder}.")
+        say(console, f"\nReport: {at}report.html")
+        say(console, f"Model:  {folder} (for steelyard validate, predict, export and watch)")
+    for file in result.files:
+        if file.file not in missing:
+            say(console, f"{'Robot:  ' if folder else ''}{at}{file.sentence}")
+    for name, why in missing.items():
+        say(console, f"{name} cannot be written: {why}")
+    if folder:
+        say(console, f"Data:   {at}result.json, {at}parameters.csv, {at}covariance.csv")

@@ -1,4 +1,4 @@
-"""Report section with a 3-D view of the robot and its identified bodies."""
+"""3-D view of the robot and its identified bodies, for the report."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from steelyard.identification.identification import Identification
 from steelyard.identification.score_page import shown_scores
-from steelyard.report.html import Section
+from steelyard.report.elements import Html
 from steelyard.report.scene import Body, scene_html
 from steelyard.robot.shapes import inertia_ellipsoid, scene_of
 
 _MOST_LOGS = 4
 
 
-def robot_section(result: Identification) -> Section:
+def robot_html(result: Identification) -> Html:
     """Build the 3-D view with identified and nominal bodies of `result`, animated by its validation logs."""
     motions = [(s.log, s.t, s.q) for s in shown_scores(result)[:_MOST_LOGS]]
     blocks = result.model.theta[: result.robot.inertial_count].reshape(-1, 10)
@@ -31,12 +31,11 @@ def robot_section(result: Identification) -> Section:
     )
     scene = replace(scene_of(result.robot, motions), bodies=bodies)
     caption = (
-        "Each link is shown as a homogeneous ellipsoid with its mass and inertia. The small dot is its centre of "
-        "mass. The inertia of a single link depends on the prior as much as on the data. The colour shows the "
-        "relative error of the base parameters that are named after the link's moments. Grey: the link appears only "
-        "in sums with other links. Drag the view or use the arrow keys. Point at a torque curve to see the posture."
+        "Ellipsoids have the masses and inertias of the links, which depend on the prior as much as on the data; dots "
+        "are centres of mass. The colour shows the relative error of the base parameters named after a link. Grey: the "
+        "link appears only in sums with others. Point at a torque curve to see the posture."
     )
-    return Section("The robot", scene_html(scene, f"{result.robot.name}, identified and nominal", caption))
+    return scene_html(scene, f"{result.robot.name}, identified and nominal", caption)
 
 
 def moment_errors(result: Identification) -> list[float | None]:

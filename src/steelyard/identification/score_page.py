@@ -119,8 +119,8 @@ def error_level(nrmse_percent: float) -> float:
     return float(np.clip(0.5 * np.log10(max(nrmse_percent, 1e-9)), 0.0, 1.0)) if np.isfinite(nrmse_percent) else 0.0
 
 
-def torques_section(result: Identification) -> Section:
-    """Build the figures of measured and predicted torque of `result` with bands, and of the parts of the torque."""
+def torques_html(result: Identification) -> Html:
+    """Build the figures of measured and predicted torque of `result` with bands, one tab per log."""
     units, drawn = effort_units(result.robot), []
     for s in shown_scores(result)[:_MOST_DRAWN]:
         names, band = [j.joint for j in s.joints], prediction_band(result, s)
@@ -128,15 +128,18 @@ def torques_section(result: Identification) -> Section:
         inside = "" if band is None else _inside(np.abs(s.measured - s.predicted) <= band, names)
         caption = f"Wide line: predicted; thin line: measured. {inside} Grey: standstill."
         drawn.append((s.log, figure_html(figure, f"Torque measured and predicted: {s.log}", caption)))
+    return tabs(*drawn)
+
+
+def torque_parts_section(result: Identification) -> Section | None:
+    """Build the figure of the shares of the model's parts in the torque of `result`; None without a prediction."""
     parts = torque_parts(result, shown_scores(result)[0])
-    pieces = [tabs(*drawn)]
-    if parts:
-        names = [j.joint for j in shown_scores(result)[0].joints]
-        about = (
-            "Mean absolute values of the model's parts, as shares of their sum, since parts can have opposite signs."
-        )
-        pieces.append(figure_html(torque_shares(parts, names, units), "Parts of the torque", about))
-    return Section("Torque", join(*pieces))
+    if not parts:
+        return None
+    names = [j.joint for j in shown_scores(result)[0].joints]
+    about = "Mean absolute values of the model's parts, as shares of their sum, since parts can have opposite signs."
+    figure = torque_shares(parts, names, effort_units(result.robot))
+    return Section("Parts of the torque", figure_html(figure, "Shares of the parts by joint", about))
 
 
 def _inside(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], names: Sequence[str]) -> str:

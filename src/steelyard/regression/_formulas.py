@@ -127,8 +127,9 @@ def write_groups(
         per_link: Parameters per link (10 or 16).
         expand: Matrix from a regressor of ten parameters per link to this one's.
     """
-    lengths = lengths_of(dynamics.robot)
-    changed = _with_changed_lengths(dynamics, lengths, lead, expand)
+    # Closed loops would not close with other lengths, so their coefficients stay numbers.
+    lengths = () if dynamics.robot.loops else lengths_of(dynamics.robot)
+    changed = matrix if dynamics.robot.loops else _with_changed_lengths(dynamics, lengths, lead, expand)
     if changed is None:
         changed, lengths = matrix, tuple(Length(x.text, x.value, x.value, x.frames) for x in lengths)
     writer = FormulaWriter(dynamics.robot, lengths)

@@ -25,6 +25,7 @@ def print_inspection(inspection: Inspection, out: Console) -> None:
     _links(inspection, out)
     if inspection.transmission:
         _transmission(inspection, out)
+    _loops(inspection, out)
     _base(inspection, out)
     say(out, f"The torque regressor takes {inspection.regressor_operations} operations per sample.")
     for note in inspection.notes:
@@ -57,6 +58,16 @@ def _transmission(inspection: Inspection, out: Console) -> None:
         for t in inspection.transmission
     ]
     out.print(table("Drives", ["motor", "moves", "ratio"], rows, right=("ratio",)))
+
+
+def _loops(inspection: Inspection, out: Console) -> None:
+    loops = inspection.loops
+    if loops is None:
+        return
+    rows = [[loop.name, str(loop.equations), ", ".join(loop.joints)] for loop in loops.loops]
+    out.print(table("Closed loops", ["loop", "equations", "joints"], rows, right=("equations",)))
+    drives = f"{_few(loops.driven)} (the others follow)" if loops.driven else "not stated; name them in the mapping"
+    say(out, f"Degrees of freedom: {loops.degrees_of_freedom}. Driven joints: {drives}.")
 
 
 def _base(inspection: Inspection, out: Console) -> None:

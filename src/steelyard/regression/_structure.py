@@ -9,6 +9,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
+from steelyard.loops.reduced_rows import reduced_observation
 from steelyard.robot.free import draw_orientations
 from steelyard.robot.load import nearly_aligned
 from steelyard.robot.robot import Robot
@@ -155,6 +156,8 @@ def observation(dynamics: Dynamics, seed: int, count: int) -> Array:
         count: Number of states.
     """
     robot = dynamics.robot
+    if robot.loops:
+        return reduced_observation(dynamics, seed, count)
     states = random_states(robot, count, seed, slow=len(dynamics.terms) > 0)
     past = dynamics.terms.random_history(np.random.default_rng([seed, 1]), count)
     Y = dynamics.torque_regressor(*states, history=past)[:, np.array(robot.torque_used)]

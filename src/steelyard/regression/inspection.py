@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.errors import StructureError
+from steelyard.errors import SteelyardError, StructureError
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.progress import report_progress
 from steelyard.ground.reasons import explained
+from steelyard.loops.mechanism import Mechanism, structure_of
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import TermsLike, as_terms, nominal_terms
 from steelyard.regression.base_parameters import BaseParameters, EliminationMethod, Identifiability, base_parameters
-from steelyard.robot.load import RobotLike, as_robot, nearly_aligned
+from steelyard.robot.load import RobotLike, load_robot, nearly_aligned
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.transmission import ConstantRatio
 
@@ -84,6 +85,25 @@ class TransmissionRow:
 
 
 @dataclass(frozen=True)
+class LoopRow:
+    """A closed loop: the joints in it, and the number of its equations."""
+
+    name: str
+    joints: tuple[str, ...]
+    equations: int
+
+
+@dataclass(frozen=True)
+class LoopSummary:
+    """Closed loops: degrees of freedom, joints with a drive (none if not stated), and joints without one."""
+
+    degrees_of_freedom: int
+    driven: tuple[str, ...]
+    passive: tuple[str, ...]
+    loops: tuple[LoopRow, ...]
+
+
+@dataclass(frozen=True)
 class BaseRow:
     """A base parameter.
 
@@ -118,7 +138,10 @@ class BaseSummary:
 class Inspection(Outcome, DisplayMixin):
     """The result of `steelyard inspect`."""
 
-    why_null: ClassVar = {"base_parameters": "Their number is not clear; the notes give the reason."}
+    why_null: ClassVar = {
+        "base_parameters": "Their number is not clear; the notes give the reason.",
+        "loops": "The robot is a tree.",
+    }
     robot: str
     source: str
     gravity: tuple[float, ...]
@@ -130,9 +153,12 @@ class Inspection(Outcome, DisplayMixin):
     identifiable: dict[Identifiability, tuple[str, ...]]
     regressor_operations: int
     notes: tuple[str, ...] = field(default=())
+    loops: LoopSummary | None = None
 
     def headline(self) -> Headline:
         size = f"{self.robot}: {len(self.joints)} joints, {len(self.links)} moving links"
+        if self.loops is not None:
+            size += f", {len(self.loops.loops)} closed loops, {self.loops.degrees_of_freedom} degrees of freedom"
         base = self.base_parameters
         if base is None:
             return Headline("warning", f"{size}; the number of base parameters is not clear.", self.notes)
@@ -167,9 +193,10 @@ def inspect_robot(
         terms: Joint terms for the base parameters; default: none.
         method: Elimination method of `base_parameters`.
     """
-    robot = as_robot(robot)
+    robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=True)
     terms = as_terms(robot, terms)
     notes = list(_notes(robot))
+    loops = _loops(robot, notes) if robot.loops else None
     base: BaseParameters | None = None
     try:
         report_progress("Finding the base parameters")
@@ -193,6 +220,25 @@ def inspect_robot(
         identifiable={} if base is None else _by_class(base),
         regressor_operations=Dynamics(robot, terms).function("torque_regressor").cost,
         notes=tuple(notes),
+        loops=loops,
+    )
+
+
+def _loops(robot: Robot, notes: list[str]) -> LoopSummary:
+    """Summarise closed loops; joints that the drives leave open are noted."""
+    structure = structure_of(robot)
+    rows = [row.loop for row in structure.closure.rows]
+    driven = robot.actuated
+    if driven:
+        try:
+            Mechanism(robot, driven)
+        except SteelyardError as error:
+            notes.append(str(error))
+    return LoopSummary(
+        structure.mobility,
+        driven,
+        tuple(name for name in robot.joint_names if name not in driven) if driven else (),
+        tuple(LoopRow(loop.name, loop.joints, rows.count(k)) for k, loop in enumerate(robot.loops)),
     )
 
 

@@ -31,6 +31,7 @@ from steelyard.report.scene import ROBOT_SCRIPTS
 _ANY = (PLOT_DATA, SCENE_DATA, TABS, COMMAND)
 _OWN_SCRIPTS = {
     "base.js": _ANY,
+    "paper.js": (PLOT_DATA, SCENE_DATA),
     "report.js": _ANY,
     "joints.js": (PLOT_DATA,),
     "clock.js": (PLOT_DATA, SCENE_DATA),

@@ -16,7 +16,7 @@ from steelyard.robot.spatial import (
     parameters_from_com,
     rotation_about,
     rotation_from_quaternion,
-    skew,
+    rotation_from_z,
 )
 
 # The inertia of an MJCF body comes from its <inertial> or from its geoms.
@@ -224,16 +224,6 @@ class Compiler:
             turn = rotation_about(np.eye(3)["xyz".index(letter.lower())], self.angle(float(angle)))
             out = out @ turn if letter.islower() else turn @ out
         return out
-
-
-def rotation_from_z(direction: Array) -> Array:
-    """Compute the smallest rotation that turns z to the unit vector `direction`."""
-    axis = np.cross([0.0, 0.0, 1.0], direction)
-    sine, cosine = float(np.linalg.norm(axis)), float(direction[2])
-    if sine < 1e-10:  # parallel: identity, or half a turn about x as in MuJoCo
-        return np.diag([1.0, 1.0, 1.0]) if cosine > 0.0 else np.diag([1.0, -1.0, -1.0])
-    k = skew(axis / sine)
-    return np.eye(3) + sine * k + (1.0 - cosine) * k @ k
 
 
 def _unit(element: Element, attribute: str, vector: Array | list[float]) -> Array:

@@ -132,18 +132,20 @@ def quaternion_parts(robot: Robot) -> list[slice]:
 
 
 def refuse_free(robot: Robot, what: str, instead: str) -> Robot:
-    """Return `robot` if it has no free joint; else refuse it.
+    """Return `robot` if it has neither free joints nor closed loops; else refuse it.
 
     Args:
         robot: Robot.
-        what: What does not support free joints.
+        what: What does not support free joints and loops.
         instead: What the user can do.
 
     Raises:
-        RobotError: If a joint is free.
+        RobotError: If a joint is free, or a loop is closed.
     """
     if free := free_links(robot):
         raise RobotError(f"{robot.name}: joint '{free[0].joint}' is {free[0].kind}, and {what} yet; {instead}")
+    if robot.loops:
+        raise RobotError(f"{robot.name}: '{robot.loops[0].name}' closes a loop, and {what} yet; {instead}")
     return robot
 
 

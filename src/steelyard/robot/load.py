@@ -16,7 +16,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.xml import parse_xml
 from steelyard.robot.formats import ROBOT_FORMATS, read_robot
 from steelyard.robot.free import floating_urdf
-from steelyard.robot.lock import lock_joints, refuse_loops
+from steelyard.robot.lock import lock_joints, refuse_loops, refuse_unknown_loops
+from steelyard.robot.loop_table import LoopSource, with_loop_table
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import snap as snap_entries
 from steelyard.robot.urdf import robot_from_urdf
@@ -50,6 +51,7 @@ def load_robot(
     torque_used: Sequence[str] | None = None,
     snap: float | None = None,
     floating: bool = False,
+    loops: LoopSource = False,
 ) -> Robot:
     """Load a robot from a file, a text, a name, another library's model, or another robot.
 
@@ -67,6 +69,8 @@ def load_robot(
             with few digits (1.5708) as right angles; `Robot.snap_distances` names the joints. 0 keeps the
             description unchanged.
         floating: The root link of a URDF floats: it is a body with a free joint "root_joint", not fixed to the world.
+        loops: True keeps closed loops of the description (`Robot.loops`); a loop table (TOML file or dict) adds
+            further ones. False refuses loops that are not locked.
     """
     if snap is not None and not 0.0 <= snap < 0.1:
         raise RobotError(f"snap is {snap}; give a tolerance from 0 to 0.1, such as 1e-4.")
@@ -76,10 +80,12 @@ def load_robot(
             f"{robot.source or robot.name}: its base cannot be set free after reading; read it from a URDF, or add a "
             "<freejoint/> (MJCF) or a free flyer (Pinocchio)."
         )
+    if not isinstance(loops, bool):
+        robot = with_loop_table(robot, loops)
     if joints is not None or locked:
         positions = locked or {}
         robot = lock_joints(robot, joints if joints is not None else _others(robot, positions), positions)
-    robot = refuse_loops(robot)
+    robot = refuse_loops(robot) if loops is False else refuse_unknown_loops(robot)
     if gravity is not None:
         robot = robot.with_gravity(gravity)
     if torque_used is not None:

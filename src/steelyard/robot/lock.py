@@ -12,7 +12,8 @@ from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Tree
 from steelyard.robot.free import moved as shifted
 from steelyard.robot.free import turned
-from steelyard.robot.robot import FREE_WIDTHS, Loop, NominalTerm, Robot
+from steelyard.robot.loop_constraints import moved_loops, unlocked_loops
+from steelyard.robot.robot import FREE_WIDTHS, NominalTerm, Robot
 from steelyard.robot.spatial import LinkFrame, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
@@ -39,6 +40,7 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
 
     tree = Tree()
     places: list[LinkFrame] = []
+    fixed: dict[str, float] = {}
     for link in robot.links:
         above = places[link.parent] if link.parent >= 0 else LinkFrame()
         foot = above.at(link.rotation, link.translation)
@@ -56,7 +58,7 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
             place = foot.at(np.array(turned(link, own), dtype=float), np.array(shifted(link, own), dtype=float))
             tree.weld(place.at(link.frame_rotation, link.frame_translation), link.inertia)
         else:
-            value = link.ratio * float(values[link.coordinate]) + link.offset
+            value = fixed[link.joint] = link.ratio * float(values[link.coordinate]) + link.offset
             if link.kind == "revolute":
                 place = foot.at(rotation_about(link.axis, value), np.zeros(3))
             else:
@@ -70,6 +72,7 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
         tree.frames[name] = host.at(frame.rotation, frame.translation)
 
     transmission, motors = _transmission(robot, moving, values)
+    own_names = [robot.joint_names[k] for k in moving]
     return replace(
         robot,
         joints=tuple(robot.joints[k] for k in moving),
@@ -81,19 +84,10 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
             _term(robot, term, moving if term.on == "joint" or motors is None else motors)
             for term in robot.nominal_terms
         ),
-        loops=unlocked_loops(robot.loops, [robot.joint_names[k] for k in moving]),
+        loops=unlocked_loops(moved_loops(robot.loops, places, fixed), own_names),
+        start={name: x for name, x in robot.start.items() if name in own_names},
+        actuated=tuple(name for name in own_names if name in robot.actuated),
     )
-
-
-def unlocked_loops(loops: Sequence[Loop], moving: Sequence[str]) -> tuple[Loop, ...]:
-    """Return the loops with at least one moving joint, reduced to the joints still to be locked.
-
-    Args:
-        loops: Closed chains.
-        moving: Names of moving joints.
-    """
-    reduced = [replace(loop, joints=tuple(name for name in loop.joints if name in moving)) for loop in loops]
-    return tuple(loop for loop in reduced if loop.joints)
 
 
 def refuse_loops(robot: Robot) -> Robot:
@@ -104,6 +98,18 @@ def refuse_loops(robot: Robot) -> Robot:
     """
     if robot.loops:
         raise RobotError(robot.loops[0].sentence)
+    return robot
+
+
+def refuse_unknown_loops(robot: Robot) -> Robot:
+    """Return `robot` if the equations of all its closed loops are known.
+
+    Raises:
+        RobotError: If a loop has no equations, such as mimic joints that follow each other.
+    """
+    unknown = [loop for loop in robot.loops if loop.constraint is None]
+    if unknown:
+        raise RobotError(unknown[0].sentence)
     return robot
 
 

@@ -17,11 +17,13 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._mjcf_document import Defaults, body_inertia, choice, expand_includes, read_compiler
-from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
+from steelyard.robot._mjcf_loops import ClosingElement, actuated_joints, with_loops
+from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.lock import lock_joints, refuse_loops, unlocked_loops
-from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
-from steelyard.robot.spatial import LinkFrame
+from steelyard.robot.free import free_coordinates
+from steelyard.robot.lock import lock_joints, refuse_loops
+from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Robot
+from steelyard.robot.spatial import LinkFrame, quaternion_of
 
 _ZERO = (0.0, 0.0, 0.0)
 _KINDS: dict[str, LinkKind] = {"hinge": "revolute", "slide": "prismatic", "free": "floating", "ball": "spherical"}
@@ -52,8 +54,6 @@ def _robot_from_mjcf(root: Element) -> Robot:
     fixed = reader.equalities(root)
     followers, loops = cut_cycles(reader.followers)
     joints, links = couple(reader.tree.links(), reader.joints, followers)
-    loops += [Loop(place, joints_between(links, joints, a, b)) for place, a, b in reader.closed]
-    loops += [Loop(place, tuple(joints[links[k].coordinate].name for k in ks)) for place, ks in reader.curves]
     robot = Robot(
         name=root.attributes.get("model") or Path(root.file).stem,
         joints=joints,
@@ -62,8 +62,11 @@ def _robot_from_mjcf(root: Element) -> Robot:
         nominal_terms=joint_terms(links, len(joints), reader.terms),
         frames=reader.tree.frames,
         source=root.file,
-        loops=unlocked_loops(loops, [joint.name for joint in joints]),
+        start={joint.name: reader.start[joint.name] for joint in joints if reader.start.get(joint.name)},
     )
+    if loops or reader.closing:
+        robot = with_loops(robot, loops, reader.closing)
+        robot = replace(robot, actuated=actuated_joints(root, robot, reader.defaults))
     return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
 
 
@@ -114,9 +117,9 @@ class _Reader:
         self.joints: list[Joint] = []
         self.references: dict[str, float] = {}
         self.followers: dict[str, Follower] = {}
-        # Closed loops: text and the links at both ends. Curves: joints that follow another one nonlinearly.
-        self.closed: list[tuple[str, int, int]] = []
-        self.curves: list[tuple[str, list[int]]] = []
+        self.start: dict[str, float] = {}
+        self.places: dict[str, LinkFrame] = {"world": LinkFrame()}  # frames of bodies
+        self.closing: list[ClosingElement] = []
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in FRICTION}
         self.all_names = {element.attributes.get("name") for element in root.walk()}
         self.names: dict[str, set[str]] = {"body": set(), "joint": set()}
@@ -152,6 +155,7 @@ class _Reader:
         inertia = body_inertia(body, geoms, self.compiler)
         if inertia is not None:
             self.tree.weld(place, inertia)
+        self.places[name] = place
         if not joints:
             self.tree.frames[name] = place
             self.elements.welded.append(body)
@@ -209,7 +213,7 @@ class _Reader:
             raise joint.error(f"is of type '{shorten(kind)}', but MJCF has only {', '.join(_KINDS)}.")
         name = self._name(joint)
         if _KINDS[kind] == "floating":
-            return self._free_joint(joint, name, body)
+            return self._free_joint(joint, name, body, place)
         axis = joint.vector("axis", 3, (0.0, 0.0, 1.0))
         length = float(np.linalg.norm(axis))
         if length < 1e-9:
@@ -228,13 +232,13 @@ class _Reader:
             offset=-reference,
             inertia=None if body else np.zeros(10),
         )
-        self.references[name] = reference
+        self.references[name] = self.start[name] = reference
         self.elements.anchors[name] = anchor
         self.joints.append(Joint(name, "revolute") if link.kind in FREE_WIDTHS else self._limits(joint, name))
         self._note_terms(joint, name, link.kind)
         return self.tree.hang(place.at(np.eye(3), anchor), link).at(np.eye(3), -anchor)
 
-    def _free_joint(self, joint: Element, name: str, body: str | None) -> LinkFrame:
+    def _free_joint(self, joint: Element, name: str, body: str | None, place: LinkFrame) -> LinkFrame:
         """Attach a free joint; its position is that of the body in the world, so the body's own pose has no effect."""
         if body is None:
             raise joint.error("is free and shares its body with other joints; a free joint stands alone.")
@@ -242,6 +246,8 @@ class _Reader:
         self.joints.append(Joint(name, "revolute"))
         self.elements.anchors[name] = np.zeros(3)
         zero, unit = np.zeros(3), np.eye(3)
+        pose = [*place.translation, *quaternion_of(place.rotation)[1:]]
+        self.start |= dict(zip((j.name for j in free_coordinates(name, "floating")), map(float, pose), strict=True))
         return self.tree.hang(LinkFrame(), Link(body, name, "floating", -1, unit, zero, unit[2], 0))
 
     def _note_terms(self, joint: Element, name: str, kind: LinkKind) -> None:
@@ -302,42 +308,38 @@ class _Reader:
                     continue
                 if child.tag in ("connect", "weld"):
                     constraint = replace(element, tag=child.tag)
-                    place = str(child.error("closes a loop"))
-                    self.closed.append((place, self._host(constraint, "1"), self._host(constraint, "2")))
+                    ends = (self._end(constraint, "1"), self._end(constraint, "2"))
+                    self.closing.append(ClosingElement(str(child.error("closes a loop")), constraint, ends))
                 elif child.tag != "joint":
                     raise child.error("closes a loop or couples tendons, which is not supported; remove it.")
                 else:
                     self._equality(replace(element, tag="joint"), fixed)
         return fixed
 
-    def _host(self, element: Element, end: str) -> int:
-        """Return the link at one end of a constraint, "1" or "2"; -1 for the world."""
+    def _end(self, element: Element, end: str) -> LinkFrame:
+        """Return the frame of the body or site at one end of a constraint, "1" or "2"."""
         kind = "site" if f"site{end}" in element.attributes else "body"
         if kind == "body" and end == "2" and "body2" not in element.attributes:
-            return -1
+            return LinkFrame()
         name = element.string(f"{kind}{end}")
-        moving = {link.name: k for k, link in enumerate(self.tree.links())}
-        if kind == "body" and name == "world":
-            return -1
-        if kind == "body" and name in moving:
-            return moving[name]
-        if name not in self.tree.frames:
+        known = self.tree.frames if kind == "site" else self.places
+        if name not in known:
             raise element.error(f"names {kind} '{shorten(name)}', which does not exist; name an existing one.")
-        return self.tree.frames[name].host
+        return known[name]
 
     def _equality(self, element: Element, fixed: dict[str, float]) -> None:
         coefficients = element.numbers("polycoef") if "polycoef" in element.attributes else [0.0, 1.0]
         constant, slope, *higher = [*coefficients, 0.0, 0.0][: max(2, len(coefficients))]
         name = element.string("joint1")
         if len(coefficients) > 5 or any(higher):
-            order = [joint.name for joint in self.joints]
             both = [name, element.attributes.get("joint2", "")]
-            if any(one not in order for one in both):
+            if any(one not in self.references for one in both):
                 raise element.error(
-                    "has a polycoef of higher order; only a straight line (two coefficients) is supported."
+                    "has a polycoef of higher order, which needs two hinge or slide joints; name joint2, or write a "
+                    "straight line."
                 )
             place = str(element.error("has a polycoef of higher order, not a straight line"))
-            self.curves.append((place, [order.index(one) for one in both]))
+            self.closing.append(ClosingElement(place, element, joints=(both[0], both[1]), curve=tuple(coefficients)))
             return
         if name not in self.references:
             raise element.error(f"names joint '{shorten(name)}', which does not exist; name a hinge or slide joint.")

@@ -15,7 +15,9 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
-from steelyard.robot.lock import lock_joints, unlocked_loops
+from steelyard.robot.free import free_coordinates, vector_part
+from steelyard.robot.lock import lock_joints
+from steelyard.robot.loop_constraints import CLOSINGS, FramePair, JointCurve, unlocked_loops
 from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
 from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_quaternion
 
@@ -42,8 +44,11 @@ class _RobotBuilder:
         self.name, self.tree = name, Tree()
         self.joints: list[Joint] = []
         self.followers: dict[str, Follower] = {}
-        # Closed loops: text and the links at both ends.
-        self.closed: list[tuple[str, int, int]] = []
+        # Closed loops: name, both ends, and constraint.
+        self.closed: list[tuple[str, LinkFrame, LinkFrame, FramePair]] = []
+        self.curves: list[tuple[str, JointCurve]] = []
+        self.start: dict[str, float] = {}
+        self.actuated: set[str] = set()
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in _TERMS}
 
     def error(self, joint: str, message: str) -> RobotError:
@@ -57,12 +62,22 @@ class _RobotBuilder:
             raise RobotError(f"{self.name}: no joint moves; a robot needs at least one revolute or prismatic joint.")
         followers, loops = cut_cycles(self.followers)
         joints, links = couple(self.tree.links(), self.joints, followers)
-        loops += [Loop(f"{self.name}: {text}", joints_between(links, joints, a, b)) for text, a, b in self.closed]
+        own = [joint.name for joint in joints]
+        for name, a, b, pair in self.closed:
+            between = joints_between(links, joints, a.host, b.host)
+            loops.append(Loop(f"{self.name}: equality '{name}' closes a loop", between, name=name, constraint=pair))
+        for name, curve in self.curves:
+            both = tuple(own[link.coordinate] for link in links if link.joint in (curve.follower, curve.leader))
+            text = f"{self.name}: equality '{name}' lets a joint follow another by a curve"
+            loops.append(Loop(text, both, name=name, constraint=curve))
+        moved = {own[link.coordinate] for link in links if link.joint in self.actuated}
         robot = Robot(
             self.name, joints, links, gravity,
             nominal_terms=joint_terms(links, len(joints), self.terms),
             frames={n: p for n, p in self.tree.frames.items() if n not in {link.name for link in links}},
-            loops=unlocked_loops(loops, [joint.name for joint in joints]),
+            loops=unlocked_loops(loops, own),
+            start={name: x for name, x in self.start.items() if x and name in own} if loops else {},
+            actuated=tuple(name for name in own if name in moved) if loops else (),
         )  # fmt: skip
         return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
 
@@ -142,6 +157,10 @@ class _RobotBuilder:
                 turn = rotation_from_quaternion(*model.site_quat[k])
                 self.tree.frames[model.site(k).name] = places[model.site_bodyid[k]].at(turn, model.site_pos[k])
         fixed = self._equalities(mujoco, model, names, places)
+        turned = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+        self.actuated = {
+            names[model.actuator_trnid[k][0]] for k in range(model.nu) if model.actuator_trntype[k] in turned
+        }
         weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
         return self.robot(np.zeros(3) if weightless else np.array(model.opt.gravity), fixed)
 
@@ -158,6 +177,10 @@ class _RobotBuilder:
             foot = np.zeros(3) if kind == "floating" else np.array(model.jnt_pos[k])
             own = Link(link, name, kind, -1, np.eye(3), np.zeros(3), np.eye(3)[2], 0, inertia=np.zeros(10))
             self.joints.append(Joint(name, "revolute"))
+            if kind == "floating":
+                at = int(model.jnt_qposadr[k])
+                pose = [*model.qpos0[at : at + 3], *vector_part(model.qpos0[at + 3 : at + 7])]
+                self.start |= dict(zip((j.name for j in free_coordinates(name, kind)), map(float, pose), strict=True))
             start = LinkFrame() if kind == "floating" else place.at(np.eye(3), foot)
             return self.tree.hang(start, own).at(np.eye(3), -foot)
         at = int(model.jnt_dofadr[k])
@@ -170,6 +193,7 @@ class _RobotBuilder:
         for term, values in zip(_TERMS, (model.dof_damping, model.dof_frictionloss, model.dof_armature), strict=True):
             self.terms[term][name] = float(values[at])
         foot, reference = model.jnt_pos[k], float(model.qpos0[model.jnt_qposadr[k]])
+        self.start[name] = reference
         axis = np.array(model.jnt_axis[k])
         moving_link = Link(
             link, name, kind, -1, np.eye(3), np.zeros(3), axis, 0, offset=-reference, inertia=np.zeros(10)
@@ -186,23 +210,44 @@ class _RobotBuilder:
                 ends = [int(model.eq_obj1id[k]), int(model.eq_obj2id[k])]
                 if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
                     ends = [int(model.site_bodyid[end]) for end in ends]
-                text = f"equality '{model.eq(k).name or k + 1}' closes a loop"
-                self.closed.append((text, places[ends[0]].host, places[ends[1]].host))
+                self.closed.append(
+                    (_eq_name(model, k), places[ends[0]], places[ends[1]], _pair(mujoco, model, k, places))
+                )
                 continue
             if int(model.eq_type[k]) != int(mujoco.mjtEq.mjEQ_JOINT):
                 raise RobotError(f"{self.name}: an equality closes a loop or couples tendons; remove it.")
             follower_joint, leader = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
             constant, slope, *higher = model.eq_data[k][:5]
             if any(higher) and leader >= 0:
-                raise self.error(
-                    names[follower_joint], "follows another by a curve; only a straight line is supported."
-                )
-            if leader < 0:
+                curve = JointCurve(names[follower_joint], names[leader], tuple(map(float, model.eq_data[k][:5])))
+                self.curves.append((_eq_name(model, k), curve))
+            elif leader < 0:
                 fixed[names[follower_joint]] = float(model.qpos0[model.jnt_qposadr[follower_joint]] + constant)
             else:
                 follower = Follower(names[leader], float(slope), float(constant), self.errors_of(names[follower_joint]))
                 self.followers[names[follower_joint]] = follower
         return fixed
+
+
+def _eq_name(model: Any, k: int) -> str:
+    return str(model.eq(k).name or k + 1)
+
+
+def _pair(mujoco: Any, model: Any, k: int, places: list[LinkFrame]) -> FramePair:
+    """Return the frames that a <connect> or <weld> keeps together."""
+    ends, data = (int(model.eq_obj1id[k]), int(model.eq_obj2id[k])), model.eq_data[k]
+    point = int(model.eq_type[k]) == int(mujoco.mjtEq.mjEQ_CONNECT)
+    rows = CLOSINGS["point" if point else "pose"]
+    if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
+        first, second = (
+            places[model.site_bodyid[x]].at(rotation_from_quaternion(*model.site_quat[x]), model.site_pos[x])
+            for x in ends
+        )
+        return FramePair(first, second, rows)
+    if point:
+        return FramePair(places[ends[0]].at(np.eye(3), data[:3]), places[ends[1]].at(np.eye(3), data[3:6]), rows)
+    first = places[ends[0]].at(rotation_from_quaternion(*data[6:10]), data[3:6])
+    return FramePair(first, places[ends[1]].at(np.eye(3), data[:3]), rows)
 
 
 def _coordinate_kind(kind: LinkKind) -> JointKind:

@@ -15,6 +15,7 @@ from steelyard.errors import RobotError, UnknownNameError, shortened, unfit_for_
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.ground.short_repr import short_repr
+from steelyard.robot.loop_constraints import Loop as Loop
 from steelyard.robot.spatial import LinkFrame
 from steelyard.robot.transmission import Transmission
 
@@ -149,30 +150,6 @@ class NominalTerm:
     options: tuple[tuple[str, Any], ...] = ()
 
 
-@dataclass(frozen=True)
-class Loop:
-    """A closed chain, which a tree cannot represent; it disappears once all its joints are locked.
-
-    Attributes:
-        place: File, element and problem: the beginning of a message.
-        joints: Coordinates that must be locked.
-        cut: Joints that close the chain. They are not in the tree but may be locked by name like the others.
-    """
-
-    place: str
-    joints: tuple[str, ...]
-    cut: tuple[str, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """Error text: the problem and the joints to lock."""
-        options = " ".join(f"--lock {name}=0" for name in self.joints)
-        return (
-            f"{self.place}, which a tree of joints cannot represent; lock its joints at their positions ({options}, or "
-            "leave them out of --joints), or remove it."
-        )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot:
     """An immutable tree of revolute, prismatic and free joints.
@@ -189,7 +166,9 @@ class Robot:
         frames: Named frames fixed to links or to the base: flanges, tool points, sensors.
         source: Path of the file.
         snap_distances: Joints whose nearly right angles were made exact on reading, with the size of the correction.
-        loops: Closed chains that still have to be locked; `load_robot` returns robots without any.
+        loops: Closed chains; `load_robot` keeps them only with `loops=True`.
+        start: Positions of the description, if not zero [rad, m]; loops close near them.
+        actuated: Joints with a drive, if the description states them.
     """
 
     name: str
@@ -204,6 +183,8 @@ class Robot:
     source: str = ""
     snap_distances: Mapping[str, float] = field(default_factory=dict)
     loops: tuple[Loop, ...] = ()
+    start: Mapping[str, float] = field(default_factory=dict)
+    actuated: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", frozen(self.gravity))

@@ -188,6 +188,16 @@ class LinkFrame:
         return LinkFrame(self.host, self.rotation @ r, self.translation + self.rotation @ t)
 
 
+def rotation_from_z(direction: Array) -> Array:
+    """Compute the smallest rotation that turns z to the unit vector `direction`."""
+    axis = np.cross([0.0, 0.0, 1.0], direction)
+    sine, cosine = float(np.linalg.norm(axis)), float(direction[2])
+    if sine < 1e-10:  # parallel: identity, or half a turn about x as in MuJoCo
+        return np.diag([1.0, 1.0, 1.0]) if cosine > 0.0 else np.diag([1.0, -1.0, -1.0])
+    k = skew(axis / sine)
+    return np.eye(3) + sine * k + (1.0 - cosine) * k @ k
+
+
 def rpy_of(rotation: Array) -> Array:
     """Compute URDF's roll, pitch and yaw [rad] of a `rotation`: R = Rz(yaw) Ry(pitch) Rx(roll).
 

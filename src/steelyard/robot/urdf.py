@@ -19,9 +19,10 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.lock import refuse_loops, unlocked_loops
+from steelyard.robot.lock import refuse_loops
+from steelyard.robot.loop_constraints import CLOSINGS, FramePair, unlocked_loops
 from steelyard.robot.robot import FREE_WIDTHS, Joint, JointKind, Link, LinkKind, Loop, Robot
-from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_rpy
+from steelyard.robot.spatial import LinkFrame, move_parameters, parameters_from_com, rotation_from_rpy, rotation_from_z
 
 MOVING: dict[str, LinkKind] = {
     "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
@@ -89,9 +90,10 @@ def robot_from_urdf(root: Element) -> Robot:
     followers, loops = cut_cycles(followers)
     coordinates, final = couple(tree.links(), moving, followers)
     for joint in closing:
-        ends = (tree.frames[_end(joint, tag)].host for tag in ("parent", "child"))
+        ends = (tree.frames[_end(joint, "parent")].at(*_origin(joint)), tree.frames[_end(joint, "child")])
         name, text = joint.attributes["name"], f"gives link '{_end(joint, 'child')}' a second parent and closes a loop"
-        loops.append(Loop(str(joint.error(text)), joints_between(final, coordinates, *ends), (name,)))
+        between = joints_between(final, coordinates, *(end.host for end in ends))
+        loops.append(Loop(str(joint.error(text)), between, (name,), name, _closing_pair(joint, *ends)))
     return Robot(
         name=root.attributes.get("name") or Path(root.file).stem,
         joints=coordinates,
@@ -101,6 +103,16 @@ def robot_from_urdf(root: Element) -> Robot:
         source=root.file,
         loops=unlocked_loops(loops, [joint.name for joint in coordinates]),
     )
+
+
+def _closing_pair(joint: Element, first: LinkFrame, second: LinkFrame) -> FramePair | None:
+    """Return the constraint of a joint that closes a loop; None if it is coupled to another joint."""
+    kind = MOVING.get(joint.attributes["type"], "fixed")
+    names = {"fixed": "pose", "revolute": "hinge", "prismatic": "slider", "spherical": "point", "planar": "plane"}
+    if joint.find("mimic") is not None or kind not in names:
+        return None
+    turn = np.eye(3) if kind in ("fixed", "spherical") else rotation_from_z(_link(joint, "").axis)
+    return FramePair(first.at(turn, np.zeros(3)), second.at(turn, np.zeros(3)), CLOSINGS[names[kind]])
 
 
 def _fixed_frames(tree: Tree, links: Sequence[Link]) -> dict[str, LinkFrame]:

@@ -119,7 +119,7 @@ class Clock:
     findings: tuple[Finding, ...]
 
 
-def repair_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None = None) -> Clock:
+def repair_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None = None, part: str = "") -> Clock:
     """Make one clock of the time stamps of a file's rows.
 
     Rows out of order are sorted; rows with equal times are dropped. A new segment begins after a gap, and where the
@@ -129,6 +129,7 @@ def repair_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None =
         t: Time stamps [s].
         numbers: Row numbers in the file, from 1, or that of the first row.
         gap: Longest step that is not a gap [s]; default: 4 periods and also 10 periods or 50 ms.
+        part: Name of the parts whose clocks begin anew on purpose, such as "episode"; "": a reset is a fault.
     """
     t = np.asarray(t, dtype=np.float64)
     numbered = range(numbers, numbers + len(t)) if isinstance(numbers, int) else numbers
@@ -136,7 +137,7 @@ def repair_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None =
     findings: list[Finding] = []
     sessions = find_sessions(t)
     orders = [start + np.argsort(t[start:stop], kind="stable") for start, stop in sessions]
-    _find_disorder(t, sessions, numbered, findings)
+    _find_disorder(t, sessions, numbered, findings, part)
     orders = _without_duplicates(t, orders, numbered, findings)
     limit = gap_limit(np.concatenate([np.diff(t[order]) for order in orders])) if gap is None else gap
     pieces, times = _split(t, orders, limit, numbered, findings)
@@ -164,7 +165,9 @@ def _check(t: Array, numbered: RowNumbers) -> None:
         raise LogError(f"the time never changes (always {t[0]:g} s); name another column as time, or give its rate.")
 
 
-def _find_disorder(t: Array, sessions: list[tuple[int, int]], numbered: RowNumbers, findings: list[Finding]) -> None:
+def _find_disorder(
+    t: Array, sessions: list[tuple[int, int]], numbered: RowNumbers, findings: list[Finding], part: str
+) -> None:
     late = [start + 1 + np.flatnonzero(_behind(t[start:stop])) for start, stop in sessions]
     rows = np.concatenate(late)
     if len(rows):
@@ -178,7 +181,10 @@ def _find_disorder(t: Array, sessions: list[tuple[int, int]], numbered: RowNumbe
                 row=row,
             )
         )
-    if len(sessions) > 1:
+    if len(sessions) > 1 and part:
+        message = f"{len(sessions)} {part}s, each with its own clock; nothing is interpolated between them."
+        findings.append(Finding("parts", "ok", message, count=len(sessions)))
+    elif len(sessions) > 1:
         (begin, end), (start, _) = sessions[:2]
         row, count = int(numbered[start]), len(sessions) - 1
         times = "once" if count == 1 else f"{count} times"

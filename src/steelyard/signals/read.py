@@ -264,7 +264,7 @@ def _assemble(
 
     For a `piece`: range of its rows without overlap (`meta["core"]` has the samples), and whether it is the last.
     """
-    clock = repair_clock(t, numbers=table.row_numbers, gap=mapping.gap)
+    clock = repair_clock(t, numbers=table.row_numbers, gap=mapping.gap, part=table.part)
     if not FASTEST <= clock.period <= SLOWEST:
         raise LogError(
             f'the clock steps by {clock.period:g} s; state the unit of the time in the mapping, e.g. units.time = "ns".'

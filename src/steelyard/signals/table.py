@@ -39,14 +39,13 @@ class Table:
     The rows are stored in blocks; columns are joined on demand, to save memory.
 
     Args:
-        path: Path of the file, for messages.
-        names: Names of the columns.
+        path, names: Path of the file, for messages, and names of the columns.
         blocks: Consecutive blocks of rows, with arrays of equal length by name.
-        first_row: Number of the first row in the file, from 1, without the header.
-        joints: Joint names in the file, in the order of its numbered columns.
+        first_row, joints: First row in the file, from 1, without the header; joint names of its numbered columns.
         sparse: A row may have values in some columns only, NaN in the others: messages about a part of the robot.
         findings: Messages from reading the file.
         row_indices: Index from 0 of each row among those read, if some were omitted; None: all rows.
+        part: Name of the parts whose clocks begin anew on purpose: "episode"; "" if the clock must go on.
     """
 
     path: str
@@ -57,6 +56,7 @@ class Table:
     sparse: bool = False
     findings: tuple[Finding, ...] = ()
     row_indices: NDArray[np.intp] | None = None
+    part: str = ""
 
     @property
     def row_numbers(self) -> range | NDArray[np.intp]:
@@ -149,6 +149,7 @@ class LogReader(ABC):
     packed: ClassVar[bool] = False  # files may be compressed: .csv.gz
     by_pieces: ClassVar[bool] = False  # reads a `RemoteFile` directly; other formats get a copy
     extra: ClassVar[str] = ""  # extra of pyproject.toml that it needs
+    part: ClassVar[str] = ""  # as in `Table`
 
     names: tuple[str, ...]  # names of the columns
     joints: tuple[str, ...] = ()  # as in `Table`
@@ -189,7 +190,8 @@ class LogReader(ABC):
             columns, blocks: Names of the columns, and blocks of rows.
             start: First row of the blocks in the file, from 0.
         """
-        return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings)
+        read = tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings
+        return Table(str(self.path), *read, part=self.part)
 
 
 READERS: Registry[type[LogReader]] = Registry("log format", ("steelyard.signals.readers",), group="steelyard.readers")
@@ -355,15 +357,14 @@ def first_rows(blocks: Iterable[TableBlock], count: int | None) -> Iterator[Tabl
     Args:
         blocks, count: Blocks of rows, and number of rows; None: all.
     """
-    left = count
-    if left is not None and left <= 0:
+    if count is not None and count <= 0:
         return
     for block in blocks:
-        if left is not None and block_length(block) >= left:
-            yield {name: column[:left] for name, column in block.items()}
+        if count is not None and block_length(block) >= count:
+            yield {name: column[:count] for name, column in block.items()}
             return
         yield block
-        left = None if left is None else left - block_length(block)
+        count = None if count is None else count - block_length(block)
 
 
 def later_rows(blocks: Iterable[TableBlock], start: int) -> Iterator[TableBlock]:
@@ -382,8 +383,7 @@ def cut_blocks(blocks: Iterable[TableBlock], start: int, stop: int) -> Iterator[
     """Select a range of rows from blocks.
 
     Args:
-        blocks: Blocks of rows.
-        start, stop: First row, and row after the last one, from 0.
+        blocks, start, stop: Blocks of rows, first row, and row after the last one, from 0.
     """
     return first_rows(later_rows(blocks, start), stop - start)
 

@@ -95,7 +95,7 @@ _COMMANDS: dict[str, _Command] = {
         **_OUTPUT, "--duration": _numbers, "--criterion": _name, "--terms": _name, "--floor": _numbers,
         "--frame": _text, "--collision": None, "--no-collision": None, "--clearance": _numbers,
         "--torque-margin": _numbers, "--harmonics": _numbers, "--rate": _numbers, "--optimiser": _name,
-        "--population": _numbers, "--generations": _numbers, "--seed": _numbers, "--time": _numbers, "--box": _numbers,
+        "--population": _numbers, "--generations": _numbers, "--seed": _numbers, "--search-time": _numbers, "--box": _numbers,
         "--checkpoint": _checkpoint, "--motion": _inside, "--for": _name,
     }),
     "rehearse": _Command(_OUTPUT, (_name_or_path, _inside)),

@@ -17,6 +17,9 @@ from steelyard.studio.studio_folder import StudioError
 if TYPE_CHECKING:
     from steelyard.check import Check, Finding
 
+# Grades of a check, from the best to the worst.
+CHECK_GRADES = ("good", "usable", "mend", "unusable")
+
 
 def check_html(run: str, logs: Sequence[str], with_buttons: bool) -> dict[str, Any]:
     """Render a check: `verdict` and `findings` as HTML, and `fixes` as a list of [key of the finding, log].
@@ -33,7 +36,7 @@ def check_html(run: str, logs: Sequence[str], with_buttons: bool) -> dict[str, A
     checks = [(name or (logs[0] if logs else "the log"), check) for name, check in read_checks(Path(run))]
     fixes = _fixes(checks)
     pieces: list[str] = []
-    for k, (name, check) in enumerate(checks):
+    for k, (name, check) in sorted(enumerate(checks), key=lambda pair: _badness(pair[1][1]), reverse=True):
 
         def fix_button(entry: Finding, k: int = k, check: Check = check) -> str:
             return _fix_html(run, k, entry, check, checks) if with_buttons and entry in check.complaints else ""
@@ -52,6 +55,12 @@ def check_html(run: str, logs: Sequence[str], with_buttons: bool) -> dict[str, A
         "findings": join(*pieces),
         "fixes": [[key, checks[k][0]] for key, k in fixes.items()],
     }
+
+
+def _badness(check: Check) -> tuple[int, int, int]:
+    """Order checks: by grade, then by the number of problems and of warnings."""
+    counts = [sum(entry.severity == severity for entry in check.complaints) for severity in ("problem", "warning")]
+    return CHECK_GRADES.index(check.grade), counts[0], counts[1]
 
 
 def _fixes(checks: Sequence[tuple[str, Check]]) -> dict[str, int]:

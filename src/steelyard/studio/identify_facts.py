@@ -14,6 +14,7 @@ from steelyard.ground.outcome import RESULT
 from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, join, paragraph, table_html, text
 from steelyard.studio.differences import differences_html
+from steelyard.studio.page import attribute
 from steelyard.studio.studio_folder import StudioError
 from steelyard.studio.summaries import moving_error
 
@@ -59,8 +60,13 @@ def read_result(run: str) -> dict[str, Any]:
     return value
 
 
-def identification_html(run: str) -> Html:
-    """Render the result of a `run` of `identify`: verdict, scores, parameters with error bars, structure."""
+def identification_html(run: str, report: str = "") -> Html:
+    """Render a result of `identify`: verdict, torques and robot, reasons, scores, parameters with error bars, structure.
+
+    Args:
+        run: Folder of the run.
+        report: Address of its report, whose first section has the torques and the robot; "" omits them.
+    """
     from steelyard.identification.page import structure_table
     from steelyard.identification.parameters_page import base_table
     from steelyard.identification.structure import StructureStep
@@ -74,7 +80,9 @@ def identification_html(run: str) -> Html:
         structure = result["structure"]
         steps = [StructureStep(**step) for step in structure["steps"]] if structure else []
         pieces: list[str] = [
-            verdict_html(Verdict(kind, verdict["sentence"], tuple(verdict["reasons"]))),  # type: ignore[arg-type]
+            verdict_html(Verdict(kind, verdict["sentence"])),  # type: ignore[arg-type]
+            _pictures(run, report),
+            _reasons(verdict["reasons"]),
             _scores(result),
             _files(result),
             _part("parameters", f"{len(rows)} base parameters with error bars", base_table(rows), True),
@@ -87,6 +95,21 @@ def identification_html(run: str) -> Html:
     except (LookupError, TypeError) as error:
         raise StudioError(f"{run}: {RESULT} is from another version ({error}); {_REMEDY}.") from None
     return join(*pieces)
+
+
+def _pictures(run: str, report: str) -> Html:
+    """Show the report in a frame, at its first section; a report may be a stranger's, so its page stays apart."""
+    if not report:
+        return Html("")
+    return Html(
+        f'<iframe class="report pictures" sandbox="allow-scripts allow-popups allow-downloads" '
+        f'title="Torques and robot: report of {attribute(run)}" src="{attribute(report)}#torque-and-robot"></iframe>'
+    )
+
+
+def _reasons(reasons: Sequence[str]) -> Html:
+    items = "".join(f"<li>{text(str(reason))}</li>" for reason in reasons)
+    return _part("reasons", "Reasons for the verdict", Html(f"<ul>{items}</ul>"), True)
 
 
 def comparison_html(runs: Sequence[str]) -> Html:

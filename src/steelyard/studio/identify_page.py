@@ -58,12 +58,12 @@ def _validation(folder: StudioFolder, settings: IdentifySettings) -> Html:
     ways = [*([("logs", "other logs")] if logs else []), *ways, *none]
     selected = settings.many.get("judge_by", ())
     ticks = "".join(_tick("judge_by", log, log, log in selected) for log in logs)
-    group = f'<span class="when" data-when="judge=logs" role="group" aria-label="Hold-out logs">{ticks}</span>'
+    group = _when("judge=logs", ticks, settings, ' role="group" aria-label="Hold-out logs"')
     return join(
         choice("judge", "Hold-out data", ways, settings.get("judge")),
-        Html(group if logs else ""),
-        _when("judge=share", entry("share", "Hold-out share", settings.get("share"), inputmode="decimal")),
-        _when("judge=blocks", entry("blocks", "Seconds : every", settings.get("blocks"))),
+        group if logs else "",
+        _when("judge=share", entry("share", "Hold-out share", settings.get("share"), inputmode="decimal"), settings),
+        _when("judge=blocks", entry("blocks", "Seconds : every", settings.get("blocks")), settings),
     )
 
 
@@ -80,12 +80,15 @@ def _structure(folder: StudioFolder, settings: IdentifySettings, facts: Mapping[
     )
     return join(
         choice("structure", "Friction and drives", ways, settings.get("structure")),
-        Html(f'<span class="when terms" data-when="structure=given" role="group" aria-label="Terms">{ticks}</span>'),
+        _when("structure=given", ticks, settings, ' role="group" aria-label="Terms"', " terms"),
     )
 
 
-def _when(condition: str, inside: str) -> Html:
-    return Html(f'<span class="when" data-when="{attribute(condition)}">{inside}</span>')
+def _when(condition: str, inside: str, settings: IdentifySettings, more: str = "", kind: str = "") -> Html:
+    """Show fields only while another field has a value, such as "judge=share"; the page's script follows changes."""
+    name, _, value = condition.partition("=")
+    away = "" if settings.get(name) == value else " hidden"
+    return Html(f'<span class="when{kind}" data-when="{attribute(condition)}"{more}{away}>{inside}</span>')
 
 
 def _menu(name: str, label: str, options: Sequence[Sequence[str]], settings: IdentifySettings) -> Html:

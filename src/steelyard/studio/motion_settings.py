@@ -52,7 +52,7 @@ def _search_options() -> Iterator[SearchOption]:
         text = texts[name]
         default = "" if text.default is None else f"{text.default:g}" if text.kind is float else str(text.default)
         yield SearchOption(name, text.flag, default, text.label, text.unit)
-    yield SearchOption("time", "--time", "", "Stop after", "s")
+    yield SearchOption("time", "--search-time", "", "Stop after", "s")
 
 
 SEARCH_OPTIONS = tuple(_search_options())

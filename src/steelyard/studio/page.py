@@ -15,7 +15,7 @@ _SIGNS = {"empty": "○", "done": "✓", "working": "…", "warning": "!", "bad"
 _WORDS = {"empty": "to do", "done": "done", "working": "running", "warning": "warning", "bad": "problem"}
 # In order of their dependencies; stages add their own.
 _SCRIPTS = (
-    "theme.js", "base.js", "report.js", "joints.js", "clock.js", *ROBOT_SCRIPTS, "arrow.js", "tabs.js", "studio.js",
+    "theme.js", "base.js", "paper.js", "report.js", "joints.js", "clock.js", *ROBOT_SCRIPTS, "arrow.js", "tabs.js", "studio.js",
     "jobs.js", "typed.js", "upload.js",
 )  # fmt: skip
 

@@ -34,6 +34,8 @@ Influence = Callable[[int, Array], tuple[Array, Array]]
 _BAND_DEGREES = 6.0
 # Lower limit of the degrees of freedom (the variance factor ν/(ν−2) is infinite at 2).
 _MIN_DEGREES = 4.0
+# Scaled powers are about one; beyond this the iteration has left every sensible solution.
+_DIVERGED = 1e9
 # Largest number of sweeps for the powers, and the relative change that ends the iteration.
 _MAX_SWEEPS, _SWEEP_TOLERANCE = 200, 1e-6
 
@@ -250,7 +252,11 @@ def _nonnegative_solution(T: Array, observed: Array) -> Array:
             return np.asarray(plain)
     except np.linalg.LinAlgError:
         pass
-    own = np.maximum(np.diag(T), 1e-300)
+    # Almost as many parameters as rows: bands cannot be told apart, so each has the power of its residuals.
+    alike = np.asarray(observed > 0.0, dtype=float)
+    if np.diag(T).min(initial=1.0) <= 1e-9:
+        return alike
+    own = np.diag(T)
     power = np.maximum(observed / own, 0.0)
     # The bands that transfer most power into others come first.
     order = np.argsort(np.sum(T, axis=1))
@@ -258,6 +264,8 @@ def _nonnegative_solution(T: Array, observed: Array) -> Array:
         before = power.copy()
         for k in order:
             power[k] = max(power[k] + (observed[k] - T[k] @ power) / own[k], 0.0)
+        if power.max(initial=0.0) > _DIVERGED:
+            return alike
         if np.all(np.abs(power - before) <= _SWEEP_TOLERANCE * np.maximum(power, before)):
             break
     return np.asarray(power)

@@ -35,6 +35,7 @@
     // is as easily told apart.
     if (shared.dark()) { text = text.replace(/#0072B2/g, "#56B4E9").replace(/#1B1F24/g, "#E6E8EB"); }
     var made = JSON.parse(text);
+    if (shared.paper) { shared.thinned(made); }
     if (figure.dataset.joints) { shared.arrange(made, JSON.parse(figure.dataset.joints), shared.joint, area.clientWidth); }
     area.style.height = made.layout.height + "px";
     delete made.layout.height;
@@ -76,7 +77,14 @@
     // All of it comes soon after, when nothing else is to be done.
     setTimeout(function () { loaded().then(function () { note("loaded"); }); }, 500);
     // Whoever prints wants all of them, and does not wait: so everything has been unpacked before.
-    window.addEventListener("beforeprint", function () { each(draw); });
+    window.addEventListener("beforeprint", function () {
+      shared.paper = true;
+      figures.filter(function (f) { return texts.has(f); }).forEach(draw);
+    });
+    window.addEventListener("afterprint", function () {
+      shared.paper = false;
+      shared.redraw(function () { return true; });
+    });
     document.addEventListener("steelyard-theme", function () { shared.redraw(function () { return true; }); });
     var width = window.innerWidth;
     window.addEventListener("resize", function () {
@@ -131,6 +139,16 @@
     if (!watch) { start(); }
     fresh.forEach(function (figure) { watch.observe(figure); });
   };
+  // In a frame of another page the contents and the title are not repeated.
+  if (window.parent !== window) {
+    document.documentElement.classList.add("framed");
+    window.addEventListener("message", function (event) {
+      if (event.source !== window.parent || (event.data !== "light" && event.data !== "dark")) { return; }
+      document.documentElement.dataset.theme = event.data;
+      document.dispatchEvent(new Event("steelyard-theme"));
+    });
+    window.parent.postMessage("steelyard-report", "*");
+  }
   if (window.innerWidth < 800) {
     document.querySelectorAll("nav details").forEach(function (d) { d.open = false; });
   }

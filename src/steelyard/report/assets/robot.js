@@ -130,6 +130,7 @@
 
     function listen(target, name, what) { target.addEventListener(name, what, { signal: gone.signal }); }
     listen(document, "steelyard-theme", soon);
+    listen(window, "beforeprint", function () { Steelyard.pictured(canvas, paintAll); });
     var watch = new ResizeObserver(function () {
       if (canvas.isConnected) { soon(); return; }
       gone.abort();

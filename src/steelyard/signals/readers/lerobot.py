@@ -35,6 +35,7 @@ class LeRobotReader(LogReader):
         "`action/<name>`, …; the mapping's key `episodes` selects some; images are ignored"
     )
     folders = True
+    part = "episode"
 
     @classmethod
     def claims(cls, path: Path) -> bool:

@@ -55,8 +55,10 @@
     box.className = "trouble refusal";
     box.setAttribute("role", "alert");
     if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.message === "away" ? "The studio does not answer. Check that `steelyard studio` is still running, then try again." : "This failed; reload the page and try again."; }
-    (form.closest("section, main, aside") || form.parentNode).insertBefore(box, form.closest("section, main, aside") ? form.closest("section, main, aside").firstChild : form);
-    box.scrollIntoView({ block: "nearest" });
+    // Beside the form, where the reader looks, but not inside a cell or a row.
+    var hosts = [".scroll", "table", ".cards", ".shelf", ".row"].map(function (name) { return form.closest(name); });
+    (hosts.filter(Boolean)[0] || form).before(box);
+    box.scrollIntoView({ block: "nearest", behavior: "instant" });
   }
 
   function send(form, submitter) {
@@ -123,6 +125,7 @@
     if (row) { row.scrollLeft = item.offsetLeft - (row.clientWidth - item.offsetWidth) / 2; }
   }
   showStage();
+  window.addEventListener("resize", showStage);
 
   // The placeholder of a stage that the server is still rendering.
   var placeholder = document.querySelector("#stage > .placeholder");

@@ -16,4 +16,11 @@
     try { localStorage.setItem("steelyard-theme", kept); } catch (error) { /* without storage the choice holds for this page only */ }
     show();
   });
+  // A report in a frame has the theme of the page around it; it is told when it asks, and after a change.
+  function tell(frame) { frame.contentWindow.postMessage(dark() ? "dark" : "light", "*"); }
+  window.addEventListener("message", function (event) {
+    if (event.data !== "steelyard-report") { return; }
+    document.querySelectorAll("iframe.report").forEach(function (frame) { if (frame.contentWindow === event.source) { tell(frame); } });
+  });
+  document.addEventListener("steelyard-theme", function () { document.querySelectorAll("iframe.report").forEach(tell); });
 })();

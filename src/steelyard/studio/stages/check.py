@@ -17,7 +17,7 @@ from steelyard.ground.files import write_whole
 from steelyard.ground.outcome import RESULT
 from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Html, callout, commands, join, text
-from steelyard.studio.check_facts import check_html, repaired_mapping
+from steelyard.studio.check_facts import CHECK_GRADES, check_html, repaired_mapping
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import attribute, button, command_line, job_html
 from steelyard.studio.provenance import is_current, log_texts, provenance_of, runs_of, save_provenance, saved_provenance
@@ -29,7 +29,6 @@ _INTRODUCTION = (
     "a joint that never moved. This stage checks every log, lists problems by severity, and can fix many of them in "
     "the mapping."
 )
-_GRADES = ("good", "usable", "mend", "unusable")
 
 
 class CheckStage(Stage):
@@ -112,7 +111,7 @@ def _status_of(run: str, _changed: int) -> StageStatus:
     try:
         result = read_json(Path(run) / RESULT, StudioError, "check the logs again").value
         logs = result.get("logs", [result])
-        kind = status_kind(max((log["grade"] for log in logs), key=_GRADES.index))
+        kind = status_kind(max((log["grade"] for log in logs), key=CHECK_GRADES.index))
         counts = [sum(e["severity"] == s for log in logs for e in log["entries"]) for s in ("problem", "warning")]
     except (StudioError, ValueError, LookupError, TypeError, AttributeError):
         return StageStatus("bad", "its result cannot be read")

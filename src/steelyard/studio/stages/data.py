@@ -93,7 +93,8 @@ class DataStage(Stage):
         formats = Html(f'<p class="hint">{text(", ".join(suffixes))}; any size.</p>')
         head = Html("<h1>Data</h1>")
         if not logs:
-            return join(head, Html(_INTRODUCTION), drop, formats)
+            example = 'No log at hand? The stage <a href="/robot">Robot</a> of an empty folder offers an example.'
+            return join(head, Html(_INTRODUCTION), drop, formats, Html(f'<p class="hint">{example}</p>'))
         selected = logs.get(query.get("log", ""), next(iter(logs.values())))
         rows = [_row(log, log is selected) for log in logs.values()]
         table = table_html(

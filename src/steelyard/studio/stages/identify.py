@@ -95,7 +95,9 @@ class IdentifyStage(Stage):
         if what != "found":
             raise StudioError("There is nothing at this address.")
         run = context.folder.get_run(query["run"])
-        return str(await context.helper.ask(identification_html, context.folder.relative(run)))
+        name = context.folder.relative(run)
+        report = f"/file/{quote(name)}/report.html" if (run / "report.html").is_file() else ""
+        return str(await context.helper.ask(identification_html, name, report))
 
 
 # ---------------------------------------------------------------- state
@@ -180,12 +182,7 @@ def _result(context: StageContext, runs: list[Path], query: FormData) -> list[st
         pieces.append(Html(f'<details id="searched"><summary>Search for the structure</summary>{search}</details>'))
     use = attribute(f"/use?{urlencode({'run': name})}")
     links = f'<a href="{attribute(report)}" target="_blank" rel="noopener">Report in a new tab</a>'
-    frame = (
-        f'<iframe class="report" loading="lazy" sandbox="allow-scripts allow-popups allow-downloads" '
-        f'title="Report of {attribute(name)}" src="{attribute(report)}"></iframe>'
-    )
     pieces.append(Html(f'<p class="row">{links} <a href="{use}">Use this model</a></p>'))
-    pieces.append(Html(f'<details id="report"><summary>Report</summary>{frame}</details>'))
     pieces.append(command_line(folder.command_of(run)))
     return pieces
 

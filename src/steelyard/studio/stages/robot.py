@@ -14,9 +14,11 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.files import plain, write_whole
 from steelyard.project import Project
 from steelyard.report.elements import Html, text
+from steelyard.studio.example import EXAMPLE_LOGS, EXAMPLE_ROBOT, write_example
 from steelyard.studio.page import button, choice, drop_zone, form, trouble
 from steelyard.studio.robot_files import DESCRIPTIONS, MESHES, ROBOT_FOLDER, descriptions, take_files
 from steelyard.studio.robot_page import builtin_robots, robot_view
+from steelyard.studio.roles import LOGS, listed_logs, set_role
 from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
@@ -56,7 +58,7 @@ class RobotStage(Stage):
         if not project.robot:
             return Html(
                 "<h1>Robot</h1><p>Choose a robot file with the kinematics. Masses and inertias may be missing; they "
-                f"are identified later.</p>{_drop(context.folder)}{_builtins()}"
+                f"are identified later.</p>{_drop(context.folder)}{_example(context.folder)}{_builtins()}"
             )
         view = _saved_view(context.folder)
         another = Html(
@@ -82,7 +84,7 @@ class RobotStage(Stage):
 
     def actions(self) -> Mapping[str, Action]:
         return {
-            "files": _files, "file": _file, "builtin": _builtin, "gravity": _gravity, "joints": _joints,
+            "files": _files, "file": _file, "example": _use_example, "builtin": _builtin, "gravity": _gravity, "joints": _joints,
             "snap": _snap, "packages": _packages,
         }  # fmt: skip
 
@@ -152,6 +154,17 @@ def _drop(folder: StudioFolder) -> Html:
     )
 
 
+def _example(folder: StudioFolder) -> Html:
+    """Offer the example in a folder without logs."""
+    if listed_logs(folder):
+        return Html("")
+    return Html(
+        '<div class="card example"><h2>No robot or log at hand?</h2><p>Two logs of a simulated seven-axis arm, with '
+        "noise and friction; its true masses differ from its description.</p>"
+        f"{button('robot/example', 'Try the example', 'main')}</div>"
+    )
+
+
 def _builtins() -> Html:
     return Html(
         '<h2>Built-in robots</h2><div data-lazy="/data/robot/builtins" aria-busy="true"><p class="hint">Reading '
@@ -200,6 +213,20 @@ async def _builtin(context: StageContext, fields: FormData) -> None:
     if fields["name"] not in [name for name, _, _ in await context.helper.ask(builtin_robots)]:
         raise StudioError(f"'{fields['name'][:60]}' is not a built-in robot; choose one from the list.")
     _set_robot(context.folder, fields["name"])
+
+
+async def _use_example(context: StageContext, fields: FormData) -> None:
+    """Write the logs of the example and use its robot."""
+    folder = context.folder
+    if folder.project().robot or listed_logs(folder):
+        raise StudioError(
+            "This folder has a robot or logs already; open the studio in an empty folder for the example."
+        )
+    paths = {role: folder.relative(folder.free_path(LOGS, name)) for role, name in EXAMPLE_LOGS.items()}
+    await context.helper.ask(write_example, list(paths.values()), seconds=120.0)
+    _set_robot(folder, EXAMPLE_ROBOT)
+    for role, path in paths.items():
+        set_role(folder, path, role)
 
 
 async def _gravity(context: StageContext, fields: FormData) -> Html:

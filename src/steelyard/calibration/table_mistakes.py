@@ -41,7 +41,8 @@ def refuse_mistakes(chain: Chain, table: PoseTable) -> None:
         return
     # One session is enough: what is wrong in a column is wrong in all of its rows.
     own = np.flatnonzero(measurement.sessions == np.bincount(measurement.sessions).argmax())
-    own = own[np.isfinite(seen[own]).all(axis=2).any(axis=1)]
+    known = np.asarray(np.isfinite(seen[own]).all(axis=2))
+    own = own[known.any(axis=1)]
     q, seen = table.q[own], seen[own]
     extent = float(np.nanmax(np.ptp(np.nan_to_num(seen, nan=np.nanmedian(seen)), axis=0)))
     usual = _error(chain, q, seen)

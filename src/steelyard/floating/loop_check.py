@@ -1,0 +1,240 @@
+"""`check_loops`: whether a log of a mechanism with closed loops can be identified from, and mistakes in its mapping.
+
+A mistake is a rival: the sign of one joint's positions or torques, or degrees instead of radians, is changed on trial.
+A rival is reported if the loops close with it alone, or if the stretches of time that a fit leaves out are predicted
+with less than half of the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.errors import LogError, SteelyardError
+from steelyard.estimation.possible.reference import nominal_prior
+from steelyard.floating.closed_loops import loop_sentence, loop_summary
+from steelyard.floating.fit import FOLDS, left_out_error
+from steelyard.floating.identify import bound_terms, mechanism_band
+from steelyard.floating.motion import Preparer
+from steelyard.floating.rows import RowMaker, divided, stretches_of
+from steelyard.floating.setup import FloatingMapping
+from steelyard.floating.shown import determined
+from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
+from steelyard.ground.numbers import number
+from steelyard.ground.outcome import Outcome
+from steelyard.loops.branch import LoopMotion
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.robot.load import RobotLike, load_robot
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Finding, Log
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Cut-off relative to the band of the motion: accelerations of faster joints pass, noise mostly does not.
+_CUTOFF = 4.0
+# Left-out errors [%]: below the first, no mistake is looked for, as a wrong sign leaves more; a mistake at least halves
+# the error, which is far more than the scatter between stretches.
+_EXPLAINS, _BETTER = 12.0, 0.5
+# Shares of samples: beyond, the motion is near singular poses, or the loops do not close, for too long.
+_MANY = 0.5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoopCheck(Outcome, DisplayMixin):
+    """A check of logs of a mechanism with closed loops.
+
+    Attributes:
+        robot: Name of the robot.
+        loops: Loops, joints, and samples left out; None if the loops do not close.
+        error: Error of stretches left out by a fit, relative to the torques [%]; NaN without a fit.
+        rank: Base parameters that the rows determine.
+        structural: Base parameters of the mechanism.
+        entries: Findings.
+    """
+
+    robot: str
+    loops: Mapping[str, Any] | None
+    error: float
+    rank: int
+    structural: int
+    entries: tuple[Finding, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command: 0 if the logs are usable, 1 if they must be fixed first."""
+        return int(any(e.severity == "problem" for e in self.entries))
+
+    def headline(self) -> Headline:
+        points = tuple(f"{e.message} {e.advice}".strip() for e in self.entries)
+        if self.exit_code:
+            return Headline("bad", f"{self.robot}: the logs must be corrected before identification.", points)
+        kind = "warning" if any(e.severity == "warning" for e in self.entries) else "good"
+        return Headline(kind, f"{self.robot}: the logs can be identified from.", points)  # type: ignore[arg-type]
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        names = ("kind", "severity", "message", "advice")
+        return {"findings": lambda: {name: [getattr(e, name) for e in self.entries] for name in names}}
+
+    def to_json(self) -> dict[str, Any]:
+        head = self.headline()
+        return {
+            "robot": self.robot,
+            "verdict": {"kind": head.kind, "headline": head.sentence},
+            "exit_code": self.exit_code,
+            "loops": "they do not close" if self.loops is None else dict(self.loops),
+            "left_out_error_percent": self.error if np.isfinite(self.error) else "no fit",
+            "base_parameters": {"determined": self.rank, "structural": self.structural},
+            "findings": [
+                {
+                    "kind": e.kind,
+                    "severity": e.severity,
+                    "message": e.message,
+                    "advice": e.advice,
+                    "joint": e.joint or "",
+                }
+                for e in self.entries
+            ],
+        }
+
+    def print_to(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.terminal import say
+
+        head = self.headline()
+        say(out, head.sentence)
+        for point in head.points:
+            say(out, f" • {point}")
+
+
+def check_loops(robot: RobotLike, logs: Any, *, mapping: Any = None, terms: Any = None) -> LoopCheck:
+    """Check logs of a mechanism with closed loops before identification.
+
+    Args:
+        robot: Robot with loops, or its source for `load_robot`.
+        logs: Path of a log, a `Log`, or several.
+        mapping: Mapping file or dict.
+        terms: Joint terms; default: those of `identify_floating`.
+    """
+    robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=True)
+    stated = FloatingMapping.of(mapping, robot)
+    preparer = Preparer(robot, stated)
+    several = list(logs) if isinstance(logs, list | tuple) else [logs]
+    read = [preparer.read(one) for one in several]
+    base = base_parameters(robot, bound_terms(robot, stated, terms))
+    trial = _Trial(robot, stated, base)
+    try:
+        error, preparer, rank = trial.run(read)
+    except LogError as why:
+        found = list(_closing_rivals(trial, read))
+        return LoopCheck(robot.name, None, float("nan"), 0, base.rank, tuple(found) or (_finding("loops", str(why)),))
+    assert preparer.mechanism is not None
+    rows = {f"samples left out: {reason}": n for reason, n in preparer.left_out.items()}
+    summary = loop_summary(preparer.mechanism, preparer, rows)
+    entries = [Finding("loops", "ok", loop_sentence(summary)), *_shares(summary, sum(len(log.t) for log in read))]
+    if error > _EXPLAINS:
+        entries += _better_rivals(trial, read, error)
+    entries.append(
+        Finding(
+            "fit", "ok", f"A fit predicts stretches of time that it left out to {number(error, 3)} % of the torques."
+        )
+    )
+    if rank < base.rank:
+        text = f"The motion determines {rank} of {base.rank} base parameters."
+        entries.append(
+            Finding("excitation", "warning", text, "Move more joints, or faster; the description decides the rest.")
+        )
+    return LoopCheck(robot.name, summary, error, rank, base.rank, tuple(entries))
+
+
+def _finding(kind: str, message: str, advice: str = "", joint: str | None = None) -> Finding:
+    return Finding(kind, "problem", message, advice, joint)
+
+
+def _shares(summary: Mapping[str, Any], samples: int) -> Iterator[Finding]:
+    for key, where in (("singular_samples", "near singular poses"), ("open_samples", "where the loops do not close")):
+        share = summary[key] / max(samples, 1)
+        if share > _MANY:
+            yield Finding(
+                kind=key, severity="warning", message=f"{100.0 * share:.0f} % of the samples are {where}.",
+                advice="Record motions away from there, or check the zeros of the encoders.",
+            )  # fmt: skip
+
+
+class _Trial:
+    """A fit to logs that a change may have corrected."""
+
+    def __init__(self, robot: Robot, stated: FloatingMapping, base: BaseParameters) -> None:
+        self.robot, self.stated, self.base = robot, stated, base
+        self.prior = nominal_prior(robot, base.terms)
+
+    def run(self, logs: list[Log]) -> tuple[float, Preparer, int]:
+        """Return the error of stretches left out [%], the preparer, and the rank of the rows."""
+        preparer = Preparer(self.robot, self.stated)
+        cutoff = min(
+            _CUTOFF * mechanism_band(preparer, logs), *(0.4 / float(np.median(np.diff(log.t))) for log in logs)
+        )
+        stretches = [s for log in logs for s in stretches_of(list(preparer.motions(log, cutoff)))]
+        maker = RowMaker(preparer, self.base.structure.dynamics, self.base, np.ones(self.robot.dof))
+        if maker.projects and preparer.mechanism is not None:
+            maker = replace(maker, width=preparer.mechanism.mobility)
+        parts = [maker.data(part) for part in divided(stretches, FOLDS)] if stretches else []
+        if len(parts) < FOLDS:
+            raise LogError("The logs are too short, or almost all of their samples are left out; record longer ones.")
+        factors = [part.reduction().factor for part in parts]
+        whole = factors[0].merge(*factors[1:])
+        rank = determined(self.base, whole, np.ones(len(whole.rows)))[0].rank
+        return 100.0 * left_out_error(parts, parts, self.base, self.prior), preparer, rank
+
+
+def _rivals(logs: list[Log]) -> Iterator[tuple[str, str, str, list[Log]]]:
+    """Yield kind, joint, description and changed logs of each possible mistake."""
+    for k, name in enumerate(logs[0].joints):
+        sign = np.ones(len(logs[0].joints))
+        sign[k] = -1.0
+        turned = [replace(log, q=log.q * sign, dq=None if log.dq is None else log.dq * sign) for log in logs]
+        yield "position sign", name, f"the sign of the positions of '{name}' is wrong", turned
+        if logs[0].tau is not None:
+            pushed = [replace(log, tau=None if log.tau is None else log.tau * sign) for log in logs]
+            yield "torque sign", name, f"the sign of the torques of '{name}' is wrong", pushed
+    scaled = [replace(log, q=np.radians(log.q), dq=None if log.dq is None else np.radians(log.dq)) for log in logs]
+    yield "unit", "", "the positions are in degrees", scaled
+
+
+_ADVICE = {
+    "position sign": "State sign = {{position = …}} with -1 for '{joint}' in the mapping.",
+    "torque sign": "State sign = {{torque = …}} with -1 for '{joint}' in the mapping.",
+    "unit": 'State units = {{position = "deg"}} in the mapping.',
+}
+
+
+def _closing_rivals(trial: _Trial, logs: list[Log]) -> Iterator[Finding]:
+    """Yield mistakes without which the loops close over the logs."""
+    for kind, joint, text, changed in _rivals(logs):
+        if kind == "torque sign":
+            continue
+        mechanism = Preparer(trial.robot, trial.stated).mechanism
+        assert mechanism is not None
+        motions: list[LoopMotion] = [mechanism.complete(log.q) for log in changed]
+        if all(m.closed.mean() > 1.0 - 0.1 * _MANY for m in motions):
+            message = f"The loops do not close with the positions of the logs, but do if {text}."
+            yield _finding(kind, message, _ADVICE[kind].format(joint=joint), joint or None)
+
+
+def _better_rivals(trial: _Trial, logs: list[Log], error: float) -> list[Finding]:
+    """Return the mistake without which the left-out error is smallest, if it is at most half."""
+    best: tuple[float, Finding] | None = None
+    for kind, joint, text, changed in _rivals(logs):
+        try:
+            own = trial.run(changed)[0]
+        except SteelyardError:
+            continue
+        if own < _BETTER * error and (best is None or own < best[0]):
+            message = (
+                f"It seems that {text}: stretches left out are then predicted to {number(own, 3)} % instead of "
+                f"{number(error, 3)} %."
+            )
+            best = own, _finding(kind, message, _ADVICE[kind].format(joint=joint), joint or None)
+    return [best[1]] if best else []

@@ -1,0 +1,5 @@
+"""Closed kinematic loops: their equations, and the motion of joints that have no encoder."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,6 @@
+"""Closed kinematic loops: their equations, and the motion of joints that have no encoder."""
+
+from .branch import LoopMotion
+from .mechanism import Mechanism
+
+__all__ = ["LoopMotion", "Mechanism"]
