@@ -28,6 +28,7 @@ class CheckOptions:
     logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs to check."), opt.FromProject("logs.all")]
     mapping: opt.MapFile = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
+    floating: opt.Floating = False
     loops: opt.Loops = ""
     term_names: opt.TermNames = ""
     velocity: opt.Velocity = "auto"
@@ -57,20 +58,38 @@ def check(o: CheckOptions) -> None:
         raise SteelyardError("--fix works on one log at a time; give one log.")
     if o.only and not o.fix:
         raise SteelyardError("--only selects the problems for --fix; give --fix F as well.")
-    from steelyard.robot.free import refuse_free
-
     if o.fix:
         check_file(o.fix)
-    robot = o.robot_options.robot(o.robot, True, loops=o.loops or True)
+    from steelyard.floating import is_floating
+
+    robot = o.robot_options.robot(o.robot, True, floating=o.floating, loops=o.loops or True)
     if robot.loops:
         _check_loops(o, robot)
         return
-    robot = refuse_free(robot, "this command does not support it", "`steelyard identify` and `steelyard inspect` do.")
+    if is_floating(robot, o.mapping):
+        _floating(o, robot)
+        return
     result = deliver(lambda: _check(o, robot), o.output or None, o.overwrite, o.as_json)
     if o.fix:
         _fix(o, robot, result)
     if result.exit_code:
         raise typer.Exit(result.exit_code)
+
+
+def _floating(o: CheckOptions, robot: Robot) -> None:
+    """Check a log of a robot with a floating base or contacts."""
+    from steelyard.floating import check_floating_log
+
+    if len(o.logs) > 1 or o.fix:
+        raise SteelyardError("Logs of floating bases are checked one at a time and without --fix; give one log.")
+    made = deliver(
+        lambda: check_floating_log(robot, o.logs[0], mapping=o.mapping or None),
+        o.output or None,
+        o.overwrite,
+        o.as_json,
+    )
+    if made.exit_code:
+        raise typer.Exit(made.exit_code)
 
 
 def _check_loops(o: CheckOptions, robot: Robot) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
+from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.table import open_reader
@@ -32,6 +33,7 @@ _LINK_NAMES = ("qlink{}", "linkq{}", "linkposition{}", "positionlink{}", "qlinkp
                "{}linkposition", "{}qlink", "qarm{}", "linkpos{}", "{}linkpos", "secondaryposition{}")  # fmt: skip
 
 
+@short_repr
 @dataclass(frozen=True)
 class ElasticMapping:
     """The parts of a mapping about second encoders.

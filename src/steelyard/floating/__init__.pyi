@@ -2,6 +2,7 @@
 
 from .body_table import BodyRows, identify_bodies, is_body_table, read_bodies, read_body_rows
 from .identify import identify_floating
+from .log_check import FloatingLogCheck, check_floating_log
 from .loop_check import LoopCheck, check_loops
 from .result import FloatingIdentification, RowScore
 from .setup import is_floating
@@ -9,8 +10,10 @@ from .setup import is_floating
 __all__ = [
     "BodyRows",
     "FloatingIdentification",
+    "FloatingLogCheck",
     "LoopCheck",
     "RowScore",
+    "check_floating_log",
     "check_loops",
     "identify_bodies",
     "identify_floating",
