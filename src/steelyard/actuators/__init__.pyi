@@ -1,0 +1,12 @@
+"""Drives from their own command logs: a servo identified from goals and positions, without a torque sensor."""
+
+from .command_log import CommandLog
+from .drive_model import FRICTION, KINDS, PARAMETERS, DriveModel, DriveParameter
+from .identification import ActuatorIdentification, Inseparable, RunError, Structure
+from .identify_actuator import identify_actuator
+from .load import Load
+
+__all__ = [
+    "FRICTION", "KINDS", "PARAMETERS", "ActuatorIdentification", "CommandLog", "DriveModel", "DriveParameter",
+    "Inseparable", "Load", "RunError", "Structure", "identify_actuator",
+]  # fmt: skip
