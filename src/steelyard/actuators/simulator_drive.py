@@ -1,0 +1,313 @@
+"""`SimulatorDrive`: a drive in the numbers that simulators hold, with 95 % intervals and correlated draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.actuators.drive_model import PARAMETERS, DriveModel
+from steelyard.errors import LogError
+from steelyard.ground.short_repr import short_repr
+
+if TYPE_CHECKING:
+    from steelyard.actuators.command_log import CommandLog
+    from steelyard.ground.arrays import Array
+
+# Units of the numbers. `damping` acts inside the torque limit, `drag` outside it and only while the drive is on.
+NUMBERS = {
+    "stiffness": "N m/rad",
+    "damping": "N m s/rad",
+    "torque_limit": "N m",
+    "no_load_speed": "rad/s",
+    "drag": "N m s/rad",
+    "armature": "kg m²",
+    "frictionloss": "N m",
+    "viscous": "N m s/rad",
+    "delay": "s",
+    "goal_time": "s",
+}
+# Draws for intervals: the 2.5 % quantile of 4,000 draws is known to within a fifth of a standard deviation of the tail.
+DRAWS = 4000
+# An interval over more than three decades is no knowledge; nothing is randomised over it.
+UNKNOWN_RATIO = 1e3
+_UNHELD = {
+    "friction_stribeck": "the additional friction at standstill (Stribeck)",
+    "load_friction": "friction that grows with the load",
+    "load_friction_stribeck": "friction at standstill that grows with the load",
+    "load_friction_motor": "friction that grows with the motor's torque",
+    "load_friction_external": "friction that grows with the load's torque",
+    "load_friction_motor_stribeck": "friction at standstill that grows with the motor's torque",
+    "load_friction_external_stribeck": "friction at standstill that grows with the load's torque",
+    "load_friction_motor_quad": "friction that grows with the square of the motor's torque",
+    "load_friction_external_quad": "friction that grows with the square of the load's torque",
+    "backlash": "the play of the gears",
+}
+
+
+@dataclass(frozen=True)
+class SimulatorNumber:
+    """A number with its 95 % interval.
+
+    Args:
+        value: The number.
+        low: Lower end of the interval; the number itself if it was given.
+        high: Upper end of the interval.
+        unit: Unit.
+    """
+
+    value: float
+    low: float
+    high: float
+    unit: str
+
+    @property
+    def known(self) -> bool:
+        """Whether the interval is narrow enough to be of use."""
+        return math.isfinite(self.value) and (
+            self.high == self.low or self.low < 0.0 or self.high <= UNKNOWN_RATIO * max(self.low, 1e-12 * self.high)
+        )
+
+    def shown(self) -> str:
+        """Return number, unit and interval as text for a comment."""
+        text = f"{self.value:.6g} {self.unit}".strip()
+        return f"{text}, 95 % {self.low:.4g} to {self.high:.4g}" if self.high > self.low else f"{text} (given)"
+
+
+@short_repr
+@dataclass(frozen=True)
+class SimulatorDrive:
+    """A drive at one setting of its firmware and one supply voltage, as simulators describe it.
+
+    Its law is τ = clip(stiffness·(goal − q) − damping·dq, ±torque_limit) − drag·dq, with the goal delayed and filtered;
+    `armature`, `frictionloss` and `viscous` belong to the joint.
+
+    Args:
+        model: The full drive.
+        kp: Position gain of the firmware.
+        kd: Velocity gain of the firmware.
+        volts: Supply voltage [V].
+        numbers: Numbers by name (`NUMBERS`).
+        draws: The same from the joint distribution of the parameters, correlations included.
+        missing: One sentence for each effect of the drive that these numbers cannot hold.
+    """
+
+    model: DriveModel
+    kp: float
+    kd: float
+    volts: float
+    numbers: Mapping[str, SimulatorNumber]
+    draws: Mapping[str, Array] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float:
+        return self.numbers[name].value
+
+    @property
+    def name(self) -> str:
+        """Name of the drive."""
+        return self.model.name
+
+    def comments(self, *names: str) -> list[str]:
+        """Return a line with value, unit and interval for each of the `names` that has an effect; default: for all."""
+        wanted = names or tuple(NUMBERS)
+        return [f"{n}: {self.numbers[n].shown()}" for n in wanted if self[n] and math.isfinite(self[n])]
+
+    def setting(self) -> str:
+        """Return the firmware's setting as text."""
+        parts = [f"kp {self.kp:g}"] if math.isfinite(self.kp) and self.model.kind != "position-loop" else []
+        if self.model.kind == "torque" and math.isfinite(self.kd):
+            parts.append(f"kd {self.kd:g}")
+        if self.model.kind == "voltage":
+            parts.append(f"{self.volts:g} V")
+        return ", ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return numbers and intervals as plain data."""
+        numbers = {n: {"value": x.value, "low": x.low, "high": x.high, "unit": x.unit} for n, x in self.numbers.items()}
+        return {"drive": self.name, "kp": self.kp, "kd": self.kd, "volts": self.volts, "numbers": numbers,
+                "missing": list(self.missing)}  # fmt: skip
+
+
+def simulator_drive(
+    model: DriveModel, logs: Sequence[CommandLog] = (), *, kp: float | None = None, kd: float | None = None,
+    volts: float | None = None, friction: tuple[float, float] | None = None, seed: int = 0,
+) -> SimulatorDrive:  # fmt: skip
+    """Convert a drive to the numbers that simulators hold.
+
+    Friction beyond Coulomb and viscous friction becomes the best Coulomb and viscous friction over the motions of the
+    logs.
+
+    Args:
+        model: The drive.
+        logs: Runs with the motions that matter; they also give defaults for gains and voltage.
+        kp: Position gain of the firmware; default: the median of the runs.
+        kd: Velocity gain of the firmware; default: the median of the runs.
+        volts: Supply voltage [V]; default: the median of the runs.
+        friction: Coulomb [N m] and viscous friction [N m s/rad] in place of those of the conversion.
+        seed: The same seed gives the same draws.
+    """
+    kp, kd, volts = _setting(model, logs, kp, kd, volts)
+    exact = _numbers(model, model.parameters, kp, kd, volts)
+    missing = [f"{text[0].upper()}{text[1:]} is not held." for name, text in _UNHELD.items() if model[name]]
+    if model["stribeck_velocity"] == 0.0:
+        missing = [line for line in missing if "standstill" not in line]
+    draws = {name: np.broadcast_to(v, DRAWS).astype(float) for name, v in
+             _numbers(model, model.draw(DRAWS, seed), kp, kd, volts).items()}  # fmt: skip
+    if model.friction != "M1":
+        pair = equivalent_friction(model, logs)
+        exact["frictionloss"], exact["viscous"] = friction or pair
+        for name, before, after in zip(("frictionloss", "viscous"), pair, friction or pair, strict=True):
+            own = "friction_base" if name == "frictionloss" else "friction_viscous"
+            # The equivalent moves with the parameters about as the sum of the full model's friction does.
+            drawn = _equivalent_draws(model, logs, seed)[name == "viscous"]
+            scale = after / before if before > 0.0 else 1.0
+            draws[name] = drawn * scale if drawn.size else np.full(DRAWS, exact[name]) + 0.0 * draws.get(own, 0.0)
+    numbers = {name: _number(float(np.asarray(exact[name])), draws[name], unit) for name, unit in NUMBERS.items()}
+    return SimulatorDrive(model, kp, kd, volts, numbers, draws, tuple(missing))
+
+
+def _setting(
+    model: DriveModel, logs: Sequence[CommandLog], kp: float | None, kd: float | None, volts: float | None
+) -> tuple[float, float, float]:
+    """Gains and voltage, from the runs where they are not stated."""
+    if model.kind == "position-loop":
+        return 1.0, 1.0, 1.0
+    wanted = {"kp": (kp, [log.kp for log in logs]), "kd": (kd, [log.kd for log in logs])}
+    out = []
+    for name, (stated, logged) in wanted.items():
+        finite = [x for x in logged if math.isfinite(x)]
+        if stated is None and not finite and name == "kp":
+            raise LogError("The position gain of the firmware is not in the logs; state kp.")
+        # A median of two gains would be a setting that no run had.
+        out.append(float(stated) if stated is not None else sorted(finite)[len(finite) // 2] if finite else 0.0)
+    if model.kind == "torque":
+        return out[0], out[1], 1.0
+    measured = [supply_volts(log) for log in logs]
+    known = [x for x in measured if math.isfinite(x)]
+    if volts is None and not known:
+        raise LogError("The supply voltage is not in the logs; state volts.")
+    return out[0], out[1], float(volts) if volts is not None else float(np.median(known))
+
+
+def supply_volts(log: CommandLog) -> float:
+    """Return the nominal supply of a run `log`, else the median of the measured one [V]; NaN where unknown."""
+    if math.isfinite(log.volts):
+        return log.volts
+    return float(np.nanmedian(log.supply)) if log.supply is not None else math.nan
+
+
+def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float, volts: float) -> dict[str, Any]:
+    """Numbers of a simulator from parameters, one or many of each."""
+
+    def get(name: str) -> Any:
+        return np.asarray(values.get(name, model[name]), dtype=float)
+
+    if model.kind == "voltage":
+        limit, drag = get("torque_per_volt") * volts, get("back_emf")
+        with np.errstate(divide="ignore"):
+            speed = np.where(drag > 0.0, limit / np.where(drag > 0.0, drag, 1.0), np.inf)
+        stiffness, damping = limit * get("duty_gain") * kp, np.zeros(())
+    else:
+        torque = model.kind == "torque"
+        stiffness = get("kp_gain") * kp if torque else get("stiffness")
+        damping = get("kd_gain") * kd if torque else get("damping")
+        limit, speed, drag = get("torque_limit"), get("no_load_speed"), np.zeros(())
+    return {
+        "stiffness": stiffness, "damping": damping, "torque_limit": limit, "no_load_speed": speed, "drag": drag,
+        "armature": get("armature"), "frictionloss": get("friction_base"), "viscous": get("friction_viscous"),
+        "delay": get("delay"), "goal_time": get("goal_time"),
+    }  # fmt: skip
+
+
+def _number(value: float, draws: Array, unit: str) -> SimulatorNumber:
+    finite = draws[np.isfinite(draws)]
+    if not finite.size or np.ptp(finite) <= 1e-9 * abs(value):
+        return SimulatorNumber(value, value, value, unit)
+    low, high = np.quantile(finite, [0.025, 0.975])
+    return SimulatorNumber(value, float(low), float(high), unit)
+
+
+def equivalent_friction(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[float, float]:
+    """Return the Coulomb [N m] and viscous friction [N m s/rad] nearest to a drive's friction over the motions of runs.
+
+    Args:
+        model: The drive.
+        logs: Runs; without any, only the part of the friction that does not depend on the load is known.
+    """
+    samples = _motion(model, logs)
+    if samples is None:
+        return model["friction_base"], model["friction_viscous"]
+    velocity, motor, external = samples
+    return _nearest(velocity, model.friction_torque(velocity, motor, external))
+
+
+def _nearest(velocity: Array, budget: Array) -> tuple[float, float]:
+    from scipy.optimize import nnls
+
+    columns = np.column_stack([np.ones(len(velocity)), np.abs(velocity)])
+    pair, _ = nnls(columns, budget)
+    return float(pair[0]), float(pair[1])
+
+
+def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) -> tuple[Array, Array]:
+    samples = _motion(model, logs)
+    if samples is None or not model.estimated:
+        return np.zeros(0), np.zeros(0)
+    velocity, motor, external = (x[:: max(len(x) // 200, 1)] for x in samples)
+    drawn = model.draw(DRAWS, seed)
+    # A tenth of the draws gives the distribution; repeating them keeps their order, and so the correlations with others.
+    few = DRAWS // 10
+    pairs = np.array(
+        [
+            _nearest(velocity, model.with_values({n: v[k] for n, v in drawn.items()}).friction_torque(
+                velocity, motor, external))
+            for k in range(few)
+        ]
+    )  # fmt: skip
+    places = np.arange(DRAWS) % few
+    return pairs[places, 0], pairs[places, 1]
+
+
+def _motion(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[Array, Array, Array] | None:
+    """Velocity, motor torque and load torque of the samples of all runs in motion."""
+    from scipy.signal import savgol_filter
+
+    parts = []
+    for log in logs:
+        # A window of 60 ms averages the steps of an encoder and keeps motions of a few hertz.
+        width = max(5, 2 * round(0.03 / log.period) + 1)
+        if len(log) <= width:
+            continue
+        grid = np.arange(log.time[0], log.time[-1], log.period)
+        q = np.interp(grid, log.time, log.position)
+        if len(q) <= width:
+            continue
+        dq = savgol_filter(q, width, 2, deriv=1, delta=log.period)
+        goal = np.interp(grid - model["delay"], log.time, np.nan_to_num(log.goal))
+        on = np.interp(grid, log.time, log.enabled.astype(float)) > 0.5
+        kp, kd = (x if math.isfinite(x) else 1.0 for x in (log.kp, log.kd))
+        volts = supply_volts(log) if model.kind == "voltage" else 1.0
+        motor = model.motor_torque(goal - q, dq, kp=kp, kd=kd, volts=volts, enabled=on)
+        external = log.load.torque(q + model["offset"])
+        moving = np.abs(dq) > 0.02 * np.max(np.abs(dq), initial=1e-9)
+        parts.append(np.array([dq[moving], motor[moving], external[moving]]))
+    if not parts:
+        return None
+    joined = np.concatenate(parts, axis=1)
+    return (joined[0], joined[1], joined[2]) if joined.shape[1] > 1 and np.isfinite(joined).all() else None
+
+
+def parameter_draws(model: DriveModel, count: int, seed: int = 0) -> dict[str, Array]:
+    """Return draws of the parameters, in the order of `PARAMETERS`.
+
+    Args:
+        model: The drive.
+        count: Number of draws.
+        seed: The same seed gives the same draws.
+    """
+    drawn = model.draw(count, seed)
+    return {name: drawn[name] for name in PARAMETERS if name in drawn}
