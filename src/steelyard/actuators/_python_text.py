@@ -9,13 +9,13 @@ Argument = tuple[str, str]
 
 
 def literal(value: float) -> str:
-    """Return the shortest text of a `value` that gives the same number."""
-    return repr(float(value) + 0.0)
+    """Return a `value` with nine digits, far finer than any interval."""
+    return repr(float(f"{float(value) + 0.0:.9g}"))
 
 
 def commented(lines: Sequence[str]) -> list[str]:
     """Return the `lines` as comments."""
-    return [f"# {line}" for line in " ".join(lines).split("\n")] if len(lines) == 1 else [f"# {line}" for line in lines]
+    return [f"# {line}" for line in lines]
 
 
 def call(target: str, function: str, arguments: Mapping[str, Argument]) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # A rollout needs some motion; fewer samples are a damaged file.
 _FEWEST = 10
-_SIGNALS = ("goal", "position", "velocity", "duty", "voltage", "current", "torque", "enabled")
+_SIGNALS = ("goal", "position", "velocity", "duty", "voltage", "current", "torque", "enabled", "feedforward")
 
 
 @short_repr
@@ -39,6 +39,7 @@ class CommandColumns:
         numbers: Numbers that the file states: kp, kd, mass [kg], length [m], arm_mass [kg], supply [V].
         words: Texts that the file states: motor, trajectory.
         notes: One sentence for each part of the file that is not used, and why.
+        feedforward: Commanded feed-forward torque [N m].
     """
 
     source: str
@@ -55,6 +56,7 @@ class CommandColumns:
     numbers: Mapping[str, float] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    feedforward: Array | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.time)
