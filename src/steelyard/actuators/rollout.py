@@ -1,0 +1,145 @@
+"""`Rollouts`: simulates all runs of a drive at once, from their first samples, with exact sensitivities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.actuators.command_log import CommandLog
+from steelyard.actuators.structure import OF_RUN, SAMPLED, DriveStructure, scan_of
+from steelyard.ground.arrays import Array
+
+# Step of the simulation [s]. The midpoint rule has an error of (ω·step)²/24; for the fastest servo loops (10 Hz) that is
+# 0.02 % with 1 ms.
+STEP = 1e-3
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """A stretch of a run without a gap: a lane of the simulation."""
+
+    run: int
+    time: Array
+    position: Array
+    velocity: float
+    edges: Array  # time of each change of the goal, and the goal from there on
+    goal: Array
+    sampled: Array  # (steps, 3): enabled, supply, feedforward
+
+
+class Rollouts:
+    """Runs of a drive on one fine grid, ready to be simulated.
+
+    Args:
+        logs: Runs.
+        supply: Voltage [V] of each run at its samples; None: 1 for all.
+        step: Step of the simulation [s].
+        stride: Every how many samples a position is compared.
+    """
+
+    def __init__(
+        self, logs: Sequence[CommandLog], supply: Sequence[Array] | None = None, step: float = STEP, stride: int = 1
+    ) -> None:
+        self.logs, self.step = tuple(logs), step
+        self._stretches: list[_Stretch] = []
+        for k, log in enumerate(self.logs):
+            volts = np.ones(len(log)) if supply is None else supply[k]
+            self._stretches += [_stretch(k, log, volts, part, step) for part in log.segments()]
+        self._steps = max(len(s.sampled) for s in self._stretches)
+        n, lanes = self._steps, len(self._stretches)
+        self._samples = np.zeros((n, len(SAMPLED), lanes))
+        for lane, s in enumerate(self._stretches):
+            m = len(s.sampled)
+            self._samples[:m, 2:, lane], self._samples[m:, 2:, lane] = s.sampled, s.sampled[-1]
+        # Positions are compared at these samples: (lane, row of the grid, share of the next row, sample).
+        self._compare = []
+        for s in self._stretches:
+            at = (s.time[::stride] - s.time[0]) / step
+            row = np.minimum(at.astype(int), n - 1)
+            self._compare.append((row, at - row))
+        self.measured = np.concatenate([s.position[::stride] for s in self._stretches])
+        self.run = np.concatenate([np.full(len(s.position[::stride]), s.run) for s in self._stretches])
+        self.stretch = np.concatenate([np.full(len(s.position[::stride]), k) for k, s in enumerate(self._stretches)])
+        self._goals_at = math.nan
+
+    def _goals(self, delay: float) -> None:
+        """Write the mean of the delayed, held goal over each step, and its derivative by the delay."""
+        if delay == self._goals_at:
+            return
+        grid = np.arange(self._steps + 1) * self.step
+        for lane, s in enumerate(self._stretches):
+            t = grid + s.time[0] - delay
+            total = np.concatenate([[0.0], np.cumsum(s.goal[:-1] * np.diff(s.edges))])
+            held = s.goal[np.clip(np.searchsorted(s.edges, t, side="right") - 1, 0, len(s.goal) - 1)]
+            # The integral of the held goal; before the first and after the last edge the goal is constant.
+            integral = np.interp(t, s.edges, total)
+            integral = integral + s.goal[0] * np.minimum(t - s.edges[0], 0.0)
+            integral = integral + s.goal[-1] * np.maximum(t - s.edges[-1], 0.0)
+            self._samples[:, 0, lane] = np.diff(integral) / self.step
+            self._samples[:, 1, lane] = -np.diff(held) / self.step
+        self._goals_at = delay
+
+    def simulate(
+        self, structure: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...] = ()
+    ) -> tuple[Array, Array]:
+        """Return positions at the compared samples, and their sensitivities `(samples, len(wrt))`.
+
+        Args:
+            structure: Structure of the drive.
+            values: Its parameters.
+            wrt: Parameters of the sensitivities.
+        """
+        grid, start = self._run(structure, values, wrt)
+        columns = (0, *range(2, 2 + len(wrt)))
+        out = []
+        for lane, (row, share) in enumerate(self._compare):
+            path = np.concatenate([start[None, :, lane], grid[:, :, lane]])[:, columns]
+            out.append(path[row] * (1.0 - share)[:, None] + path[row + 1] * share[:, None])
+        both = np.concatenate(out)
+        return both[:, 0], both[:, 1:]
+
+    def _run(self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...]) -> tuple[Array, Array]:
+        self._goals(values.get("delay", 0.0))
+        lanes, n = len(self._stretches), s.states
+        state = np.zeros((n * (1 + len(wrt)), lanes))
+        state[0] = [x.position[0] for x in self._stretches]
+        state[1] = [x.velocity for x in self._stretches]
+        if n > 2:
+            state[2] = [x.goal[0] if x.sampled[0, 0] else x.position[0] for x in self._stretches]
+        fixed = np.empty((len(s.names) + len(OF_RUN), lanes))
+        for k, name in enumerate(s.names):
+            fixed[k] = values[name]
+        for lane, x in enumerate(self._stretches):
+            log = self.logs[x.run]
+            gains = [1.0 if math.isnan(g) else g for g in (log.kp, log.kd)]
+            load = log.load
+            fixed[len(s.names) :, lane] = [self.step, load.inertia, load.gravity, load.rest_angle, *gains]
+        before = np.zeros((2 + len(wrt), lanes))
+        before[:2] = state[:2]
+        return scan_of(s, wrt)(self._samples, state, fixed, before), before
+
+
+def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) -> _Stretch:
+    time = log.time[part]
+    goal = log.goal[part].copy()
+    bad = ~np.isfinite(goal)  # the drive is off there; the goal does not matter, but must be a number
+    goal[bad] = log.position[part][bad]
+    steps = math.ceil((time[-1] - time[0]) / step - 1e-9)
+    middle = time[0] + (np.arange(steps) + 0.5) * step
+    held = np.clip(np.searchsorted(time, middle, side="right") - 1, 0, len(time) - 1)
+    forward = np.zeros(len(time)) if log.feedforward is None else log.feedforward[part]
+    sampled = np.stack([log.enabled[part].astype(float)[held], np.interp(middle, time, volts[part]), forward[held]], 1)
+    return _Stretch(run, time, log.position[part], _first_velocity(log, part), time, goal, sampled)
+
+
+def _first_velocity(log: CommandLog, part: slice) -> float:
+    """The velocity at the first sample: a parabola through the first samples; 0 where their noise explains it."""
+    time, position = log.time[part][:8], log.position[part][:8]
+    columns = np.vander(time - time[0], 3, increasing=True)
+    solution, *_ = np.linalg.lstsq(columns, position, rcond=None)
+    residual = position - columns @ solution
+    deviation = np.sqrt(residual @ residual / max(len(time) - 3, 1) * np.linalg.inv(columns.T @ columns)[1, 1])
+    return float(solution[1]) if abs(solution[1]) > 3.0 * deviation else 0.0
