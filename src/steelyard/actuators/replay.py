@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive, supply_volts
+from steelyard.actuators.simulator_drive import SimulatorDrive, at_setting, supply_volts
 from steelyard.export._xml_text import number, numbers, tag
 
 if TYPE_CHECKING:
     from steelyard.actuators.command_log import CommandLog
-    from steelyard.actuators.drive_model import DriveModel
     from steelyard.actuators.load import Load
     from steelyard.ground.arrays import Array
 
@@ -84,20 +83,31 @@ def replay(xml: str, log: CommandLog) -> Array:
     import mujoco
 
     model: Any = mujoco.MjModel.from_xml_string(xml)
+    out = log.position.copy()
+    for part in log.segments():
+        out[part] = _replayed(model, log.part(part))
+    return out
+
+
+def _replayed(model: Any, log: CommandLog) -> Array:
+    """Roll out a stretch without gaps."""
+    import mujoco
+
     data: Any = mujoco.MjData(model)
     step = float(model.opt.timestep)
     goal = np.where(np.isfinite(log.goal), log.goal, log.position)
-    data.qpos[0], data.ctrl[0] = log.position[0], goal[0]
+    data.qpos[0], data.qvel[0], data.ctrl[0] = log.position[0], first_velocity(log), goal[0]
+    if data.act.size:  # the filter of the goal
+        data.act[0] = goal[0] if log.enabled[0] else log.position[0]
     count = math.ceil(log.duration / step) + 1
     times = log.time[0] + step * np.arange(count)
     # Rounding must not hold a goal back by one step.
     places = np.clip(np.searchsorted(log.time, times + 1e-6 * step, side="right") - 1, 0, len(log) - 1)
     held, on = goal[places], log.enabled[places]
     off_mask = 1 << int(model.actuator_group[0])
-    history = bool(model.actuator_history[0, 0]) if hasattr(model, "actuator_history") else False
-    if history:  # before the run the goal was its first one
-        size = int(model.actuator_history[0, 0])
-        mujoco.mj_initCtrlHistory(model, data, 0, -step * np.arange(size, 0, -1.0), np.full(size, goal[0]))
+    if hasattr(model, "actuator_history") and (size := int(model.actuator_history[0, 0])):
+        # Before the run the goal was its first one.
+        mujoco.mj_initCtrlHistory(model, data, 0, -step * np.arange(size, 0, -1.0), np.full((size, 1), goal[0]))
     out = np.empty(count)
     for k in range(count):
         out[k] = data.qpos[0]
@@ -105,6 +115,31 @@ def replay(xml: str, log: CommandLog) -> Array:
         model.opt.disableactuator = 0 if on[k] else off_mask
         mujoco.mj_step(model, data)
     return np.asarray(np.interp(log.time, times, out))
+
+
+def first_velocity(log: CommandLog) -> float:
+    """Return the velocity at the first sample of a run `log` [rad/s], as the rollouts of the fit start."""
+    from steelyard.actuators.rollout import _first_velocity
+
+    return _first_velocity(log, slice(0, len(log)))
+
+
+def replay_drive(drive: SimulatorDrive, log: CommandLog, kind: str = "position", timestep: float = 0.002) -> Array:
+    """Write joint and actuator of a drive for a run, load them in MuJoCo, and roll them out; return positions [rad].
+
+    Args:
+        drive: Drive at any setting; the run's gains and voltage replace it.
+        log: Run.
+        kind: "position" or "dcmotor".
+        timestep: Time step [s].
+    """
+    from steelyard.actuators.formats.mjcf import actuator_element, joint_attributes
+
+    own = drive_at(drive, log)
+    element = actuator_element(own, BENCH_JOINT, kind, timestep=timestep)
+    joint = joint_attributes(own, kind)
+    xml = bench_mjcf(joint, element, log.load, offset=drive.model["offset"], timestep=timestep)
+    return replay(xml, log)
 
 
 def can_replay() -> bool:
@@ -121,8 +156,9 @@ def drive_at(drive: SimulatorDrive, log: CommandLog) -> SimulatorDrive:
     """
     kp, kd, volts = (own if math.isfinite(own) else usual for own, usual in
                      ((log.kp, drive.kp), (log.kd, drive.kd), (supply_volts(log), drive.volts)))  # fmt: skip
-    plain: DriveModel = drive.model.with_values({})
-    return simulator_drive(plain, (), kp=kp, kd=kd, volts=volts, friction=(drive["frictionloss"], drive["viscous"]))
+    if drive.model.kind == "position-loop":
+        return drive
+    return at_setting(drive, kp, kd, volts)
 
 
 def mean_error(positions: Sequence[Array], logs: Sequence[CommandLog]) -> float:

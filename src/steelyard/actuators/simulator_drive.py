@@ -193,6 +193,22 @@ def _setting(
     return out[0], out[1], float(volts) if volts is not None else float(np.median(known))
 
 
+def at_setting(drive: SimulatorDrive, kp: float, kd: float, volts: float) -> SimulatorDrive:
+    """Return a drive at another setting, with the same friction and without draws.
+
+    Args:
+        drive: Drive.
+        kp: Position gain of the firmware.
+        kd: Velocity gain of the firmware.
+        volts: Supply voltage [V].
+    """
+    volts = volts if drive.model.kind == "voltage" else drive.volts
+    exact = _numbers(drive.model, drive.model.parameters, kp, kd, volts)
+    exact |= {name: drive[name] for name in ("frictionloss", "viscous")}
+    numbers = {name: _number(float(np.asarray(exact[name])), np.zeros(0), unit) for name, unit in NUMBERS.items()}
+    return SimulatorDrive(drive.model, kp, kd, volts, numbers, {}, drive.missing)
+
+
 def supply_volts(log: CommandLog) -> float:
     """Return the nominal supply of a run `log`, else the median of the measured one [V]; NaN where unknown."""
     if math.isfinite(log.volts):

@@ -79,7 +79,8 @@ def unit_in_name(name: str, signal: str) -> str:
         name: Column.
         signal: Its signal.
     """
-    words = tokens(name)
+    # Unlike `tokens`, this keeps "mV" in one piece.
+    words = [word.lower() for word in re.split(r"[^A-Za-z]+", name) if word]
     last = words[-1] if len(words) > 1 else ""
     # "q_ticks_s" is a speed, "q_s" is none.
     if last == "s" and len(words) > 2 and (whole := _UNITS.get(words[-2], words[-2])) in ("ticks", "rad", "deg"):
