@@ -14,7 +14,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.short_repr import short_repr
 
 KINDS = {
-    "voltage": "duty = clip(duty_gain·kp·(goal − q), ±1); torque = torque_per_volt·duty·supply − back_emf·dq",
+    "voltage": "duty = clip(duty_gain·kp·(goal − q), ±1); torque = clip(torque_per_volt·duty·supply − back_emf·dq, "
+    "±torque_limit)",
     "torque": "torque = clip(kp_gain·kp·(goal − q) − kd_gain·kd·dq + feed-forward, ±torque_limit), less at speed",
     "position-loop": "torque = clip(stiffness·(goal − q) − damping·dq, ±torque_limit)",
 }
@@ -54,6 +55,7 @@ PARAMETERS: dict[str, DriveParameter] = {
     "friction_stribeck": DriveParameter("N m", "additional friction at standstill"),
     "stribeck_velocity": DriveParameter("rad/s", "speed over which the additional friction fades"),
     "load_friction": DriveParameter("", "friction per torque through the gears"),
+    "load_friction_quad": DriveParameter("1/(N m)", "friction per squared torque through the gears"),
     "load_friction_stribeck": DriveParameter("", "additional friction at standstill per torque through the gears"),
     "load_friction_motor": DriveParameter("", "friction per torque of the motor"),
     "load_friction_external": DriveParameter("", "friction per torque of the load"),
@@ -66,8 +68,8 @@ PARAMETERS: dict[str, DriveParameter] = {
 }
 _DRIVE = {
     "voltage": ("torque_per_volt", "back_emf", "duty_gain"),
-    "torque": ("kp_gain", "kd_gain", "torque_limit", "no_load_speed"),
-    "position-loop": ("stiffness", "damping", "torque_limit", "no_load_speed"),
+    "torque": ("kp_gain", "kd_gain"),
+    "position-loop": ("stiffness", "damping"),
 }
 _DRY = ("friction_base", "friction_viscous")
 FRICTION: dict[str, tuple[str, ...]] = {
@@ -85,6 +87,8 @@ FRICTION: dict[str, tuple[str, ...]] = {
         "load_friction_external_quad",
     ),
 }  # fmt: skip
+# Effects that a drive of any kind may have, each with one parameter of the same name.
+EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed", "load_friction_quad")
 
 
 @short_repr
@@ -222,6 +226,7 @@ class DriveModel:
         if self.kind == "voltage":
             share = np.clip(self["duty_gain"] * kp * error, -1.0, 1.0) if duty is None else np.asarray(duty)
             torque = self["torque_per_volt"] * share * volts - self["back_emf"] * velocity
+            torque = np.clip(torque, -self["torque_limit"], self["torque_limit"])
         else:
             stiffness = self["kp_gain"] * kp if self.kind == "torque" else self["stiffness"]
             damping = self["kd_gain"] * kd if self.kind == "torque" else self["damping"]
@@ -248,7 +253,7 @@ class DriveModel:
         speed = np.abs(np.asarray(velocity, dtype=float))
         motor, external = np.asarray(motor, dtype=float), np.asarray(external, dtype=float)
         through = np.abs(motor - external)
-        total = self["friction_base"] + self["load_friction"] * through
+        total = self["friction_base"] + self["load_friction"] * through + self["load_friction_quad"] * through**2
         total = total + np.abs(self["load_friction_motor"] * motor - self["load_friction_external"] * external)
         if self["stribeck_velocity"] > 0.0:
             fade = np.exp(-((speed / self["stribeck_velocity"]) ** self.stribeck_exponent))
@@ -307,7 +312,7 @@ def drive_parameters(kind: str, friction: str, extra: Iterable[str] = ()) -> tup
     Args:
         kind: Kind of the drive.
         friction: Friction model.
-        extra: Further effects, such as delay or backlash.
+        extra: Parameters of further effects (`EFFECTS`), such as delay.
     """
     wanted = {*_DRIVE[kind], *FRICTION[friction], "armature", "offset", *extra}
     return tuple(name for name in PARAMETERS if name in wanted)

@@ -14,7 +14,7 @@ from steelyard.ground.arrays import Array
 
 # Step of the simulation [s]. The midpoint rule has an error of (ω·step)²/24; for the fastest servo loops (10 Hz) that is
 # 0.02 % with 1 ms.
-STEP = 1e-3
+STEP = 2e-3
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Rollouts:
         self.measured = np.concatenate([s.position[::stride] for s in self._stretches])
         self.run = np.concatenate([np.full(len(s.position[::stride]), s.run) for s in self._stretches])
         self.stretch = np.concatenate([np.full(len(s.position[::stride]), k) for k, s in enumerate(self._stretches)])
+        self.volts = float(np.median(np.concatenate([s.sampled[:, 1] for s in self._stretches])))
+        self.resolution = float(np.median([_encoder_step(log.position) for log in self.logs]))
         self._goals_at = math.nan
 
     def _goals(self, delay: float) -> None:
@@ -143,3 +145,10 @@ def _first_velocity(log: CommandLog, part: slice) -> float:
     residual = position - columns @ solution
     deviation = np.sqrt(residual @ residual / max(len(time) - 3, 1) * np.linalg.inv(columns.T @ columns)[1, 1])
     return float(solution[1]) if abs(solution[1]) > 3.0 * deviation else 0.0
+
+
+def _encoder_step(position: Array) -> float:
+    """The step of the encoder [rad]: the smallest change that is not rounding."""
+    changes = np.abs(np.diff(position))
+    changes = changes[changes > 1e-9]
+    return float(np.min(changes)) if len(changes) else 0.0

@@ -26,7 +26,7 @@ class DriveStructure:
     Args:
         kind: "voltage", "torque" or "position-loop".
         friction: "M1" to "M6".
-        effects: Further effects: delay, goal_time, torque_limit, no_load_speed.
+        effects: Further effects (`EFFECTS`).
         stribeck_exponent: Exponent of the fading of friction, 1 or 2.
     """
 
@@ -38,9 +38,7 @@ class DriveStructure:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        all_of_kind = drive_parameters(self.kind, self.friction, self.effects)
-        optional = ("torque_limit", "no_load_speed")
-        return tuple(name for name in all_of_kind if name not in optional or name in self.effects)
+        return drive_parameters(self.kind, self.friction, self.effects)
 
     @property
     def label(self) -> str:
@@ -83,6 +81,11 @@ def _step(s: DriveStructure, graph: Graph, sample: list[Any], state: list[Any], 
         duty = _larger(graph, -1.0, _smaller(graph, 1.0, p["duty_gain"] * p["kp"] * error))
         force, drag = enabled * (p["torque_per_volt"] * supply * duty), enabled * p["back_emf"]
         motor = force - drag * v
+        if "torque_limit" in s.effects:
+            limit = p["torque_limit"]
+            inside = graph.unary("step", limit - motor) * graph.unary("step", motor + limit)
+            motor, drag = _larger(graph, -limit, _smaller(graph, limit, motor)), drag * inside
+            force = motor + drag * v
     else:
         stiffness = p["kp_gain"] * p["kp"] if s.kind == "torque" else p["stiffness"]
         damping = p["kd_gain"] * p["kd"] if s.kind == "torque" else p["damping"]
@@ -118,6 +121,8 @@ def _dry(s: DriveStructure, graph: Graph, v: Any, motor: Any, external: Any, p: 
     through = graph.unary("abs", motor - external)
     if "load_friction" in names:
         dry = dry + p["load_friction"] * through
+    if "load_friction_quad" in s.effects:
+        dry = dry + p["load_friction_quad"] * through * through
     if "load_friction_motor" in names:
         dry = dry + graph.unary("abs", p["load_friction_motor"] * motor - p["load_friction_external"] * external)
     if "friction_stribeck" in names:
