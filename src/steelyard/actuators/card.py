@@ -234,6 +234,7 @@ _MEANING = {
     "torque_limit": "largest torque at standstill",
     "no_load_speed": "speed at which the available torque is zero",
     "drag": "back-EMF, only while the drive is on",
+    "effort_limit": "largest torque, drag included",
     "armature": PARAMETERS["armature"].about,
     "frictionloss": "Coulomb friction of the simulator",
     "viscous": "viscous friction of the simulator",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.actuators.actuator_formats import ActuatorTarget, WrittenDrive, write_formats
-from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive
+from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive, unheld
 from steelyard.ground.outcome import Content, json_text
 from steelyard.ground.short_repr import short_repr
 
@@ -113,7 +113,7 @@ def deliver_drive(
     from steelyard.actuators.replay import can_replay
 
     drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, seed=seed)
-    if model.friction != "M1" and can_replay() and logs:
+    if unheld(model) and can_replay() and logs:
         pair = best_friction(drive, logs)
         drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, friction=pair, seed=seed)
     motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")

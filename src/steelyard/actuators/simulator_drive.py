@@ -24,6 +24,7 @@ NUMBERS = {
     "torque_limit": "N m",
     "no_load_speed": "rad/s",
     "drag": "N m s/rad",
+    "effort_limit": "N m",
     "armature": "kg m²",
     "frictionloss": "N m",
     "viscous": "N m s/rad",
@@ -34,18 +35,8 @@ NUMBERS = {
 DRAWS = 4000
 # An interval over more than three decades is no knowledge; nothing is randomised over it.
 UNKNOWN_RATIO = 1e3
-_UNHELD = {
-    "friction_stribeck": "the additional friction at standstill (Stribeck)",
-    "load_friction": "friction that grows with the load",
-    "load_friction_stribeck": "friction at standstill that grows with the load",
-    "load_friction_motor": "friction that grows with the motor's torque",
-    "load_friction_external": "friction that grows with the load's torque",
-    "load_friction_motor_stribeck": "friction at standstill that grows with the motor's torque",
-    "load_friction_external_stribeck": "friction at standstill that grows with the load's torque",
-    "load_friction_motor_quad": "friction that grows with the square of the motor's torque",
-    "load_friction_external_quad": "friction that grows with the square of the load's torque",
-    "backlash": "the play of the gears",
-}
+# Simulators have Coulomb and viscous friction only.
+_HELD = ("friction_base", "friction_viscous")
 
 
 @dataclass(frozen=True)
@@ -82,8 +73,8 @@ class SimulatorNumber:
 class SimulatorDrive:
     """A drive at one setting of its firmware and one supply voltage, as simulators describe it.
 
-    Its law is τ = clip(stiffness·(goal − q) − damping·dq, ±torque_limit) − drag·dq, with the goal delayed and filtered;
-    `armature`, `frictionloss` and `viscous` belong to the joint.
+    Its law is τ = clip(stiffness·(goal − q) − damping·dq, ±torque_limit) − drag·dq, with the goal delayed and filtered, and
+    the whole within ±effort_limit; `armature`, `frictionloss` and `viscous` belong to the joint.
 
     Args:
         model: The full drive.
@@ -152,22 +143,27 @@ def simulator_drive(
     """
     kp, kd, volts = _setting(model, logs, kp, kd, volts)
     exact = _numbers(model, model.parameters, kp, kd, volts)
-    missing = [f"{text[0].upper()}{text[1:]} is not held." for name, text in _UNHELD.items() if model[name]]
-    if model["stribeck_velocity"] == 0.0:
-        missing = [line for line in missing if "standstill" not in line]
+    missing = [f"Not held: {PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
     draws = {name: np.broadcast_to(v, DRAWS).astype(float) for name, v in
              _numbers(model, model.draw(DRAWS, seed), kp, kd, volts).items()}  # fmt: skip
-    if model.friction != "M1":
+    if unheld(model):
         pair = equivalent_friction(model, logs)
-        exact["frictionloss"], exact["viscous"] = friction or pair
-        for name, before, after in zip(("frictionloss", "viscous"), pair, friction or pair, strict=True):
-            own = "friction_base" if name == "frictionloss" else "friction_viscous"
-            # The equivalent moves with the parameters about as the sum of the full model's friction does.
-            drawn = _equivalent_draws(model, logs, seed)[name == "viscous"]
-            scale = after / before if before > 0.0 else 1.0
-            draws[name] = drawn * scale if drawn.size else np.full(DRAWS, exact[name]) + 0.0 * draws.get(own, 0.0)
+        drawn = _equivalent_draws(model, logs, seed)
+        for k, name in enumerate(("frictionloss", "viscous")):
+            exact[name] = (friction or pair)[k]
+            # The stated pair differs from the one of the conversion by a factor; its interval does so too.
+            scale = exact[name] / pair[k] if pair[k] > 0.0 else 1.0
+            draws[name] = drawn[k] * scale if drawn[k].size else np.full(DRAWS, exact[name])
     numbers = {name: _number(float(np.asarray(exact[name])), draws[name], unit) for name, unit in NUMBERS.items()}
     return SimulatorDrive(model, kp, kd, volts, numbers, draws, tuple(missing))
+
+
+def unheld(model: DriveModel) -> list[str]:
+    """Return the names of the effects of a drive `model` that simulators lack."""
+    return [
+        name for name in PARAMETERS
+        if (name.startswith(("friction_", "load_friction")) and name not in _HELD or name == "backlash") and model[name]
+    ]  # fmt: skip
 
 
 def _setting(
@@ -226,15 +222,16 @@ def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float,
         limit, drag = get("torque_per_volt") * volts, get("back_emf")
         with np.errstate(divide="ignore"):
             speed = np.where(drag > 0.0, limit / np.where(drag > 0.0, drag, 1.0), np.inf)
-        stiffness, damping = limit * get("duty_gain") * kp, np.zeros(())
+        stiffness, damping, effort = limit * get("duty_gain") * kp, np.zeros(()), get("torque_limit")
     else:
         torque = model.kind == "torque"
         stiffness = get("kp_gain") * kp if torque else get("stiffness")
         damping = get("kd_gain") * kd if torque else get("damping")
         limit, speed, drag = get("torque_limit"), get("no_load_speed"), np.zeros(())
+        effort = np.full((), np.inf)
     return {
         "stiffness": stiffness, "damping": damping, "torque_limit": limit, "no_load_speed": speed, "drag": drag,
-        "armature": get("armature"), "frictionloss": get("friction_base"), "viscous": get("friction_viscous"),
+        "effort_limit": effort, "armature": get("armature"), "frictionloss": get("friction_base"), "viscous": get("friction_viscous"),
         "delay": get("delay"), "goal_time": get("goal_time"),
     }  # fmt: skip
 

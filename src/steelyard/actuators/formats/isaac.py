@@ -87,16 +87,22 @@ def _dc(drive: SimulatorDrive, target: ActuatorTarget) -> dict[str, Argument]:
     drag = drive["drag"] > 0.0
     limit = drive["torque_limit"]
     damping = drive["damping"] + drive["drag"]
-    effort = _BEYOND * limit if drag else limit
+    effort = min(_BEYOND * limit, drive["effort_limit"]) if drag else limit
     return {
         **_shared(drive, target),
         "stiffness": (literal(drive["stiffness"]), drive.numbers["stiffness"].shown()),
         "damping": (literal(damping), drive.numbers["drag" if drag else "damping"].shown()),
         "saturation_effort": (literal(limit), drive.numbers["torque_limit"].shown()),
-        "effort_limit": (literal(effort), "never acts: braking adds to the torque" if drag else "torque limit"),
+        "effort_limit": (literal(effort), _effort_note(drive)),
         "velocity_limit": (literal(drive["no_load_speed"]), drive.numbers["no_load_speed"].shown()),
         **_joint(drive),
     }
+
+
+def _effort_note(drive: SimulatorDrive) -> str:
+    if math.isfinite(drive["effort_limit"]):
+        return drive.numbers["effort_limit"].shown()
+    return "never acts: braking adds to the torque" if drive["drag"] else "torque limit"
 
 
 def _pd(drive: SimulatorDrive, target: ActuatorTarget, limit: str) -> dict[str, Argument]:
@@ -106,8 +112,9 @@ def _pd(drive: SimulatorDrive, target: ActuatorTarget, limit: str) -> dict[str, 
         "stiffness": (literal(drive["stiffness"]), drive.numbers["stiffness"].shown()),
         "damping": (literal(drive["damping"] + drive["drag"]), drive.numbers[drag].shown()),
     }
-    if math.isfinite(drive["torque_limit"]):
-        out[limit] = (literal(drive["torque_limit"]), drive.numbers["torque_limit"].shown())
+    most = min(drive["torque_limit"], drive["effort_limit"])
+    if math.isfinite(most):
+        out[limit] = (literal(most), drive.numbers["torque_limit"].shown())
     return {**out, **_joint(drive)}
 
 

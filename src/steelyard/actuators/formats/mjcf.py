@@ -61,12 +61,15 @@ def actuator_element(
             "motorconst": numbers((k, k)), "resistance": number(k * volts / limit), "input": "pos",
             "controller": numbers((drive["stiffness"], 0.0, gain, 0.0, 0.0, volts)),
         }  # fmt: skip
-        if drive["drag"] == 0.0:  # the torque limit also holds while the motor brakes
-            attributes["saturation"] = numbers((limit, 0.0, 0.0))
+        # Without drag the torque limit also holds while the motor brakes.
+        most = drive["effort_limit"] if drive["drag"] else limit
+        if math.isfinite(most):
+            attributes["saturation"] = numbers((most, 0.0, 0.0))
         return tag("dcmotor", attributes | gear)
     attributes |= {"kp": number(drive["stiffness"]), "kv": number(drive["damping"])}
     if drive["goal_time"] > 0.0:
         attributes["timeconst"] = number(drive["goal_time"])
+    limit = min(limit, drive["effort_limit"])
     if math.isfinite(limit):
         attributes |= {"forcelimited": "true", "forcerange": numbers((-limit, limit))}
     return tag("position", attributes | gear)

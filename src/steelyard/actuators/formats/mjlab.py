@@ -6,7 +6,7 @@ import math
 
 from steelyard.actuators._python_text import Argument, call, literal, quoted, regex_quoted, variable
 from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorFormat, ActuatorTarget, WrittenDrive
-from steelyard.actuators.formats.isaac import _BEYOND, _ranges, _steps, printable
+from steelyard.actuators.formats.isaac import _BEYOND, _effort_note, _ranges, _steps, printable
 from steelyard.actuators.simulator_drive import SimulatorDrive
 
 
@@ -81,8 +81,8 @@ def _dc(drive: SimulatorDrive, target: ActuatorTarget) -> dict[str, Argument]:
         "damping": (literal(drive["damping"] + drive["drag"]), drive.numbers["drag" if drag else "damping"].shown()),
         "saturation_effort": (literal(limit), drive.numbers["torque_limit"].shown()),
         "effort_limit": (
-            literal(_BEYOND * limit if drag else limit),
-            "never acts: braking adds to the torque" if drag else "torque limit",
+            literal(min(_BEYOND * limit, drive["effort_limit"]) if drag else limit),
+            _effort_note(drive),
         ),
         "velocity_limit": (literal(drive["no_load_speed"]), drive.numbers["no_load_speed"].shown()),
         "viscous_damping": (literal(drive["viscous"]), drive.numbers["viscous"].shown()),
@@ -96,8 +96,9 @@ def _position(drive: SimulatorDrive, target: ActuatorTarget) -> dict[str, Argume
         "stiffness": (literal(drive["stiffness"]), drive.numbers["stiffness"].shown()),
         "damping": (literal(drive["damping"]), drive.numbers["damping"].shown()),
     }
-    if math.isfinite(drive["torque_limit"]):
-        out["effort_limit"] = (literal(drive["torque_limit"]), drive.numbers["torque_limit"].shown())
+    most = min(drive["torque_limit"], drive["effort_limit"])
+    if math.isfinite(most):
+        out["effort_limit"] = (literal(most), drive.numbers["torque_limit"].shown())
     note = drive.numbers["viscous"].shown() + (f"; and drag {drive.numbers['drag'].shown()}" if drive["drag"] else "")
     out["viscous_damping"] = (literal(drive["viscous"] + drive["drag"]), note)
     return {**out, **_shared(drive, target)}
