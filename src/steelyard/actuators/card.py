@@ -210,7 +210,7 @@ def _simulators(delivered: DeliveredDrive) -> Html:
         "number", "unit", TableColumn("value", digits=5), TableColumn("from", digits=3), TableColumn("to", digits=3),
         "meaning",
     ]  # fmt: skip
-    pieces = [table_html(columns, rows, f"Joint '{delivered.target.joint}' at {drive.setting() or 'its own gains'}")]
+    pieces = [table_html(columns, rows, f"Joint '{delivered.target.joint}' at {drive.setting()}")]
     if drive.missing:
         pieces.append(callout("note", " ".join(drive.missing) + " The nearest Coulomb and viscous friction replaces it."))
     if delivered.replays:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class SimulatorDrive:
             parts.append(f"kd {self.kd:g}")
         if self.model.kind == "voltage":
             parts.append(f"{self.volts:g} V")
-        return ", ".join(parts)
+        return ", ".join(parts) or "its own gains"
 
     def to_json(self) -> dict[str, Any]:
         """Return numbers and intervals as plain data."""
@@ -255,15 +255,26 @@ def equivalent_friction(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[
     if samples is None:
         return model["friction_base"], model["friction_viscous"]
     velocity, motor, external = samples
-    return _nearest(velocity, model.friction_torque(velocity, motor, external))
+    coulomb, viscous = _nearest(velocity, model.friction_torque(velocity, motor, external))
+    return float(coulomb), float(viscous)
 
 
-def _nearest(velocity: Array, budget: Array) -> tuple[float, float]:
-    from scipy.optimize import nnls
-
-    columns = np.column_stack([np.ones(len(velocity)), np.abs(velocity)])
-    pair, _ = nnls(columns, budget)
-    return float(pair[0]), float(pair[1])
+def _nearest(velocity: Array, budgets: Array) -> tuple[Array, Array]:
+    """Non-negative Coulomb and viscous friction nearest to each row of `budgets`, in closed form."""
+    speed = np.abs(velocity)
+    n, s1, s2 = float(len(speed)), float(speed.sum()), float(speed @ speed)
+    b0, b1 = budgets.sum(axis=-1), budgets @ speed
+    determinant = n * s2 - s1 * s1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        coulomb, viscous = (s2 * b0 - s1 * b1) / determinant, (n * b1 - s1 * b0) / determinant
+    # Where one of both would be negative it is zero, and the other one alone fits.
+    only_coulomb = (viscous < 0.0) | ~np.isfinite(viscous)
+    only_viscous = (coulomb < 0.0) & ~only_coulomb
+    alone = b0 / n, b1 / max(s2, 1e-300)
+    return (
+        np.where(only_coulomb, alone[0], np.where(only_viscous, 0.0, coulomb)),
+        np.where(only_coulomb, 0.0, np.where(only_viscous, alone[1], viscous)),
+    )
 
 
 def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) -> tuple[Array, Array]:
@@ -272,34 +283,36 @@ def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) 
         return np.zeros(0), np.zeros(0)
     velocity, motor, external = (x[:: max(len(x) // 200, 1)] for x in samples)
     drawn = model.draw(DRAWS, seed)
+    plain = model.with_values({})
     # A tenth of the draws gives the distribution; repeating them keeps their order, and so the correlations with others.
     few = DRAWS // 10
-    pairs = np.array(
+    budgets = np.array(
         [
-            _nearest(velocity, model.with_values({n: v[k] for n, v in drawn.items()}).friction_torque(
-                velocity, motor, external))
+            replace(plain, parameters={n: float(v[k]) for n, v in drawn.items()}).friction_torque(
+                velocity, motor, external)
             for k in range(few)
         ]
     )  # fmt: skip
     places = np.arange(DRAWS) % few
-    return pairs[places, 0], pairs[places, 1]
+    coulomb, viscous = _nearest(velocity, budgets)
+    return coulomb[places], viscous[places]
 
 
 def _motion(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[Array, Array, Array] | None:
     """Velocity, motor torque and load torque of the samples of all runs in motion."""
-    from scipy.signal import savgol_filter
-
     parts = []
     for log in logs:
         # A window of 60 ms averages the steps of an encoder and keeps motions of a few hertz.
-        width = max(5, 2 * round(0.03 / log.period) + 1)
-        if len(log) <= width:
-            continue
+        half = max(2, round(0.03 / log.period))
         grid = np.arange(log.time[0], log.time[-1], log.period)
         q = np.interp(grid, log.time, log.position)
-        if len(q) <= width:
+        if len(q) <= 2 * half + 1:
             continue
-        dq = savgol_filter(q, width, 2, deriv=1, delta=log.period)
+        # The slope of the line through each window.
+        slope = np.arange(half, -half - 1, -1.0) / (2.0 * float((np.arange(1, half + 1) ** 2).sum()) * log.period)
+        inner = slice(half, -half)
+        dq = np.convolve(q, slope, "valid")
+        grid, q = grid[inner], q[inner]
         goal = np.interp(grid - model["delay"], log.time, np.nan_to_num(log.goal))
         on = np.interp(grid, log.time, log.enabled.astype(float)) > 0.5
         kp, kd = (x if math.isfinite(x) else 1.0 for x in (log.kp, log.kd))

@@ -44,9 +44,9 @@ def drive_layer(source: Path, joint: str, drive: SimulatorDrive) -> bytes:
             [f"Drive '{drive.name}' ({drive.setting()}), identified by Steelyard.", *drive.comments(), *_notes(drive)]
         )
         _author(prim, drive, UsdPhysics, Sdf)
-        layer.subLayerPaths[0] = f"./{source.name}"
-        # The layer lies beside the robot's file, so that the reference is relative.
-        return layer.ExportToString().encode()
+        text: str = layer.ExportToString()
+        # The layer belongs beside the robot's file, so that the reference is relative.
+        return text.replace(f"@{source.resolve()}@", f"@./{source.name}@").encode()
 
 
 def _joint_prim(stage: Any, source: Path, joint: str, physics: Any) -> Any:
