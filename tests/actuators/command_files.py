@@ -59,18 +59,19 @@ def write_bam(path: Path, document: dict[str, Any]) -> Path:
     return path
 
 
-def write_sage(folder: Path, *, scale: float = 1.0, joints: tuple[str, ...] = ("hip", "knee"), kind: str = "STATE_MOTOR",
-               begin: float = 0.0) -> Path:  # fmt: skip
+def write_sage(
+    folder: Path, *, scale: float = 1.0, joints: tuple[str, ...] = ("hip", "knee"), kind: str = "STATE_MOTOR",
+    begin: float = 0.0,
+) -> Path:  # fmt: skip
     """A folder of SAGE whose commands come at 50 Hz and whose states come at 200 Hz, 3 ms later."""
     folder.mkdir(parents=True)
     t = np.arange(0.0, 2.0, 0.005)
     sent = np.arange(0.0, 2.0, 0.02)
     goal = lambda x: [float(np.sin(x) + k) for k in range(len(joints))]  # noqa: E731
     state = ["type,timestamp,positions,velocities,torques"]
-    state += [
-        f'{kind},{float((begin + x + 0.003) * scale)!r},"{goal(x)}","{[float(np.cos(x))] * len(joints)}","{[0.5] * len(joints)}"'
-        for x in t
-    ]
+    for x in t:
+        speed, torque = [float(np.cos(x))] * len(joints), [0.5] * len(joints)
+        state.append(f'{kind},{float((begin + x + 0.003) * scale)!r},"{goal(x)}","{speed}","{torque}"')
     control = ["type,timestamp,positions,velocities,torques"]
     control += [f'CONTROL,{float((begin + x) * scale)!r},"{goal(x + 0.1)}","[]","[]"' for x in sent]
     (folder / "state_motor.csv").write_text("\n".join(state) + "\n")
@@ -79,7 +80,9 @@ def write_sage(folder: Path, *, scale: float = 1.0, joints: tuple[str, ...] = ("
     return folder
 
 
-def log_of(model: DriveModel, *, off: bool = False, kp: float = 400.0, kd: float = 1.0, volts: float = 7.4) -> CommandLog:
+def log_of(
+    model: DriveModel, *, off: bool = False, kp: float = 400.0, kd: float = 1.0, volts: float = 7.4
+) -> CommandLog:
     """A run with the goal as position, to be replaced by a rollout."""
     t, goal = goals()
     load = Load.pendulum(0.49, 0.1, 0.05) if model.kind == "voltage" else Load.pendulum(1.0, 0.15)

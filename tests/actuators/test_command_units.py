@@ -21,7 +21,9 @@ def encoded(values: np.ndarray, code: str) -> np.ndarray:
     return np.where(values < 0, bit - values, values).astype(float) if bit else values.astype(float)
 
 
-@given(st.lists(st.integers(-885, 885), min_size=1, max_size=50), st.sampled_from(["signed", "int16", "bit10", "bit15"]))
+@given(
+    st.lists(st.integers(-885, 885), min_size=1, max_size=50), st.sampled_from(["signed", "int16", "bit10", "bit15"])
+)
 def test_a_register_gives_back_the_number_that_it_stored(values: list[int], code: str) -> None:
     numbers = np.array(values)
     assert np.array_equal(decode(encoded(numbers, code), code), numbers)  # type: ignore[arg-type]

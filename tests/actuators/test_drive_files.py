@@ -15,7 +15,7 @@ from command_files import LOOP, TORQUE, VOLTAGE, log_of
 
 from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorTarget, WrittenDrive
 from steelyard.actuators.drive_model import FRICTION, DriveModel
-from steelyard.actuators.formats.draws import draws_table
+from steelyard.actuators.formats.randomisation import draws_table
 from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive
 from steelyard.errors import LogError, SteelyardError
 from steelyard.robot import load_robot
@@ -67,7 +67,15 @@ ISAAC = {
     "DelayedPDActuatorCfg": {"effort_limit", "min_delay", "max_delay"},
     "ImplicitActuatorCfg": {"effort_limit_sim"},
 }
-ISAAC_JOINT = {"joint_names_expr", "stiffness", "damping", "armature", "friction", "dynamic_friction", "viscous_friction"}
+ISAAC_JOINT = {
+    "joint_names_expr",
+    "stiffness",
+    "damping",
+    "armature",
+    "friction",
+    "dynamic_friction",
+    "viscous_friction",
+}
 MJLAB = {
     "DcMotorActuatorCfg": {"saturation_effort", "velocity_limit", "effort_limit"},
     "BuiltinPositionActuatorCfg": {"effort_limit"},
@@ -123,7 +131,9 @@ def clipped_by_the_speed_line(call: Call, error: np.ndarray, dq: np.ndarray) -> 
 def test_the_dc_motor_of_the_simulator_has_the_torque_of_the_drive(simulator: str, name: str) -> None:
     model, rng = MODELS[name], np.random.default_rng(0)
     drive = drive_of(model)
-    (call,) = (c for c in calls(text_of(written(simulator, model))).values() if c.function.lower().startswith("dcmotor"))
+    (call,) = (
+        c for c in calls(text_of(written(simulator, model))).values() if c.function.lower().startswith("dcmotor")
+    )
     # Within the speeds of the motor's four quadrants; beyond them simulators and our model differ on purpose.
     error, dq = rng.uniform(-3.0, 3.0, 2000), rng.uniform(-0.95, 0.95, 2000) * drive["no_load_speed"]
     ours = model.motor_torque(error, dq, kp=drive.kp, kd=drive.kd, volts=drive.volts)
@@ -191,7 +201,9 @@ def full(friction: str) -> DriveModel:
     rng = np.random.default_rng(0)
     names = FRICTION[friction]
     values = {name: float(rng.uniform(0.01, 0.2)) for name in names}
-    return replace(VOLTAGE, friction=friction, parameters={**VOLTAGE.parameters, **values, "offset": 0.01, "delay": 0.003})
+    return replace(
+        VOLTAGE, friction=friction, parameters={**VOLTAGE.parameters, **values, "offset": 0.01, "delay": 0.003}
+    )
 
 
 @pytest.mark.parametrize("friction", BAM_FRICTION)
@@ -216,9 +228,7 @@ def bam_friction(p: dict[str, float], motor: float, external: float, dq: float, 
         return total + through * (p["load_friction_base"] + fade * p.get("load_friction_stribeck", 0.0))
     if friction in ("M5", "M6"):
         total += abs(external * p["load_friction_external"] - motor * p["load_friction_motor"])
-        total += fade * abs(
-            external * p["load_friction_external_stribeck"] - motor * p["load_friction_motor_stribeck"]
-        )
+        total += fade * abs(external * p["load_friction_external_stribeck"] - motor * p["load_friction_motor_stribeck"])
     if friction == "M6" and np.sign(external) != np.sign(motor):
         lifting, driven = abs(external) < abs(motor), abs(external) > abs(motor)
         total += fade * lifting * p["load_friction_external_quad"] * external**2

@@ -111,17 +111,16 @@ def _runs(result: ActuatorIdentification) -> Html:
             ]
         )  # fmt: skip
     columns: list[TableColumn | str] = [
-        "run", "role", "motion", TableColumn("kp", digits=4), TableColumn("mass", "kg", 3), TableColumn("length", "s", 3),
+        "run", "role", "motion", TableColumn("kp", digits=4), TableColumn("mass", "kg", 3),
+        TableColumn("length", "s", 3),
         TableColumn("goal", "mrad", 3), TableColumn("rollout", "mrad", 3), TableColumn("left out", "mrad", 3), "",
     ]  # fmt: skip
     about = (
-        "Mean absolute position errors. Goal: taking the goal as prediction. Rollout: the final model, simulated from the "
-        "first sample to the last with the goal as its only input. Left out: a model that did not see the run's group"
+        "Mean absolute position errors. Goal: taking the goal as prediction. Rollout: the final model, simulated from "
+        "the first sample to the last with the goal as its only input. Left out: a model that did not see the run's group"
         f"{f' (runs of one {result.grouped_by})' if result.grouped_by else ''}."
     )
-    return join(
-        table_html(columns, rows, "Runs", dash="Not known, or no group was left out."), paragraph(about)
-    )
+    return join(table_html(columns, rows, "Runs", dash="Not known, or no group was left out."), paragraph(about))
 
 
 def _finite(value: float) -> float | None:
@@ -212,7 +211,9 @@ def _simulators(delivered: DeliveredDrive) -> Html:
     ]  # fmt: skip
     pieces = [table_html(columns, rows, f"Joint '{delivered.target.joint}' at {drive.setting()}")]
     if drive.missing:
-        pieces.append(callout("note", " ".join(drive.missing) + " The nearest Coulomb and viscous friction replaces it."))
+        pieces.append(
+            callout("note", " ".join(drive.missing) + " The nearest Coulomb and viscous friction replaces it.")
+        )
     if delivered.replays:
         errors: list[Sequence[TableCell]] = [
             [r.format, *(_finite(_MRAD * x) for x in (r.fit, r.full, r.holdout, r.full_holdout))]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.errors import LogError
 from steelyard.ground.short_repr import short_repr
@@ -52,7 +53,7 @@ class CommandColumns:
     voltage: Array | None = None
     current: Array | None = None
     torque: Array | None = None
-    enabled: Array | None = None
+    enabled: NDArray[np.bool_] | None = None
     numbers: Mapping[str, float] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -81,8 +82,6 @@ class CommandColumns:
 
     def changed(self, **changes: Any) -> CommandColumns:
         """Return these columns with other values of some fields, by name in `changes`."""
-        from dataclasses import replace
-
         return replace(self, **changes)
 
 

@@ -90,7 +90,8 @@ def guess_code(values: Array) -> Code | None:
 
     Only whole numbers that are never negative can be coded. Numbers from 32768 on are two's complement or have a sign
     in bit 15, whichever makes the amounts smaller; numbers between 1024 and 2047 have a sign in bit 10, if the others
-    leave a gap below 1024. Interpolation across the wrap leaves fractions between the two halves, which no code explains.
+    leave a gap below 1024. Interpolation across the wrap leaves fractions between the two halves, which no code
+    explains.
 
     Args:
         values: Raw numbers.

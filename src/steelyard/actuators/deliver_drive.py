@@ -110,7 +110,7 @@ def deliver_drive(
         full: Mean absolute position errors of the full model on `logs` and on `holdout` [rad], to show beside.
         seed: The same seed gives the same draws.
     """
-    from steelyard.actuators.replay import can_replay
+    from steelyard.actuators.mujoco_replay import can_replay
 
     drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, seed=seed)
     if unheld(model) and can_replay() and logs:
@@ -142,7 +142,7 @@ def best_friction(drive: SimulatorDrive, logs: Sequence[CommandLog]) -> tuple[fl
 
     start = np.array([drive["frictionloss"] / scale[0], drive["viscous"] / scale[1]])
     # Corners of the first triangle: friction halved, and some viscous friction more.
-    simplex = np.array([start, start * (0.5, 1.0), start + (0.0, 0.3)])
+    simplex = np.array([start, start * (0.5, 1.0), start + np.array([0.0, 0.3])])
     options = {"maxfev": _EVALUATIONS, "initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-6}
     x = minimize(error, start, method="Nelder-Mead", options=options).x
     return abs(float(x[0])) * scale[0], abs(float(x[1])) * scale[1]
@@ -154,7 +154,7 @@ def _torque(drive: SimulatorDrive) -> float:
 
 
 def _kind(drive: SimulatorDrive) -> str:
-    from steelyard.actuators.formats.mjcf import holds_dcmotor
+    from steelyard.actuators.formats.mujoco_drive import holds_dcmotor
 
     return "dcmotor" if holds_dcmotor(drive) else "position"
 
@@ -169,7 +169,7 @@ def _with_friction(drive: SimulatorDrive, pair: tuple[float, float]) -> Simulato
 
 
 def _mean(drive: SimulatorDrive, logs: Sequence[CommandLog], kind: str) -> float:
-    from steelyard.actuators.replay import mean_error, replay_drive
+    from steelyard.actuators.mujoco_replay import mean_error, replay_drive
 
     return mean_error([replay_drive(drive, log, kind, _TIMESTEP) for log in logs], logs)
 

@@ -38,8 +38,8 @@ def read_command_logs(
 ) -> tuple[CommandLog, ...]:  # fmt: skip
     """Read the runs of one drive: goals, positions, and what else the files hold.
 
-    BAM's JSON, SAGE's folders, LeRobot's data sets, and tables (CSV, Parquet, …) are recognised. Values that are stated
-    here have priority over those of the files.
+    BAM's JSON, SAGE's folders, LeRobot's data sets, and tables (CSV, Parquet, …) are recognised. Values that are
+    stated here have priority over those of the files.
 
     Args:
         path: File or folder.
@@ -58,7 +58,7 @@ def read_command_logs(
         settings: Table with one row a run: its number or name, and mass, length, kp, kd, volts, motor, trajectory.
         episodes: Episodes of a LeRobot data set, such as "0-4,7".
     """
-    from steelyard.actuators.readers.tables import settings_table
+    from steelyard.actuators.readers.command_table import settings_table
 
     source = Path(path)
     runs = _columns(source, joint, units or {}, columns, codes, duty_full_scale, episodes)
@@ -82,9 +82,9 @@ def _columns(
     source: Path, joint: str | None, units: Mapping[str, str], columns: Mapping[str, str] | None,
     codes: Mapping[str, Code] | None, duty_full_scale: float | None, episodes: str | None,
 ) -> list[CommandColumns]:  # fmt: skip
-    from steelyard.actuators.readers.bam import is_bam, read_bam
-    from steelyard.actuators.readers.sage import is_sage, read_sage
-    from steelyard.actuators.readers.tables import is_lerobot, read_table_runs
+    from steelyard.actuators.readers.bam_log import is_bam, read_bam
+    from steelyard.actuators.readers.command_table import is_lerobot, read_table_runs
+    from steelyard.actuators.readers.sage_folder import is_sage, read_sage
 
     position = units.get("position", "rad")
     if is_bam(source):
@@ -103,9 +103,7 @@ def _columns(
             return [read_bam(p, duty_full_scale) for p in files]
         if files := [p for p in inside if p.suffix.lower() in (".csv", ".parquet") and p.is_file()]:
             return [run for p in files for run in read_table_runs(p, joint, units, columns, codes)]
-        raise LogError(
-            f"{source}: holds no command logs; give {'; '.join(COMMAND_FILES.values())}."
-        )
+        raise LogError(f"{source}: holds no command logs; give {'; '.join(COMMAND_FILES.values())}.")
     return read_table_runs(source, joint, units, columns, codes)
 
 
@@ -127,8 +125,8 @@ def _log(
     if load is None:
         if not {"mass", "length"} <= set(numbers):
             raise LogError(
-                f"{run.source}: the load is not known; state mass [kg] and length [m] of the pendulum, or the robot and "
-                "the joint."
+                f"{run.source}: the load is not known; state mass [kg] and length [m] of the pendulum, or the robot "
+                "and the joint."
             )
         load = Load.pendulum(numbers["mass"], numbers["length"], numbers.get("arm_mass", 0.0))
     return CommandLog(

@@ -73,8 +73,8 @@ class SimulatorNumber:
 class SimulatorDrive:
     """A drive at one setting of its firmware and one supply voltage, as simulators describe it.
 
-    Its law is τ = clip(stiffness·(goal − q) − damping·dq, ±torque_limit) − drag·dq, with the goal delayed and filtered, and
-    the whole within ±effort_limit; `armature`, `frictionloss` and `viscous` belong to the joint.
+    Its law is τ = clip(stiffness·(goal − q) − damping·dq, ±torque_limit) − drag·dq, with the goal delayed and filtered,
+    and the whole within ±effort_limit; `armature`, `frictionloss` and `viscous` belong to the joint.
 
     Args:
         model: The full drive.
@@ -160,10 +160,8 @@ def simulator_drive(
 
 def unheld(model: DriveModel) -> list[str]:
     """Return the names of the effects of a drive `model` that simulators lack."""
-    return [
-        name for name in PARAMETERS
-        if (name.startswith(("friction_", "load_friction")) and name not in _HELD or name == "backlash") and model[name]
-    ]  # fmt: skip
+    beyond = [n for n in PARAMETERS if n.startswith(("friction_", "load_friction")) and n not in _HELD]
+    return [name for name in (*beyond, "backlash") if model[name]]
 
 
 def _setting(
@@ -231,8 +229,8 @@ def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float,
         effort = np.full((), np.inf)
     return {
         "stiffness": stiffness, "damping": damping, "torque_limit": limit, "no_load_speed": speed, "drag": drag,
-        "effort_limit": effort, "armature": get("armature"), "frictionloss": get("friction_base"), "viscous": get("friction_viscous"),
-        "delay": get("delay"), "goal_time": get("goal_time"),
+        "effort_limit": effort, "armature": get("armature"), "frictionloss": get("friction_base"),
+        "viscous": get("friction_viscous"), "delay": get("delay"), "goal_time": get("goal_time"),
     }  # fmt: skip
 
 
@@ -284,7 +282,7 @@ def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) 
     velocity, motor, external = (x[:: max(len(x) // 200, 1)] for x in samples)
     drawn = model.draw(DRAWS, seed)
     plain = model.with_values({})
-    # A tenth of the draws gives the distribution; repeating them keeps their order, and so the correlations with others.
+    # A tenth of the draws gives the distribution; repeating them keeps their order, and so their correlations.
     few = DRAWS // 10
     budgets = np.array(
         [

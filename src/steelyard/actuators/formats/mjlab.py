@@ -6,7 +6,7 @@ import math
 
 from steelyard.actuators._python_text import Argument, call, literal, quoted, regex_quoted, variable
 from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorFormat, ActuatorTarget, WrittenDrive
-from steelyard.actuators.formats.isaac import _BEYOND, _effort_note, _ranges, _steps, printable
+from steelyard.actuators.formats.isaac_lab import _BEYOND, _effort_note, _ranges, _steps, one_line
 from steelyard.actuators.simulator_drive import SimulatorDrive
 
 
@@ -19,7 +19,7 @@ def mjlab_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
     """
     name = variable(drive.name)
     head = [
-        f"Drive '{printable(drive.name)}' ({drive.setting()}), identified by Steelyard; the comments have 95 % intervals.",
+        f"Drive '{one_line(drive.name)}' ({drive.setting()}), identified by Steelyard; comments: 95 % intervals.",
         "Use one of the configurations, in EntityArticulationInfoCfg(actuators=(...,)), with the names of mjlab 1.",
         *mjlab_notes(drive, target),
     ]
@@ -122,7 +122,7 @@ def _events(drive: SimulatorDrive, target: ActuatorTarget, name: str) -> list[st
         ("DELAY", "dr.sync_actuator_delays", actuators, {"lag_range": str(lags)} if lags[1] > lags[0] else {}),
     ]  # fmt: skip
     lines = ["# Ranges are 95 % intervals. They ignore correlations; randomisation.csv has correlated draws.",
-             "# GAINS are for the DC configuration; with the POSITION one the drag is in the joint's damping."]  # fmt: skip
+             "# GAINS are for the DC configuration; with the POSITION one the drag is in the joint."]  # fmt: skip
     for label, function, asset, ranges in parts:
         if ranges:
             inside = [f'"asset_cfg": {asset}', *(f"{quoted(k)}: {v}" for k, v in ranges.items())]

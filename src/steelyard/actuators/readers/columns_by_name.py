@@ -118,7 +118,8 @@ def _of_joint(source: str, names: Sequence[str], joint: str) -> list[str]:
     own = [name for name in names if _without(name, joint) != name]
     if not own:
         raise LogError(
-            f"{source}: no column is of the joint '{shortened(joint, 40)}'; columns: {shortened(', '.join(names), 200)}."
+            f"{source}: no column is of the joint '{shortened(joint, 40)}'; columns: "
+            f"{shortened(', '.join(names), 200)}."
         )
     shapes = {_without(name, joint) for name in own}
     # A column is of another joint if another name in the place of ours would make it.

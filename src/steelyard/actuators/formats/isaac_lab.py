@@ -21,8 +21,8 @@ def isaac_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
     """
     name = variable(drive.name)
     head = [
-        f"Drive '{printable(drive.name)}' ({drive.setting()}), identified by Steelyard; the comments have 95 % intervals.",
-        "Use one of the configurations, in ArticulationCfg(actuators={...}), with the names of Isaac Lab 2 (3 reads them).",
+        f"Drive '{one_line(drive.name)}' ({drive.setting()}), identified by Steelyard; comments: 95 % intervals.",
+        "Use one of the configurations, in ArticulationCfg(actuators={...}); the names are those of Isaac Lab 2.",
         *isaac_notes(drive, target),
     ]
     lines = [f"# {line}" for line in head]
@@ -45,7 +45,7 @@ def isaac_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
     return "\n".join(lines)
 
 
-def printable(text: str) -> str:
+def one_line(text: str) -> str:
     """Return a `text` without line ends, for a comment."""
     return "".join(c if c.isprintable() else "?" for c in text)
 

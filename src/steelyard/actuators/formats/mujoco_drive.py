@@ -123,7 +123,9 @@ def edited_drive(source: Path, joint: str, drive: SimulatorDrive, kind: str = "p
     if joint not in joints:
         included = ", ".join(e.attributes.get("file", "?") for e in root.walk() if e.tag == "include")
         if included:
-            raise ExportError(f"{source}: has no joint '{joint}' itself; give the included file that has it: {included}.")
+            raise ExportError(
+                f"{source}: has no joint '{joint}' itself; give the included file that has it: {included}."
+            )
         raise UnknownNameError("joint", joint, sorted(name for name in joints if name))
     element = joints[joint]
     if element.attributes.get("type", "hinge") in ("ball", "free"):

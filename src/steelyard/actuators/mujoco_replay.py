@@ -71,7 +71,7 @@ def bench_mjcf(
     )  # fmt: skip
 
 
-def replay(xml: str, log: CommandLog) -> Array:
+def replay_mjcf(xml: str, log: CommandLog) -> Array:
     """Roll an MJCF with one joint and one actuator out on a run; return the positions [rad] at the times of the run.
 
     The goal is held until the next sample; while the drive is off, MuJoCo's actuator is disabled.
@@ -133,13 +133,13 @@ def replay_drive(drive: SimulatorDrive, log: CommandLog, kind: str = "position",
         kind: "position" or "dcmotor".
         timestep: Time step [s].
     """
-    from steelyard.actuators.formats.mjcf import actuator_element, joint_attributes
+    from steelyard.actuators.formats.mujoco_drive import actuator_element, joint_attributes
 
     own = drive_at(drive, log)
     element = actuator_element(own, BENCH_JOINT, kind, timestep=timestep)
     joint = joint_attributes(own, kind)
     xml = bench_mjcf(joint, element, log.load, offset=drive.model["offset"], timestep=timestep)
-    return replay(xml, log)
+    return replay_mjcf(xml, log)
 
 
 def can_replay() -> bool:

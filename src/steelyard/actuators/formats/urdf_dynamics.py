@@ -53,7 +53,10 @@ def _dynamics(drive: SimulatorDrive) -> dict[str, str]:
 
 
 def _notes(drive: SimulatorDrive) -> tuple[str, ...]:
-    notes = [*drive.missing, "URDF has no armature, no position gain and no delay; the sidecars of simulators have them."]
+    notes = [
+        *drive.missing,
+        "URDF has no armature, no position gain and no delay; the sidecars of simulators have them.",
+    ]
     if drive["drag"]:
         notes.append("The damping includes the back-EMF's drag, so it also acts while the drive is off.")
     return tuple(notes)

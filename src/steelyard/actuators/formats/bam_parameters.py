@@ -57,7 +57,11 @@ def _notes(model: DriveModel, actuator: str) -> tuple[str, ...]:
         ]
     if model.kind == "position-loop":
         notes.append("BAM has no drive with an unknown gain; register an actuator with this stiffness.")
-    for name, what in (("goal_time", "the filter of the goal"), ("backlash", "play"), ("no_load_speed", "the speed line")):
+    for name, what in (
+        ("goal_time", "the filter of the goal"),
+        ("backlash", "play"),
+        ("no_load_speed", "the speed line"),
+    ):
         if name in model.parameters and model.kind != "voltage":
             notes.append(f"BAM does not hold {what}.")
     return tuple(notes)

@@ -46,7 +46,7 @@ def read_bam(path: Path, full_scale: float | None = None) -> CommandColumns:
         document.fail("has no 'entries', which every log of BAM has; give the log, not the parameters.")
     entries = top["entries"].items("entry", _MOST_ENTRIES)
     numbers = {ours: top[key].number() for key, ours in _SETTINGS.items() if _is_number(top.get(key))}
-    words = {key: shortened(str(top[key].value), 60) for key in ("motor", "trajectory") if key in top}
+    words: dict[str, str] = {key: shortened(str(top[key].value), 60) for key in ("motor", "trajectory") if key in top}
     motor = words.get("motor", "")
     if _is_number(top.get("damping")):
         # BAM's eRob control multiplies its damping by √kp; other drives take it as it is.
@@ -92,7 +92,7 @@ def _times(entries: Sequence[Field], top: dict[str, Field]) -> Array:
         return time
     if not _is_number(top.get("dt")):
         raise LogError(f"{top['entries'].place}: its entries have no 'timestamp' and the file no 'dt'; record a clock.")
-    return np.arange(len(entries)) * top["dt"].positive()
+    return np.asarray(np.arange(len(entries)) * top["dt"].positive())
 
 
 def _column(entries: Sequence[Field], key: str) -> Array | None:
@@ -123,7 +123,7 @@ def _duty(raw: Array | None, motor: str, full_scale: float | None, notes: list[s
     code = guess_code(raw)
     if code is None:
         notes.append(
-            "The column 'load' was averaged across the wrap of an unsigned register, so it is not used; give the raw log."
+            "The column 'load' was averaged across the wrap of an unsigned register and is not used; give the raw log."
         )
         return None
     scale = full_scale or _full_scale(motor)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.actuators.command_columns import CommandColumns, filled
 from steelyard.actuators.command_units import Code, command_unit_size, decode, guess_code
@@ -45,8 +46,8 @@ def read_table_runs(
     if is_lerobot(path):
         if "position" not in (units or {}):
             raise LogError(
-                f"{path}: a LeRobot data set does not state its unit of positions; state units position = deg (recorded "
-                "with use_degrees)."
+                f"{path}: a LeRobot data set does not state its unit of positions; state units position = deg "
+                "(recorded with use_degrees)."
             )
         return [
             _run(_whole(path, str(k)), joint, units or {}, columns or {}, codes or {}, f"{path} episode {k}")
@@ -106,12 +107,13 @@ def _run(
     time = _time(table, found["time"], units)
     signals: dict[str, Array | None] = dict.fromkeys(_SIGNALS)
     notes: list[str] = []
+    enabled: NDArray[np.bool_] | None = None
     for signal, name in found.items():
         if signal == "time":
             continue
         values = _numbers(table, name)
         if signal == "enabled":
-            signals[signal] = filled(values) > 0.5
+            enabled = filled(values) > 0.5
             continue
         code = codes.get(signal) or (guess_code(values) if signal == "duty" else "signed")
         if code is None:
@@ -122,20 +124,21 @@ def _run(
         if signal == "duty" and not unit:
             if np.nanmax(np.abs(values), initial=0.0) > 1.05:
                 notes.append(
-                    f"The column '{name}' reaches {np.nanmax(np.abs(values)):.4g} without a unit, so it is not used; state "
-                    "units duty = percent, per mille or counts/N."
+                    f"The column '{name}' reaches {np.nanmax(np.abs(values)):.4g} without a unit, so it is not used; "
+                    "state units duty = percent, per mille or counts/N."
                 )
                 continue
             unit = "1"
         signals[signal] = values * command_unit_size(_unit_signal(signal), unit) if unit else values
     goal, position = signals["goal"], signals["position"]
-    assert goal is not None and position is not None  # found above
-    if signals["enabled"] is None:
+    assert goal is not None  # both were found above
+    assert position is not None
+    if enabled is None:
         goal = filled(goal)
     numbers, words = _settings(table)
     result = CommandColumns(
         source, joint or "drive", time, goal, position, signals["velocity"], _maybe_filled(signals["duty"]),
-        _maybe_filled(signals["voltage"]), _maybe_filled(signals["current"]), signals["torque"], signals["enabled"],
+        _maybe_filled(signals["voltage"]), _maybe_filled(signals["current"]), signals["torque"], enabled,
         numbers, words, tuple(notes), _maybe_filled(signals["feedforward"]),
     )  # fmt: skip
     return result
@@ -178,7 +181,8 @@ def _numbers(table: Table, name: str) -> Array:
                 out[k] = float(text)
             except ValueError:
                 raise LogError(
-                    f"{table.path}: row {table.row_numbers[k]}, column '{name}': '{shortened(text, 30)}' is not a number."
+                    f"{table.path}: row {table.row_numbers[k]}, column '{name}': '{shortened(text, 30)}' is not a "
+                    "number."
                 ) from None
     return out
 
