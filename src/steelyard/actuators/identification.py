@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from steelyard.actuators.drive_model import DriveModel
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, json_text
 from steelyard.ground.short_repr import short_repr
+
+if TYPE_CHECKING:
+    from steelyard.actuators.deliver_drive import DeliveredDrive
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class ActuatorIdentification(OutcomeWithPage):
         grouped_by: Property of the runs by which groups were left out for the choice of the structure.
         notes: Remarks, one sentence each.
         cpu_seconds: Processor time of the fit, choice of structure included.
+        delivered: Files of the drive for simulators, by `for_simulators`; None for none.
     """
 
     logs: tuple[CommandLog, ...]
@@ -103,6 +107,14 @@ class ActuatorIdentification(OutcomeWithPage):
     grouped_by: str = ""
     notes: tuple[str, ...] = ()
     cpu_seconds: float = math.nan
+    delivered: DeliveredDrive | None = None
+
+    def for_simulators(self, **options: Any) -> ActuatorIdentification:
+        """Return the result with the drive's files for simulators, with `options` of `deliver_drive`."""
+        from steelyard.actuators.deliver_drive import deliver_drive
+
+        full = (self.error("fit"), self.error("hold-out"))
+        return replace(self, delivered=deliver_drive(self.model, self.logs, holdout=self.holdout, full=full, **options))
 
     def error(self, role: str = "fit") -> float:
         """Return the mean absolute position error [rad] over the runs of a `role`, "fit" or "hold-out"."""
@@ -128,7 +140,8 @@ class ActuatorIdentification(OutcomeWithPage):
         }
 
     def files(self) -> Mapping[str, Content]:
-        return {"drive.json": json_text(self.model.to_json())}
+        files = {} if self.delivered is None else self.delivered.files()
+        return {"drive.json": json_text(self.model.to_json()), **files}
 
     def view(self) -> Presentation:
         from steelyard.actuators.page import actuator_report, print_actuator

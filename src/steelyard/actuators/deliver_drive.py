@@ -1,0 +1,195 @@
+"""`deliver_drive`: the files of a drive for simulators, with the error that MuJoCo makes from the written ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.actuators.actuator_formats import ActuatorTarget, WrittenDrive, write_formats
+from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive, unheld
+from steelyard.ground.outcome import Content, json_text
+from steelyard.ground.short_repr import short_repr
+
+if TYPE_CHECKING:
+    from steelyard.actuators.command_log import CommandLog
+    from steelyard.actuators.drive_model import DriveModel
+
+# Runs that the equivalent friction is fitted on, spread over all, and evaluations of the fit: together some seconds.
+_RUNS, _EVALUATIONS = 8, 60
+# Time step of the user's model, unless its file states another [s].
+_TIMESTEP = 0.002
+
+
+@dataclass(frozen=True)
+class ReplayError:
+    """Error of a written file, rolled out in MuJoCo on the logs.
+
+    Args:
+        format: Format of the file: "mjcf" or "mjcf-dcmotor".
+        fit: Mean absolute position error on the runs of the fit [rad].
+        holdout: The same on held-out runs; NaN without any.
+        full: That of the full model on the runs of the fit; NaN where unknown.
+        full_holdout: That of the full model on the held-out runs; NaN where unknown.
+    """
+
+    format: str
+    fit: float
+    holdout: float = math.nan
+    full: float = math.nan
+    full_holdout: float = math.nan
+
+    def shown(self) -> str:
+        """Return one sentence."""
+        text = f"{self.format}: {1e3 * self.fit:.1f} mrad on the logs"
+        text += f" (full model {1e3 * self.full:.1f})" if math.isfinite(self.full) else ""
+        if math.isfinite(self.holdout):
+            text += f", {1e3 * self.holdout:.1f} mrad on held-out logs"
+            text += f" (full model {1e3 * self.full_holdout:.1f})" if math.isfinite(self.full_holdout) else ""
+        return text + "."
+
+
+@short_repr
+@dataclass(frozen=True)
+class DeliveredDrive:
+    """A drive in the files of simulators.
+
+    Args:
+        drive: Drive at one setting.
+        target: Joint and files of the user.
+        formats: Files and notes by format.
+        replays: Errors of the written MJCF in MuJoCo; empty without MuJoCo.
+    """
+
+    drive: SimulatorDrive
+    target: ActuatorTarget
+    formats: dict[str, WrittenDrive]
+    replays: tuple[ReplayError, ...] = ()
+
+    def files(self) -> dict[str, Content]:
+        """Return the contents of all files by name."""
+        out = {name: content for written in self.formats.values() for name, content in written.files.items()}
+        return {**out, "simulators.json": json_text(self.to_json())}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return numbers, files, notes and errors as plain data."""
+        return {
+            **self.drive.to_json(),
+            "joint": self.target.joint,
+            "files": {name: list(written.files) for name, written in self.formats.items()},
+            "notes": {name: list(written.notes) for name, written in self.formats.items()},
+            "replays": [vars(r) for r in self.replays],
+        }
+
+
+def deliver_drive(
+    model: DriveModel, logs: Sequence[CommandLog], *, holdout: Sequence[CommandLog] = (), joint: str = "joint",
+    robot: str | Path | None = None, kp: float | None = None, kd: float | None = None, volts: float | None = None,
+    step: float | None = None, bam_actuator: str = "", full: tuple[float, float] = (math.nan, math.nan), seed: int = 0,
+) -> DeliveredDrive:  # fmt: skip
+    """Write a drive into the files of simulators, and score the written MJCF in MuJoCo on the logs.
+
+    Effects that simulators lack become the nearest that they have: friction beyond Coulomb and viscous friction is
+    replaced by the pair with the smallest error of MuJoCo's rollouts.
+
+    Args:
+        model: The drive.
+        logs: Runs of the fit.
+        holdout: Runs that judge.
+        joint: Joint that gets the drive.
+        robot: Robot description to edit: MJCF, URDF or USD.
+        kp: Position gain of the firmware; default: the median of the runs.
+        kd: Velocity gain of the firmware; default: the median of the runs.
+        volts: Supply voltage [V]; default: the median of the runs.
+        step: Physics step of the simulator [s], for delays in whole steps; default: 5 ms.
+        bam_actuator: Name of the actuator in BAM; default: the motor in the logs, or the name of the drive.
+        full: Mean absolute position errors of the full model on `logs` and on `holdout` [rad], to show beside.
+        seed: The same seed gives the same draws.
+    """
+    from steelyard.actuators.mujoco_replay import can_replay
+
+    drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, seed=seed)
+    if unheld(model) and can_replay() and logs:
+        pair = best_friction(drive, logs)
+        drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, friction=pair, seed=seed)
+    motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")
+    more = {} if step is None else {"step": step}
+    target = ActuatorTarget(joint, None if robot is None else Path(robot), bam_actuator=bam_actuator or motor, **more)
+    replays = replay_errors(drive, logs, holdout, full) if can_replay() and logs else ()
+    return DeliveredDrive(drive, target, write_formats(drive, target), replays)
+
+
+def best_friction(drive: SimulatorDrive, logs: Sequence[CommandLog]) -> tuple[float, float]:
+    """Return the Coulomb and viscous friction with the smallest position error of MuJoCo's rollouts.
+
+    Args:
+        drive: Drive with a first guess of both.
+        logs: Runs.
+    """
+    from scipy.optimize import minimize
+
+    few = [logs[k] for k in np.unique(np.linspace(0, len(logs) - 1, min(_RUNS, len(logs))).round().astype(int))]
+    kind = _kind(drive)
+    scale = max(drive["frictionloss"], 1e-3 * _torque(drive)), max(drive["viscous"], drive["drag"], 1e-4)
+
+    def error(x: np.ndarray) -> float:
+        pair = abs(float(x[0])) * scale[0], abs(float(x[1])) * scale[1]
+        return _mean(_with_friction(drive, pair), few, kind)
+
+    start = np.array([drive["frictionloss"] / scale[0], drive["viscous"] / scale[1]])
+    # Corners of the first triangle: friction halved, and some viscous friction more.
+    simplex = np.array([start, start * (0.5, 1.0), start + np.array([0.0, 0.3])])
+    options = {"maxfev": _EVALUATIONS, "initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-6}
+    x = minimize(error, start, method="Nelder-Mead", options=options).x
+    return abs(float(x[0])) * scale[0], abs(float(x[1])) * scale[1]
+
+
+def _torque(drive: SimulatorDrive) -> float:
+    limit = drive["torque_limit"]
+    return limit if math.isfinite(limit) else drive["stiffness"]
+
+
+def _kind(drive: SimulatorDrive) -> str:
+    from steelyard.actuators.formats.mujoco_drive import holds_dcmotor
+
+    return "dcmotor" if holds_dcmotor(drive) else "position"
+
+
+def _with_friction(drive: SimulatorDrive, pair: tuple[float, float]) -> SimulatorDrive:
+    from dataclasses import replace
+
+    numbers = dict(drive.numbers)
+    for name, value in zip(("frictionloss", "viscous"), pair, strict=True):
+        numbers[name] = replace(numbers[name], value=value)
+    return replace(drive, numbers=numbers)
+
+
+def _mean(drive: SimulatorDrive, logs: Sequence[CommandLog], kind: str) -> float:
+    from steelyard.actuators.mujoco_replay import mean_error, replay_drive
+
+    return mean_error([replay_drive(drive, log, kind, _TIMESTEP) for log in logs], logs)
+
+
+def replay_errors(
+    drive: SimulatorDrive, logs: Sequence[CommandLog], holdout: Sequence[CommandLog] = (),
+    full: tuple[float, float] = (math.nan, math.nan),
+) -> tuple[ReplayError, ...]:  # fmt: skip
+    """Return the errors of MuJoCo's rollouts of the written joint and actuator, each run at its own gains and voltage.
+
+    Args:
+        drive: Drive.
+        logs: Runs of the fit.
+        holdout: Held-out runs.
+        full: Errors of the full model on both [rad].
+    """
+    kinds = ["position", *(["dcmotor"] if _kind(drive) == "dcmotor" else [])]
+    out = []
+    for kind in kinds:
+        held = _mean(drive, holdout, kind) if holdout else math.nan
+        name = "mjcf" if kind == "position" else "mjcf-dcmotor"
+        out.append(ReplayError(name, _mean(drive, logs, kind), held, *full))
+    return tuple(out)
