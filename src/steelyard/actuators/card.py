@@ -180,7 +180,7 @@ def _parameters(model: DriveModel) -> Html:
 
 def _structures(result: ActuatorIdentification) -> Html:
     rows: list[Sequence[TableCell]] = [
-        [s.label, s.parameters, _finite(_MRAD * s.left_out_error), _finite(_MRAD * s.spread), s.chosen]
+        [s.label, s.parameters, _finite(_MRAD * s.left_out_error), _finite(_MRAD * s.standard_error), s.chosen]
         for s in result.structures
     ]
     columns: list[TableColumn | str] = [

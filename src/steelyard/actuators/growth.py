@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.fit import DriveFit, fit_drive, robust_cost, robust_scale, usual_values
 from steelyard.actuators.linear_start import linear_starts
-from steelyard.actuators.rollout import QUICK_STEP, FINE_STEP, Rollouts
+from steelyard.actuators.rollout import FINE_STEP, QUICK_STEP, Rollouts
 from steelyard.actuators.structure import DriveStructure
 from steelyard.actuators.uncertainty import covariance_of
 from steelyard.ground.arrays import Array
