@@ -11,7 +11,7 @@ import pytest
 from command_files import LOOP, TORQUE, VOLTAGE, log_of
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.deliver_drive import best_friction, deliver_drive, replay_errors
+from steelyard.actuators.deliver_drive import deliver_drive, nearest_simple, replay_errors
 from steelyard.actuators.drive_model import EFFECTS, DriveModel
 from steelyard.actuators.formats.mujoco_drive import edited_drive, holds_dcmotor
 from steelyard.actuators.mujoco_replay import mean_error, replay_drive
@@ -186,11 +186,18 @@ def test_load_friction_becomes_the_nearest_coulomb_friction_and_is_scored() -> N
     # Friction without its load-dependent part misses a part of the motion; the equivalent gets most of it back.
     assert delivered.replays[-1].fit < 0.6 * plain
     assert any("load_friction 0.15" in line for line in delivered.drive.missing)
-    # The pair that MuJoCo's rollouts choose is not worse than the pair of the torques' least squares.
-    first = simulator_drive(model, [measured])
-    pair = best_friction(first, [measured])
-    best = replay_errors(simulator_drive(model, [measured], friction=pair), [measured])[-1].fit
-    assert best <= replay_errors(first, [measured])[-1].fit * (1.0 + 1e-9)
+    # The fitted simple drive follows not worse than the one with the nearest torques of friction.
+    first = replay_errors(simulator_drive(model, [measured]), [measured])[-1].fit
+    assert delivered.replays[-1].fit < first
+
+
+def test_the_nearest_simple_drive_of_a_simple_drive_is_itself() -> None:
+    log = replace(log_of(VOLTAGE), position=np.zeros(800))
+    measured = replace(log, position=rollout(VOLTAGE, log))
+    start = with_parameters(VOLTAGE, armature=0.002, friction_base=0.03)
+    found = nearest_simple(start, [measured])
+    for name in ("torque_per_volt", "armature", "friction_base"):
+        assert found[name] == pytest.approx(VOLTAGE[name], rel=1e-3)
 
 
 def test_the_equivalent_of_coulomb_friction_is_itself() -> None:

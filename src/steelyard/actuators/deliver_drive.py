@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.actuators.actuator_formats import ActuatorTarget, WrittenDrive, write_formats
-from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive, unheld
+from steelyard.actuators.simulator_drive import SimulatorDrive, equivalent_friction, simulator_drive, supply_volts, unheld
 from steelyard.ground.outcome import Content, json_text
 from steelyard.ground.short_repr import short_repr
 
@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from steelyard.actuators.command_log import CommandLog
     from steelyard.actuators.drive_model import DriveModel
 
-# Runs that the equivalent friction is fitted on, spread over all, and evaluations of the fit: together some seconds.
-_RUNS, _EVALUATIONS = 8, 60
+# Effects that simulators hold.
+_HELD_EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed")
+# Starts of the Coulomb friction, as shares of the nearest one by torques: much friction holds a joint where little lets
+# it go, so the search cannot pass from one to the other.
+_SHARES = (0.1, 0.3, 0.5, 1.0)
+# Residual [rad] from which on the loss grows slower: a tenth of a radian is an error in any use of a drive.
+_SCALE = 0.1
+# Positions that the nearest simple drive is compared at: its six parameters need no more.
+_SAMPLES = 4000
 # Time step of the user's model, unless its file states another [s].
 _TIMESTEP = 0.002
 
@@ -93,8 +100,8 @@ def deliver_drive(
 ) -> DeliveredDrive:  # fmt: skip
     """Write a drive into the files of simulators, and score the written MJCF in MuJoCo on the logs.
 
-    Effects that simulators lack become the nearest that they have: friction beyond Coulomb and viscous friction is
-    replaced by the pair with the smallest error of MuJoCo's rollouts.
+    Effects that simulators lack become the nearest that they have: friction beyond Coulomb and viscous friction, and a
+    varying supply voltage, are replaced by the drive without them that follows the logs best.
 
     Args:
         model: The drive.
@@ -112,10 +119,9 @@ def deliver_drive(
     """
     from steelyard.actuators.mujoco_replay import can_replay
 
-    drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, seed=seed)
-    if unheld(model) and can_replay() and logs:
-        pair = best_friction(drive, logs)
-        drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, friction=pair, seed=seed)
+    varying = model.kind == "voltage" and any(log.supply is not None for log in logs)
+    simple = nearest_simple(model, logs) if logs and (varying or unheld(model)) else None
+    drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, simple=simple, seed=seed)
     motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")
     more = {} if step is None else {"step": step}
     target = ActuatorTarget(joint, None if robot is None else Path(robot), bam_actuator=bam_actuator or motor, **more)
@@ -123,49 +129,36 @@ def deliver_drive(
     return DeliveredDrive(drive, target, write_formats(drive, target), replays)
 
 
-def best_friction(drive: SimulatorDrive, logs: Sequence[CommandLog]) -> tuple[float, float]:
-    """Return the Coulomb and viscous friction with the smallest position error of MuJoCo's rollouts.
+def nearest_simple(model: DriveModel, logs: Sequence[CommandLog]) -> dict[str, float]:
+    """Return the parameters of the drive with Coulomb and viscous friction and constant supply that follows runs best.
 
     Args:
-        drive: Drive with a first guess of both.
+        model: The drive; what was not estimated in it stays as it is.
         logs: Runs.
     """
-    from scipy.optimize import minimize
+    from steelyard.actuators.fit import fit_drive
+    from steelyard.actuators.rollout import Rollouts
+    from steelyard.actuators.structure import DriveStructure
 
-    few = [logs[k] for k in np.unique(np.linspace(0, len(logs) - 1, min(_RUNS, len(logs))).round().astype(int))]
-    kind = _kind(drive)
-    scale = max(drive["frictionloss"], 1e-3 * _torque(drive)), max(drive["viscous"], drive["drag"], 1e-4)
-
-    def error(x: np.ndarray) -> float:
-        pair = abs(float(x[0])) * scale[0], abs(float(x[1])) * scale[1]
-        return _mean(_with_friction(drive, pair), few, kind)
-
-    start = np.array([drive["frictionloss"] / scale[0], drive["viscous"] / scale[1]])
-    # Corners of the first triangle: friction halved, and some viscous friction more.
-    simplex = np.array([start, start * (0.5, 1.0), start + np.array([0.0, 0.3])])
-    options = {"maxfev": _EVALUATIONS, "initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-6}
-    x = minimize(error, start, method="Nelder-Mead", options=options).x
-    return abs(float(x[0])) * scale[0], abs(float(x[1])) * scale[1]
-
-
-def _torque(drive: SimulatorDrive) -> float:
-    limit = drive["torque_limit"]
-    return limit if math.isfinite(limit) else drive["stiffness"]
+    effects = tuple(name for name in _HELD_EFFECTS if name in model.parameters)
+    structure = DriveStructure(model.kind, "M1", effects)
+    coulomb, viscous = equivalent_friction(model, logs)
+    free = {*model.estimated, "friction_base", "friction_viscous"} if model.estimated else {*structure.names, "offset"}
+    given = {name: model[name] for name in structure.names if name not in free or name == "duty_gain"}
+    volts = [supply_volts(log) if model.kind == "voltage" else 1.0 for log in logs]
+    supply = [np.full(len(log), v) for log, v in zip(logs, volts, strict=True)]
+    total = sum(len(log) for log in logs)
+    rollouts = Rollouts(logs, supply, stride=max(1, total // _SAMPLES))
+    starts = [
+        {**model.parameters, "friction_base": share * coulomb, "friction_viscous": viscous} for share in _SHARES
+    ]
+    return min((fit_drive(structure, rollouts, s, given, _SCALE) for s in starts), key=lambda fit: fit.cost).values
 
 
 def _kind(drive: SimulatorDrive) -> str:
     from steelyard.actuators.formats.mujoco_drive import holds_dcmotor
 
     return "dcmotor" if holds_dcmotor(drive) else "position"
-
-
-def _with_friction(drive: SimulatorDrive, pair: tuple[float, float]) -> SimulatorDrive:
-    from dataclasses import replace
-
-    numbers = dict(drive.numbers)
-    for name, value in zip(("frictionloss", "viscous"), pair, strict=True):
-        numbers[name] = replace(numbers[name], value=value)
-    return replace(drive, numbers=numbers)
 
 
 def _mean(drive: SimulatorDrive, logs: Sequence[CommandLog], kind: str) -> float:

@@ -138,7 +138,7 @@ def replay_drive(drive: SimulatorDrive, log: CommandLog, kind: str = "position",
     own = drive_at(drive, log)
     element = actuator_element(own, BENCH_JOINT, kind, timestep=timestep)
     joint = joint_attributes(own, kind)
-    xml = bench_mjcf(joint, element, log.load, offset=drive.model["offset"], timestep=timestep)
+    xml = bench_mjcf(joint, element, log.load, offset=drive.values.get("offset", 0.0), timestep=timestep)
     return replay_mjcf(xml, log)
 
 

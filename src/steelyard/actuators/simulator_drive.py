@@ -84,6 +84,7 @@ class SimulatorDrive:
         numbers: Numbers by name (`NUMBERS`).
         draws: The same from the joint distribution of the parameters, correlations included.
         missing: One sentence for each effect of the drive that these numbers cannot hold.
+        values: Parameters behind the numbers: those of the drive, or of the nearest one that simulators hold.
     """
 
     model: DriveModel
@@ -93,6 +94,7 @@ class SimulatorDrive:
     numbers: Mapping[str, SimulatorNumber]
     draws: Mapping[str, Array] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         return self.numbers[name].value
@@ -125,7 +127,7 @@ class SimulatorDrive:
 
 def simulator_drive(
     model: DriveModel, logs: Sequence[CommandLog] = (), *, kp: float | None = None, kd: float | None = None,
-    volts: float | None = None, friction: tuple[float, float] | None = None, seed: int = 0,
+    volts: float | None = None, simple: Mapping[str, float] | None = None, seed: int = 0,
 ) -> SimulatorDrive:  # fmt: skip
     """Convert a drive to the numbers that simulators hold.
 
@@ -138,24 +140,25 @@ def simulator_drive(
         kp: Position gain of the firmware; default: the median of the runs.
         kd: Velocity gain of the firmware; default: the median of the runs.
         volts: Supply voltage [V]; default: the median of the runs.
-        friction: Coulomb [N m] and viscous friction [N m s/rad] in place of those of the conversion.
+        simple: Parameters of the nearest drive without the effects that simulators lack, in place of the drive's own.
         seed: The same seed gives the same draws.
     """
     kp, kd, volts = _setting(model, logs, kp, kd, volts)
-    exact = _numbers(model, model.parameters, kp, kd, volts)
     missing = [f"Not held: {PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
-    draws = {name: np.broadcast_to(v, DRAWS).astype(float) for name, v in
-             _numbers(model, model.draw(DRAWS, seed), kp, kd, volts).items()}  # fmt: skip
+    base, drawn = dict(model.parameters), model.draw(DRAWS, seed)
     if unheld(model):
-        pair = equivalent_friction(model, logs)
-        drawn = _equivalent_draws(model, logs, seed)
-        for k, name in enumerate(("frictionloss", "viscous")):
-            exact[name] = (friction or pair)[k]
-            # The stated pair differs from the one of the conversion by a factor; its interval does so too.
-            scale = exact[name] / pair[k] if pair[k] > 0.0 else 1.0
-            draws[name] = drawn[k] * scale if drawn[k].size else np.full(DRAWS, exact[name])
+        base["friction_base"], base["friction_viscous"] = equivalent_friction(model, logs)
+        drawn |= _equivalent_draws(model, logs, seed)
+    values = {**base, **(simple or {})}
+    for name, value in values.items():
+        # A parameter of the nearest simple drive differs by a factor, and its interval does so too.
+        factor = value / base[name] if base.get(name) else 1.0
+        drawn[name] = drawn[name] * factor if base.get(name) and name in drawn else np.full(DRAWS, value)
+    exact = _numbers(model, values, kp, kd, volts)
+    draws = {name: np.broadcast_to(v, DRAWS).astype(float) for name, v in
+             _numbers(model, drawn, kp, kd, volts).items()}  # fmt: skip
     numbers = {name: _number(float(np.asarray(exact[name])), draws[name], unit) for name, unit in NUMBERS.items()}
-    return SimulatorDrive(model, kp, kd, volts, numbers, draws, tuple(missing))
+    return SimulatorDrive(model, kp, kd, volts, numbers, draws, tuple(missing), values)
 
 
 def unheld(model: DriveModel) -> list[str]:
@@ -197,17 +200,14 @@ def at_setting(drive: SimulatorDrive, kp: float, kd: float, volts: float) -> Sim
         volts: Supply voltage [V].
     """
     volts = volts if drive.model.kind == "voltage" else drive.volts
-    exact = _numbers(drive.model, drive.model.parameters, kp, kd, volts)
-    exact |= {name: drive[name] for name in ("frictionloss", "viscous")}
+    exact = _numbers(drive.model, drive.values, kp, kd, volts)
     numbers = {name: _number(float(np.asarray(exact[name])), np.zeros(0), unit) for name, unit in NUMBERS.items()}
-    return SimulatorDrive(drive.model, kp, kd, volts, numbers, {}, drive.missing)
+    return SimulatorDrive(drive.model, kp, kd, volts, numbers, {}, drive.missing, drive.values)
 
 
 def supply_volts(log: CommandLog) -> float:
-    """Return the nominal supply of a run `log`, else the median of the measured one [V]; NaN where unknown."""
-    if math.isfinite(log.volts):
-        return log.volts
-    return float(np.nanmedian(log.supply)) if log.supply is not None else math.nan
+    """Return the median of the measured supply of a run `log`, else the nominal one [V]; NaN where unknown."""
+    return float(np.nanmedian(log.supply)) if log.supply is not None else log.volts
 
 
 def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float, volts: float) -> dict[str, Any]:
@@ -275,10 +275,10 @@ def _nearest(velocity: Array, budgets: Array) -> tuple[Array, Array]:
     )
 
 
-def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) -> tuple[Array, Array]:
+def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) -> dict[str, Array]:
     samples = _motion(model, logs)
     if samples is None or not model.estimated:
-        return np.zeros(0), np.zeros(0)
+        return {}
     velocity, motor, external = (x[:: max(len(x) // 200, 1)] for x in samples)
     drawn = model.draw(DRAWS, seed)
     plain = model.with_values({})
@@ -293,7 +293,7 @@ def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) 
     )  # fmt: skip
     places = np.arange(DRAWS) % few
     coulomb, viscous = _nearest(velocity, budgets)
-    return coulomb[places], viscous[places]
+    return {"friction_base": coulomb[places], "friction_viscous": viscous[places]}
 
 
 def _motion(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[Array, Array, Array] | None:
