@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -306,7 +307,8 @@ class DriveModel:
         )  # fmt: skip
 
 
-def drive_parameters(kind: str, friction: str, extra: Iterable[str] = ()) -> tuple[str, ...]:
+@cache
+def drive_parameters(kind: str, friction: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the names of the parameters of a structure, in the order of `PARAMETERS`.
 
     Args:

@@ -16,7 +16,10 @@ from steelyard.ground.arrays import Array
 
 # First values beside those of the linear fit, drawn within a factor of ten around usual ones; the best by their
 # rollouts are fitted. A simulation of all runs takes milliseconds.
-_DRAWS, _BEST = 60, 2
+_DRAWS, _BEST = 60, 3
+# The same for larger structures, within a factor of two around the fit of a smaller one: friction makes the error's
+# surface rough, and a search from one place may end in a hollow.
+_NEAR = 30
 _PARENTS = {"M2": ("M1",), "M3": ("M1",), "M4": ("M3", "M2"), "M5": ("M4",), "M6": ("M5",)}
 # Starts of new terms, as multiples of their usual size: from almost nothing, and from a strong one.
 _SIZES = (0.2, 1.0)
@@ -44,13 +47,51 @@ class Growth:
         """Return the fit of a structure, computed once."""
         if structure not in self._fits:
             starts = self._from_parents(structure)
-            most = 60 if len(starts) < 4 else 40
-            given = {n: v for n, v in self._given.items() if n in structure.names}
-            # Fits are compared on the scale of the first, so that a wide loss does not make a bad fit look good.
-            fits = [fit_drive(structure, self.rollouts, start, given, most=most) for start in starts]
-            scale = min(fit.scale for fit in fits)
-            self._fits[structure] = min(fits, key=lambda fit: robust_cost(fit.residual, scale))
+            if structure.friction != "M1" or len(structure.effects) > 1:
+                starts += self._ranked(structure, self._near(structure, starts), 1)
+            self._fits[structure] = self._best(structure, [self._search(structure, start) for start in starts])
         return self._fits[structure]
+
+    def also_from(self, structure: DriveStructure, starts: Sequence[Mapping[str, float]]) -> DriveFit:
+        """Fit a structure from further starts, keep the best fit, and return it.
+
+        Args:
+            structure: Structure.
+            starts: First values, such as the fits of other sets of runs.
+        """
+        more = [self._search(structure, start) for start in starts]
+        self._fits[structure] = self._best(structure, [self.fit(structure), *more])
+        return self._fits[structure]
+
+    def _search(self, s: DriveStructure, start: Mapping[str, float]) -> DriveFit:
+        given = {n: v for n, v in self._given.items() if n in s.names}
+        return fit_drive(s, self.rollouts, start, given, most=40)
+
+    def _best(self, s: DriveStructure, fits: Sequence[DriveFit]) -> DriveFit:
+        # On one scale, so that a wide loss does not make a bad fit look good.
+        scale = min(fit.scale for fit in fits)
+        return min(fits, key=lambda fit: robust_cost(fit.residual, scale))
+
+    def _near(self, s: DriveStructure, starts: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+        rng = np.random.default_rng(self._seed)
+        out = []
+        for k in range(_NEAR):
+            values = starts[k % len(starts)]
+            size = np.exp(rng.uniform(-0.7, 0.7, len(s.names)))
+            out.append({n: float(values[n] * x) for n, x in zip(s.names, size, strict=True)})
+        return out
+
+    def _ranked(self, s: DriveStructure, pool: Sequence[Mapping[str, float]], best: int) -> list[dict[str, float]]:
+        """The best of some first values, by their rollouts."""
+        usual = usual_values(self.rollouts)
+        costs = []
+        for start in pool:
+            values = {n: self._given.get(n, start.get(n, usual[n])) for n in s.names}
+            values = {n: v if n == "offset" else max(v, 1e-3 * usual[n]) for n, v in values.items()}
+            q, _ = self.rollouts.simulate(s, values)
+            residual = np.nan_to_num(q - self.rollouts.measured, nan=1e3, posinf=1e3, neginf=-1e3)
+            costs.append(robust_cost(np.clip(residual, -1e3, 1e3), 0.1))
+        return [dict(pool[k]) for k in np.argsort(costs)[:best]]
 
     def _from_parents(self, s: DriveStructure) -> list[dict[str, float]]:
         optional = [e for e in s.effects if e != "delay"]
@@ -67,9 +108,10 @@ class Growth:
             return out
         if s.friction == "M1":
             return self._first(s)
-        for name in _PARENTS[s.friction]:
+        parents = _PARENTS[s.friction]
+        for name in parents:
             parent = self.fit(replace(s, friction=name))
-            for size in _SIZES:
+            for size in _SIZES if len(parents) == 1 else _SIZES[1:]:
                 out.append(_grown(parent.values, s, size, usual))
         return out
 
@@ -101,14 +143,7 @@ class Growth:
             if "duty_gain" in drawn:  # relative to the gain that saturates at the largest error
                 drawn["duty_gain"] = float(np.exp(rng.uniform(-0.5, 3.0))) / self._largest_error()
             pool.append(drawn)
-        costs = []
-        for start in pool:
-            values = {n: self._given.get(n, max(start.get(n, usual[n]), 1e-3 * usual[n])) for n in s.names}
-            q, _ = self.rollouts.simulate(s, values)
-            residual = np.nan_to_num(q - self.rollouts.measured, nan=1e3, posinf=1e3, neginf=-1e3)
-            costs.append(robust_cost(np.clip(residual, -1e3, 1e3), 0.1))
-        order = np.argsort(costs)
-        return [pool[k] for k in order[:_BEST]]
+        return self._ranked(s, pool, _BEST)
 
     def _largest_error(self) -> float:
         sizes = [

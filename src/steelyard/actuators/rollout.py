@@ -15,6 +15,8 @@ from steelyard.ground.arrays import Array
 # Step of the simulation [s]. The midpoint rule has an error of (ω·step)²/24; for the fastest servo loops (10 Hz) that is
 # 0.02 % with 1 ms.
 STEP = 2e-3
+# Largest delay of a goal, in steps.
+_MOST_DELAY = 150
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,13 @@ class Rollouts:
         for lane, s in enumerate(self._stretches):
             m = len(s.sampled)
             self._samples[:m, 2:, lane], self._samples[m:, 2:, lane] = s.sampled, s.sampled[-1]
-        # Positions are compared at these samples: (lane, row of the grid, share of the next row, sample).
-        self._compare = []
-        for s in self._stretches:
-            at = (s.time[::stride] - s.time[0]) / step
-            row = np.minimum(at.astype(int), n - 1)
-            self._compare.append((row, at - row))
+        # Positions are compared at these rows of the grid, with this share of the next row, in these lanes.
+        at = [(x.time[::stride] - x.time[0]) / step for x in self._stretches]
+        rows = [np.minimum(a.astype(int), n - 1) for a in at]
+        self._rows = np.concatenate(rows)
+        self._shares = np.concatenate([a - r for a, r in zip(at, rows, strict=True)])[:, None]
+        self._lanes = np.repeat(np.arange(lanes), [len(r) for r in rows])
+        self._goals = _held_goals(self._stretches, n, step)
         self.measured = np.concatenate([s.position[::stride] for s in self._stretches])
         self.run = np.concatenate([np.full(len(s.position[::stride]), s.run) for s in self._stretches])
         self.stretch = np.concatenate([np.full(len(s.position[::stride]), k) for k, s in enumerate(self._stretches)])
@@ -67,21 +70,18 @@ class Rollouts:
         self.resolution = float(np.median([_encoder_step(log.position) for log in self.logs]))
         self._goals_at = math.nan
 
-    def _goals(self, delay: float) -> None:
-        """Write the mean of the delayed, held goal over each step, and its derivative by the delay."""
+    def _delay(self, delay: float) -> None:
+        """Write the mean of the delayed goal over each step, and its derivative by the delay.
+
+        Between whole steps of delay the means are interpolated, which smooths the goal over one step and shifts nothing.
+        """
         if delay == self._goals_at:
             return
-        grid = np.arange(self._steps + 1) * self.step
-        for lane, s in enumerate(self._stretches):
-            t = grid + s.time[0] - delay
-            total = np.concatenate([[0.0], np.cumsum(s.goal[:-1] * np.diff(s.edges))])
-            held = s.goal[np.clip(np.searchsorted(s.edges, t, side="right") - 1, 0, len(s.goal) - 1)]
-            # The integral of the held goal; before the first and after the last edge the goal is constant.
-            integral = np.interp(t, s.edges, total)
-            integral = integral + s.goal[0] * np.minimum(t - s.edges[0], 0.0)
-            integral = integral + s.goal[-1] * np.maximum(t - s.edges[-1], 0.0)
-            self._samples[:, 0, lane] = np.diff(integral) / self.step
-            self._samples[:, 1, lane] = -np.diff(held) / self.step
+        whole, share = divmod(delay / self.step, 1.0)
+        first = _MOST_DELAY - int(whole)
+        near, far = (self._goals[k : k + self._steps] for k in (first, first - 1))
+        self._samples[:, 0] = near + share * (far - near)
+        self._samples[:, 1] = (far - near) / self.step
         self._goals_at = delay
 
     def simulate(
@@ -94,17 +94,13 @@ class Rollouts:
             values: Its parameters.
             wrt: Parameters of the sensitivities.
         """
-        grid, start = self._run(structure, values, wrt)
-        columns = (0, *range(2, 2 + len(wrt)))
-        out = []
-        for lane, (row, share) in enumerate(self._compare):
-            path = np.concatenate([start[None, :, lane], grid[:, :, lane]])[:, columns]
-            out.append(path[row] * (1.0 - share)[:, None] + path[row + 1] * share[:, None])
-        both = np.concatenate(out)
-        return both[:, 0], both[:, 1:]
+        grid = self._run(structure, values, wrt)
+        path = grid[self._rows, :, self._lanes]
+        path += (grid[self._rows + 1, :, self._lanes] - path) * self._shares
+        return path[:, 0], path[:, 2:]
 
-    def _run(self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...]) -> tuple[Array, Array]:
-        self._goals(values.get("delay", 0.0))
+    def _run(self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...]) -> Array:
+        self._delay(values.get("delay", 0.0))
         lanes, n = len(self._stretches), s.states
         state = np.zeros((n * (1 + len(wrt)), lanes))
         state[0] = [x.position[0] for x in self._stretches]
@@ -121,7 +117,7 @@ class Rollouts:
             fixed[len(s.names) :, lane] = [self.step, load.inertia, load.gravity, load.rest_angle, *gains]
         before = np.zeros((2 + len(wrt), lanes))
         before[:2] = state[:2]
-        return scan_of(s, wrt)(self._samples, state, fixed, before), before
+        return scan_of(s, wrt)(self._samples, state, fixed, before)
 
 
 def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) -> _Stretch:
@@ -135,6 +131,19 @@ def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) 
     forward = np.zeros(len(time)) if log.feedforward is None else log.feedforward[part]
     sampled = np.stack([log.enabled[part].astype(float)[held], np.interp(middle, time, volts[part]), forward[held]], 1)
     return _Stretch(run, time, log.position[part], _first_velocity(log, part), time, goal, sampled)
+
+
+def _held_goals(stretches: Sequence[_Stretch], steps: int, step: float) -> Array:
+    """The mean over each step of the goal, held from sample to sample; the first goal is repeated into the past."""
+    out = np.empty((_MOST_DELAY + steps, len(stretches)))
+    grid = np.arange(steps + 1) * step
+    for lane, s in enumerate(stretches):
+        total = np.concatenate([[0.0], np.cumsum(s.goal[:-1] * np.diff(s.edges))])
+        edges, last = s.edges - s.edges[0], s.goal[-1]
+        integral = np.interp(grid, edges, total) + last * np.maximum(grid - edges[-1], 0.0)
+        out[_MOST_DELAY:, lane] = np.diff(integral) / step
+        out[:_MOST_DELAY, lane] = s.goal[0]
+    return out
 
 
 def _first_velocity(log: CommandLog, part: slice) -> float:

@@ -47,7 +47,7 @@ class LaneScan:
         self._in, self._out = aligned(sum(self._widths.values())), aligned(function.size)
 
     def __call__(self, samples: Array, state: Array, fixed: Array, before: Array, lag: int = 0) -> Array:
-        """Compute the results of all steps, `(steps, results, runs)`.
+        """Compute the results before and after all steps, `(1 + steps, results, runs)`.
 
         Args:
             samples: `(steps, width, runs)`.
@@ -81,7 +81,7 @@ class LaneScan:
             self._kernel.address(vector_width()), self._in.ctypes.data, self._out.ctypes.data, padded.ctypes.data,
             width, self._widths["state"], self._widths["lag"] // 2, lag, results.ctypes.data, self._size, steps, lanes,
         )  # fmt: skip
-        return results[past:, :, :runs]
+        return results[past - 1 :, :, :runs]
 
 
 def _filled(values: Array, lanes: int) -> Array:
