@@ -25,6 +25,14 @@ from . import (
     simulation,
     watch,
 )
+from .actuators import (
+    ActuatorIdentification,
+    CommandLog,
+    DriveModel,
+    Load,
+    identify_actuator,
+    read_command_logs,
+)
 from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
 from .calibration import Calibration, calibrate, read_poses
@@ -110,10 +118,10 @@ from .watch.run_monitors import MonitoringResult, monitor
 from .watch.settings import WatchSettings
 
 __all__ = [
-    "PD", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration", "CancelledError", "Check", "Checks",
-    "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError", "Fleet", "FleetOutcome",
+    "PD", "ActuatorIdentification", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration", "CancelledError", "Check", "Checks",
+    "CommandLog", "Comparison", "ComputedTorque", "ConstantRatio", "DriveModel", "Dynamics", "ExcitationError", "Fleet", "FleetOutcome",
     "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun", "Inspection",
-    "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "Model", "ModelExport", "ModelValidation",
+    "Joint", "Limits", "Link", "Load", "Log", "LogComparison", "LogError", "Model", "ModelExport", "ModelValidation",
     "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan",
     "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal", "Replay",
     "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion",
@@ -122,12 +130,12 @@ __all__ = [
     "base_parameters", "builtin_names", "calibrate", "check", "check_log", "compare", "compare_on_log",
     "compare_schemes", "design_motions", "design_regions", "design_sweeps", "dynamics", "errors", "estimation",
     "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "friction", "gravity", "guess_mapping",
-    "identification", "identify", "identify_bodies", "identify_files", "identify_fleet", "identify_floating",
+    "identification", "identify", "identify_actuator", "identify_bodies", "identify_files", "identify_fleet", "identify_floating",
     "identify_gravity", "identify_locally", "identify_payload", "identify_payload_by_sensor", "identify_sequentially",
     "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local", "measure_break_away",
     "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco", "model_to_pinocchio",
     "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro", "monitor", "monte_carlo", "nominal_terms",
-    "parameters", "payload", "possibility", "predict", "read_design", "read_fleet", "read_log", "read_payload",
+    "parameters", "payload", "possibility", "predict", "read_command_logs", "read_design", "read_fleet", "read_log", "read_payload",
     "read_plan", "read_poses", "recursive", "regression", "rehearsal", "rehearse", "replay", "report", "reproduce",
     "robot", "run_demo", "signals", "simulate", "simulate_model", "simulation", "static_poses", "terms",
     "validate_bank", "validate_on_logs", "validate_on_plant", "watch",

@@ -69,7 +69,7 @@ def usual_values(rollouts: Rollouts) -> dict[str, float]:
 
 def fit_drive(
     structure: DriveStructure, rollouts: Rollouts, start: Mapping[str, float], given: Mapping[str, float],
-    scale: float | None = None, most: int = 60,
+    scale: float | None = None, most: int = 60, tolerance: float = 1e-6,
 ) -> DriveFit:  # fmt: skip
     """Fit the parameters of a structure to runs.
 
@@ -80,17 +80,18 @@ def fit_drive(
         given: Parameters that are known.
         scale: Residual from which on the loss grows slower [rad]; default: from the residuals of a first fit.
         most: Largest number of evaluations.
+        tolerance: Relative change of the cost at which the search ends.
     """
     search = _Search(structure, rollouts, start, given)
     if scale is None:
         # A tenth of a radian is an error in any use of a drive: what is larger must not lead the first fit.
-        first = search.run(search.x0, 0.1, most)
+        first = search.run(search.x0, 0.1, most, tolerance)
         residual = search.residual(first.x)
         scale = robust_scale(residual, rollouts)
-        last = search.run(first.x, scale, most)
+        last = search.run(first.x, scale, most, tolerance)
         evaluations = first.nfev + last.nfev
     else:
-        last = search.run(search.x0, scale, most)
+        last = search.run(search.x0, scale, most, tolerance)
         evaluations = last.nfev
     return search.result(last.x, scale, evaluations)
 
@@ -140,7 +141,7 @@ class _Search:
     def residual(self, x: Array) -> Array:
         return self.both(x)[0]
 
-    def run(self, x0: Array, scale: float, most: int) -> Any:
+    def run(self, x0: Array, scale: float, most: int, tolerance: float) -> Any:
         from scipy.optimize import least_squares
 
         if not self.free:
@@ -148,7 +149,7 @@ class _Search:
         return least_squares(
             self.residual, self._inside(x0, 1e-6),
             jac=lambda x: self.both(x)[1], bounds=(self._least, self._most), x_scale=self.unit, loss="soft_l1",
-            f_scale=scale, max_nfev=most, ftol=1e-5, xtol=1e-6,
+            f_scale=scale, max_nfev=most, ftol=tolerance, xtol=1e-3 * tolerance**0.5,
         )  # fmt: skip
 
     def result(self, x: Array, scale: float, evaluations: int) -> DriveFit:

@@ -21,6 +21,8 @@ _DRAWS, _BEST = 60, 3
 # surface rough, and a search from one place may end in a hollow.
 _NEAR = 30
 _PARENTS = {"M2": ("M1",), "M3": ("M1",), "M4": ("M3", "M2"), "M5": ("M4",), "M6": ("M5",)}
+# Relative changes of the cost at which a search ends: while structures are compared, and for the result.
+_QUICK, _EXACT = 1e-3, 1e-7
 # Starts of new terms, as multiples of their usual size: from almost nothing, and from a strong one.
 _SIZES = (0.2, 1.0)
 
@@ -49,7 +51,11 @@ class Growth:
             starts = self._from_parents(structure)
             if structure.friction != "M1" or len(structure.effects) > 1:
                 starts += self._ranked(structure, self._near(structure, starts), 1)
-            self._fits[structure] = self._best(structure, [self._search(structure, start) for start in starts])
+            # A relative with fewer effects has set the scale of the loss; the last fit sets it anew (`also_from`).
+            scales = [fit.scale for s, fit in self._fits.items() if s.kind == structure.kind]
+            scale = min(scales) if scales else None
+            fits = [self._search(structure, start, scale, _QUICK) for start in starts]
+            self._fits[structure] = self._best(fits)
         return self._fits[structure]
 
     def also_from(self, structure: DriveStructure, starts: Sequence[Mapping[str, float]]) -> DriveFit:
@@ -59,15 +65,17 @@ class Growth:
             structure: Structure.
             starts: First values, such as the fits of other sets of runs.
         """
-        more = [self._search(structure, start) for start in starts]
-        self._fits[structure] = self._best(structure, [self.fit(structure), *more])
+        first = self.fit(structure)
+        more = [self._search(structure, start, first.scale, _QUICK) for start in starts]
+        best = self._best([first, *more])
+        self._fits[structure] = self._search(structure, best.values, None, _EXACT)
         return self._fits[structure]
 
-    def _search(self, s: DriveStructure, start: Mapping[str, float]) -> DriveFit:
+    def _search(self, s: DriveStructure, start: Mapping[str, float], scale: float | None, tolerance: float) -> DriveFit:
         given = {n: v for n, v in self._given.items() if n in s.names}
-        return fit_drive(s, self.rollouts, start, given, most=40)
+        return fit_drive(s, self.rollouts, start, given, scale=scale, most=40, tolerance=tolerance)
 
-    def _best(self, s: DriveStructure, fits: Sequence[DriveFit]) -> DriveFit:
+    def _best(self, fits: Sequence[DriveFit]) -> DriveFit:
         # On one scale, so that a wide loss does not make a bad fit look good.
         scale = min(fit.scale for fit in fits)
         return min(fits, key=lambda fit: robust_cost(fit.residual, scale))

@@ -22,7 +22,7 @@ from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 
 # Samples that the fit compares: enough for 1 % of any parameter that the motion shows, and few enough for seconds.
-_SAMPLES = 5000
+_SAMPLES = 3000
 # Average of the measured supply [s]: longer than the ripple of the PWM, shorter than a motion.
 _RIPPLE = 0.2
 # Most groups that are left out in turn; more are joined.
@@ -178,8 +178,10 @@ def _groups(logs: Sequence[CommandLog], leave_out: str) -> tuple[list[str], str]
         if len(set(groups)) < 2:
             raise LogError(f"All runs have the same {leave_out} ({groups[0]}); leave out by another property.")
         return _joined(groups), leave_out
-    best = max(("kp", "load", "trajectory"), key=lambda key: len(set(values(key))))
-    if len(set(values(best))) < 2:
+    counts = {key: len(set(values(key))) for key in ("kp", "load", "trajectory")}
+    # A model is used at other gains and loads more often than for other motions, but two values extrapolate.
+    best = next((key for key, count in counts.items() if count > 2), max(counts, key=lambda key: counts[key]))
+    if counts[best] < 2:
         best = "name"
     return (_joined(values(best)), best) if len(logs) > 1 else ([""], "")
 

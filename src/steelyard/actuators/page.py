@@ -1,79 +1,77 @@
-"""The page of an identified drive, its actuator card, and its text on a terminal."""
+"""Report page and terminal text of an identified drive."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from steelyard.actuators.card import actuator_card
 from steelyard.ground.numbers import number
-from steelyard.report import bold, say, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from steelyard.actuators.identification import ActuatorIdentification
 
-# Runs listed on a terminal; the page has all.
-_MOST_RUNS = 20
 _MRAD = 1e3
 
 
 def actuator_report(result: ActuatorIdentification) -> str:
-    """Render the page of a `result`."""
+    """Render the page of an identified drive, the actuator card.
+
+    Args:
+        result: Identified drive.
+    """
     return actuator_card(result, result.delivered)
 
 
 def print_actuator(result: ActuatorIdentification, out: Console, folder: str = "") -> None:
-    """Print a drive, the errors of its rollouts, and what the logs cannot separate.
+    """Print an identified drive.
 
     Args:
         result: Identified drive.
         out: Console.
         folder: Run folder; "" if none was written.
     """
+    from steelyard.report.terminal import bold, say, table
+
     model = result.model
-    rows = [
-        [r["name"], f"{r['value']:.5g}", _between(r["low"], r["high"]) if r["estimated"] else "given", r["unit"], r["about"]]
-        for r in model.rows()
-    ]
-    title = f"Drive '{model.name}': {model.kind}, friction {model.friction}"
-    out.print(table(title, ["parameter", "value", "95 %", "unit", "meaning"], rows))
-    worst = sorted(result.runs, key=lambda r: (r.role != "hold-out", -r.error))
-    errors = [
-        [r.name, r.role, _mrad(r.goal_error), _mrad(r.error), _mrad(r.left_out_error), "" if r.predictable else r.reason]
-        for r in worst[:_MOST_RUNS]
-    ]
-    heads = ["run", "role", "goal [mrad]", "rollout [mrad]", "left out [mrad]", ""]
-    out.print(table("Mean absolute position errors", heads, errors))
+    say(out, bold(f"{model.name}: {model.kind} drive, friction {model.friction}"))
+    say(out, f" • Rollouts of {len(result.logs)} runs of the fit: {_mrad(result.error('fit'))} mrad (mean absolute).")
+    if result.holdout:
+        say(out, f" • Rollouts of {len(result.holdout)} held-out runs: {_mrad(result.error('hold-out'))} mrad.")
     for item in result.inseparable:
-        say(out, f"Not separable: {', '.join(item.parameters)}. {item.reason} {item.convention}")
-        say(out, f"  Next experiment: {item.experiment}")
+        say(out, f" • Not separated: {', '.join(item.parameters)}. {item.reason} {item.experiment}")
+    for run in result.runs:
+        if not run.predictable:
+            say(out, f" • Run '{run.name}' is not predictable from the others: {run.reason}.")
     for note in result.notes:
-        say(out, note)
+        say(out, f" • {note}")
+    rows = [
+        [r["name"], number(r["value"]), f"{number(r['low'], 3)} … {number(r['high'], 3)}" if r["estimated"] else "given",
+         r["unit"], r["about"]]
+        for r in model.rows()
+    ]  # fmt: skip
+    out.print(table("Parameters", ["parameter", "value", "95 %", "unit", "meaning"], rows, right=("value",)))
+    runs = [
+        [r.name, r.role, _mrad(r.error), _mrad(r.left_out_error), _mrad(r.goal_error), "" if r.predictable else "no"]
+        for r in result.runs
+    ]
+    heads = ["run", "role", "error [mrad]", "left out [mrad]", "goal − position [mrad]", "predictable"]
+    out.print(table("Rollouts from the first sample", heads, runs, right=heads[2:5]))
+    if result.structures:
+        tried = [
+            [s.label, str(s.parameters), _mrad(s.left_out_error), "chosen" if s.chosen else ""] for s in result.structures
+        ]
+        title = f"Structures, by runs left out by {result.grouped_by}" if result.grouped_by else "Structures"
+        out.print(table(title, ["structure", "parameters", "score [mrad]", ""], tried, right=("parameters",)))
     if result.delivered is not None:
         for replay in result.delivered.replays:
-            say(out, f"MuJoCo from the written {replay.shown()}")
+            say(out, f" • MuJoCo, from the written {replay.shown()}")
         for line in result.delivered.drive.missing:
-            say(out, line)
-    out.print(bold(_summary(result)))
+            say(out, f" • In the files for simulators: {line}")
     if folder:
-        say(out, f"Written: {folder} (the actuator card is report.html).")
-
-
-def _summary(result: ActuatorIdentification) -> str:
-    held, left = result.error("hold-out"), [r.left_out_error for r in result.runs if math.isfinite(r.left_out_error)]
-    if math.isfinite(held):
-        return f"Held-out runs: {_mrad(held)} mrad; runs of the fit: {_mrad(result.error('fit'))} mrad."
-    if left:
-        return f"Left-out runs: {_mrad(float(np.mean(left)))} mrad; runs of the fit: {_mrad(result.error('fit'))} mrad."
-    return f"Runs of the fit: {_mrad(result.error('fit'))} mrad; no run was left out."
-
-
-def _between(low: float, high: float) -> str:
-    return f"{low:.4g} to {high:.4g}"
+        say(out, f"\nWritten to {folder}: {', '.join(['result.json', 'report.html', *result.files()])}.")
 
 
 def _mrad(value: float) -> str:

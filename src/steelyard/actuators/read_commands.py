@@ -34,7 +34,8 @@ def read_command_logs(
     mass: float | None = None, length: float | None = None, kp: float | None = None, kd: float | None = None,
     volts: float | None = None, duty_gain: float | None = None, units: Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None, codes: Mapping[str, Code] | None = None,
-    duty_full_scale: float | None = None, settings: str | os.PathLike[str] | None = None, episodes: str | None = None,
+    duty_full_scale: float | None = None, arm_mass: float | None = None, rest_angle: float | None = None,
+    settings: str | os.PathLike[str] | None = None, episodes: str | None = None,
 ) -> tuple[CommandLog, ...]:  # fmt: skip
     """Read the runs of one drive: goals, positions, and what else the files hold.
 
@@ -55,7 +56,9 @@ def read_command_logs(
         columns: Columns of a table by signal.
         codes: How registers of a table store negative numbers: "signed", "int16", "bit10" or "bit15", by signal.
         duty_full_scale: Number of BAM's register `load` at full supply voltage.
-        settings: Table with one row a run: its number or name, and mass, length, kp, kd, volts, motor, trajectory.
+        arm_mass: Mass of the pendulum's arm [kg].
+        rest_angle: Position [rad] at which the load hangs at rest.
+        settings: Table with one row a run: its number or name, and mass, length, kp, kd, volts, motor, trajectory, ….
         episodes: Episodes of a LeRobot data set, such as "0-4,7".
     """
     from steelyard.actuators.readers.command_table import settings_table
@@ -63,7 +66,10 @@ def read_command_logs(
     source = Path(path)
     runs = _columns(source, joint, units or {}, columns, codes, duty_full_scale, episodes)
     extra = {} if settings is None else settings_table(Path(settings))
-    stated = {"mass": mass, "length": length, "kp": kp, "kd": kd, "supply": volts, "duty_gain": duty_gain}
+    stated = {
+        "mass": mass, "length": length, "kp": kp, "kd": kd, "supply": volts, "duty_gain": duty_gain,
+        "arm_mass": arm_mass, "rest_angle": rest_angle,
+    }  # fmt: skip
     known = {name: float(value) for name, value in stated.items() if value is not None}
     names = _names(runs)
     out = []
@@ -122,13 +128,16 @@ def _names(runs: Sequence[CommandColumns]) -> list[str]:
 def _log(
     name: str, run: CommandColumns, numbers: Mapping[str, float], words: Mapping[str, str], load: Load | None
 ) -> CommandLog:
+    rest_angle = numbers.get("rest_angle", 0.0)
+    if load is None and "inertia" in numbers:
+        load = Load(numbers["inertia"], numbers.get("gravity_torque", 0.0), rest_angle)
     if load is None:
         if not {"mass", "length"} <= set(numbers):
             raise LogError(
                 f"{run.source}: the load is not known; state mass [kg] and length [m] of the pendulum, or the robot "
                 "and the joint."
             )
-        load = Load.pendulum(numbers["mass"], numbers["length"], numbers.get("arm_mass", 0.0))
+        load = Load.pendulum(numbers["mass"], numbers["length"], numbers.get("arm_mass", 0.0), rest_angle)
     return CommandLog(
         name=name, time=run.time, goal=run.goal, position=run.position, load=load, velocity=run.velocity,
         duty=run.duty, supply=run.voltage, current=run.current, torque_enable=run.enabled, feedforward=run.feedforward,

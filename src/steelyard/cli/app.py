@@ -34,6 +34,9 @@ LISTS = {
     "measurements": ("calibration.measurement", "MEASUREMENTS"),
     "effects": ("calibration.effects", "EFFECTS"),
     "presets": ("signals.presets", "PRESETS"),
+    "drives": ("actuators.drive_model", "KINDS"),
+    "frictions": ("actuators.drive_model", "FRICTION"),
+    "drive_effects": ("actuators.drive_model", "EFFECTS"),
     "formats": ("export.model_export", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
@@ -92,6 +95,8 @@ STAGES = {
         "gravity": "Identify the gravity torque of a robot from poses at rest, and write its compensation in C.",
         "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
         "calibrate": "Calibrate a robot's geometry from held poses that a tracker, a camera or a probe measured.",
+        "actuator": "Identify a drive (servo, quasi-direct drive) from its own goals and positions, without a torque "
+        "sensor.",
         "fleet": "Identify many robots from many logs, on all cores or several machines; a later run reads only new "
         "logs.",
         "local": "Identify models for parts of the workspace: motions, identification, validation, recalibration.",

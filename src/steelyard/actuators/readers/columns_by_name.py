@@ -29,6 +29,7 @@ _RUN = ("log", "run", "episode", "episode_index", "trial", "file")
 SETTINGS = {
     "kp": "kp", "p_gain": "kp", "kd": "kd", "d_gain": "kd", "damping": "kd", "mass": "mass", "length": "length",
     "arm_mass": "arm_mass", "vin": "supply", "volts": "supply", "nominal_voltage": "supply", "duty_gain": "duty_gain",
+    "inertia": "inertia", "gravity_torque": "gravity_torque", "rest_angle": "rest_angle",
 }  # fmt: skip
 # Units in the last word of a column, beyond those of other logs.
 _UNITS = {

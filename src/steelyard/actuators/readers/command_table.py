@@ -214,6 +214,9 @@ def settings_table(path: Path) -> dict[str, tuple[dict[str, float], dict[str, st
     out = {}
     labels: Sequence[object] = table.column(run).tolist()
     for k, label in enumerate(labels):
-        row = table.rows(k, k + 1)
-        out[str(label)] = _settings(row)
+        numbers, words = _settings(table.rows(k, k + 1))
+        # Other columns are properties by which runs may be grouped.
+        others = [n for n in table.names if n != run and n.lower() not in SETTINGS]
+        more = {n: shortened(str(table.column(n)[k]), 60) for n in others if n not in words}
+        out[str(label)] = numbers, {**words, **more}
     return out
