@@ -9,9 +9,9 @@ import steelyard as sy
 
 # A servo that turns a pendulum, in MuJoCo, in the place of your own. Its encoder has 4096 ticks per turn.
 SERVO = """<mujoco><option timestep="0.0005"/><worldbody><body>
-  <joint name="elbow" axis="0 1 0" armature="0.0016" damping="0.012" frictionloss="0.02"/>
+  <joint name="elbow" axis="0 1 0" armature="0.0016" damping="0.033" frictionloss="0.02"/>
   <inertial pos="0 0 -0.1" mass="{mass}" diaginertia="1e-6 1e-6 1e-6"/></body></worldbody>
-<actuator><position joint="elbow" kp="{stiffness}" kv="0.03" forcelimited="true" forcerange="-0.9 0.9"/></actuator>
+<actuator><position joint="elbow" kp="{stiffness}" forcelimited="true" forcerange="-0.6 0.6"/></actuator>
 </mujoco>"""
 
 
@@ -21,7 +21,7 @@ def record(kp: float, mass: float, seconds: float = 6.0) -> list[str]:
     data, rows = mujoco.MjData(model), []
     for k in range(round(seconds / 0.005)):
         t = 0.005 * k
-        goal = 0.8 * np.sin(2.0 * t) + 0.5 * np.sin(5.3 * t) + 0.3 * (t % 3.0 > 1.5)
+        goal = 0.8 * np.sin(2.0 * t) + 0.3 * np.sin(5.3 * t) + 1.2 * (t % 3.0 > 1.5)
         ticks = round(4096 * data.qpos[0] / (2.0 * np.pi))
         rows.append(f"{kp:g}-{mass:g},{t:.3f},{goal:.6f},{2.0 * np.pi * ticks / 4096:.6f},{kp:g},{mass:g},0.1")
         data.ctrl[0] = goal

@@ -119,7 +119,7 @@ def deliver_drive(
     """
     from steelyard.actuators.mujoco_replay import can_replay
 
-    varying = model.kind == "voltage" and any(log.supply is not None for log in logs)
+    varying = model.kind == "voltage" and any(log.supply is not None and np.isfinite(log.supply).any() for log in logs)
     simple = nearest_simple(model, logs) if logs and (varying or unheld(model)) else None
     drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, simple=simple, seed=seed)
     motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.actuators.drive_model import PARAMETERS, DriveModel
-from steelyard.errors import LogError
 from steelyard.ground.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -177,17 +176,12 @@ def _setting(
     out = []
     for name, (stated, logged) in wanted.items():
         finite = [x for x in logged if math.isfinite(x)]
-        if stated is None and not finite and name == "kp":
-            raise LogError("The position gain of the firmware is not in the logs; state kp.")
-        # A median of two gains would be a setting that no run had.
-        out.append(float(stated) if stated is not None else sorted(finite)[len(finite) // 2] if finite else 0.0)
+        # A median of two gains would be a setting that no run had; a fit without gains has them in its own.
+        out.append(float(stated) if stated is not None else sorted(finite)[len(finite) // 2] if finite else 1.0)
     if model.kind == "torque":
         return out[0], out[1], 1.0
     measured = [supply_volts(log) for log in logs]
-    known = [x for x in measured if math.isfinite(x)]
-    if volts is None and not known:
-        raise LogError("The supply voltage is not in the logs; state volts.")
-    return out[0], out[1], float(volts) if volts is not None else float(np.median(known))
+    return out[0], out[1], float(volts) if volts is not None else float(np.median(measured or [1.0]))
 
 
 def at_setting(drive: SimulatorDrive, kp: float, kd: float, volts: float) -> SimulatorDrive:
@@ -206,8 +200,10 @@ def at_setting(drive: SimulatorDrive, kp: float, kd: float, volts: float) -> Sim
 
 
 def supply_volts(log: CommandLog) -> float:
-    """Return the median of the measured supply of a run `log`, else the nominal one [V]; NaN where unknown."""
-    return float(np.nanmedian(log.supply)) if log.supply is not None else log.volts
+    """Return the median of the measured supply of a run `log`, else the nominal one, else 1 [V], as in the fit."""
+    if log.supply is not None and np.isfinite(log.supply).any():
+        return float(np.nanmedian(log.supply))
+    return log.volts if math.isfinite(log.volts) else 1.0
 
 
 def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float, volts: float) -> dict[str, Any]:
