@@ -223,7 +223,9 @@ def _simulators(delivered: DeliveredDrive) -> Html:
             "written file", TableColumn("logs of the fit", "mrad", 3), TableColumn("full model", "mrad", 3),
             TableColumn("held-out logs", "mrad", 3), TableColumn("full model", "mrad", 3),
         ]  # fmt: skip
-        pieces.append(table_html(heads, errors, "Rollouts in MuJoCo from the written joint and actuator",
+        step = f"{_MRAD * delivered.replays[0].step:g} ms"
+        title = f"Rollouts in MuJoCo from the written joint and actuator, steps of {step}"
+        pieces.append(table_html(heads, errors, title,
                                  dash="No held-out logs."))  # fmt: skip
     pieces.append(_files(delivered))
     return join(*pieces)

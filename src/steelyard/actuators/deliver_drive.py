@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.actuators.actuator_formats import ActuatorTarget, WrittenDrive, write_formats
-from steelyard.actuators.simulator_drive import SimulatorDrive, equivalent_friction, simulator_drive, supply_volts, unheld
+from steelyard.actuators.simulator_drive import (
+    SimulatorDrive,
+    equivalent_friction,
+    simulator_drive,
+    supply_volts,
+    unheld,
+)
 from steelyard.ground.outcome import Content, json_text
 from steelyard.ground.short_repr import short_repr
 
@@ -28,8 +34,6 @@ _SHARES = (0.1, 0.3, 0.5, 1.0)
 _SCALE = 0.1
 # Positions that the nearest simple drive is compared at: its six parameters need no more.
 _SAMPLES = 4000
-# Time step of the user's model, unless its file states another [s].
-_TIMESTEP = 0.002
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class ReplayError:
 
     Args:
         format: Format of the file: "mjcf" or "mjcf-dcmotor".
+        step: Time step of the file [s].
         fit: Mean absolute position error on the runs of the fit [rad].
         holdout: The same on held-out runs; NaN without any.
         full: That of the full model on the runs of the fit; NaN where unknown.
@@ -45,6 +50,7 @@ class ReplayError:
     """
 
     format: str
+    step: float
     fit: float
     holdout: float = math.nan
     full: float = math.nan
@@ -52,7 +58,7 @@ class ReplayError:
 
     def shown(self) -> str:
         """Return one sentence."""
-        text = f"{self.format}: {1e3 * self.fit:.1f} mrad on the logs"
+        text = f"{self.format}, steps of {1e3 * self.step:g} ms: {1e3 * self.fit:.1f} mrad on the logs"
         text += f" (full model {1e3 * self.full:.1f})" if math.isfinite(self.full) else ""
         if math.isfinite(self.holdout):
             text += f", {1e3 * self.holdout:.1f} mrad on held-out logs"
@@ -125,7 +131,7 @@ def deliver_drive(
     motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")
     more = {} if step is None else {"step": step}
     target = ActuatorTarget(joint, None if robot is None else Path(robot), bam_actuator=bam_actuator or motor, **more)
-    replays = replay_errors(drive, logs, holdout, full) if can_replay() and logs else ()
+    replays = replay_errors(drive, logs, holdout, full, target.robot) if can_replay() and logs else ()
     return DeliveredDrive(drive, target, write_formats(drive, target), replays)
 
 
@@ -149,9 +155,7 @@ def nearest_simple(model: DriveModel, logs: Sequence[CommandLog]) -> dict[str, f
     supply = [np.full(len(log), v) for log, v in zip(logs, volts, strict=True)]
     total = sum(len(log) for log in logs)
     rollouts = Rollouts(logs, supply, stride=max(1, total // _SAMPLES))
-    starts = [
-        {**model.parameters, "friction_base": share * coulomb, "friction_viscous": viscous} for share in _SHARES
-    ]
+    starts = [{**model.parameters, "friction_base": share * coulomb, "friction_viscous": viscous} for share in _SHARES]
     return min((fit_drive(structure, rollouts, s, given, _SCALE) for s in starts), key=lambda fit: fit.cost).values
 
 
@@ -161,15 +165,15 @@ def _kind(drive: SimulatorDrive) -> str:
     return "dcmotor" if holds_dcmotor(drive) else "position"
 
 
-def _mean(drive: SimulatorDrive, logs: Sequence[CommandLog], kind: str) -> float:
+def _mean(drive: SimulatorDrive, logs: Sequence[CommandLog], kind: str, step: float, integrator: str) -> float:
     from steelyard.actuators.mujoco_replay import mean_error, replay_drive
 
-    return mean_error([replay_drive(drive, log, kind, _TIMESTEP) for log in logs], logs)
+    return mean_error([replay_drive(drive, log, kind, step, integrator) for log in logs], logs)
 
 
 def replay_errors(
     drive: SimulatorDrive, logs: Sequence[CommandLog], holdout: Sequence[CommandLog] = (),
-    full: tuple[float, float] = (math.nan, math.nan),
+    full: tuple[float, float] = (math.nan, math.nan), source: Path | None = None,
 ) -> tuple[ReplayError, ...]:  # fmt: skip
     """Return the errors of MuJoCo's rollouts of the written joint and actuator, each run at its own gains and voltage.
 
@@ -178,11 +182,15 @@ def replay_errors(
         logs: Runs of the fit.
         holdout: Held-out runs.
         full: Errors of the full model on both [rad].
+        source: MJCF of the user, whose time step and integrator are used; default: those of MuJoCo.
     """
+    from steelyard.actuators.formats.mujoco_drive import integration
+
+    step, integrator = integration(source)
     kinds = ["position", *(["dcmotor"] if _kind(drive) == "dcmotor" else [])]
     out = []
     for kind in kinds:
-        held = _mean(drive, holdout, kind) if holdout else math.nan
+        held = _mean(drive, holdout, kind, step, integrator) if holdout else math.nan
         name = "mjcf" if kind == "position" else "mjcf-dcmotor"
-        out.append(ReplayError(name, _mean(drive, logs, kind), held, *full))
+        out.append(ReplayError(name, step, _mean(drive, logs, kind, step, integrator), held, *full))
     return tuple(out)

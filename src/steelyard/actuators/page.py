@@ -61,7 +61,8 @@ def print_actuator(result: ActuatorIdentification, out: Console, folder: str = "
     out.print(table("Rollouts from the first sample", heads, runs, right=heads[2:5]))
     if result.structures:
         tried = [
-            [s.label, str(s.parameters), _mrad(s.left_out_error), "chosen" if s.chosen else ""] for s in result.structures
+            [s.label, str(s.parameters), _mrad(s.left_out_error), "chosen" if s.chosen else ""]
+            for s in result.structures
         ]
         title = f"Structures, by runs left out by {result.grouped_by}" if result.grouped_by else "Structures"
         out.print(table(title, ["structure", "parameters", "score [mrad]", ""], tried, right=("parameters",)))

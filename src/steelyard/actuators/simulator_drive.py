@@ -34,6 +34,8 @@ NUMBERS = {
 DRAWS = 4000
 # An interval over more than three decades is no knowledge; nothing is randomised over it.
 UNKNOWN_RATIO = 1e3
+# A clock of microseconds shows no shorter delay [s].
+_NO_DELAY = 1e-6
 # Simulators have Coulomb and viscous friction only.
 _HELD = ("friction_base", "friction_viscous")
 
@@ -114,8 +116,13 @@ class SimulatorDrive:
         if self.model.kind == "torque" and math.isfinite(self.kd):
             parts.append(f"kd {self.kd:g}")
         if self.model.kind == "voltage":
-            parts.append(f"{self.volts:g} V")
+            parts.append(f"{self.volts:g} V" if self.volts != 1.0 else "full supply")
         return ", ".join(parts) or "its own gains"
+
+    def supply_note(self) -> list[str]:
+        """Return that the supply is constant, if its voltage is known."""
+        known = self.model.kind == "voltage" and self.volts != 1.0
+        return [f"The supply voltage is constant at {self.volts:g} V."] if known else []
 
     def to_json(self) -> dict[str, Any]:
         """Return numbers and intervals as plain data."""

@@ -71,7 +71,9 @@ def _notes(model: DriveModel, actuator: str, volts: float) -> tuple[str, ...]:
 def _write(drive: SimulatorDrive, target: ActuatorTarget) -> WrittenDrive:
     actuator = target.bam_actuator or drive.name
     content = json_text(bam_parameters(drive.model, actuator))
-    return WrittenDrive({f"bam-{drive.model.friction.lower()}.json": content}, _notes(drive.model, actuator, drive.volts))
+    return WrittenDrive(
+        {f"bam-{drive.model.friction.lower()}.json": content}, _notes(drive.model, actuator, drive.volts)
+    )
 
 
 ACTUATOR_FORMATS.register("bam")(ActuatorFormat("BAM: parameter file with all friction terms", _write))

@@ -64,8 +64,7 @@ def isaac_notes(drive: SimulatorDrive, target: ActuatorTarget) -> list[str]:
         )
     if drive["delay"]:
         notes.append("Only DelayedPDActuatorCfg has the delay, and only in whole steps.")
-    if drive.model.kind == "voltage":
-        notes.append(f"The supply voltage is constant at {drive.volts:g} V.")
+    notes += drive.supply_note()
     notes.append("Friction: in Isaac Sim before 5.0, `friction` is a coefficient without unit; leave it out there.")
     return notes
 

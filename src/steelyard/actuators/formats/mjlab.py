@@ -50,8 +50,7 @@ def mjlab_notes(drive: SimulatorDrive, target: ActuatorTarget) -> list[str]:
         )
     if drive["delay"]:
         notes.append(f"The delay is in whole physics steps of {target.step:g} s.")
-    if drive.model.kind == "voltage":
-        notes.append(f"The supply voltage is constant at {drive.volts:g} V.")
+    notes += drive.supply_note()
     if drive.missing:
         notes.append("bam-….json has all friction terms, for BamActuatorCfg(json_path=…) of BAM's mjlab module.")
     return notes

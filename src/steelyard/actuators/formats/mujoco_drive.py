@@ -98,8 +98,7 @@ def mjcf_notes(drive: SimulatorDrive, kind: str) -> list[str]:
         )
     if kind == "position" and not drive["drag"] and math.isfinite(drive["no_load_speed"]):
         notes.append("The torque limit does not fall with the speed; a dcmotor has the torque-speed line.")
-    if drive.model.kind == "voltage":
-        notes.append(f"The supply voltage is constant at {drive.volts:g} V.")
+    notes += drive.supply_note()
     if drive["delay"]:
         notes.append("The delay needs MuJoCo 3.5 or newer; remove nsample, interp and delay for an older one.")
     if kind == "dcmotor":
@@ -144,6 +143,19 @@ def _timestep(root: Element) -> float:
         if "timestep" in option.attributes:
             return float(option.vector("timestep", 1)[0])
     return _USUAL_TIMESTEP
+
+
+def integration(source: Path | None) -> tuple[float, str]:
+    """Return time step [s] and integrator of an MJCF; those of MuJoCo without one.
+
+    Args:
+        source: MJCF of the user.
+    """
+    if source is None or not is_mjcf_file(source):
+        return _USUAL_TIMESTEP, "Euler"
+    root = parse_xml(source)
+    stated = [o.attributes["integrator"] for o in root.all("option") if "integrator" in o.attributes]
+    return _timestep(root), stated[-1] if stated else "Euler"
 
 
 def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: str, timestep: float) -> None:
