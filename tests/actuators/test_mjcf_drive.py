@@ -11,7 +11,7 @@ import pytest
 from command_files import LOOP, TORQUE, VOLTAGE, log_of
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.deliver_drive import deliver_drive, nearest_simple, replay_errors
+from steelyard.actuators.deliver_drive import bam_drive, deliver_drive, nearest_simple, replay_errors
 from steelyard.actuators.drive_model import EFFECTS, DriveModel
 from steelyard.actuators.formats.mujoco_drive import edited_drive, holds_dcmotor
 from steelyard.actuators.mujoco_replay import mean_error, replay_drive
@@ -77,6 +77,7 @@ CASES = {
     "voltage as a motor": (VOLTAGE, "dcmotor"),
     "voltage with delay and offset": (with_parameters(VOLTAGE, delay=0.0123, offset=0.05), "dcmotor"),
     "voltage with a torque limit": (with_parameters(VOLTAGE, torque_limit=0.4), "dcmotor"),
+    "voltage with a filter": (with_parameters(VOLTAGE, goal_time=0.03, delay=0.011), "dcmotor"),
     "torque": (TORQUE, "position"),
     "torque with delay": (with_parameters(TORQUE, delay=0.0071), "position"),
     "torque with a speed line": (with_parameters(TORQUE, no_load_speed=9.0), "dcmotor"),
@@ -101,15 +102,16 @@ def test_mujoco_moves_the_written_drive_as_our_rollout_does(name: str) -> None:
     assert errors[2.5e-4] < 1e-3 * np.ptp(ours)
 
 
-def test_a_dcmotor_is_also_right_while_the_drive_is_off() -> None:
-    log = replace(log_of(VOLTAGE, off=True), position=np.full(800, 0.2))
-    drive, ours = simulator_drive(VOLTAGE, [log]), rollout(VOLTAGE, log)
+@pytest.mark.parametrize("model", [VOLTAGE, with_parameters(VOLTAGE, goal_time=0.004)], ids=["plain", "with a filter"])
+def test_a_dcmotor_is_also_right_while_the_drive_is_off(model: DriveModel) -> None:
+    log = replace(log_of(model, off=True), position=np.full(800, 0.2))
+    drive, ours = simulator_drive(model, [log]), rollout(model, log)
     motor = replay_drive(drive, log, "dcmotor", 5e-4)
     servo = replay_drive(drive, log, "position", 5e-4)
     assert np.abs(motor - ours).mean() < 2e-3 * np.ptp(ours)
     # The position actuator's joint keeps the drag of the back-EMF, as the notes say.
     assert np.abs(servo - ours).mean() > 10.0 * np.abs(motor - ours).mean()
-    notes = " ".join(deliver_drive(VOLTAGE, [log]).formats["mjcf"].notes)
+    notes = " ".join(deliver_drive(model, [log]).formats["mjcf"].notes)
     assert "also acts while the drive is off" in notes
 
 
@@ -218,8 +220,22 @@ def test_the_error_of_a_rollout_is_over_all_samples() -> None:
     assert mean_error([log.position + 0.01, log.position - 0.03], [log, log]) == pytest.approx(0.02)
 
 
-def test_a_filter_is_not_held_by_a_dcmotor() -> None:
+def test_a_filter_without_back_emf_is_not_held_by_a_dcmotor() -> None:
     log = log_of(LOOP)
     filtered = simulator_drive(with_parameters(LOOP, no_load_speed=10.0), [log])
     assert not holds_dcmotor(filtered)
     assert "mjcf-dcmotor" not in deliver_drive(LOOP, [log]).formats
+
+
+def test_bam_gets_the_nearest_drive_of_its_friction_models() -> None:
+    model = with_parameters(VOLTAGE, load_friction_quad=0.3)
+    log = replace(log_of(model), position=np.zeros(800))
+    measured = replace(log, position=rollout(model, log))
+    written = deliver_drive(model, [measured]).formats["bam"]
+    assert list(written.files) == ["bam-m3.json"]
+    assert "Fitted to the logs again" in written.notes[0]
+    near = bam_drive(model, [measured])
+    assert near["load_friction_quad"] == 0.0
+    # Friction in proportion to torque is nearer to friction of its square than Coulomb friction alone.
+    plain = np.abs(rollout(replace(near, parameters=nearest_simple(model, [measured]), friction="M1"), log))
+    assert np.abs(rollout(near, log) - measured.position).mean() < np.abs(plain - np.abs(measured.position)).mean()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.actuators.actuator_formats import ActuatorTarget, WrittenDrive, write_formats
+from steelyard.actuators.drive_model import FRICTION
 from steelyard.actuators.simulator_drive import (
     SimulatorDrive,
     equivalent_friction,
@@ -128,6 +129,8 @@ def deliver_drive(
     varying = model.kind == "voltage" and any(log.supply is not None and np.isfinite(log.supply).any() for log in logs)
     simple = nearest_simple(model, logs) if logs and (varying or unheld(model)) else None
     drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, simple=simple, seed=seed)
+    if logs and model["load_friction_quad"]:
+        drive = replace(drive, for_bam=bam_drive(model, logs))
     motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")
     more = {} if step is None else {"step": step}
     target = ActuatorTarget(joint, None if robot is None else Path(robot), bam_actuator=bam_actuator or motor, **more)
@@ -135,21 +138,37 @@ def deliver_drive(
     return DeliveredDrive(drive, target, write_formats(drive, target), replays)
 
 
-def nearest_simple(model: DriveModel, logs: Sequence[CommandLog]) -> dict[str, float]:
-    """Return the parameters of the drive with Coulomb and viscous friction and constant supply that follows runs best.
+def bam_drive(model: DriveModel, logs: Sequence[CommandLog]) -> DriveModel:
+    """Return the drive with BAM's friction models that follows runs best: they have no friction of squared torque.
+
+    Args:
+        model: The drive.
+        logs: Runs.
+    """
+    friction = "M3" if model.friction == "M1" else model.friction
+    values = nearest_simple(model, logs, friction, ("delay",))
+    return replace(model.with_values({}), friction=friction, parameters=values)
+
+
+def nearest_simple(
+    model: DriveModel, logs: Sequence[CommandLog], friction: str = "M1", held: Sequence[str] = _HELD_EFFECTS
+) -> dict[str, float]:
+    """Return the parameters of the drive with a simpler friction model and constant supply that follows runs best.
 
     Args:
         model: The drive; what was not estimated in it stays as it is.
         logs: Runs.
+        friction: Friction model.
+        held: Further effects that remain, if the drive has them.
     """
     from steelyard.actuators.fit import fit_drive
     from steelyard.actuators.rollout import Rollouts
     from steelyard.actuators.structure import DriveStructure
 
-    effects = tuple(name for name in _HELD_EFFECTS if name in model.parameters)
-    structure = DriveStructure(model.kind, "M1", effects)
+    effects = tuple(name for name in held if name in model.parameters)
+    structure = DriveStructure(model.kind, friction, effects)
     coulomb, viscous = equivalent_friction(model, logs)
-    free = {*model.estimated, "friction_base", "friction_viscous"} if model.estimated else {*structure.names, "offset"}
+    free = {*model.estimated, *FRICTION[friction]} if model.estimated else {*structure.names, "offset"}
     given = {name: model[name] for name in structure.names if name not in free or name == "duty_gain"}
     volts = [supply_volts(log) if model.kind == "voltage" else 1.0 for log in logs]
     supply = [np.full(len(log), v) for log, v in zip(logs, volts, strict=True)]

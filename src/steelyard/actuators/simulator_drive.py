@@ -86,6 +86,7 @@ class SimulatorDrive:
         draws: The same from the joint distribution of the parameters, correlations included.
         missing: One sentence for each effect of the drive that these numbers cannot hold.
         values: Parameters behind the numbers: those of the drive, or of the nearest one that simulators hold.
+        for_bam: The nearest drive that BAM holds; None: the drive itself.
     """
 
     model: DriveModel
@@ -96,6 +97,7 @@ class SimulatorDrive:
     draws: Mapping[str, Array] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict)
+    for_bam: DriveModel | None = None
 
     def __getitem__(self, name: str) -> float:
         return self.numbers[name].value

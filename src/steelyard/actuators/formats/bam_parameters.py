@@ -70,10 +70,11 @@ def _notes(model: DriveModel, actuator: str, volts: float) -> tuple[str, ...]:
 
 def _write(drive: SimulatorDrive, target: ActuatorTarget) -> WrittenDrive:
     actuator = target.bam_actuator or drive.name
-    content = json_text(bam_parameters(drive.model, actuator))
-    return WrittenDrive(
-        {f"bam-{drive.model.friction.lower()}.json": content}, _notes(drive.model, actuator, drive.volts)
-    )
+    model = drive.for_bam or drive.model
+    notes = _notes(model, actuator, drive.volts)
+    if drive.for_bam is not None:
+        notes = ("Fitted to the logs again, without friction per squared torque, which BAM does not hold.", *notes)
+    return WrittenDrive({f"bam-{model.friction.lower()}.json": json_text(bam_parameters(model, actuator))}, notes)
 
 
 ACTUATOR_FORMATS.register("bam")(ActuatorFormat("BAM: parameter file with all friction terms", _write))

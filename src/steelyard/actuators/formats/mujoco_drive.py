@@ -52,7 +52,7 @@ def actuator_element(
         size = math.ceil(drive["delay"] / timestep - 1e-9) + 1
         attributes |= {"nsample": str(size), "interp": "linear", "delay": number(drive["delay"])}
     limit, gear = drive["torque_limit"], {"gear": "1"}
-    if kind == "dcmotor":
+    if kind == "dcmotor" and drive["goal_time"] == 0.0:
         volts = drive.volts
         k = volts / drive["no_load_speed"]
         # The controller adds K·dq to its voltage, as a current loop does; the same drag in its gain takes it out again.
@@ -72,14 +72,24 @@ def actuator_element(
     limit = min(limit, drive["effort_limit"])
     if math.isfinite(limit):
         attributes |= {"forcelimited": "true", "forcerange": numbers((-limit, limit))}
-    return tag("position", attributes | gear)
+    servo = tag("position", attributes | gear)
+    if kind == "position":
+        return servo
+    # A dcmotor has no filter of its goal. A passive one beside the servo has the drag: it is off with the servo.
+    speed = drive["no_load_speed"]
+    name = {"name": f"{(others or {}).get('name', joint)}_back_emf"}
+    group = {k: v for k, v in (others or {}).items() if k == "group"}
+    k = drive.volts / speed
+    passive = {"motorconst": numbers((k, k)), "resistance": number(k * drive.volts / drive["torque_limit"])}
+    return f"{servo}\n    {tag('dcmotor', {**name, **group, 'joint': joint, **passive, 'input': 'none'})}"
 
 
 def holds_dcmotor(drive: SimulatorDrive) -> bool:
-    """Whether `<dcmotor>` can hold a drive: it has a torque–speed line, and no filter of its goal."""
+    """Whether `<dcmotor>` can hold a drive: it has a torque–speed line, and a filter of its goal only with back-EMF."""
     return (
         math.isfinite(drive["torque_limit"]) and drive["torque_limit"] > 0.0
-        and math.isfinite(drive["no_load_speed"]) and drive["goal_time"] == 0.0 and drive.volts > 0.0
+        and math.isfinite(drive["no_load_speed"]) and (drive["goal_time"] == 0.0 or drive["drag"] > 0.0)
+        and drive.volts > 0.0
     )  # fmt: skip
 
 
