@@ -62,8 +62,12 @@ PARAMETERS: dict[str, DriveParameter] = {
     "load_friction_external": DriveParameter("", "friction per torque of the load"),
     "load_friction_motor_stribeck": DriveParameter("", "additional friction at standstill per torque of the motor"),
     "load_friction_external_stribeck": DriveParameter("", "additional friction at standstill per torque of the load"),
-    "load_friction_motor_quad": DriveParameter("1/(N m)", "friction at standstill per squared torque of a driven motor"),
-    "load_friction_external_quad": DriveParameter("1/(N m)", "friction at standstill per squared torque of a lifted load"),
+    "load_friction_motor_quad": DriveParameter(
+        "1/(N m)", "friction at standstill per squared torque of a driven motor"
+    ),
+    "load_friction_external_quad": DriveParameter(
+        "1/(N m)", "friction at standstill per squared torque of a lifted load"
+    ),
     "backlash": DriveParameter("rad", "play between gears and load, in all"),
     "offset": DriveParameter("rad", "true angle from the load's rest minus the stated one", positive=False),
 }

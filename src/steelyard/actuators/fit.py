@@ -155,7 +155,14 @@ class _Search:
     def result(self, x: Array, scale: float, evaluations: int) -> DriveFit:
         residual, jacobian = self.both(x)
         return DriveFit(
-            self.structure, self.values(x), self.free, residual, jacobian, scale, robust_cost(residual, scale), evaluations
+            self.structure,
+            self.values(x),
+            self.free,
+            residual,
+            jacobian,
+            scale,
+            robust_cost(residual, scale),
+            evaluations,
         )
 
 

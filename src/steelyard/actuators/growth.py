@@ -155,7 +155,8 @@ class Growth:
 
     def _largest_error(self) -> float:
         sizes = [
-            float(np.nanmax(np.abs(log.goal - log.position)[log.enabled], initial=0.0)) * (log.kp if log.kp > 0 else 1.0)
+            float(np.nanmax(np.abs(log.goal - log.position)[log.enabled], initial=0.0))
+            * (log.kp if log.kp > 0 else 1.0)
             for log in self.logs
         ]
         return max(*sizes, 1e-9) if sizes else 1.0

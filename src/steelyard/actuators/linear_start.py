@@ -84,7 +84,12 @@ def _stiff(rows: _Rows, kind: str, bound: float) -> dict[str, float]:
     """Explain the error by the torque: in a stiff drive the torque is exact and the small error carries the noise."""
     inside = (rows.on > 0.99) & (np.abs(rows.error) < 0.9 * bound)
     names = ("damping", "armature", "friction_base")
-    columns = [("compliance", rows.load), (names[0], rows.velocity), (names[1], rows.acceleration), (names[2], rows.sign)]
+    columns = [
+        ("compliance", rows.load),
+        (names[0], rows.velocity),
+        (names[1], rows.acceleration),
+        (names[2], rows.sign),
+    ]
     if inside.sum() < 10 * len(columns):
         return {}
     scaled = _solved([(name, c[inside]) for name, c in columns], rows.error[inside])

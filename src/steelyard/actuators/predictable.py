@@ -66,7 +66,9 @@ def _regime(log: CommandLog, structure: DriveStructure, values: Mapping[str, flo
         full = stiffness * error >= values.get("torque_limit", math.inf)
     # The 99 % quantile: a single jump of the encoder is no motion.
     width = max(round(0.03 / log.period), 1)
-    speed = np.abs(log.position[width:] - log.position[:-width]) / np.maximum(log.time[width:] - log.time[:-width], 1e-9)
+    speed = np.abs(log.position[width:] - log.position[:-width]) / np.maximum(
+        log.time[width:] - log.time[:-width], 1e-9
+    )
     return {
         "speed": float(np.quantile(speed, 0.99)) if len(speed) else 0.0,
         "off": float(np.mean(~log.enabled)),

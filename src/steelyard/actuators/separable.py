@@ -38,7 +38,9 @@ def separability(
     if kind == "torque" and gains <= {0.0} and drag not in given:
         why = "kd is 0 in all runs" if gains else "no run states kd"
         say((drag,), f"The gain of kd has no effect: {why}.", "One run with another kd.", "kd_gain = 1", kd_gain=1.0)
-    elif not off and drag not in given and "friction_viscous" not in given and not (kind == "torque" and len(gains) > 1):
+    elif (
+        not off and drag not in given and "friction_viscous" not in given and not (kind == "torque" and len(gains) > 1)
+    ):
         what = {"voltage": "back-EMF", "torque": "the loop's damping", "position-loop": "the loop's damping"}[kind]
         more = " and one more kd" if kind == "torque" else ""
         say(

@@ -51,9 +51,9 @@ class ActuatorOptions:
     gravity_torque: Annotated[
         float, typer.Option(metavar="NM", help="With --inertia: largest torque of gravity, N m.")
     ] = 0.0
-    rest_angle: Annotated[
-        float, typer.Option(metavar="RAD", help="Position at which the load hangs at rest, rad.")
-    ] = 0.0
+    rest_angle: Annotated[float, typer.Option(metavar="RAD", help="Position at which the load hangs at rest, rad.")] = (
+        0.0
+    )
     robot: Annotated[
         str, typer.Option(metavar="ROBOT", help="Instead of a mass: robot whose joint the drive moves, others at 0.")
     ] = ""
