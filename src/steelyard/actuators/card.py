@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 
 from steelyard.actuators.drive_model import KINDS, PARAMETERS
-from steelyard.actuators.simulator_drive import NUMBERS
+from steelyard.actuators.simulator_drive import SIMULATOR_NUMBERS
 from steelyard.ground.grades import Tone
 from steelyard.ground.numbers import number
 from steelyard.report import (
@@ -117,7 +117,8 @@ def _runs(result: ActuatorIdentification) -> Html:
     ]  # fmt: skip
     about = (
         "Mean absolute position errors. Goal: taking the goal as prediction. Rollout: the final model, simulated from "
-        "the first sample to the last with the goal as its only input. Left out: a model that did not see the run's group"
+        "the first sample to the last with the goal as its only input. Left out: a model that did not see the run's "
+        "group"
         f"{f' (runs of one {result.grouped_by})' if result.grouped_by else ''}."
     )
     return join(table_html(columns, rows, "Runs", dash="Not known, or no group was left out."), paragraph(about))
@@ -202,7 +203,7 @@ def _simulators(delivered: DeliveredDrive) -> Html:
     drive = delivered.drive
     rows: list[Sequence[TableCell]] = [
         [name, unit, drive[name], drive.numbers[name].low, drive.numbers[name].high, _MEANING[name]]
-        for name, unit in NUMBERS.items()
+        for name, unit in SIMULATOR_NUMBERS.items()
         if drive[name] and math.isfinite(drive[name])
     ]
     columns: list[TableColumn | str] = [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard.ground.arrays import Array
 
 # Units of the numbers. `damping` acts inside the torque limit, `drag` outside it and only while the drive is on.
-NUMBERS = {
+SIMULATOR_NUMBERS = {
     "stiffness": "N m/rad",
     "damping": "N m s/rad",
     "torque_limit": "N m",
@@ -82,7 +82,7 @@ class SimulatorDrive:
         kp: Position gain of the firmware.
         kd: Velocity gain of the firmware.
         volts: Supply voltage [V].
-        numbers: Numbers by name (`NUMBERS`).
+        numbers: Numbers by name (`SIMULATOR_NUMBERS`).
         draws: The same from the joint distribution of the parameters, correlations included.
         missing: One sentence for each effect of the drive that these numbers cannot hold.
         values: Parameters behind the numbers: those of the drive, or of the nearest one that simulators hold.
@@ -109,7 +109,7 @@ class SimulatorDrive:
 
     def comments(self, *names: str) -> list[str]:
         """Return a line with value, unit and interval for each of the `names` that has an effect; default: for all."""
-        wanted = names or tuple(NUMBERS)
+        wanted = names or tuple(SIMULATOR_NUMBERS)
         return [f"{n}: {self.numbers[n].shown()}" for n in wanted if self[n] and math.isfinite(self[n])]
 
     def setting(self) -> str:
@@ -165,7 +165,9 @@ def simulator_drive(
     exact = _numbers(model, values, kp, kd, volts)
     draws = {name: np.broadcast_to(v, DRAWS).astype(float) for name, v in
              _numbers(model, drawn, kp, kd, volts).items()}  # fmt: skip
-    numbers = {name: _number(float(np.asarray(exact[name])), draws[name], unit) for name, unit in NUMBERS.items()}
+    numbers = {
+        name: _number(float(np.asarray(exact[name])), draws[name], unit) for name, unit in SIMULATOR_NUMBERS.items()
+    }
     return SimulatorDrive(model, kp, kd, volts, numbers, draws, tuple(missing), values)
 
 
@@ -181,9 +183,8 @@ def _setting(
     """Gains and voltage, from the runs where they are not stated."""
     if model.kind == "position-loop":
         return 1.0, 1.0, 1.0
-    wanted = {"kp": (kp, [log.kp for log in logs]), "kd": (kd, [log.kd for log in logs])}
     out = []
-    for name, (stated, logged) in wanted.items():
+    for stated, logged in ((kp, [log.kp for log in logs]), (kd, [log.kd for log in logs])):
         finite = [x for x in logged if math.isfinite(x)]
         # A median of two gains would be a setting that no run had; a fit without gains has them in its own.
         out.append(float(stated) if stated is not None else sorted(finite)[len(finite) // 2] if finite else 1.0)
@@ -204,7 +205,9 @@ def at_setting(drive: SimulatorDrive, kp: float, kd: float, volts: float) -> Sim
     """
     volts = volts if drive.model.kind == "voltage" else drive.volts
     exact = _numbers(drive.model, drive.values, kp, kd, volts)
-    numbers = {name: _number(float(np.asarray(exact[name])), np.zeros(0), unit) for name, unit in NUMBERS.items()}
+    numbers = {
+        name: _number(float(np.asarray(exact[name])), np.zeros(0), unit) for name, unit in SIMULATOR_NUMBERS.items()
+    }
     return SimulatorDrive(drive.model, kp, kd, volts, numbers, {}, drive.missing, drive.values)
 
 

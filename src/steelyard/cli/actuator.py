@@ -74,7 +74,7 @@ class ActuatorOptions:
         bool, typer.Option("--simulators", help="Also write files for MuJoCo, BAM, Isaac Lab, mjlab, USD and URDF.")
     ] = False
     into: Annotated[
-        str, typer.Option(metavar="F", help="Robot file to write the drive into (MJCF, URDF or USD); the copy is in -o.")
+        str, typer.Option(metavar="F", help="Robot file (MJCF, URDF, USD) to write the drive into, as a copy.")
     ] = ""
     physics_step: Annotated[
         float, typer.Option(metavar="S", help="Physics step of the simulator, for delays in whole steps, s.")

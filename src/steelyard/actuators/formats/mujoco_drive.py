@@ -85,7 +85,7 @@ def actuator_element(
 
 
 def holds_dcmotor(drive: SimulatorDrive) -> bool:
-    """Whether `<dcmotor>` can hold a drive: it has a torque–speed line, and a filter of its goal only with back-EMF."""
+    """Whether `<dcmotor>` holds a `drive`: it has a torque–speed line, and a filter of its goal only with back-EMF."""
     return (
         math.isfinite(drive["torque_limit"]) and drive["torque_limit"] > 0.0
         and math.isfinite(drive["no_load_speed"]) and (drive["goal_time"] == 0.0 or drive["drag"] > 0.0)
