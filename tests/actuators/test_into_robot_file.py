@@ -15,7 +15,8 @@ mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the servo (pip install 
 SERVO = """<mujoco><option timestep="0.0005"/><worldbody><body>
   <joint name="elbow" axis="0 1 0" armature="0.002" damping="0.04" frictionloss="0.03"/>
   <inertial pos="0 0 -0.1" mass="{mass}" diaginertia="1e-6 1e-6 1e-6"/></body></worldbody>
-<actuator><position name="servo" joint="elbow" kp="{kp}" forcelimited="true" forcerange="-0.7 0.7"/></actuator></mujoco>"""
+<actuator><position name="servo" joint="elbow" kp="{kp}" forcelimited="true" forcerange="-0.7 0.7"/></actuator>
+</mujoco>"""
 
 
 def written_runs(path: Path) -> Path:
