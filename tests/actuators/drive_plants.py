@@ -11,7 +11,9 @@ import numpy as np
 from steelyard.actuators import CommandLog, Load
 
 # The plant is stepped this often [s], far finer than any log; the recorder reads a 12-bit encoder at 200 Hz.
-STEP, PERIOD, COUNT = 1e-4, 5e-3, 2.0 * math.pi / 4096
+STEP, PERIOD, COUNT = 5e-5, 5e-3, 2.0 * math.pi / 4096
+# Noise of the position [rad], beside the encoder's counts: potentiometers of hobby servos.
+NOISE = 1e-3
 MODEL = """<mujoco><option timestep="{step}" gravity="0 0 -9.81" integrator="Euler"/>
 <worldbody><body><joint name="j" type="hinge" axis="0 -1 0" armature="{armature}" damping="0.001" frictionloss="0.001"
   solimpfriction="0.9999 0.9999 0.001" solreffriction="0.0004 1"/>
@@ -76,7 +78,7 @@ class DrivePlant:
             damping[0] = viscous + drag
             applied[0] = force
             mujoco.mj_step(model, data)
-        measured = np.round(recorded / COUNT) * COUNT
+        measured = np.round((recorded + rng.normal(0.0, NOISE, len(time))) / COUNT) * COUNT
         more = {"kd": self.kd} if self.kind == "torque" else {"volts": self.volts, "duty_gain": p["duty_gain"]}
         return CommandLog(
             name, time, goal, measured, Load.pendulum(mass, length), torque_enable=on if self.off else None, kp=kp,

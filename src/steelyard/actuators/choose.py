@@ -13,7 +13,7 @@ from steelyard.actuators.drive_model import FRICTION
 from steelyard.actuators.fit import DriveFit
 from steelyard.actuators.growth import Growth
 from steelyard.actuators.identification import Structure
-from steelyard.actuators.rollout import Rollouts
+from steelyard.actuators.rollout import QUICK_STEP, Rollouts
 from steelyard.actuators.structure import DriveStructure
 from steelyard.ground.arrays import Array
 
@@ -30,7 +30,7 @@ class Choice:
     Args:
         structure: Structure.
         fit: Its fit to all runs.
-        growth: The fits to all runs.
+        rollouts: Runs of that fit.
         tried: All structures with their errors on left-out runs.
         left_out: Mean absolute error [rad] of each run by the fit that left its group out, by name.
         folds: Fits of the folds, by group.
@@ -38,7 +38,7 @@ class Choice:
 
     structure: DriveStructure
     fit: DriveFit
-    growth: Growth
+    rollouts: Rollouts
     tried: list[Structure] = field(default_factory=list)
     left_out: dict[str, float] = field(default_factory=dict)
     folds: dict[str, DriveFit] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class _Chooser:
             inside = [k for k, g in enumerate(groups) if g != name]
             outside = [k for k, g in enumerate(groups) if g == name]
             fitted = Growth([logs[k] for k in inside], [supply[k] for k in inside], given, stride, seed)
-            others = Rollouts([logs[k] for k in outside], [supply[k] for k in outside], stride=stride)
+            others = Rollouts([logs[k] for k in outside], [supply[k] for k in outside], QUICK_STEP, stride)
             self.folds.append(_Fold(name, fitted, others))
         self.scores: dict[DriveStructure, tuple[float, float, dict[str, float]]] = {}
 
@@ -136,13 +136,13 @@ def choose_structure(
         other = replace(best, stribeck_exponent=3 - best.stribeck_exponent)
         if chooser.score(other) < (1.0 - _GAIN) * chooser.score(best):
             best = other
-    fit = chooser.growth.also_from(best, [fold.growth.fit(best).values for fold in chooser.folds])
+    fit, fine = chooser.growth.final(best, [fold.growth.fit(best).values for fold in chooser.folds])
     tried = [
         Structure(_label(s, kinds), len(chooser.growth.fit(s).free), score, deviation, s == best)
         for s, (score, deviation, _) in chooser.scores.items()
     ]
     return Choice(
-        best, fit, chooser.growth, tried, chooser.scores[best][2] if best in chooser.scores else {},
+        best, fit, fine, tried, chooser.scores[best][2] if best in chooser.scores else {},
         {fold.group: fold.growth.fit(best) for fold in chooser.folds},
     )  # fmt: skip
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.actuators.rollout import Rollouts
-from steelyard.actuators.structure import DriveStructure
+from steelyard.actuators.rollout import MOST_DELAY, Rollouts
+from steelyard.actuators.structure import START, DriveStructure
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 
@@ -22,10 +22,12 @@ _USUAL = {
     "goal_time": 0.02, "delay": 0.005, "offset": 0.02, "kp_gain": 1.0, "kd_gain": 1.0, "no_load_speed": 15.0,
 }  # fmt: skip
 # Friction of more than its own cause would let a joint hold any load.
-_HIGHEST = {name: 0.98 for name in _USUAL if name.startswith("load_friction")} | {"delay": 0.25, "goal_time": 0.5}
+_HIGHEST = {name: 0.98 for name in _USUAL if name.startswith("load_friction")} | {"delay": MOST_DELAY, "goal_time": 0.5}
 _LOWEST = {"stribeck_velocity": 1e-2, "goal_time": 1e-3, "offset": -math.pi, "no_load_speed": 0.1}
 # Residuals beyond twice the usual one count less: 95 % efficient for normal noise, as Huber's choice.
 _SOFT = 2.0
+# Range of a first position, in standard deviations of the encoder's noise.
+_START = 4.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def usual_values(rollouts: Rollouts) -> dict[str, float]:
 
 def fit_drive(
     structure: DriveStructure, rollouts: Rollouts, start: Mapping[str, float], given: Mapping[str, float],
-    scale: float | None = None, most: int = 60, tolerance: float = 1e-6,
+    scale: float | None = None, most: int = 60, tolerance: float = 1e-6, free_starts: bool = False,
 ) -> DriveFit:  # fmt: skip
     """Fit the parameters of a structure to runs.
 
@@ -81,8 +83,10 @@ def fit_drive(
         scale: Residual from which on the loss grows slower [rad]; default: from the residuals of a first fit.
         most: Largest number of evaluations.
         tolerance: Relative change of the cost at which the search ends.
+        free_starts: Estimate the first position of each run too, within the noise of the encoder: a joint that sticks
+            would keep the first sample's error.
     """
-    search = _Search(structure, rollouts, start, given)
+    search = _Search(structure, rollouts, start, given, free_starts)
     if scale is None:
         # A tenth of a radian is an error in any use of a drive: what is larger must not lead the first fit.
         first = search.run(search.x0, 0.1, most, tolerance)
@@ -108,8 +112,9 @@ def robust_scale(residual: Array, rollouts: Rollouts) -> float:
 
 class _Search:
     def __init__(
-        self, structure: DriveStructure, rollouts: Rollouts, start: Mapping[str, float], given: Mapping[str, float]
-    ) -> None:
+        self, structure: DriveStructure, rollouts: Rollouts, start: Mapping[str, float], given: Mapping[str, float],
+        free_starts: bool,
+    ) -> None:  # fmt: skip
         self.structure, self.rollouts, self.given = structure, rollouts, dict(given)
         usual = usual_values(rollouts)
         self.free = tuple(n for n in structure.names if n not in given)
@@ -118,7 +123,12 @@ class _Search:
         x0 = np.array([start.get(n, 0.0 if n == "offset" else usual[n]) for n in self.free])
         usual_size = np.array([usual[n] for n in self.free])
         self.unit = np.clip(np.abs(x0), 0.1 * usual_size, 1e3 * usual_size)
-        self.x0 = self._inside(x0, 1e-3)
+        noise = np.maximum(rollouts.noise, 1e-9) if free_starts else np.zeros(0)
+        self._starts = len(noise)
+        self._least, self._most = (np.concatenate([b, sign * _START * noise]) for b, sign in
+                                   ((self._least, -1.0), (self._most, 1.0)))  # fmt: skip
+        self.unit = np.concatenate([self.unit, noise])
+        self.x0 = self._inside(np.concatenate([x0, np.zeros(len(noise))]), 1e-3)
         self._last: tuple[bytes, Array, Array] | None = None
 
     def _inside(self, x: Array, margin: float) -> Array:
@@ -126,13 +136,18 @@ class _Search:
         return np.clip(x, self._least + margin * self.unit, self._most - margin * self.unit)
 
     def values(self, x: Array) -> dict[str, float]:
-        both = {**self.given, **dict(zip(self.free, (float(v) for v in x), strict=True))}
+        both = {**self.given, **dict(zip(self.free, (float(v) for v in x), strict=False))}
         return {name: both[name] for name in self.structure.names}
 
     def both(self, x: Array) -> tuple[Array, Array]:
         key = x.tobytes()
         if self._last is None or self._last[0] != key:
-            q, jacobian = self.rollouts.simulate(self.structure, self.values(x), self.free)
+            p, starts = len(self.free), x[len(self.free) :] if self._starts else None
+            wrt = (*self.free, START) if self._starts else self.free
+            q, jacobian = self.rollouts.simulate(self.structure, self.values(x), wrt, starts)
+            if self._starts:
+                own = self.rollouts.stretch[:, None] == np.arange(self._starts)
+                jacobian = np.concatenate([jacobian[:, :p], own * jacobian[:, p:]], axis=1)
             # A drive with absurd values may leave any bounds; such a step must be refused, not crash the search.
             residual = np.nan_to_num(q - self.rollouts.measured, nan=1e3, posinf=1e3, neginf=-1e3)
             self._last = key, np.clip(residual, -1e3, 1e3), np.clip(np.nan_to_num(jacobian), -1e9, 1e9)
@@ -154,6 +169,12 @@ class _Search:
 
     def result(self, x: Array, scale: float, evaluations: int) -> DriveFit:
         residual, jacobian = self.both(x)
+        if self._starts:
+            # What the first positions could explain as well says nothing about the drive.
+            p = len(self.free)
+            own = jacobian[:, p:]
+            squares = np.maximum(np.sum(own**2, axis=0), 1e-300)
+            jacobian = jacobian[:, :p] - own @ ((own.T @ jacobian[:, :p]) / squares[:, None])
         return DriveFit(
             self.structure,
             self.values(x),

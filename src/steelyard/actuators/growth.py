@@ -10,8 +10,9 @@ import numpy as np
 from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.fit import DriveFit, fit_drive, robust_cost, usual_values
 from steelyard.actuators.linear_start import linear_starts
-from steelyard.actuators.rollout import Rollouts
+from steelyard.actuators.rollout import QUICK_STEP, STEP, Rollouts
 from steelyard.actuators.structure import DriveStructure
+from steelyard.actuators.uncertainty import covariance_of
 from steelyard.ground.arrays import Array
 
 # First values beside those of the linear fit, drawn within a factor of ten around usual ones; the best by their
@@ -23,6 +24,8 @@ _NEAR = 30
 _PARENTS = {"M2": ("M1",), "M3": ("M1",), "M4": ("M3", "M2"), "M5": ("M4",), "M6": ("M5",)}
 # Relative changes of the cost at which a search ends: while structures are compared, and for the result.
 _QUICK, _EXACT = 1e-3, 1e-7
+# Searches around the result, within this many standard deviations, until so many in a row find nothing better.
+_TRIES, _FAILURES, _AROUND = 12, 4, 3.0
 # Starts of new terms, as multiples of their usual size: from almost nothing, and from a strong one.
 _SIZES = (0.2, 1.0)
 
@@ -42,7 +45,8 @@ class Growth:
         self, logs: Sequence[CommandLog], supply: Sequence[Array], given: Mapping[str, float], stride: int, seed: int
     ) -> None:
         self.logs, self._supply, self._given, self._seed = tuple(logs), list(supply), dict(given), seed
-        self.rollouts = Rollouts(logs, supply, stride=stride)
+        self._stride = stride
+        self.rollouts = Rollouts(logs, supply, QUICK_STEP, stride)
         self._fits: dict[DriveStructure, DriveFit] = {}
 
     def fit(self, structure: DriveStructure) -> DriveFit:
@@ -58,8 +62,8 @@ class Growth:
             self._fits[structure] = self._best(fits)
         return self._fits[structure]
 
-    def also_from(self, structure: DriveStructure, starts: Sequence[Mapping[str, float]]) -> DriveFit:
-        """Fit a structure from further starts, keep the best fit, and return it.
+    def final(self, structure: DriveStructure, starts: Sequence[Mapping[str, float]]) -> tuple[DriveFit, Rollouts]:
+        """Fit a structure from further starts too, and then with a fine step; return the fit and its rollouts.
 
         Args:
             structure: Structure.
@@ -68,8 +72,29 @@ class Growth:
         first = self.fit(structure)
         more = [self._search(structure, start, first.scale, _QUICK) for start in starts]
         best = self._best([first, *more])
-        self._fits[structure] = self._search(structure, best.values, None, _EXACT)
-        return self._fits[structure]
+        fine = Rollouts(self.logs, self._supply, STEP, self._stride)
+        given = {n: v for n, v in self._given.items() if n in structure.names}
+        fit = fit_drive(structure, fine, best.values, given, most=40, tolerance=_EXACT, free_starts=True)
+        return self._polished(fit, fine, given), fine
+
+    def _polished(self, fit: DriveFit, rollouts: Rollouts, given: Mapping[str, float]) -> DriveFit:
+        """Fit again from places around the fit: every start and stop of the joint folds the error's surface a little."""
+        rng = np.random.default_rng(self._seed)
+        failures = 0
+        for _ in range(_TRIES):
+            covariance, _ = covariance_of(fit, rollouts)
+            size = np.array([max(abs(fit.values[n]), 1e-9) for n in fit.free])
+            eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+            # At most half of a value: a direction that the runs do not show would leave any physics.
+            root = np.minimum(_AROUND * np.sqrt(np.maximum(eigenvalues, 0.0)), 0.5)
+            step = size * (vectors @ (root * rng.standard_normal(len(size))))
+            start = {n: fit.values[n] + float(x) for n, x in zip(fit.free, step, strict=True)}
+            again = fit_drive(fit.structure, rollouts, start, given, scale=fit.scale, most=20, tolerance=1e-5, free_starts=True)
+            failures = 0 if again.cost < fit.cost * (1.0 - 1e-3) else failures + 1
+            fit = min(fit, again, key=lambda f: f.cost)
+            if failures >= _FAILURES:
+                break
+        return fit_drive(fit.structure, rollouts, fit.values, given, scale=fit.scale, most=20, tolerance=_EXACT, free_starts=True)
 
     def _search(self, s: DriveStructure, start: Mapping[str, float], scale: float | None, tolerance: float) -> DriveFit:
         given = {n: v for n, v in self._given.items() if n in s.names}

@@ -194,7 +194,7 @@ def _joined(groups: list[str]) -> list[str]:
 
 
 def _model(choice: Choice, name: str) -> tuple[DriveModel, float]:
-    covariance, memory = covariance_of(choice.fit, choice.growth.rollouts)
+    covariance, memory = covariance_of(choice.fit, choice.rollouts)
     s = choice.structure
     model = DriveModel(
         s.kind, s.friction, choice.fit.values, choice.fit.free, covariance,
@@ -216,7 +216,7 @@ def _judged(
             errors |= run_errors(every, s, values)
             q, _ = every.simulate(s, values)
             rollouts |= {log.name: q[every.run == k] for k, log in enumerate(logs)}
-    usual = max(float(np.median([errors[log.name] for log in runs])), choice.growth.rollouts.resolution)
+    usual = max(float(np.median([errors[log.name] for log in runs])), choice.rollouts.resolution)
     out = []
     for log, group in zip(runs, groups, strict=True):
         row = RunError(log.name, "fit", errors[log.name], choice.left_out.get(log.name, math.nan), _goal_error(log))

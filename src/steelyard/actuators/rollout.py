@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.structure import OF_RUN, SAMPLED, DriveStructure, scan_of
+from steelyard.actuators.structure import OF_RUN, SAMPLED, START, DriveStructure, scan_of
 from steelyard.ground.arrays import Array
 
-# Step of the simulation [s]. The midpoint rule has an error of (ω·step)²/24; for the fastest servo loops (10 Hz) that is
-# 0.02 % with 1 ms.
-STEP = 2e-3
-# Largest delay of a goal, in steps.
-_MOST_DELAY = 150
+# Steps of the simulation [s]: while structures are compared (friction explicit in the velocity), and for results
+# (friction at the velocity of the step's middle). `tests/actuators` compares the second with MuJoCo at 0.1 ms.
+QUICK_STEP, STEP = 2e-3, 5e-4
+# Largest delay of a goal [s].
+MOST_DELAY = 0.25
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Rollouts:
     def __init__(
         self, logs: Sequence[CommandLog], supply: Sequence[Array] | None = None, step: float = STEP, stride: int = 1
     ) -> None:
+        # A step has at most one change of the goal.
+        step = min(step, *(log.period for log in logs))
         self.logs, self.step = tuple(logs), step
         self._stretches: list[_Stretch] = []
         for k, log in enumerate(self.logs):
@@ -55,56 +57,68 @@ class Rollouts:
         self._samples = np.zeros((n, len(SAMPLED), lanes))
         for lane, s in enumerate(self._stretches):
             m = len(s.sampled)
-            self._samples[:m, 2:, lane], self._samples[m:, 2:, lane] = s.sampled, s.sampled[-1]
+            self._samples[:m, 4:, lane], self._samples[m:, 4:, lane] = s.sampled, s.sampled[-1]
         # Positions are compared at these rows of the grid, with this share of the next row, in these lanes.
         at = [(x.time[::stride] - x.time[0]) / step for x in self._stretches]
         rows = [np.minimum(a.astype(int), n - 1) for a in at]
         self._rows = np.concatenate(rows)
         self._shares = np.concatenate([a - r for a, r in zip(at, rows, strict=True)])[:, None]
         self._lanes = np.repeat(np.arange(lanes), [len(r) for r in rows])
-        self._goals = _held_goals(self._stretches, n, step)
         self.measured = np.concatenate([s.position[::stride] for s in self._stretches])
         self.run = np.concatenate([np.full(len(s.position[::stride]), s.run) for s in self._stretches])
         self.stretch = np.concatenate([np.full(len(s.position[::stride]), k) for k, s in enumerate(self._stretches)])
         self.volts = float(np.median(np.concatenate([s.sampled[:, 1] for s in self._stretches])))
         self.resolution = float(np.median([_encoder_step(log.position) for log in self.logs]))
+        self.noise = np.array([_noise(x.position) for x in self._stretches])
         self._goals_at = math.nan
 
     def _delay(self, delay: float) -> None:
-        """Write the mean of the delayed goal over each step, and its derivative by the delay.
-
-        Between whole steps of delay the means are interpolated, which smooths the goal over one step and shifts nothing.
-        """
+        """Write the delayed goals: those at a step's begin and end, and the share of the step with the latter."""
         if delay == self._goals_at:
             return
-        whole, share = divmod(delay / self.step, 1.0)
-        first = _MOST_DELAY - int(whole)
-        near, far = (self._goals[k : k + self._steps] for k in (first, first - 1))
-        self._samples[:, 0] = near + share * (far - near)
-        self._samples[:, 1] = (far - near) / self.step
+        for lane, s in enumerate(self._stretches):
+            at = (s.edges + (delay - s.edges[0])) / self.step
+            index = at.astype(int)
+            last = np.clip(index, -1, self._steps - 1)
+            held = np.diff(np.concatenate([[-1], last[1:], [self._steps - 1]]))
+            first = np.repeat(s.goal, held)
+            self._samples[:, 0, lane] = self._samples[:, 1, lane] = first
+            self._samples[:, 2:4, lane] = 0.0
+            inside = index[1:] < self._steps
+            rows = index[1:][inside]
+            self._samples[rows, 1, lane] = s.goal[1:][inside]
+            self._samples[rows, 2, lane] = 1.0 - (at[1:][inside] - rows)
+            self._samples[rows, 3, lane] = -1.0 / self.step
         self._goals_at = delay
 
     def simulate(
-        self, structure: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...] = ()
-    ) -> tuple[Array, Array]:
+        self, structure: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...] = (),
+        starts: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
         """Return positions at the compared samples, and their sensitivities `(samples, len(wrt))`.
 
         Args:
             structure: Structure of the drive.
             values: Its parameters.
-            wrt: Parameters of the sensitivities.
+            wrt: Parameters of the sensitivities, and `START`.
+            starts: First position minus the measured one [rad], for each stretch; default: 0.
         """
-        grid = self._run(structure, values, wrt)
+        grid = self._run(structure, values, wrt, starts)
         path = grid[self._rows, :, self._lanes]
         path += (grid[self._rows + 1, :, self._lanes] - path) * self._shares
         return path[:, 0], path[:, 2:]
 
-    def _run(self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...]) -> Array:
+    def _run(
+        self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...], starts: Array | None
+    ) -> Array:
         self._delay(values.get("delay", 0.0))
         lanes, n = len(self._stretches), s.states
         state = np.zeros((n * (1 + len(wrt)), lanes))
         state[0] = [x.position[0] for x in self._stretches]
+        state[0] += 0.0 if starts is None else starts
         state[1] = [x.velocity for x in self._stretches]
+        if START in wrt:
+            state[n * (1 + wrt.index(START))] = 1.0
         if n > 2:
             state[2] = [x.goal[0] if x.sampled[0, 0] else x.position[0] for x in self._stretches]
         fixed = np.empty((len(s.names) + len(OF_RUN), lanes))
@@ -117,7 +131,9 @@ class Rollouts:
             fixed[len(s.names) :, lane] = [self.step, load.inertia, load.gravity, load.rest_angle, *gains]
         before = np.zeros((2 + len(wrt), lanes))
         before[:2] = state[:2]
-        return scan_of(s, wrt)(self._samples, state, fixed, before)
+        if START in wrt:
+            before[2 + wrt.index(START)] = 1.0
+        return scan_of(s, wrt, self.step < QUICK_STEP)(self._samples, state, fixed, before)
 
 
 def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) -> _Stretch:
@@ -129,21 +145,17 @@ def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) 
     middle = time[0] + (np.arange(steps) + 0.5) * step
     held = np.clip(np.searchsorted(time, middle, side="right") - 1, 0, len(time) - 1)
     forward = np.zeros(len(time)) if log.feedforward is None else log.feedforward[part]
-    sampled = np.stack([log.enabled[part].astype(float)[held], np.interp(middle, time, volts[part]), forward[held]], 1)
+    on = _held_means(time - time[0], log.enabled[part].astype(float), steps, step)
+    sampled = np.stack([on, np.interp(middle, time, volts[part]), forward[held]], 1)
     return _Stretch(run, time, log.position[part], _first_velocity(log, part), time, goal, sampled)
 
 
-def _held_goals(stretches: Sequence[_Stretch], steps: int, step: float) -> Array:
-    """The mean over each step of the goal, held from sample to sample; the first goal is repeated into the past."""
-    out = np.empty((_MOST_DELAY + steps, len(stretches)))
+def _held_means(time: Array, values: Array, steps: int, step: float) -> Array:
+    """The mean over each step of values that are held from sample to sample, and after the last one."""
     grid = np.arange(steps + 1) * step
-    for lane, s in enumerate(stretches):
-        total = np.concatenate([[0.0], np.cumsum(s.goal[:-1] * np.diff(s.edges))])
-        edges, last = s.edges - s.edges[0], s.goal[-1]
-        integral = np.interp(grid, edges, total) + last * np.maximum(grid - edges[-1], 0.0)
-        out[_MOST_DELAY:, lane] = np.diff(integral) / step
-        out[:_MOST_DELAY, lane] = s.goal[0]
-    return out
+    total = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time))])
+    integral = np.interp(grid, time, total) + values[-1] * np.maximum(grid - time[-1], 0.0)
+    return np.asarray(np.diff(integral) / step)
 
 
 def _first_velocity(log: CommandLog, part: slice) -> float:
@@ -161,3 +173,11 @@ def _encoder_step(position: Array) -> float:
     changes = np.abs(np.diff(position))
     changes = changes[changes > 1e-9]
     return float(np.min(changes)) if len(changes) else 0.0
+
+
+def _noise(position: Array) -> float:
+    """The noise of a measured position [rad]: its third differences, in which a motion leaves no trace."""
+    if len(position) < 8:
+        return 0.0
+    third = np.diff(position, 3)
+    return float(np.sqrt(np.mean(third**2) / 20.0))

@@ -12,10 +12,11 @@ from steelyard.dynamics import Function, LaneScan
 from steelyard.dynamics.function import Trace, dense
 from steelyard.dynamics.graph import Graph, forward
 
-# Inputs of a step that change with time: the goal's mean over the step, its derivative by the delay, the share of the
-# step with the drive on, the supply voltage, the feed-forward torque.
-SAMPLED = ("goal", "goal_by_delay", "enabled", "supply", "feedforward")
+# Inputs of a step that change with time: the goal at its begin and at its end, the share of the step with the latter and
+# its derivative by the delay, the share of the step with the drive on, the supply voltage, the feed-forward torque.
+SAMPLED = ("goal", "next_goal", "next_share", "next_share_by_delay", "enabled", "supply", "feedforward")
 # Constants of a run, besides the parameters.
+START = "start"  # stands for the first position among the parameters of sensitivities
 OF_RUN = ("step", "inertia", "gravity", "rest_angle", "kp", "kd")
 
 
@@ -59,59 +60,81 @@ def _smaller(graph: Graph, a: Any, b: Any) -> Any:
     return graph.binary("min", a, b)
 
 
-def _step(s: DriveStructure, graph: Graph, sample: list[Any], state: list[Any], p: Mapping[str, Any]) -> list[Any]:
+def _step(
+    s: DriveStructure, graph: Graph, sample: list[Any], state: list[Any], p: Mapping[str, Any], corrected: bool
+) -> list[Any]:
     """One step: midpoint rule for the forces, implicit in viscous terms, friction as the proximal step.
 
     Dry friction enters as v ← sign(N)·max(|N| − F, 0)/m: it takes momentum and never gives any, and a joint that it can
-    hold has exactly no velocity, and no sensitivity of it.
+    hold has exactly no velocity, and no sensitivity of it. Where friction and limits depend on the velocity, that of the
+    step's begin is used, or, `corrected`, that of its middle by a first such step.
     """
-    goal, _, enabled, supply, feedforward = sample
+    goal, next_goal, later, _, enabled, supply, feedforward = sample
     q, v = state[0], state[1]
     h = p["step"]
     middle = q + 0.5 * h * v
     rest: list[Any] = []
     if "goal_time" in s.effects:
         share = 1.0 - graph.unary("exp", -h / p["goal_time"])
-        filtered = state[2] + (goal - state[2]) * share
-        goal, rest = 0.5 * (state[2] + filtered), [filtered]
-    error = goal - middle
+        filtered = state[2] + (goal + (next_goal - goal) * later - state[2]) * share
+        errors = [(1.0, 0.5 * (state[2] + filtered) - middle)]
+        rest = [filtered]
+    else:
+        # A jump of the goal within the step: a limit sees both goals, not their mean.
+        errors = [(1.0 - later, goal - middle), (later, next_goal - middle)]
     external = -p["gravity"] * graph.unary("sin", middle - p["rest_angle"] + p["offset"])
+    heavy = (p["inertia"] + p["armature"]) / h
+
+    def following(speed: Any) -> Any:
+        force, drag, motor = _motor(s, graph, errors, speed, p, (enabled, supply, feedforward))
+        dry = _dry(s, graph, speed, motor, external, p)
+        drag = drag + p["friction_viscous"]
+        momentum = v * (heavy - 0.5 * drag) + force + external
+        moving = _larger(graph, 0.0, graph.unary("abs", momentum) - dry)
+        return graph.unary("sign", momentum) * moving / (heavy + 0.5 * drag)
+
+    v_next = following(v)
+    if corrected:
+        v_next = following(0.5 * (v + v_next))
+    return [q + 0.5 * h * (v + v_next), v_next, *rest]
+
+
+def _motor(
+    s: DriveStructure, graph: Graph, errors: list[tuple[Any, Any]], v: Any, p: Mapping[str, Any],
+    inputs: tuple[Any, Any, Any],
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The motor's torque as force − drag·v, force and drag first; `errors` have their shares of the step."""
+    enabled, supply, feedforward = inputs
     drag: Any
     if s.kind == "voltage":
-        duty = _larger(graph, -1.0, _smaller(graph, 1.0, p["duty_gain"] * p["kp"] * error))
+        gain = p["duty_gain"] * p["kp"]
+        duty = sum(w * _larger(graph, -1.0, _smaller(graph, 1.0, gain * error)) for w, error in errors)
         force, drag = enabled * (p["torque_per_volt"] * supply * duty), enabled * p["back_emf"]
         motor = force - drag * v
-        if "torque_limit" in s.effects:
-            limit = p["torque_limit"]
-            inside = graph.unary("step", limit - motor) * graph.unary("step", motor + limit)
-            motor, drag = _larger(graph, -limit, _smaller(graph, limit, motor)), drag * inside
-            force = motor + drag * v
-    else:
-        stiffness = p["kp_gain"] * p["kp"] if s.kind == "torque" else p["stiffness"]
-        damping = p["kd_gain"] * p["kd"] if s.kind == "torque" else p["damping"]
-        spring = stiffness * error + feedforward
-        if "torque_limit" in s.effects:
-            wanted = spring - damping * v
-            up = down = p["torque_limit"]
-            if "no_load_speed" in s.effects:
-                share = v / p["no_load_speed"]
-                up = up * _larger(graph, 0.0, _smaller(graph, 1.0, 1.0 - share))
-                down = down * _larger(graph, 0.0, _smaller(graph, 1.0, 1.0 + share))
-            motor = enabled * _larger(graph, -down, _smaller(graph, up, wanted))
-            # Inside the limits the damping is implicit too: a stiff loop stays stable at any step.
-            inside = graph.unary("step", up - wanted) * graph.unary("step", wanted + down)
-            drag = enabled * inside * damping
-            force = motor + drag * v
-        else:
-            force, drag = enabled * spring, enabled * damping
-            motor = force - drag * v
-    dry = _dry(s, graph, v, motor, external, p)
-    drag = drag + p["friction_viscous"]
-    heavy = (p["inertia"] + p["armature"]) / h
-    momentum = v * (heavy - 0.5 * drag) + force + external
-    moving = _larger(graph, 0.0, graph.unary("abs", momentum) - dry)
-    v_next = graph.unary("sign", momentum) * moving / (heavy + 0.5 * drag)
-    return [q + 0.5 * h * (v + v_next), v_next, *rest]
+        if "torque_limit" not in s.effects:
+            return force, drag, motor
+        limit = p["torque_limit"]
+        inside = graph.unary("step", limit - motor) * graph.unary("step", motor + limit)
+        motor, drag = _larger(graph, -limit, _smaller(graph, limit, motor)), drag * inside
+        return motor + drag * v, drag, motor
+    stiffness = p["kp_gain"] * p["kp"] if s.kind == "torque" else p["stiffness"]
+    damping = p["kd_gain"] * p["kd"] if s.kind == "torque" else p["damping"]
+    if "torque_limit" not in s.effects:
+        spring = sum(w * (stiffness * error) for w, error in errors) + feedforward
+        return enabled * spring, enabled * damping, enabled * (spring - damping * v)
+    up = down = p["torque_limit"]
+    if "no_load_speed" in s.effects:
+        share = v / p["no_load_speed"]
+        up = up * _larger(graph, 0.0, _smaller(graph, 1.0, 1.0 - share))
+        down = down * _larger(graph, 0.0, _smaller(graph, 1.0, 1.0 + share))
+    motor = drag = 0.0
+    for w, error in errors:
+        wanted = stiffness * error + feedforward - damping * v
+        motor = motor + w * _larger(graph, -down, _smaller(graph, up, wanted))
+        # Inside the limits the damping is implicit too: a stiff loop stays stable at any step.
+        drag = drag + w * graph.unary("step", up - wanted) * graph.unary("step", wanted + down)
+    motor, drag = enabled * motor, enabled * drag * damping
+    return motor + drag * v, drag, motor
 
 
 def _dry(s: DriveStructure, graph: Graph, v: Any, motor: Any, external: Any, p: Mapping[str, Any]) -> Any:
@@ -144,7 +167,7 @@ def _dry(s: DriveStructure, graph: Graph, v: Any, motor: Any, external: Any, p: 
     return dry
 
 
-def step_function(s: DriveStructure, wrt: tuple[str, ...]) -> Function:
+def step_function(s: DriveStructure, wrt: tuple[str, ...], corrected: bool) -> Function:
     """Return one step of a structure with the sensitivities by the parameters `wrt`, for `LaneScan`.
 
     Results: position, velocity, then the position's sensitivities.
@@ -152,18 +175,19 @@ def step_function(s: DriveStructure, wrt: tuple[str, ...]) -> Function:
     Args:
         s: Structure.
         wrt: Names of parameters.
+        corrected: Use the velocity of the step's middle for friction and limits.
     """
     n, names = s.states, (*s.names, *OF_RUN)
     widths = {"sample": len(SAMPLED), "state": n * (1 + len(wrt)), "lag": 0, "fixed": len(names)}
     t = Trace(widths)
     sample, state, _, fixed = t.all()
-    following = _step(s, t.graph, sample, state[:n], dict(zip(names, fixed, strict=True)))
+    following = _step(s, t.graph, sample, state[:n], dict(zip(names, fixed, strict=True)), corrected)
     moved: list[Any] = []
     for k, name in enumerate(wrt):
         tangents: dict[tuple[str, int], Any] = {("state", i): state[n * (1 + k) + i] for i in range(n)}
         if name == "delay":
-            tangents["sample", 0] = sample[1]
-        else:
+            tangents["sample", SAMPLED.index("next_share")] = sample[SAMPLED.index("next_share_by_delay")]
+        elif name != START:
             tangents["fixed", names.index(name)] = 1.0
         moved.append(forward(t.graph, following, tangents))
     flat = [*following, *(x for column in moved for x in column)]
@@ -172,11 +196,12 @@ def step_function(s: DriveStructure, wrt: tuple[str, ...]) -> Function:
 
 
 @cache
-def scan_of(s: DriveStructure, wrt: tuple[str, ...]) -> LaneScan:
+def scan_of(s: DriveStructure, wrt: tuple[str, ...], corrected: bool) -> LaneScan:
     """Return the compiled scan of a structure; it holds scratch for one thread.
 
     Args:
         s: Structure.
         wrt: Names of parameters with sensitivities.
+        corrected: Use the velocity of the step's middle for friction and limits.
     """
-    return LaneScan(step_function(s, wrt))
+    return LaneScan(step_function(s, wrt, corrected))
