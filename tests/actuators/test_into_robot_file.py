@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from steelyard.cli import app
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the servo (pip install 'steelyard[mujoco]')")
+mujoco = pytest.importorskip("mujoco", "3.12", reason="MuJoCo is the servo (pip install mujoco)")
 
 SERVO = """<mujoco><option timestep="0.0005"/><worldbody><body>
   <joint name="elbow" axis="0 1 0" armature="0.002" damping="0.04" frictionloss="0.03"/>

@@ -20,7 +20,7 @@ from steelyard.actuators.simulator_drive import equivalent_friction, simulator_d
 from steelyard.actuators.structure import DriveStructure
 from steelyard.errors import ExportError, UnknownNameError
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo reads what is written (pip install 'steelyard[mujoco]')")
+mujoco = pytest.importorskip("mujoco", "3.12", reason="MuJoCo reads what is written (pip install mujoco)")
 
 ROBOT = """<mujoco model="two arms">
   <!-- from the workshop -->

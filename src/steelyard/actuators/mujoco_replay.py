@@ -147,8 +147,13 @@ def replay_drive(
 
 
 def can_replay() -> bool:
-    """Whether MuJoCo is installed."""
-    return find_spec("mujoco") is not None
+    """Whether a MuJoCo is installed that reads the written files, delays and dcmotors included: 3.12 or newer."""
+    if not find_spec("mujoco"):
+        return False
+    from importlib.metadata import version
+
+    parts = version("mujoco").split(".")
+    return (int(parts[0]), int(parts[1])) >= (3, 12)
 
 
 def drive_at(drive: SimulatorDrive, log: CommandLog) -> SimulatorDrive:
