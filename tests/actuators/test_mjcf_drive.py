@@ -144,6 +144,30 @@ def test_the_users_file_moves_as_the_rollout_and_keeps_its_rest(robot: Path, tmp
     assert np.abs(np.array(path)[::10] - rollout(VOLTAGE, log)).mean() < 2e-3
 
 
+@pytest.mark.parametrize("kind", ["position", "dcmotor"])
+@pytest.mark.parametrize(
+    "actuator", ['<motor name="a" joint="elbow" class="x"/>', '<general name="a" joint="elbow" class="x" gear="-20"/>']
+)
+def test_default_classes_and_motors_do_not_bend_the_drive(
+    robot: Path, tmp_path: Path, actuator: str, kind: str
+) -> None:
+    text = ROBOT.replace('<position name="elbow_servo" joint="elbow" kp="20" ctrlrange="-170 170"/>', actuator)
+    odd = '<default class="x"><general forcerange="-.1 .1" ctrlrange="-.2 .2"/><position timeconst=".5" kv="9"/></default>'
+    robot.write_text(text.replace("</default>", f"{odd}</default>", 1).replace("elbow_servo", "a"))
+    log = replace(log_of(VOLTAGE), load=replace(log_of(VOLTAGE).load, inertia=0.49 * 0.01 + 1e-6, gravity=9.81 * 0.049))
+    log = replace(log, position=np.zeros(len(log)))
+    written = tmp_path / "written.xml"
+    written.write_bytes(edited_drive(robot, "elbow", simulator_drive(VOLTAGE, [log]), kind))
+    model = mujoco.MjModel.from_xml_path(str(written))
+    data, path = mujoco.MjData(model), []
+    for value in np.repeat(log.goal, 10):
+        path.append(data.qpos[0])
+        data.ctrl[0] = value
+        mujoco.mj_step(model, data)
+    assert np.abs(np.array(path)[::10] - rollout(VOLTAGE, log)).mean() < 2e-3
+    assert ("had gear -20" in written.read_text()) == ("gear" in actuator)
+
+
 def test_a_joint_without_actuator_gets_one(robot: Path, tmp_path: Path) -> None:
     text = ROBOT.replace('<position name="elbow_servo" joint="elbow" kp="20" ctrlrange="-170 170"/>', "")
     text = text.replace('<actuatorfrc actuator="elbow_servo"/>', "").replace('ctrl="0 0"', "")

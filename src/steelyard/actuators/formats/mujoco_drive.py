@@ -18,6 +18,8 @@ _REPLACED = ("motor", "position", "velocity", "intvelocity", "general", "pid", "
 # Attributes of a replaced actuator that remain.
 _KEPT = ("name", "class", "group", "user")
 _USUAL_TIMESTEP = 0.002
+# Torque limit of a motor that only its voltage limits, as a multiple of its torque at standstill.
+_BEYOND = 4.0
 
 
 def joint_attributes(drive: SimulatorDrive, kind: str = "position") -> dict[str, str]:
@@ -63,15 +65,17 @@ def actuator_element(
         }  # fmt: skip
         # Without drag the torque limit also holds while the motor brakes.
         most = drive["effort_limit"] if drive["drag"] else limit
-        if math.isfinite(most):
-            attributes["saturation"] = numbers((most, 0.0, 0.0))
+        # A stated saturation clears the force range of a default class; braking at three times the speed stays below it.
+        attributes["saturation"] = numbers((min(most, _BEYOND * limit), 0.0, 0.0))
         return tag("dcmotor", attributes | gear)
     attributes |= {"kp": number(drive["stiffness"]), "kv": number(drive["damping"])}
-    if drive["goal_time"] > 0.0:
-        attributes["timeconst"] = number(drive["goal_time"])
+    # Also without a filter or a limit: a default class may have other values.
+    attributes["timeconst"] = number(drive["goal_time"])
     limit = min(limit, drive["effort_limit"])
     if math.isfinite(limit):
         attributes |= {"forcelimited": "true", "forcerange": numbers((-limit, limit))}
+    else:
+        attributes["forcelimited"] = "false"
     servo = tag("position", attributes | gear)
     if kind == "position":
         return servo
@@ -175,10 +179,16 @@ def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: s
         if e.tag in _REPLACED and joint in (e.attributes.get("joint"), e.attributes.get("jointinparent"))
     ]  # fmt: skip
     others = {k: v for k, v in own[0].attributes.items() if k in _KEPT} if own else {"name": f"{joint}_drive"}
-    if own and own[0].tag in ("position", "general") and "ctrlrange" in own[0].attributes and kind == "position":
+    if own and _takes_positions(own[0]):
         others |= {k: v for k, v in own[0].attributes.items() if k in ("ctrlrange", "ctrllimited")}
+    elif own:
+        others["ctrllimited"] = "false"  # its range, perhaps of a default class, was one of torques or speeds
     element = actuator_element(drive, joint, kind, timestep=timestep, others=others)
     if own:
+        gear = own[0].attributes.get("gear", "1").split()
+        if gear and gear[0] not in ("1", "1.0"):
+            said = f"the actuator of joint '{joint}' had gear {gear[0]}; the drive's goal is the angle of the joint"
+            element = f"{comment([said])}\n    {element}"
         document.replace(own[0], element)
         for extra in own[1:]:
             document.replace(extra, comment([f"a second actuator of joint '{joint}' is replaced by its drive"]))
@@ -186,6 +196,13 @@ def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: s
         document.insert_first(sections[0], [element])
     else:
         document.insert_first(document.root, ["<actuator>", f"  {element}", "</actuator>"])
+
+
+def _takes_positions(element: Element) -> bool:
+    """Whether the control of an actuator is a position, as that of its drive will be."""
+    if element.tag == "general":
+        return element.attributes.get("biastype") == "affine"
+    return element.tag == "position"
 
 
 def is_mjcf_file(path: Path | None) -> bool:
