@@ -152,7 +152,8 @@ def test_default_classes_and_motors_do_not_bend_the_drive(
     robot: Path, tmp_path: Path, actuator: str, kind: str
 ) -> None:
     text = ROBOT.replace('<position name="elbow_servo" joint="elbow" kp="20" ctrlrange="-170 170"/>', actuator)
-    odd = '<default class="x"><general forcerange="-.1 .1" ctrlrange="-.2 .2"/><position timeconst=".5" kv="9"/></default>'
+    ranges = '<general forcerange="-.1 .1" ctrlrange="-.2 .2"/>'
+    odd = f'<default class="x">{ranges}<position timeconst=".5" kv="9"/></default>'
     robot.write_text(text.replace("</default>", f"{odd}</default>", 1).replace("elbow_servo", "a"))
     log = replace(log_of(VOLTAGE), load=replace(log_of(VOLTAGE).load, inertia=0.49 * 0.01 + 1e-6, gravity=9.81 * 0.049))
     log = replace(log, position=np.zeros(len(log)))

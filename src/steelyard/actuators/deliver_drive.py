@@ -96,7 +96,7 @@ class DeliveredDrive:
             "joint": self.target.joint,
             "files": {name: list(written.files) for name, written in self.formats.items()},
             "notes": {name: list(written.notes) for name, written in self.formats.items()},
-            "replays": [vars(r) for r in self.replays],
+            "replays": [{k: v for k, v in vars(r).items() if v == v} for r in self.replays],  # without NaN
         }
 
 

@@ -128,7 +128,9 @@ class SimulatorDrive:
 
     def to_json(self) -> dict[str, Any]:
         """Return numbers and intervals as plain data."""
-        numbers = {n: {"value": x.value, "low": x.low, "high": x.high, "unit": x.unit} for n, x in self.numbers.items()}
+        # A limit that the drive does not have is infinite, and left out.
+        finite = {n: x for n, x in self.numbers.items() if math.isfinite(x.value)}
+        numbers = {n: {"value": x.value, "low": x.low, "high": x.high, "unit": x.unit} for n, x in finite.items()}
         return {"drive": self.name, "kp": self.kp, "kd": self.kd, "volts": self.volts, "numbers": numbers,
                 "missing": list(self.missing)}  # fmt: skip
 

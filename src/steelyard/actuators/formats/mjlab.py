@@ -29,9 +29,7 @@ def mjlab_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
               "from mjlab.envs.mdp import dr", "from mjlab.managers.event_manager import EventTermCfg",
               "from mjlab.managers.scene_entity_config import SceneEntityCfg", ""]  # fmt: skip
     if dc:
-        lines += [
-            "# Exactly the torque of these numbers, except for the filter of the goal and parts of a step of the delay."
-        ]
+        lines += ["# Exactly the torque of these numbers, except for the filter of the goal and parts of steps."]
         lines += [*call(f"{name}_DC", "DcMotorActuatorCfg", _dc(drive, target)), ""]
     lines += ["# MuJoCo's own position actuator; the drag of the back-EMF is part of the joint's viscous damping."]
     lines += [*call(f"{name}_POSITION", "BuiltinPositionActuatorCfg", _position(drive, target)), ""]

@@ -65,7 +65,8 @@ def actuator_element(
         }  # fmt: skip
         # Without drag the torque limit also holds while the motor brakes.
         most = drive["effort_limit"] if drive["drag"] else limit
-        # A stated saturation clears the force range of a default class; braking at three times the speed stays below it.
+        # A stated saturation clears the force range of a default class; braking stays below it up to three times the
+        # no-load speed.
         attributes["saturation"] = numbers((min(most, _BEYOND * limit), 0.0, 0.0))
         return tag("dcmotor", attributes | gear)
     attributes |= {"kp": number(drive["stiffness"]), "kv": number(drive["damping"])}
