@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.actuators import CommandLog, Load
 
 # The plant is stepped this often [s], far finer than any log; the recorder reads a 12-bit encoder at 200 Hz.
-STEP, PERIOD, COUNT = 5e-5, 5e-3, 2.0 * math.pi / 4096
+STEP, PERIOD, COUNT = 1e-4, 5e-3, 2.0 * math.pi / 4096
 # Noise of the position [rad], beside the encoder's counts: potentiometers of hobby servos.
 NOISE = 1e-3
 MODEL = """<mujoco><option timestep="{step}" gravity="0 0 -9.81" integrator="Euler"/>
@@ -154,4 +154,4 @@ def random_plant(kind: str, friction: str, seed: int) -> DrivePlant:
         p |= {"torque_per_volt": about(0.14), "back_emf": about(0.035), "duty_gain": 0.003}
         return DrivePlant(kind, friction, p)
     p |= {"kp_gain": about(1.0), "kd_gain": about(1.0)}
-    return DrivePlant(kind, friction, p, gains=(3.0, 7.0, 15.0), kd=0.15)
+    return DrivePlant(kind, friction, p, gains=(1.5, 3.0, 6.0), kd=0.1)

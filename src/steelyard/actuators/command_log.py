@@ -20,6 +20,8 @@ GAP = 10.0
 # A turn of a servo in other units: degrees have 360, the coarsest encoders in use 1,000 ticks. A joint that is logged in
 # radians and moves over more than this many turns in one run is possible but rare; its goal is in other units.
 _TURNS = 20.0
+# Largest shift of two clocks that is looked for [s].
+_SHIFT = 0.5
 _SAMPLED = ("goal", "position", "velocity", "duty", "supply", "current", "torque_enable", "feedforward")
 
 
@@ -177,12 +179,6 @@ class CommandLog:
         if not on.any():
             return
         goal, position = self.goal[on], self.position[on]
-        for name, value in (("goal", goal), ("position", position)):
-            if np.ptp(value) > 2.0 * math.pi * _TURNS:
-                raise LogError(
-                    f"{where}: {name} covers {np.ptp(value):.4g}, more than {_TURNS:.0f} turns in radians; it looks like "
-                    f"{units_of(float(np.ptp(value)))}; convert it to radians (option --units)."
-                )
         moved, moves = float(np.std(goal)), float(np.std(position))
         if moved < 1e-9 and moves < 1e-9:
             raise LogError(f"{where}: neither goal nor position moves; record a motion.")
@@ -196,11 +192,49 @@ class CommandLog:
                     f"{where}: goal moves {slope:.4g} times as much as position along the same curve; {other} looks like "
                     f"{units_of(max(slope, 1.0 / slope) * 2.0 * math.pi)}; give both in radians (option --units)."
                 )
+        if (lead := _lead(self)) > 0.0:
+            raise LogError(
+                f"{where}: the position moves {lead:.3f} s before its goal does, which no drive can; goal and position are "
+                "on two clocks: record both in one loop, or correct the time of one."
+            )
+        for name, value in (("goal", goal), ("position", position)):
+            if np.ptp(value) > 2.0 * math.pi * _TURNS:
+                raise LogError(
+                    f"{where}: {name} covers {np.ptp(value):.4g}, more than {_TURNS:.0f} turns in radians; it looks like "
+                    f"degrees or encoder ticks; convert it to radians (option --units)."
+                )
+
+
+def _lead(log: CommandLog) -> float:
+    """How long the position moves before the goal does [s]; 0 if it follows, or if the motion does not tell."""
+    best, at = 0.0, 0.0
+    for part in log.segments():
+        time = log.time[part]
+        step = float(np.median(np.diff(time)))
+        grid = np.arange(time[0], time[-1], step)
+        on = np.interp(grid, time, log.enabled[part].astype(float)) > 0.99
+        goal = np.where(np.isfinite(log.goal[part]), log.goal[part], log.position[part])
+        moves = [np.gradient(np.interp(grid, time, x)) * on for x in (goal, log.position[part])]
+        most = round(_SHIFT / step)
+        if len(grid) < 4 * most or min(float(np.std(x)) for x in moves) < 1e-9:
+            continue
+        a, b = (x - x.mean() for x in moves)
+        norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+        n = 1 << int(2 * len(a) - 1).bit_length()
+        across = np.fft.irfft(np.fft.rfft(b, n) * np.conj(np.fft.rfft(a, n)), n) / norm
+        lags = np.concatenate([np.arange(most + 1), np.arange(-most, 0)])
+        values = np.concatenate([across[: most + 1], across[-most:]])
+        k = int(np.argmax(values))
+        if values[k] > best and values[k] > 0.8:
+            best, at = float(values[k]), max(-int(lags[k]) * step, 0.0)
+            at = at if at > max(3.0 * step, 0.02) and values[k] > values[0] + 0.05 else 0.0
+    return at
 
 
 def units_of(turn: float) -> str:
-    """Name the unit in which one turn, or the motion of a servo, is about `turn` long."""
-    return "degrees" if turn < 2000.0 else "encoder ticks"
+    """Name the unit in which one `turn` is about this long."""
+    # A turn has 360 degrees; the coarsest encoders of servos have 1,000 ticks.
+    return "degrees" if turn < 700.0 else "encoder ticks"
 
 
 def checked_logs(logs: Sequence[CommandLog]) -> tuple[CommandLog, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.fit import DriveFit, fit_drive, robust_cost, usual_values
+from steelyard.actuators.fit import DriveFit, fit_drive, robust_cost, robust_scale, usual_values
 from steelyard.actuators.linear_start import linear_starts
 from steelyard.actuators.rollout import QUICK_STEP, STEP, Rollouts
 from steelyard.actuators.structure import DriveStructure
@@ -26,6 +26,8 @@ _PARENTS = {"M2": ("M1",), "M3": ("M1",), "M4": ("M3", "M2"), "M5": ("M4",), "M6
 _QUICK, _EXACT = 1e-3, 1e-7
 # Searches around the result, within this many standard deviations, until so many in a row find nothing better.
 _TRIES, _FAILURES, _AROUND = 12, 4, 3.0
+# With residuals of a longer memory [samples] the model's own errors are larger than any fold.
+_MODEL_ERROR = 10.0
 # Starts of new terms, as multiples of their usual size: from almost nothing, and from a strong one.
 _SIZES = (0.2, 1.0)
 
@@ -74,7 +76,8 @@ class Growth:
         best = self._best([first, *more])
         fine = Rollouts(self.logs, self._supply, STEP, self._stride)
         given = {n: v for n, v in self._given.items() if n in structure.names}
-        fit = fit_drive(structure, fine, best.values, given, most=40, tolerance=_EXACT, free_starts=True)
+        scale = robust_scale(best.residual, fine)
+        fit = fit_drive(structure, fine, best.values, given, scale, most=40, tolerance=_EXACT, free_starts=True)
         return self._polished(fit, fine, given), fine
 
     def _polished(self, fit: DriveFit, rollouts: Rollouts, given: Mapping[str, float]) -> DriveFit:
@@ -82,7 +85,9 @@ class Growth:
         rng = np.random.default_rng(self._seed)
         failures = 0
         for _ in range(_TRIES):
-            covariance, _ = covariance_of(fit, rollouts)
+            covariance, memory = covariance_of(fit, rollouts)
+            if memory > _MODEL_ERROR:
+                return fit
             size = np.array([max(abs(fit.values[n]), 1e-9) for n in fit.free])
             eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(size, size))
             # At most half of a value: a direction that the runs do not show would leave any physics.

@@ -56,6 +56,10 @@ def identify_actuator(
         raise LogError(f"Run '{min(clash)}' is in the fit and in the hold-out; leave it out of one.")
     _check_excitation(runs)
     kinds = [kind] if kind else _kinds(runs)
+    if "torque" in kinds and (missing := [log.name for log in runs if math.isnan(log.kp)]):
+        raise LogError(
+            f"Run '{missing[0]}' has no gain kp, which a torque drive needs; state kp, or take the kind position-loop."
+        )
     notes: list[str] = []
     known |= _duty_gain(runs, kinds, known, notes)
     inseparable, assumed = separability(runs, kinds[0], known)

@@ -48,6 +48,7 @@ class Rollouts:
         # A step has at most one change of the goal.
         step = min(step, *(log.period for log in logs))
         self.logs, self.step = tuple(logs), step
+        self._supply, self._stride = supply, stride
         self._stretches: list[_Stretch] = []
         for k, log in enumerate(self.logs):
             volts = np.ones(len(log)) if supply is None else supply[k]
@@ -107,6 +108,14 @@ class Rollouts:
         path = grid[self._rows, :, self._lanes]
         path += (grid[self._rows + 1, :, self._lanes] - path) * self._shares
         return path[:, 0], path[:, 2:]
+
+    def with_step(self, step: float) -> Rollouts:
+        """Return the same runs on a grid with another step.
+
+        Args:
+            step: Step of the simulation [s].
+        """
+        return Rollouts(self.logs, self._supply, step, self._stride)
 
     def _run(
         self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...], starts: Array | None

@@ -17,6 +17,8 @@ _BLOCKS = 4
 def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
     """Return the covariance of the free parameters, and the memory of the residuals in samples.
 
+    The simulation has an error too, the change by a step of double length: what it does to the parameters is added.
+
     White residuals: the classical covariance. Correlated ones: the sandwich over blocks that are longer than the
     memory, or, with few blocks, the classical one times the memory.
 
@@ -44,8 +46,15 @@ def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
         middle = sums.T @ sums * count / (count - p)
     else:
         middle = score.T @ score * memory * len(r) / max(len(r) - p, 1)
-    covariance = inverse @ middle @ inverse / np.outer(unit, unit)
+    bias = inverse @ (j * weight[:, None]).T @ _numerical_error(fit, rollouts)
+    covariance = (inverse @ middle @ inverse + np.outer(bias, bias)) / np.outer(unit, unit)
     return 0.5 * (covariance + covariance.T), memory
+
+
+def _numerical_error(fit: DriveFit, rollouts: Rollouts) -> Array:
+    fine, _ = rollouts.simulate(fit.structure, fit.values)
+    coarse, _ = rollouts.with_step(2.0 * rollouts.step).simulate(fit.structure, fit.values)
+    return np.nan_to_num(fine - coarse)
 
 
 def _memory(residual: Array, stretch: Array) -> float:
