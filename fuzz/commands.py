@@ -36,24 +36,20 @@ def command_targets(folder: Path) -> Iterator[Target]:
     rows = "\n".join(f"{t:.2f},{math.sin(t):.6f},{math.sin(t + 0.1):.6f},{7400},400,true" for t in _TIMES)
     table = f"time_s,q_rad,goal_rad,supply_mV,kp,enabled\n{rows}\n".encode()
     yield ("command-table", ".csv", (table,), change.change_csv, lambda p: read_command_logs(p, **options))
-    place = folder / "sage"
-    place.mkdir()
     files = {
         "control.csv": "\n".join(f'CONTROL,{t:.2f},"[{math.sin(t):.6f}, 0.0]"' for t in _TIMES),
         "state_motor.csv": "\n".join(f'STATE_MOTOR,{t:.2f},"[{math.sin(t):.6f}, 0.0]"' for t in _TIMES),
     }
-    for name, text in files.items():
-        (place / name).write_text(f"type,timestamp,positions\n{text}\n")
-    (place / "joint_list.txt").write_text("hip\nknee\n")
-    for name in files:
-        yield (f"sage-{name.split('.')[0]}", ".csv", ((place / name).read_bytes(),), change.change_csv,
-               lambda p, name=name: read_command_logs(_beside(p, place, name), joint="hip", **options))  # fmt: skip
+    for changed in files:
+        place = folder / f"sage-{changed}"
+        place.mkdir()
+        (place / "joint_list.txt").write_text("hip\nknee\n")
+        for name, text in files.items():
+            (place / name).write_text(f"type,timestamp,positions\n{text}\n")
 
+        def changed_file(path: Path, target: Path = place / changed) -> None:
+            shutil.copyfile(path, target)
+            read_command_logs(target.parent, joint="hip", **options)
 
-def _beside(path: Path, place: Path, name: str) -> Path:
-    """A copy of SAGE's folder with another file."""
-    folder = path.with_suffix(".sage")
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(place, folder)
-    shutil.copyfile(path, folder / name)
-    return folder
+        seed = (place / changed).read_bytes()
+        yield (f"sage-{changed.split('.')[0]}", ".csv", (seed,), change.change_csv, changed_file)

@@ -94,12 +94,16 @@ class Growth:
             root = np.minimum(_AROUND * np.sqrt(np.maximum(eigenvalues, 0.0)), 0.5)
             step = size * (vectors @ (root * rng.standard_normal(len(size))))
             start = {n: fit.values[n] + float(x) for n, x in zip(fit.free, step, strict=True)}
-            again = fit_drive(fit.structure, rollouts, start, given, scale=fit.scale, most=20, tolerance=1e-5, free_starts=True)
+            again = fit_drive(
+                fit.structure, rollouts, start, given, scale=fit.scale, most=20, tolerance=1e-5, free_starts=True
+            )
             failures = 0 if again.cost < fit.cost * (1.0 - 1e-3) else failures + 1
             fit = min(fit, again, key=lambda f: f.cost)
             if failures >= _FAILURES:
                 break
-        return fit_drive(fit.structure, rollouts, fit.values, given, scale=fit.scale, most=20, tolerance=_EXACT, free_starts=True)
+        return fit_drive(
+            fit.structure, rollouts, fit.values, given, scale=fit.scale, most=20, tolerance=_EXACT, free_starts=True
+        )
 
     def _search(self, s: DriveStructure, start: Mapping[str, float], scale: float | None, tolerance: float) -> DriveFit:
         given = {n: v for n, v in self._given.items() if n in s.names}

@@ -117,9 +117,7 @@ class Rollouts:
         """
         return Rollouts(self.logs, self._supply, step, self._stride)
 
-    def _run(
-        self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...], starts: Array | None
-    ) -> Array:
+    def _run(self, s: DriveStructure, values: Mapping[str, float], wrt: tuple[str, ...], starts: Array | None) -> Array:
         self._delay(values.get("delay", 0.0))
         lanes, n = len(self._stretches), s.states
         state = np.zeros((n * (1 + len(wrt)), lanes))
