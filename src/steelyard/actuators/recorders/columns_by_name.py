@@ -136,5 +136,6 @@ def _same_shape(name: str, shape: str) -> bool:
 
 
 def _without(name: str, joint: str) -> str:
-    """The name with a mark in the place of the joint, which is a whole word of it."""
-    return re.sub(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", "\0", name, count=1)
+    """The name with a mark in the place of the joint: a whole word of it, or its number, as in "goal2"."""
+    before, after = (r"(?<!\d)", r"(?!\d)") if joint.isdigit() else (r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])")
+    return re.sub(f"{before}{re.escape(joint)}{after}", "\0", name, count=1)
