@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_files import write_sage
 from typer.testing import CliRunner
 
+import steelyard as sy
 from steelyard.cli import app
+from steelyard.export import model_to_urdf
 
 mujoco = pytest.importorskip("mujoco", "3.12", reason="MuJoCo is the servo (pip install mujoco)")
 
@@ -70,3 +73,19 @@ def test_a_servo_goes_from_its_log_into_the_robot_file(tmp_path: Path) -> None:
     without = CliRunner().invoke(app, ["actuator", str(runs), "--into", str(robot)])
     assert without.exit_code == 2
     assert "--joint" in without.output
+
+
+def test_a_joint_of_a_robot_goes_from_a_sage_folder_into_its_urdf(tmp_path: Path) -> None:
+    arm = sy.Model.nominal(sy.load_robot("rotradi"))
+    model_to_urdf(arm, tmp_path / "arm.urdf")
+    joint = arm.robot.joint_names[1]
+    write_sage(tmp_path / "run", joints=tuple(arm.robot.joint_names))
+    robot = ["--robot", str(tmp_path / "arm.urdf"), "--into", str(tmp_path / "arm.urdf"), "--joint", joint]
+    structure = ["--friction", "M1", "--effects", "none", "--kind", "position-loop"]
+    done = CliRunner().invoke(app, ["actuator", str(tmp_path / "run"), *robot, *structure, "-o", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    # Its other joints are as before, and the file is a robot of ours again.
+    written, before = sy.load_robot(tmp_path / "out" / "arm.urdf"), sy.load_robot(tmp_path / "arm.urdf")
+    assert written.joint_names == before.joint_names
+    assert np.array_equal(written.inertial_parameters, before.inertial_parameters)
+    assert (tmp_path / "out" / "arm.urdf").read_text().count("identified by Steelyard") == 1

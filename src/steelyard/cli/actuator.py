@@ -123,7 +123,7 @@ def _read(o: ActuatorOptions) -> list[CommandLog]:
     out: list[CommandLog] = []
     for path in o.logs:
         out += read_command_logs(
-            path, joint=None if o.robot else o.joint or None, load=load, settings=o.runs or None,
+            path, joint=o.joint or None, load=load, settings=o.runs or None,
             units=_pairs("--units", o.units) or None, columns=_pairs("--columns", o.columns) or None, **settings,
         )  # fmt: skip
     return out
