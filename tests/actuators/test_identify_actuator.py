@@ -201,8 +201,8 @@ def test_draws_have_the_covariance_and_the_model_survives_json() -> None:
 
 def test_the_load_of_a_robots_joint_is_that_of_the_pendulum(tmp_path: Path) -> None:
     urdf = tmp_path / "pendulum.urdf"
-    urdf.write_text("""<robot name="p"><link name="a"/><link name="b"><inertial><origin xyz="0.12 0 0"/><mass value="0.7"/>
-<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    urdf.write_text("""<robot name="p"><link name="a"/><link name="b"><inertial><origin xyz="0.12 0 0"/>
+<mass value="0.7"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/>
 <limit lower="-3" upper="3" effort="1" velocity="1"/></joint></robot>""")
     from steelyard.robot import load_robot

@@ -117,8 +117,7 @@ def _runs(result: ActuatorIdentification) -> Html:
     ]  # fmt: skip
     about = (
         "Mean absolute position errors. Goal: taking the goal as prediction. Rollout: the final model, simulated from "
-        "the first sample to the last with the goal as its only input. Left out: a model that did not see the run's "
-        "group"
+        "the first sample to the last with the goal as its only input. Left out: a model that did not see its group"
         f"{f' (runs of one {result.grouped_by})' if result.grouped_by else ''}."
     )
     return join(table_html(columns, rows, "Runs", dash="Not known, or no group was left out."), paragraph(about))

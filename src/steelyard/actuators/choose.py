@@ -1,4 +1,4 @@
-"""`choose_structure`: friction model and effects of a drive, by the errors on groups of runs that each fit leaves out."""
+"""`choose_structure`: friction model and effects of a drive, by errors on groups of runs that a fit leaves out."""
 
 from __future__ import annotations
 
@@ -128,7 +128,10 @@ def choose_structure(
         found = [s for s in _larger(best, friction, effects is None, given) if _worth(chooser, best, s)]
         if not found:
             break
-        following = min(found, key=chooser.score)
+        lowest = min(map(chooser.score, found))
+        # Of those that predict about as well, the one with the fewest parameters.
+        near = [s for s in found if (1.0 - _GAIN) * chooser.score(s) <= lowest]
+        following = min(near, key=lambda s: (len(s.names), chooser.score(s)))
         if chooser.score(following) > (1.0 - _GAIN) * chooser.score(best):
             break
         best = following

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.actuators.load import Load
 from steelyard.errors import LogError
@@ -17,7 +19,7 @@ from steelyard.ground.short_repr import short_repr
 # A pause this many times longer than the median step is a gap: a recorder that jitters misses a step or two, and a
 # longer silence may hide a motion.
 GAP = 10.0
-# A turn of a servo in other units: degrees have 360, the coarsest encoders in use 1,000 ticks. A joint that is logged in
+# A turn of a servo in other units: degrees have 360, the coarsest encoders 1,000 ticks. A joint that is logged in
 # radians and moves over more than this many turns in one run is possible but rare; its goal is in other units.
 _TURNS = 20.0
 # Largest shift of two clocks that is looked for [s].
@@ -60,7 +62,7 @@ class CommandLog:
     duty: Array | None = None
     supply: Array | None = None
     current: Array | None = None
-    torque_enable: Array | None = None
+    torque_enable: NDArray[np.bool_] | None = None
     feedforward: Array | None = None
     kp: float = math.nan
     kd: float = math.nan
@@ -81,7 +83,7 @@ class CommandLog:
         return len(self.time)
 
     @property
-    def enabled(self) -> Array:
+    def enabled(self) -> NDArray[np.bool_]:
         """True where the drive was on, for each sample."""
         return np.ones(len(self), bool) if self.torque_enable is None else self.torque_enable
 
@@ -99,7 +101,7 @@ class CommandLog:
         """Return the stretches between gaps, as slices of samples."""
         steps = np.diff(self.time)
         ends = [0, *(np.flatnonzero(steps > GAP * np.median(steps)) + 1).tolist(), len(self)]
-        return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True) if b - a > 1]
+        return [slice(a, b) for a, b in pairwise(ends) if b - a > 1]
 
     def label(self, key: str) -> Any:
         """Return a property of the run by its name, such as kp, mass, trajectory or one of `labels`."""
@@ -130,12 +132,12 @@ class CommandLog:
         self._check_goal(where)
         if self.duty is not None and np.nanmax(np.abs(self.duty), initial=0.0) > 1.05:
             raise LogError(
-                f"{where} has a duty of {np.nanmax(np.abs(self.duty)):.4g}; give the share of full duty, −1 to 1 (percent "
-                "/ 100, PWM counts / their limit)."
+                f"{where} has a duty of {np.nanmax(np.abs(self.duty)):.4g}; give the share of full duty, −1 to 1 "
+                "(percent / 100, PWM counts / their limit)."
             )
         if self.supply is not None and not 0.5 < float(np.nanmedian(self.supply)) < 1000.0:
             raise LogError(
-                f"{where} has a median supply of {float(np.nanmedian(self.supply)):.4g} V; the voltage must be in volts."
+                f"{where} has a median supply of {float(np.nanmedian(self.supply)):.4g} V; give it in volts."
             )
         return self
 
@@ -156,8 +158,8 @@ class CommandLog:
         bad = np.flatnonzero(~np.isfinite(self.goal) & self.enabled)
         if len(bad):
             raise LogError(
-                f"{where}: goal is not a number in sample {bad[0]}, where the drive is on; remove or repair that row, or "
-                "give torque_enable."
+                f"{where}: goal is not a number in sample {bad[0]}, where the drive is on; remove or repair that row, "
+                "or give torque_enable."
             )
 
     def _check_clock(self, where: str) -> None:
@@ -170,8 +172,8 @@ class CommandLog:
             )
         if self.period > 0.5:
             raise LogError(
-                f"{where}: the median step is {self.period:.4g} s; time must be in seconds, and a drive needs 10 samples a "
-                "second or more."
+                f"{where}: the median step is {self.period:.4g} s; time must be in seconds, and a drive needs 10 "
+                "samples a second or more."
             )
 
     def _check_goal(self, where: str) -> None:
@@ -182,26 +184,26 @@ class CommandLog:
         moved, moves = float(np.std(goal)), float(np.std(position))
         if moved < 1e-9 and moves < 1e-9:
             raise LogError(f"{where}: neither goal nor position moves; record a motion.")
-        # Goal and position of a drive that follows at all have one unit: a slope far from 1 with a tight line is a unit.
+        # A drive that follows has one unit for goal and position: a slope far from 1 with a tight line is a unit.
         if moved > 1e-9 and moves > 1e-9:
             correlation = float(np.corrcoef(goal, position)[0, 1])
             slope = moved / moves
             if abs(correlation) > 0.9 and not 0.1 < slope < 10.0:
                 other = "goal" if slope > 1.0 else "position"
                 raise LogError(
-                    f"{where}: goal moves {slope:.4g} times as much as position along the same curve; {other} looks like "
-                    f"{units_of(max(slope, 1.0 / slope) * 2.0 * math.pi)}; give both in radians (option --units)."
+                    f"{where}: goal moves {slope:.4g} times as much as position along the same curve; {other} "
+                    f"looks like {units_of(max(slope, 1.0 / slope) * 2.0 * math.pi)}; give both in radians (option --units)."
                 )
         if (lead := _lead(self)) > 0.0:
             raise LogError(
-                f"{where}: the position moves {lead:.3f} s before its goal does, which no drive can; goal and position are "
-                "on two clocks: record both in one loop, or correct the time of one."
+                f"{where}: the position moves {lead:.3f} s before its goal does, which no drive can; goal and position "
+                "are on two clocks: record both in one loop, or correct the time of one."
             )
         for name, value in (("goal", goal), ("position", position)):
             if np.ptp(value) > 2.0 * math.pi * _TURNS:
                 raise LogError(
-                    f"{where}: {name} covers {np.ptp(value):.4g}, more than {_TURNS:.0f} turns in radians; it looks like "
-                    f"degrees or encoder ticks; convert it to radians (option --units)."
+                    f"{where}: {name} covers {np.ptp(value):.4g}, more than {_TURNS:.0f} turns in radians; it looks "
+                    "like degrees or encoder ticks; convert it to radians (option --units)."
                 )
 
 

@@ -307,7 +307,8 @@ class DriveModel:
         covariance = np.array(data.get("covariance", []), dtype=float).reshape(len(estimated), len(estimated))
         return cls(
             data["kind"], data["friction"], dict(data["parameters"]), estimated, covariance,
-            frozenset(data.get("logarithmic", ())), float(data.get("stribeck_exponent", 1.0)), data.get("name", "drive"),
+            frozenset(data.get("logarithmic", ())), float(data.get("stribeck_exponent", 1.0)),
+            data.get("name", "drive"),
         )  # fmt: skip
 
 

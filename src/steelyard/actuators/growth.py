@@ -1,4 +1,4 @@
-"""`Growth`: fits of one set of runs, from the simplest structure to larger ones; each starts from its smaller relatives."""
+"""`Growth`: fits of one set of runs, from the simplest structure on; each starts from its smaller relatives."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Growth:
         return self._polished(fit, fine, given), fine
 
     def _polished(self, fit: DriveFit, rollouts: Rollouts, given: Mapping[str, float]) -> DriveFit:
-        """Fit again from places around the fit: every start and stop of the joint folds the error's surface a little."""
+        """Fit again from places around the fit: every stop of the joint folds the error's surface a little."""
         rng = np.random.default_rng(self._seed)
         failures = 0
         for _ in range(_TRIES):

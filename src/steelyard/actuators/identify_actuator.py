@@ -112,8 +112,8 @@ def _check_excitation(logs: Sequence[CommandLog]) -> None:
     measured = [np.abs(log.duty[log.enabled]) for log in logs if log.duty is not None and log.enabled.any()]
     if measured and min(float(np.mean(d > 0.98)) for d in measured) > 0.95:
         raise LogError(
-            "The duty is at its limit in more than 95 % of every run, so that the gain has no effect; command slower or "
-            "smaller motions."
+            "The duty is at its limit in more than 95 % of every run, so that the gain has no effect; command slower "
+            "or smaller motions."
         )
 
 

@@ -1,4 +1,4 @@
-"""`linear_starts`: first values of a drive's parameters by non-negative least squares, with the known load as the scale."""
+"""`linear_starts`: first values of a drive by non-negative least squares, with the known load as the scale."""
 
 from __future__ import annotations
 

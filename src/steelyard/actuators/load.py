@@ -21,8 +21,8 @@ GRAVITY = 9.81
 class Load:
     """A known load of one joint; its gravity torque is −gravity · sin(q − rest_angle).
 
-    Every body that turns about a fixed axis has this form: a pendulum, a lever, and a joint of a robot whose other joints
-    are locked.
+    Every body that turns about a fixed axis has this form: a pendulum, a lever, and a joint of a robot whose other
+    joints are locked.
 
     Args:
         inertia: Moment of inertia about the axis [kg m²], without the rotor.
@@ -46,8 +46,8 @@ class Load:
                 raise LogError(f"The load's {name} is {getattr(self, name)}; give a finite number.")
         if self.inertia < 0.0 or self.gravity < 0.0:
             raise LogError(
-                f"The load has inertia {self.inertia:g} kg m² and gravity torque {self.gravity:g} N m; both must be 0 or "
-                "more (turn rest_angle by π instead of a negative gravity torque)."
+                f"The load has inertia {self.inertia:g} kg m² and gravity torque {self.gravity:g} N m; both must be 0 "
+                "or more (turn rest_angle by π instead of a negative gravity torque)."
             )
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steelyard.actuators.card import actuator_card
 from steelyard.ground.numbers import number
@@ -48,8 +48,7 @@ def print_actuator(result: ActuatorIdentification, out: Console, folder: str = "
     for note in result.notes:
         say(out, f" • {note}")
     rows = [
-        [r["name"], number(r["value"]), f"{number(r['low'], 3)} … {number(r['high'], 3)}" if r["estimated"] else "given",
-         r["unit"], r["about"]]
+        [r["name"], number(r["value"]), _interval(r), r["unit"], r["about"]]
         for r in model.rows()
     ]  # fmt: skip
     out.print(table("Parameters", ["parameter", "value", "95 %", "unit", "meaning"], rows, right=("value",)))
@@ -73,6 +72,10 @@ def print_actuator(result: ActuatorIdentification, out: Console, folder: str = "
             say(out, f" • In the files for simulators: {line}")
     if folder:
         say(out, f"\nWritten to {folder}: {', '.join(['result.json', 'report.html', *result.files()])}.")
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return f"{number(row['low'], 3)} … {number(row['high'], 3)}" if row["estimated"] else "given"
 
 
 def _mrad(value: float) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.identification import Inseparable
 
-# A phase with the drive off tells something about friction if the joint then moves by at least this much [rad], more than
-# any play or elasticity.
+# A phase with the drive off tells something about friction if the joint then moves by at least this much [rad], more
+# than any play or elasticity.
 _MOTION = 0.1
 
 
@@ -70,7 +70,7 @@ def separability(
         say(
             ("duty_gain", "torque_per_volt"),
             "Neither the gain from error to duty nor the duty is known: below full duty only their product acts.",
-            "Log the duty (PWM) too, or take the gain from the manual; else a run whose goal jumps far enough for full duty.",
+            "Log the duty (PWM) too, or take the gain from the manual; else a run with jumps up to full duty.",
             "both are estimated; their product is the reliable number",
         )  # fmt: skip
     if len({round(log.kp, 9) for log in logs if not math.isnan(log.kp)}) < 2 and kind != "position-loop":

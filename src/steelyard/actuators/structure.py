@@ -12,8 +12,8 @@ from steelyard.dynamics import Function, LaneScan
 from steelyard.dynamics.function import Trace, dense
 from steelyard.dynamics.graph import Graph, forward
 
-# Inputs of a step that change with time: the goal at its begin and at its end, the share of the step with the latter and
-# its derivative by the delay, the share of the step with the drive on, the supply voltage, the feed-forward torque.
+# Inputs of a step that change with time: the goal at its begin and at its end, the share of the step with the latter
+# and its derivative by the delay, the share of the step with the drive on, the supply voltage, the feed-forward torque.
 SAMPLED = ("goal", "next_goal", "next_share", "next_share_by_delay", "enabled", "supply", "feedforward")
 # Constants of a run, besides the parameters.
 START = "start"  # stands for the first position among the parameters of sensitivities
@@ -66,8 +66,8 @@ def _step(
     """One step: midpoint rule for the forces, implicit in viscous terms, friction as the proximal step.
 
     Dry friction enters as v ← sign(N)·max(|N| − F, 0)/m: it takes momentum and never gives any, and a joint that it can
-    hold has exactly no velocity, and no sensitivity of it. Where friction and limits depend on the velocity, that of the
-    step's begin is used, or, `corrected`, that of its middle by a first such step.
+    hold has exactly no velocity, and no sensitivity of it. Where friction and limits depend on the velocity, that of
+    the step's begin is used, or, `corrected`, that of its middle by a first such step.
     """
     goal, next_goal, later, _, enabled, supply, feedforward = sample
     q, v = state[0], state[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.actuators.fit import DriveFit
 from steelyard.actuators.rollout import Rollouts
@@ -75,9 +76,9 @@ def _memory(residual: Array, stretch: Array) -> float:
     return float(max(1.0 + 2.0 * np.sum(correlation[1:end]), 1.0))
 
 
-def _blocks(stretch: Array, length: int) -> Array:
+def _blocks(stretch: Array, length: int) -> NDArray[np.intp]:
     """The number of the block of each sample; a block lies within one stretch."""
-    out = np.empty(len(stretch), dtype=int)
+    out = np.empty(len(stretch), dtype=np.intp)
     first = 0
     for k in np.unique(stretch):
         own = np.flatnonzero(stretch == k)

@@ -11,6 +11,6 @@ from .native.lane_scan import LaneScan
 from .native.scan import Scan, flat_entries
 
 __all__ = [
-    "Dynamics", "Evaluator", "FrameKinematics", "Function", "LaneScan", "Model", "MomentumBalance", "Scan", "compiled_at_once",
-    "flat_entries", "inverse_dynamics", "momentum_balance", "trace",
+    "Dynamics", "Evaluator", "FrameKinematics", "Function", "LaneScan", "Model", "MomentumBalance", "Scan",
+    "compiled_at_once", "flat_entries", "inverse_dynamics", "momentum_balance", "trace",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ class LaneScan:
     """A function with a state over many runs. It holds scratch, so use one per thread.
 
     Args:
-        function: Function of the inputs `sample`, `state`, `lag` and `fixed`, a vector: the new state, then the results.
+        function: Function of the inputs `sample`, `state`, `lag` and `fixed`, a vector: new state, then results.
             `lag` is twice as wide as the number of results that it repeats: first those of the nearer step.
     """
 
@@ -56,7 +56,7 @@ class LaneScan:
             before: Results before the first step, `(results, runs)`; they are repeated into the past.
             lag: Steps between a result and its use.
         """
-        steps, _, runs = samples.shape
+        runs = samples.shape[2]
         parts = [
             self._block(samples[:, :, a : a + LANES], state[:, a : a + LANES], fixed[:, a : a + LANES],
                         before[:, a : a + LANES], lag)
