@@ -71,7 +71,7 @@ def test_an_application_imports_exported_names_only(application: str) -> None:
 
 # The function of each command in Python.
 FUNCTIONS = {
-    "check": "check_log", "compare estimators": "compare_on_log", "compare schemes": "compare_schemes",
+    "actuator": "identify_actuator", "check": "check_log", "compare estimators": "compare_on_log", "compare schemes": "compare_schemes",
     "demo": "run_demo", "excite": "excite", "export": "ModelExport", "fleet": "identify_fleet",
     "friction": "measure_friction", "gravity": "identify_gravity", "identify": "identify", "inspect": "inspect_robot",
     "local design": "design_regions", "local identify": "identify_locally", "local recalibrate": "local.recalibrate",

@@ -18,7 +18,7 @@ from steelyard.ground.short_repr import short_repr
 
 # A pause this many times longer than the median step is a gap: a recorder that jitters misses a step or two, and a
 # longer silence may hide a motion.
-GAP = 10.0
+_GAP = 10.0
 # A turn of a servo in other units: degrees have 360, the coarsest encoders 1,000 ticks. A joint that is logged in
 # radians and moves over more than this many turns in one run is possible but rare; its goal is in other units.
 _TURNS = 20.0
@@ -100,7 +100,7 @@ class CommandLog:
     def segments(self) -> list[slice]:
         """Return the stretches between gaps, as slices of samples."""
         steps = np.diff(self.time)
-        ends = [0, *(np.flatnonzero(steps > GAP * np.median(steps)) + 1).tolist(), len(self)]
+        ends = [0, *(np.flatnonzero(steps > _GAP * np.median(steps)) + 1).tolist(), len(self)]
         return [slice(a, b) for a, b in pairwise(ends) if b - a > 1]
 
     def label(self, key: str) -> Any:
@@ -192,7 +192,7 @@ class CommandLog:
                 other = "goal" if slope > 1.0 else "position"
                 raise LogError(
                     f"{where}: goal moves {slope:.4g} times as much as position along the same curve; {other} "
-                    f"looks like {units_of(max(slope, 1.0 / slope) * 2.0 * math.pi)}; give both in radians (option --units)."
+                    f"looks like {units_of(max(slope, 1.0 / slope) * 2.0 * math.pi)}; give both in radians (--units)."
                 )
         if (lead := _lead(self)) > 0.0:
             raise LogError(

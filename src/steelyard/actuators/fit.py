@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.actuators.rollout import MOST_DELAY, Rollouts
-from steelyard.actuators.structure import START, DriveStructure
+from steelyard.actuators.structure import FIRST_POSITION, DriveStructure
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 
@@ -143,7 +143,7 @@ class _Search:
         key = x.tobytes()
         if self._last is None or self._last[0] != key:
             p, starts = len(self.free), x[len(self.free) :] if self._starts else None
-            wrt = (*self.free, START) if self._starts else self.free
+            wrt = (*self.free, FIRST_POSITION) if self._starts else self.free
             q, jacobian = self.rollouts.simulate(self.structure, self.values(x), wrt, starts)
             if self._starts:
                 own = self.rollouts.stretch[:, None] == np.arange(self._starts)

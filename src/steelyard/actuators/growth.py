@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.fit import DriveFit, fit_drive, robust_cost, robust_scale, usual_values
 from steelyard.actuators.linear_start import linear_starts
-from steelyard.actuators.rollout import QUICK_STEP, STEP, Rollouts
+from steelyard.actuators.rollout import QUICK_STEP, FINE_STEP, Rollouts
 from steelyard.actuators.structure import DriveStructure
 from steelyard.actuators.uncertainty import covariance_of
 from steelyard.ground.arrays import Array
@@ -74,7 +74,7 @@ class Growth:
         first = self.fit(structure)
         more = [self._search(structure, start, first.scale, _QUICK) for start in starts]
         best = self._best([first, *more])
-        fine = Rollouts(self.logs, self._supply, STEP, self._stride)
+        fine = Rollouts(self.logs, self._supply, FINE_STEP, self._stride)
         given = {n: v for n, v in self._given.items() if n in structure.names}
         scale = robust_scale(best.residual, fine)
         fit = fit_drive(structure, fine, best.values, given, scale, most=40, tolerance=_EXACT, free_starts=True)

@@ -44,14 +44,14 @@ class Structure:
         label: Its name, such as "M3" or "M4 + delay".
         parameters: Number of estimated parameters.
         left_out_error: Mean absolute position error [rad] on runs that were left out of the fit, mean over folds.
-        spread: Standard error of that mean over the folds [rad].
+        standard_error: Standard error of that mean over the runs [rad].
         chosen: It is the structure of the result.
     """
 
     label: str
     parameters: int
     left_out_error: float
-    spread: float
+    standard_error: float
     chosen: bool = False
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.actuators.choose import Choice, choose_structure, run_errors
+from steelyard.actuators.choose_structure import StructureChoice, choose_structure, run_errors
 from steelyard.actuators.command_log import CommandLog, checked_logs
 from steelyard.actuators.drive_model import EFFECTS, FRICTION, KINDS, PARAMETERS, DriveModel
 from steelyard.actuators.identification import ActuatorIdentification, RunError
@@ -197,7 +197,7 @@ def _joined(groups: list[str]) -> list[str]:
     return [f"group {names.index(g) % _GROUPS + 1}" for g in groups]
 
 
-def _model(choice: Choice, name: str) -> tuple[DriveModel, float]:
+def _model(choice: StructureChoice, name: str) -> tuple[DriveModel, float]:
     covariance, memory = covariance_of(choice.fit, choice.rollouts)
     s = choice.structure
     model = DriveModel(
@@ -208,7 +208,11 @@ def _model(choice: Choice, name: str) -> tuple[DriveModel, float]:
 
 
 def _judged(
-    choice: Choice, runs: Sequence[CommandLog], judges: Sequence[CommandLog], groups: Sequence[str], notes: list[str]
+    choice: StructureChoice,
+    runs: Sequence[CommandLog],
+    judges: Sequence[CommandLog],
+    groups: Sequence[str],
+    notes: list[str],
 ) -> tuple[list[RunError], dict[str, Array]]:
     """Roll out all runs, and name those that the others do not predict."""
     s, values = choice.structure, choice.fit.values

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.structure import OF_RUN, SAMPLED, START, DriveStructure, scan_of
+from steelyard.actuators.structure import OF_RUN, SAMPLED, FIRST_POSITION, DriveStructure, scan_of
 from steelyard.ground.arrays import Array
 
 # Steps of the simulation [s]: while structures are compared (friction explicit in the velocity), and for results
 # (friction at the velocity of the step's middle). `tests/actuators` compares the second with MuJoCo at 0.1 ms.
-QUICK_STEP, STEP = 2e-3, 5e-4
+QUICK_STEP, FINE_STEP = 2e-3, 5e-4
 # Largest delay of a goal [s].
 MOST_DELAY = 0.25
 
@@ -43,7 +43,11 @@ class Rollouts:
     """
 
     def __init__(
-        self, logs: Sequence[CommandLog], supply: Sequence[Array] | None = None, step: float = STEP, stride: int = 1
+        self,
+        logs: Sequence[CommandLog],
+        supply: Sequence[Array] | None = None,
+        step: float = FINE_STEP,
+        stride: int = 1,
     ) -> None:
         # A step has at most one change of the goal.
         step = min(step, *(log.period for log in logs))
@@ -101,7 +105,7 @@ class Rollouts:
         Args:
             structure: Structure of the drive.
             values: Its parameters.
-            wrt: Parameters of the sensitivities, and `START`.
+            wrt: Parameters of the sensitivities, and `FIRST_POSITION`.
             starts: First position minus the measured one [rad], for each stretch; default: 0.
         """
         grid = self._run(structure, values, wrt, starts)
@@ -124,8 +128,8 @@ class Rollouts:
         state[0] = [x.position[0] for x in self._stretches]
         state[0] += 0.0 if starts is None else starts
         state[1] = [x.velocity for x in self._stretches]
-        if START in wrt:
-            state[n * (1 + wrt.index(START))] = 1.0
+        if FIRST_POSITION in wrt:
+            state[n * (1 + wrt.index(FIRST_POSITION))] = 1.0
         if n > 2:
             state[2] = [x.goal[0] if x.sampled[0, 0] else x.position[0] for x in self._stretches]
         fixed = np.empty((len(s.names) + len(OF_RUN), lanes))
@@ -138,8 +142,8 @@ class Rollouts:
             fixed[len(s.names) :, lane] = [self.step, load.inertia, load.gravity, load.rest_angle, *gains]
         before = np.zeros((2 + len(wrt), lanes))
         before[:2] = state[:2]
-        if START in wrt:
-            before[2 + wrt.index(START)] = 1.0
+        if FIRST_POSITION in wrt:
+            before[2 + wrt.index(FIRST_POSITION)] = 1.0
         return scan_of(s, wrt, self.step < QUICK_STEP)(self._samples, state, fixed, before)
 
 

@@ -16,7 +16,7 @@ from steelyard.dynamics.graph import Graph, forward
 # and its derivative by the delay, the share of the step with the drive on, the supply voltage, the feed-forward torque.
 SAMPLED = ("goal", "next_goal", "next_share", "next_share_by_delay", "enabled", "supply", "feedforward")
 # Constants of a run, besides the parameters.
-START = "start"  # stands for the first position among the parameters of sensitivities
+FIRST_POSITION = "start"  # stands for the first position among the parameters of sensitivities
 OF_RUN = ("step", "inertia", "gravity", "rest_angle", "kp", "kd")
 
 
@@ -187,7 +187,7 @@ def step_function(s: DriveStructure, wrt: tuple[str, ...], corrected: bool) -> F
         tangents: dict[tuple[str, int], Any] = {("state", i): state[n * (1 + k) + i] for i in range(n)}
         if name == "delay":
             tangents["sample", SAMPLED.index("next_share")] = sample[SAMPLED.index("next_share_by_delay")]
-        elif name != START:
+        elif name != FIRST_POSITION:
             tangents["fixed", names.index(name)] = 1.0
         moved.append(forward(t.graph, following, tangents))
     flat = [*following, *(x for column in moved for x in column)]

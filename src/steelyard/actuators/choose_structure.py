@@ -24,7 +24,7 @@ _LARGER = {"M1": ("M2", "M3", "M4"), "M2": ("M4",), "M3": ("M4",), "M4": ("M5",)
 
 
 @dataclass
-class Choice:
+class StructureChoice:
     """The chosen structure.
 
     Args:
@@ -106,7 +106,7 @@ def run_errors(rollouts: Rollouts, structure: DriveStructure, values: Mapping[st
 def choose_structure(
     logs: Sequence[CommandLog], supply: Sequence[Array], groups: Sequence[str], given: Mapping[str, float],
     kinds: Sequence[str], friction: str, effects: Sequence[str] | None, stride: int, seed: int,
-) -> Choice:  # fmt: skip
+) -> StructureChoice:  # fmt: skip
     """Choose the structure of a drive, from the simplest one on.
 
     Args:
@@ -144,7 +144,7 @@ def choose_structure(
         Structure(_label(s, kinds), len(chooser.growth.fit(s).free), score, deviation, s == best)
         for s, (score, deviation, _) in chooser.scores.items()
     ]
-    return Choice(
+    return StructureChoice(
         best, fit, fine, tried, chooser.scores[best][2] if best in chooser.scores else {},
         {fold.group: fold.growth.fit(best) for fold in chooser.folds},
     )  # fmt: skip
