@@ -54,7 +54,7 @@ def test_a_drive_that_predicts_no_better_than_its_goal_is_bad() -> None:
 
 
 def test_all_links_of_the_card_lead_to_files_of_its_folder(tmp_path: Path) -> None:
-    pytest.importorskip("mujoco", reason="MuJoCo scores the written files")
+    pytest.importorskip("mujoco", "3.12", reason="MuJoCo scores the written files")
     robot = tmp_path / "my arm.xml"
     robot.write_text('<mujoco><worldbody><body><joint name="elbow"/><geom size=".1"/></body></worldbody></mujoco>')
     found = result().for_simulators(joint="elbow", robot=robot)

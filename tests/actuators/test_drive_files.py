@@ -17,7 +17,7 @@ from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorTarge
 from steelyard.actuators.drive_model import FRICTION, DriveModel
 from steelyard.actuators.formats.randomisation import draws_table
 from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive
-from steelyard.errors import LogError, SteelyardError
+from steelyard.errors import SteelyardError
 from steelyard.robot import load_robot
 
 JOINT = "left/knee.joint"
@@ -333,10 +333,11 @@ def test_gains_and_voltage_come_from_the_runs_or_are_stated() -> None:
     logs = [replace(log_of(VOLTAGE), kp=float(kp)) for kp in (100, 200, 800)]
     assert simulator_drive(VOLTAGE, logs).kp == 200.0
     assert simulator_drive(VOLTAGE, logs, kp=50.0, volts=5.0)["torque_limit"] == pytest.approx(0.4)
-    with pytest.raises(LogError, match="state kp"):
-        simulator_drive(VOLTAGE, [replace(logs[0], kp=float("nan"))])
-    with pytest.raises(LogError, match="state volts"):
-        simulator_drive(VOLTAGE, [replace(logs[0], volts=float("nan"))])
+    # A fit without gains or voltage has them in its own parameters.
+    unknown = simulator_drive(VOLTAGE, [replace(logs[0], kp=float("nan"), volts=float("nan"))])
+    assert (unknown.kp, unknown.volts) == (1.0, 1.0)
+    measured = replace(logs[0], supply=np.full(len(logs[0]), 6.9))
+    assert simulator_drive(VOLTAGE, [measured]).volts == pytest.approx(6.9)
 
 
 def test_every_format_says_what_it_does_not_hold() -> None:

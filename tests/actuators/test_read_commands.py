@@ -140,6 +140,13 @@ def test_one_joint_of_several(tmp_path: Path) -> None:
         read_command_logs(path, joint="hip", load=PENDULUM)
 
 
+def test_one_numbered_joint(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", "t,goal1,q1,goal2,q2,goal12,q12", cells="{t},0,0,{g},{q},0,0")
+    log = one(path, joint="2", load=PENDULUM)
+    assert log.goal - log.position == pytest.approx(0.1)
+    assert np.ptp(log.position) > 0.5
+
+
 def test_runs_in_one_table_and_their_settings_in_another(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     lines = ["log,t,goal,q"]

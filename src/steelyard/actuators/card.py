@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 
 from steelyard.actuators.drive_model import KINDS, PARAMETERS
-from steelyard.actuators.simulator_drive import NUMBERS
+from steelyard.actuators.simulator_drive import SIMULATOR_NUMBERS
 from steelyard.ground.grades import Tone
 from steelyard.ground.numbers import number
 from steelyard.report import (
@@ -202,7 +202,7 @@ def _simulators(delivered: DeliveredDrive) -> Html:
     drive = delivered.drive
     rows: list[Sequence[TableCell]] = [
         [name, unit, drive[name], drive.numbers[name].low, drive.numbers[name].high, _MEANING[name]]
-        for name, unit in NUMBERS.items()
+        for name, unit in SIMULATOR_NUMBERS.items()
         if drive[name] and math.isfinite(drive[name])
     ]
     columns: list[TableColumn | str] = [
@@ -223,7 +223,9 @@ def _simulators(delivered: DeliveredDrive) -> Html:
             "written file", TableColumn("logs of the fit", "mrad", 3), TableColumn("full model", "mrad", 3),
             TableColumn("held-out logs", "mrad", 3), TableColumn("full model", "mrad", 3),
         ]  # fmt: skip
-        pieces.append(table_html(heads, errors, "Rollouts in MuJoCo from the written joint and actuator",
+        step = f"{_MRAD * delivered.replays[0].step:g} ms"
+        title = f"Rollouts in MuJoCo from the written joint and actuator, steps of {step}"
+        pieces.append(table_html(heads, errors, title,
                                  dash="No held-out logs."))  # fmt: skip
     pieces.append(_files(delivered))
     return join(*pieces)

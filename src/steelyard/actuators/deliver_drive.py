@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.actuators.actuator_formats import ActuatorTarget, WrittenDrive, write_formats
-from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive, unheld
+from steelyard.actuators.drive_model import FRICTION
+from steelyard.actuators.simulator_drive import (
+    SimulatorDrive,
+    equivalent_friction,
+    simulator_drive,
+    supply_volts,
+    unheld,
+)
 from steelyard.ground.outcome import Content, json_text
 from steelyard.ground.short_repr import short_repr
 
@@ -19,10 +26,15 @@ if TYPE_CHECKING:
     from steelyard.actuators.command_log import CommandLog
     from steelyard.actuators.drive_model import DriveModel
 
-# Runs that the equivalent friction is fitted on, spread over all, and evaluations of the fit: together some seconds.
-_RUNS, _EVALUATIONS = 8, 60
-# Time step of the user's model, unless its file states another [s].
-_TIMESTEP = 0.002
+# Effects that simulators hold.
+_HELD_EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed")
+# Starts of the Coulomb friction, as shares of the nearest one by torques: much friction holds a joint where little lets
+# it go, so the search cannot pass from one to the other.
+_SHARES = (0.1, 0.3, 0.5, 1.0)
+# Residual [rad] from which on the loss grows slower: a tenth of a radian is an error in any use of a drive.
+_SCALE = 0.1
+# Positions that the nearest simple drive is compared at: its six parameters need no more.
+_SAMPLES = 4000
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,7 @@ class ReplayError:
 
     Args:
         format: Format of the file: "mjcf" or "mjcf-dcmotor".
+        step: Time step of the file [s].
         fit: Mean absolute position error on the runs of the fit [rad].
         holdout: The same on held-out runs; NaN without any.
         full: That of the full model on the runs of the fit; NaN where unknown.
@@ -38,6 +51,7 @@ class ReplayError:
     """
 
     format: str
+    step: float
     fit: float
     holdout: float = math.nan
     full: float = math.nan
@@ -45,7 +59,7 @@ class ReplayError:
 
     def shown(self) -> str:
         """Return one sentence."""
-        text = f"{self.format}: {1e3 * self.fit:.1f} mrad on the logs"
+        text = f"{self.format}, steps of {1e3 * self.step:g} ms: {1e3 * self.fit:.1f} mrad on the logs"
         text += f" (full model {1e3 * self.full:.1f})" if math.isfinite(self.full) else ""
         if math.isfinite(self.holdout):
             text += f", {1e3 * self.holdout:.1f} mrad on held-out logs"
@@ -82,7 +96,7 @@ class DeliveredDrive:
             "joint": self.target.joint,
             "files": {name: list(written.files) for name, written in self.formats.items()},
             "notes": {name: list(written.notes) for name, written in self.formats.items()},
-            "replays": [vars(r) for r in self.replays],
+            "replays": [{k: v for k, v in vars(r).items() if v == v} for r in self.replays],  # without NaN
         }
 
 
@@ -93,8 +107,8 @@ def deliver_drive(
 ) -> DeliveredDrive:  # fmt: skip
     """Write a drive into the files of simulators, and score the written MJCF in MuJoCo on the logs.
 
-    Effects that simulators lack become the nearest that they have: friction beyond Coulomb and viscous friction is
-    replaced by the pair with the smallest error of MuJoCo's rollouts.
+    Effects that simulators lack become the nearest that they have: friction beyond Coulomb and viscous friction, and a
+    varying supply voltage, are replaced by the drive without them that follows the logs best.
 
     Args:
         model: The drive.
@@ -112,45 +126,56 @@ def deliver_drive(
     """
     from steelyard.actuators.mujoco_replay import can_replay
 
-    drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, seed=seed)
-    if unheld(model) and can_replay() and logs:
-        pair = best_friction(drive, logs)
-        drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, friction=pair, seed=seed)
+    varying = model.kind == "voltage" and any(log.supply is not None and np.isfinite(log.supply).any() for log in logs)
+    simple = nearest_simple(model, logs) if logs and (varying or unheld(model)) else None
+    drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, simple=simple, seed=seed)
+    if logs and model["load_friction_quad"]:
+        drive = replace(drive, for_bam=bam_drive(model, logs))
     motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")
     more = {} if step is None else {"step": step}
     target = ActuatorTarget(joint, None if robot is None else Path(robot), bam_actuator=bam_actuator or motor, **more)
-    replays = replay_errors(drive, logs, holdout, full) if can_replay() and logs else ()
+    replays = replay_errors(drive, logs, holdout, full, target.robot) if can_replay() and logs else ()
     return DeliveredDrive(drive, target, write_formats(drive, target), replays)
 
 
-def best_friction(drive: SimulatorDrive, logs: Sequence[CommandLog]) -> tuple[float, float]:
-    """Return the Coulomb and viscous friction with the smallest position error of MuJoCo's rollouts.
+def bam_drive(model: DriveModel, logs: Sequence[CommandLog]) -> DriveModel:
+    """Return the drive with BAM's friction models that follows runs best: they have no friction of squared torque.
 
     Args:
-        drive: Drive with a first guess of both.
+        model: The drive.
         logs: Runs.
     """
-    from scipy.optimize import minimize
-
-    few = [logs[k] for k in np.unique(np.linspace(0, len(logs) - 1, min(_RUNS, len(logs))).round().astype(int))]
-    kind = _kind(drive)
-    scale = max(drive["frictionloss"], 1e-3 * _torque(drive)), max(drive["viscous"], drive["drag"], 1e-4)
-
-    def error(x: np.ndarray) -> float:
-        pair = abs(float(x[0])) * scale[0], abs(float(x[1])) * scale[1]
-        return _mean(_with_friction(drive, pair), few, kind)
-
-    start = np.array([drive["frictionloss"] / scale[0], drive["viscous"] / scale[1]])
-    # Corners of the first triangle: friction halved, and some viscous friction more.
-    simplex = np.array([start, start * (0.5, 1.0), start + np.array([0.0, 0.3])])
-    options = {"maxfev": _EVALUATIONS, "initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-6}
-    x = minimize(error, start, method="Nelder-Mead", options=options).x
-    return abs(float(x[0])) * scale[0], abs(float(x[1])) * scale[1]
+    friction = "M3" if model.friction == "M1" else model.friction
+    values = nearest_simple(model, logs, friction, ("delay",))
+    return replace(model.with_values({}), friction=friction, parameters=values)
 
 
-def _torque(drive: SimulatorDrive) -> float:
-    limit = drive["torque_limit"]
-    return limit if math.isfinite(limit) else drive["stiffness"]
+def nearest_simple(
+    model: DriveModel, logs: Sequence[CommandLog], friction: str = "M1", held: Sequence[str] = _HELD_EFFECTS
+) -> dict[str, float]:
+    """Return the parameters of the drive with a simpler friction model and constant supply that follows runs best.
+
+    Args:
+        model: The drive; what was not estimated in it stays as it is.
+        logs: Runs.
+        friction: Friction model.
+        held: Further effects that remain, if the drive has them.
+    """
+    from steelyard.actuators.fit import fit_drive
+    from steelyard.actuators.rollout import Rollouts
+    from steelyard.actuators.structure import DriveStructure
+
+    effects = tuple(name for name in held if name in model.parameters)
+    structure = DriveStructure(model.kind, friction, effects)
+    coulomb, viscous = equivalent_friction(model, logs)
+    free = {*model.estimated, *FRICTION[friction]} if model.estimated else {*structure.names, "offset"}
+    given = {name: model[name] for name in structure.names if name not in free or name == "duty_gain"}
+    volts = [supply_volts(log) if model.kind == "voltage" else 1.0 for log in logs]
+    supply = [np.full(len(log), v) for log, v in zip(logs, volts, strict=True)]
+    total = sum(len(log) for log in logs)
+    rollouts = Rollouts(logs, supply, stride=max(1, total // _SAMPLES))
+    starts = [{**model.parameters, "friction_base": share * coulomb, "friction_viscous": viscous} for share in _SHARES]
+    return min((fit_drive(structure, rollouts, s, given, _SCALE) for s in starts), key=lambda fit: fit.cost).values
 
 
 def _kind(drive: SimulatorDrive) -> str:
@@ -159,24 +184,15 @@ def _kind(drive: SimulatorDrive) -> str:
     return "dcmotor" if holds_dcmotor(drive) else "position"
 
 
-def _with_friction(drive: SimulatorDrive, pair: tuple[float, float]) -> SimulatorDrive:
-    from dataclasses import replace
-
-    numbers = dict(drive.numbers)
-    for name, value in zip(("frictionloss", "viscous"), pair, strict=True):
-        numbers[name] = replace(numbers[name], value=value)
-    return replace(drive, numbers=numbers)
-
-
-def _mean(drive: SimulatorDrive, logs: Sequence[CommandLog], kind: str) -> float:
+def _mean(drive: SimulatorDrive, logs: Sequence[CommandLog], kind: str, step: float, integrator: str) -> float:
     from steelyard.actuators.mujoco_replay import mean_error, replay_drive
 
-    return mean_error([replay_drive(drive, log, kind, _TIMESTEP) for log in logs], logs)
+    return mean_error([replay_drive(drive, log, kind, step, integrator) for log in logs], logs)
 
 
 def replay_errors(
     drive: SimulatorDrive, logs: Sequence[CommandLog], holdout: Sequence[CommandLog] = (),
-    full: tuple[float, float] = (math.nan, math.nan),
+    full: tuple[float, float] = (math.nan, math.nan), source: Path | None = None,
 ) -> tuple[ReplayError, ...]:  # fmt: skip
     """Return the errors of MuJoCo's rollouts of the written joint and actuator, each run at its own gains and voltage.
 
@@ -185,11 +201,15 @@ def replay_errors(
         logs: Runs of the fit.
         holdout: Held-out runs.
         full: Errors of the full model on both [rad].
+        source: MJCF of the user, whose time step and integrator are used; default: those of MuJoCo.
     """
+    from steelyard.actuators.formats.mujoco_drive import integration
+
+    step, integrator = integration(source)
     kinds = ["position", *(["dcmotor"] if _kind(drive) == "dcmotor" else [])]
     out = []
     for kind in kinds:
-        held = _mean(drive, holdout, kind) if holdout else math.nan
+        held = _mean(drive, holdout, kind, step, integrator) if holdout else math.nan
         name = "mjcf" if kind == "position" else "mjcf-dcmotor"
-        out.append(ReplayError(name, _mean(drive, logs, kind), held, *full))
+        out.append(ReplayError(name, step, _mean(drive, logs, kind, step, integrator), held, *full))
     return tuple(out)

@@ -124,7 +124,9 @@ def first_velocity(log: CommandLog) -> float:
     return _first_velocity(log, slice(0, len(log)))
 
 
-def replay_drive(drive: SimulatorDrive, log: CommandLog, kind: str = "position", timestep: float = 0.002) -> Array:
+def replay_drive(
+    drive: SimulatorDrive, log: CommandLog, kind: str = "position", timestep: float = 0.002, integrator: str = "Euler"
+) -> Array:
     """Write joint and actuator of a drive for a run, load them in MuJoCo, and roll them out; return positions [rad].
 
     Args:
@@ -132,19 +134,26 @@ def replay_drive(drive: SimulatorDrive, log: CommandLog, kind: str = "position",
         log: Run.
         kind: "position" or "dcmotor".
         timestep: Time step [s].
+        integrator: Integrator of MuJoCo.
     """
     from steelyard.actuators.formats.mujoco_drive import actuator_element, joint_attributes
 
     own = drive_at(drive, log)
     element = actuator_element(own, BENCH_JOINT, kind, timestep=timestep)
     joint = joint_attributes(own, kind)
-    xml = bench_mjcf(joint, element, log.load, offset=drive.model["offset"], timestep=timestep)
+    xml = bench_mjcf(joint, element, log.load, offset=drive.values.get("offset", 0.0), timestep=timestep,
+                     integrator=integrator)  # fmt: skip
     return replay_mjcf(xml, log)
 
 
 def can_replay() -> bool:
-    """Whether MuJoCo is installed."""
-    return find_spec("mujoco") is not None
+    """Whether a MuJoCo is installed that reads the written files, delays and dcmotors included: 3.12 or newer."""
+    if not find_spec("mujoco"):
+        return False
+    from importlib.metadata import version
+
+    parts = version("mujoco").split(".")
+    return (int(parts[0]), int(parts[1])) >= (3, 12)
 
 
 def drive_at(drive: SimulatorDrive, log: CommandLog) -> SimulatorDrive:

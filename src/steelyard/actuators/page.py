@@ -65,6 +65,11 @@ def print_actuator(result: ActuatorIdentification, out: Console, folder: str = "
         ]
         title = f"Structures, by runs left out by {result.grouped_by}" if result.grouped_by else "Structures"
         out.print(table(title, ["structure", "parameters", "score [mrad]", ""], tried, right=("parameters",)))
+    if result.delivered is not None:
+        for replay in result.delivered.replays:
+            say(out, f" • MuJoCo, from the written {replay.shown()}")
+        for line in result.delivered.drive.missing:
+            say(out, f" • In the files for simulators: {line}")
     if folder:
         say(out, f"\nWritten to {folder}: {', '.join(['result.json', 'report.html', *result.files()])}.")
 

@@ -61,7 +61,7 @@ def read_command_logs(
         settings: Table with one row a run: its number or name, and mass, length, kp, kd, volts, motor, trajectory, ….
         episodes: Episodes of a LeRobot data set, such as "0-4,7".
     """
-    from steelyard.actuators.readers.command_table import settings_table
+    from steelyard.actuators.recorders.command_table import settings_table
 
     source = Path(path)
     runs = _columns(source, joint, units or {}, columns, codes, duty_full_scale, episodes)
@@ -88,9 +88,9 @@ def _columns(
     source: Path, joint: str | None, units: Mapping[str, str], columns: Mapping[str, str] | None,
     codes: Mapping[str, Code] | None, duty_full_scale: float | None, episodes: str | None,
 ) -> list[CommandColumns]:  # fmt: skip
-    from steelyard.actuators.readers.bam_log import is_bam, read_bam
-    from steelyard.actuators.readers.command_table import is_lerobot, read_table_runs
-    from steelyard.actuators.readers.sage_folder import is_sage, read_sage
+    from steelyard.actuators.recorders.bam_log import is_bam, read_bam
+    from steelyard.actuators.recorders.command_table import is_lerobot, read_table_runs
+    from steelyard.actuators.recorders.sage_folder import is_sage, read_sage
 
     position = units.get("position", "rad")
     if is_bam(source):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.actuators.drive_model import PARAMETERS, DriveModel
-from steelyard.errors import LogError
 from steelyard.ground.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard.ground.arrays import Array
 
 # Units of the numbers. `damping` acts inside the torque limit, `drag` outside it and only while the drive is on.
-NUMBERS = {
+SIMULATOR_NUMBERS = {
     "stiffness": "N m/rad",
     "damping": "N m s/rad",
     "torque_limit": "N m",
@@ -35,6 +34,8 @@ NUMBERS = {
 DRAWS = 4000
 # An interval over more than three decades is no knowledge; nothing is randomised over it.
 UNKNOWN_RATIO = 1e3
+# A clock of microseconds shows no shorter delay [s].
+_NO_DELAY = 1e-6
 # Simulators have Coulomb and viscous friction only.
 _HELD = ("friction_base", "friction_viscous")
 
@@ -81,9 +82,11 @@ class SimulatorDrive:
         kp: Position gain of the firmware.
         kd: Velocity gain of the firmware.
         volts: Supply voltage [V].
-        numbers: Numbers by name (`NUMBERS`).
+        numbers: Numbers by name (`SIMULATOR_NUMBERS`).
         draws: The same from the joint distribution of the parameters, correlations included.
         missing: One sentence for each effect of the drive that these numbers cannot hold.
+        values: Parameters behind the numbers: those of the drive, or of the nearest one that simulators hold.
+        for_bam: The nearest drive that BAM holds; None: the drive itself.
     """
 
     model: DriveModel
@@ -93,6 +96,8 @@ class SimulatorDrive:
     numbers: Mapping[str, SimulatorNumber]
     draws: Mapping[str, Array] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+    for_bam: DriveModel | None = None
 
     def __getitem__(self, name: str) -> float:
         return self.numbers[name].value
@@ -104,7 +109,7 @@ class SimulatorDrive:
 
     def comments(self, *names: str) -> list[str]:
         """Return a line with value, unit and interval for each of the `names` that has an effect; default: for all."""
-        wanted = names or tuple(NUMBERS)
+        wanted = names or tuple(SIMULATOR_NUMBERS)
         return [f"{n}: {self.numbers[n].shown()}" for n in wanted if self[n] and math.isfinite(self[n])]
 
     def setting(self) -> str:
@@ -113,19 +118,26 @@ class SimulatorDrive:
         if self.model.kind == "torque" and math.isfinite(self.kd):
             parts.append(f"kd {self.kd:g}")
         if self.model.kind == "voltage":
-            parts.append(f"{self.volts:g} V")
+            parts.append(f"{self.volts:g} V" if self.volts != 1.0 else "full supply")
         return ", ".join(parts) or "its own gains"
+
+    def supply_note(self) -> list[str]:
+        """Return that the supply is constant, if its voltage is known."""
+        known = self.model.kind == "voltage" and self.volts != 1.0
+        return [f"The supply voltage is constant at {self.volts:g} V."] if known else []
 
     def to_json(self) -> dict[str, Any]:
         """Return numbers and intervals as plain data."""
-        numbers = {n: {"value": x.value, "low": x.low, "high": x.high, "unit": x.unit} for n, x in self.numbers.items()}
+        # A limit that the drive does not have is infinite, and left out.
+        finite = {n: x for n, x in self.numbers.items() if math.isfinite(x.value)}
+        numbers = {n: {"value": x.value, "low": x.low, "high": x.high, "unit": x.unit} for n, x in finite.items()}
         return {"drive": self.name, "kp": self.kp, "kd": self.kd, "volts": self.volts, "numbers": numbers,
                 "missing": list(self.missing)}  # fmt: skip
 
 
 def simulator_drive(
     model: DriveModel, logs: Sequence[CommandLog] = (), *, kp: float | None = None, kd: float | None = None,
-    volts: float | None = None, friction: tuple[float, float] | None = None, seed: int = 0,
+    volts: float | None = None, simple: Mapping[str, float] | None = None, seed: int = 0,
 ) -> SimulatorDrive:  # fmt: skip
     """Convert a drive to the numbers that simulators hold.
 
@@ -138,24 +150,27 @@ def simulator_drive(
         kp: Position gain of the firmware; default: the median of the runs.
         kd: Velocity gain of the firmware; default: the median of the runs.
         volts: Supply voltage [V]; default: the median of the runs.
-        friction: Coulomb [N m] and viscous friction [N m s/rad] in place of those of the conversion.
+        simple: Parameters of the nearest drive without the effects that simulators lack, in place of the drive's own.
         seed: The same seed gives the same draws.
     """
     kp, kd, volts = _setting(model, logs, kp, kd, volts)
-    exact = _numbers(model, model.parameters, kp, kd, volts)
     missing = [f"Not held: {PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
-    draws = {name: np.broadcast_to(v, DRAWS).astype(float) for name, v in
-             _numbers(model, model.draw(DRAWS, seed), kp, kd, volts).items()}  # fmt: skip
+    base, drawn = dict(model.parameters), model.draw(DRAWS, seed)
     if unheld(model):
-        pair = equivalent_friction(model, logs)
-        drawn = _equivalent_draws(model, logs, seed)
-        for k, name in enumerate(("frictionloss", "viscous")):
-            exact[name] = (friction or pair)[k]
-            # The stated pair differs from the one of the conversion by a factor; its interval does so too.
-            scale = exact[name] / pair[k] if pair[k] > 0.0 else 1.0
-            draws[name] = drawn[k] * scale if drawn[k].size else np.full(DRAWS, exact[name])
-    numbers = {name: _number(float(np.asarray(exact[name])), draws[name], unit) for name, unit in NUMBERS.items()}
-    return SimulatorDrive(model, kp, kd, volts, numbers, draws, tuple(missing))
+        base["friction_base"], base["friction_viscous"] = equivalent_friction(model, logs)
+        drawn |= _equivalent_draws(model, logs, seed)
+    values = {**base, **(simple or {})}
+    for name, value in values.items():
+        # A parameter of the nearest simple drive differs by a factor, and its interval does so too.
+        factor = value / base[name] if base.get(name) else 1.0
+        drawn[name] = drawn[name] * factor if base.get(name) and name in drawn else np.full(DRAWS, value)
+    exact = _numbers(model, values, kp, kd, volts)
+    draws = {name: np.broadcast_to(v, DRAWS).astype(float) for name, v in
+             _numbers(model, drawn, kp, kd, volts).items()}  # fmt: skip
+    numbers = {
+        name: _number(float(np.asarray(exact[name])), draws[name], unit) for name, unit in SIMULATOR_NUMBERS.items()
+    }
+    return SimulatorDrive(model, kp, kd, volts, numbers, draws, tuple(missing), values)
 
 
 def unheld(model: DriveModel) -> list[str]:
@@ -170,21 +185,15 @@ def _setting(
     """Gains and voltage, from the runs where they are not stated."""
     if model.kind == "position-loop":
         return 1.0, 1.0, 1.0
-    wanted = {"kp": (kp, [log.kp for log in logs]), "kd": (kd, [log.kd for log in logs])}
     out = []
-    for name, (stated, logged) in wanted.items():
+    for stated, logged in ((kp, [log.kp for log in logs]), (kd, [log.kd for log in logs])):
         finite = [x for x in logged if math.isfinite(x)]
-        if stated is None and not finite and name == "kp":
-            raise LogError("The position gain of the firmware is not in the logs; state kp.")
-        # A median of two gains would be a setting that no run had.
-        out.append(float(stated) if stated is not None else sorted(finite)[len(finite) // 2] if finite else 0.0)
+        # A median of two gains would be a setting that no run had; a fit without gains has them in its own.
+        out.append(float(stated) if stated is not None else sorted(finite)[len(finite) // 2] if finite else 1.0)
     if model.kind == "torque":
         return out[0], out[1], 1.0
     measured = [supply_volts(log) for log in logs]
-    known = [x for x in measured if math.isfinite(x)]
-    if volts is None and not known:
-        raise LogError("The supply voltage is not in the logs; state volts.")
-    return out[0], out[1], float(volts) if volts is not None else float(np.median(known))
+    return out[0], out[1], float(volts) if volts is not None else float(np.median(measured or [1.0]))
 
 
 def at_setting(drive: SimulatorDrive, kp: float, kd: float, volts: float) -> SimulatorDrive:
@@ -197,17 +206,18 @@ def at_setting(drive: SimulatorDrive, kp: float, kd: float, volts: float) -> Sim
         volts: Supply voltage [V].
     """
     volts = volts if drive.model.kind == "voltage" else drive.volts
-    exact = _numbers(drive.model, drive.model.parameters, kp, kd, volts)
-    exact |= {name: drive[name] for name in ("frictionloss", "viscous")}
-    numbers = {name: _number(float(np.asarray(exact[name])), np.zeros(0), unit) for name, unit in NUMBERS.items()}
-    return SimulatorDrive(drive.model, kp, kd, volts, numbers, {}, drive.missing)
+    exact = _numbers(drive.model, drive.values, kp, kd, volts)
+    numbers = {
+        name: _number(float(np.asarray(exact[name])), np.zeros(0), unit) for name, unit in SIMULATOR_NUMBERS.items()
+    }
+    return SimulatorDrive(drive.model, kp, kd, volts, numbers, {}, drive.missing, drive.values)
 
 
 def supply_volts(log: CommandLog) -> float:
-    """Return the nominal supply of a run `log`, else the median of the measured one [V]; NaN where unknown."""
-    if math.isfinite(log.volts):
-        return log.volts
-    return float(np.nanmedian(log.supply)) if log.supply is not None else math.nan
+    """Return the median of the measured supply of a run `log`, else the nominal one, else 1 [V], as in the fit."""
+    if log.supply is not None and np.isfinite(log.supply).any():
+        return float(np.nanmedian(log.supply))
+    return log.volts if math.isfinite(log.volts) else 1.0
 
 
 def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float, volts: float) -> dict[str, Any]:
@@ -275,10 +285,10 @@ def _nearest(velocity: Array, budgets: Array) -> tuple[Array, Array]:
     )
 
 
-def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) -> tuple[Array, Array]:
+def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) -> dict[str, Array]:
     samples = _motion(model, logs)
     if samples is None or not model.estimated:
-        return np.zeros(0), np.zeros(0)
+        return {}
     velocity, motor, external = (x[:: max(len(x) // 200, 1)] for x in samples)
     drawn = model.draw(DRAWS, seed)
     plain = model.with_values({})
@@ -293,7 +303,7 @@ def _equivalent_draws(model: DriveModel, logs: Sequence[CommandLog], seed: int) 
     )  # fmt: skip
     places = np.arange(DRAWS) % few
     coulomb, viscous = _nearest(velocity, budgets)
-    return coulomb[places], viscous[places]
+    return {"friction_base": coulomb[places], "friction_viscous": viscous[places]}
 
 
 def _motion(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[Array, Array, Array] | None:

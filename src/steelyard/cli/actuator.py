@@ -73,6 +73,12 @@ class ActuatorOptions:
     simulators: Annotated[
         bool, typer.Option("--simulators", help="Also write files for MuJoCo, BAM, Isaac Lab, mjlab, USD and URDF.")
     ] = False
+    into: Annotated[
+        str, typer.Option(metavar="F", help="Robot file (MJCF, URDF, USD) to write the drive into, as a copy.")
+    ] = ""
+    physics_step: Annotated[
+        float, typer.Option(metavar="S", help="Physics step of the simulator, for delays in whole steps, s.")
+    ] = 0.005
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the drive.")] = "drive"
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same starts.")] = 0
     out: opt.OutputOptions = opt.OUTPUT_OPTIONS
@@ -91,6 +97,8 @@ def actuator(o: ActuatorOptions) -> None:
 def _run(o: ActuatorOptions) -> ActuatorIdentification:
     from steelyard.actuators import identify_actuator
 
+    if o.into and not o.joint:
+        raise SteelyardError("--into also needs --joint, the joint of that file that the drive moves.")
     runs = _read(o)
     fitted, judges = _divided(runs, o.holdout)
     result = identify_actuator(
@@ -99,7 +107,9 @@ def _run(o: ActuatorOptions) -> ActuatorIdentification:
         given={key: _number(f"--given {key}", x) for key, x in _pairs("--given", o.given).items()},
         name=o.name, seed=o.seed,
     )  # fmt: skip
-    return result.for_simulators(joint=o.joint or "joint") if o.simulators else result
+    if not (o.simulators or o.into):
+        return result
+    return result.for_simulators(joint=o.joint or "joint", robot=o.into or None, step=o.physics_step)
 
 
 def _read(o: ActuatorOptions) -> list[CommandLog]:
@@ -113,7 +123,7 @@ def _read(o: ActuatorOptions) -> list[CommandLog]:
     out: list[CommandLog] = []
     for path in o.logs:
         out += read_command_logs(
-            path, joint=None if o.robot else o.joint or None, load=load, settings=o.runs or None,
+            path, joint=o.joint or None, load=load, settings=o.runs or None,
             units=_pairs("--units", o.units) or None, columns=_pairs("--columns", o.columns) or None, **settings,
         )  # fmt: skip
     return out

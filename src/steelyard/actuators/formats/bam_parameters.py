@@ -48,12 +48,12 @@ def bam_parameters(model: DriveModel, actuator: str) -> dict[str, Any]:
     return out | {"model": model.friction.lower(), "actuator": actuator}
 
 
-def _notes(model: DriveModel, actuator: str) -> tuple[str, ...]:
+def _notes(model: DriveModel, actuator: str, volts: float) -> tuple[str, ...]:
     notes = [f"BAM's actuator '{actuator}' states supply and error_gain itself: check them against this drive."]
     if model.kind == "voltage":
         notes = [
             f"BAM's actuator '{actuator}' states vin and error_gain itself; this drive has a duty of "
-            f"{model['duty_gain']:.6g} per unit of kp and radian."
+            f"{model['duty_gain']:.6g} per unit of kp and radian at {volts:g} V."
         ]
     if model.kind == "position-loop":
         notes.append("BAM has no drive with an unknown gain; register an actuator with this stiffness.")
@@ -61,16 +61,20 @@ def _notes(model: DriveModel, actuator: str) -> tuple[str, ...]:
         ("goal_time", "the filter of the goal"),
         ("backlash", "play"),
         ("no_load_speed", "the speed line"),
+        ("load_friction_quad", "friction per squared torque through the gears"),
     ):
-        if name in model.parameters and model.kind != "voltage":
+        if name in model.parameters:
             notes.append(f"BAM does not hold {what}.")
     return tuple(notes)
 
 
 def _write(drive: SimulatorDrive, target: ActuatorTarget) -> WrittenDrive:
     actuator = target.bam_actuator or drive.name
-    content = json_text(bam_parameters(drive.model, actuator))
-    return WrittenDrive({f"bam-{drive.model.friction.lower()}.json": content}, _notes(drive.model, actuator))
+    model = drive.for_bam or drive.model
+    notes = _notes(model, actuator, drive.volts)
+    if drive.for_bam is not None:
+        notes = ("Fitted to the logs again, without friction per squared torque, which BAM does not hold.", *notes)
+    return WrittenDrive({f"bam-{model.friction.lower()}.json": json_text(bam_parameters(model, actuator))}, notes)
 
 
 ACTUATOR_FORMATS.register("bam")(ActuatorFormat("BAM: parameter file with all friction terms", _write))

@@ -30,8 +30,8 @@ def isaac_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
               " ImplicitActuatorCfg", "from isaaclab.managers import EventTermCfg as EventTerm",
               "from isaaclab.managers import SceneEntityCfg", ""]  # fmt: skip
     if math.isfinite(drive["torque_limit"]) and math.isfinite(drive["no_load_speed"]):
-        lines += ["# Exact for this drive, except for its delay and its filter of the goal."]
-        lines += [*call(f"{name}_DC", "DCMotorCfg", _dc(drive, target)), ""]
+        lines += ["# Exactly the torque of these numbers, except for delay and filter of the goal."]
+        lines += [*call(f"{name}_DC", "DCMotorCfg", {**_shared(drive, target), **dc_motor(drive), **_joint(drive)}), ""]
     steps = _steps(drive, target)
     if steps[1]:
         lines += [f"# With the delay in whole physics steps of {target.step:g} s; the torque limit does not fall with "
@@ -64,8 +64,7 @@ def isaac_notes(drive: SimulatorDrive, target: ActuatorTarget) -> list[str]:
         )
     if drive["delay"]:
         notes.append("Only DelayedPDActuatorCfg has the delay, and only in whole steps.")
-    if drive.model.kind == "voltage":
-        notes.append(f"The supply voltage is constant at {drive.volts:g} V.")
+    notes += drive.supply_note()
     notes.append("Friction: in Isaac Sim before 5.0, `friction` is a coefficient without unit; leave it out there.")
     return notes
 
@@ -83,19 +82,20 @@ def _joint(drive: SimulatorDrive) -> dict[str, Argument]:
     }
 
 
-def _dc(drive: SimulatorDrive, target: ActuatorTarget) -> dict[str, Argument]:
-    drag = drive["drag"] > 0.0
-    limit = drive["torque_limit"]
-    damping = drive["damping"] + drive["drag"]
+def dc_motor(drive: SimulatorDrive) -> dict[str, Argument]:
+    """Return the arguments that the DC motors of Isaac Lab and mjlab share.
+
+    Args:
+        drive: Drive at one setting.
+    """
+    drag, limit = drive["drag"] > 0.0, drive["torque_limit"]
     effort = min(_BEYOND * limit, drive["effort_limit"]) if drag else limit
     return {
-        **_shared(drive, target),
         "stiffness": (literal(drive["stiffness"]), drive.numbers["stiffness"].shown()),
-        "damping": (literal(damping), drive.numbers["drag" if drag else "damping"].shown()),
+        "damping": (literal(drive["damping"] + drive["drag"]), drive.numbers["drag" if drag else "damping"].shown()),
         "saturation_effort": (literal(limit), drive.numbers["torque_limit"].shown()),
         "effort_limit": (literal(effort), _effort_note(drive)),
         "velocity_limit": (literal(drive["no_load_speed"]), drive.numbers["no_load_speed"].shown()),
-        **_joint(drive),
     }
 
 

@@ -6,7 +6,7 @@ import math
 
 from steelyard.actuators._python_text import Argument, call, literal, quoted, regex_quoted, variable
 from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorFormat, ActuatorTarget, WrittenDrive
-from steelyard.actuators.formats.isaac_lab import _BEYOND, _effort_note, _ranges, _steps, one_line
+from steelyard.actuators.formats.isaac_lab import _ranges, _steps, dc_motor, one_line
 from steelyard.actuators.simulator_drive import SimulatorDrive
 
 
@@ -29,7 +29,7 @@ def mjlab_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
               "from mjlab.envs.mdp import dr", "from mjlab.managers.event_manager import EventTermCfg",
               "from mjlab.managers.scene_entity_config import SceneEntityCfg", ""]  # fmt: skip
     if dc:
-        lines += ["# Exact for this drive, except for its filter of the goal and parts of a step of its delay."]
+        lines += ["# Exactly the torque of these numbers, except for the filter of the goal and parts of steps."]
         lines += [*call(f"{name}_DC", "DcMotorActuatorCfg", _dc(drive, target)), ""]
     lines += ["# MuJoCo's own position actuator; the drag of the back-EMF is part of the joint's viscous damping."]
     lines += [*call(f"{name}_POSITION", "BuiltinPositionActuatorCfg", _position(drive, target)), ""]
@@ -50,8 +50,7 @@ def mjlab_notes(drive: SimulatorDrive, target: ActuatorTarget) -> list[str]:
         )
     if drive["delay"]:
         notes.append(f"The delay is in whole physics steps of {target.step:g} s.")
-    if drive.model.kind == "voltage":
-        notes.append(f"The supply voltage is constant at {drive.volts:g} V.")
+    notes += drive.supply_note()
     if drive.missing:
         notes.append("bam-….json has all friction terms, for BamActuatorCfg(json_path=…) of BAM's mjlab module.")
     return notes
@@ -74,20 +73,8 @@ def _names(target: ActuatorTarget) -> dict[str, Argument]:
 
 
 def _dc(drive: SimulatorDrive, target: ActuatorTarget) -> dict[str, Argument]:
-    drag, limit = drive["drag"] > 0.0, drive["torque_limit"]
-    return {
-        **_names(target),
-        "stiffness": (literal(drive["stiffness"]), drive.numbers["stiffness"].shown()),
-        "damping": (literal(drive["damping"] + drive["drag"]), drive.numbers["drag" if drag else "damping"].shown()),
-        "saturation_effort": (literal(limit), drive.numbers["torque_limit"].shown()),
-        "effort_limit": (
-            literal(min(_BEYOND * limit, drive["effort_limit"]) if drag else limit),
-            _effort_note(drive),
-        ),
-        "velocity_limit": (literal(drive["no_load_speed"]), drive.numbers["no_load_speed"].shown()),
-        "viscous_damping": (literal(drive["viscous"]), drive.numbers["viscous"].shown()),
-        **_shared(drive, target),
-    }
+    viscous = {"viscous_damping": (literal(drive["viscous"]), drive.numbers["viscous"].shown())}
+    return {**_names(target), **dc_motor(drive), **viscous, **_shared(drive, target)}
 
 
 def _position(drive: SimulatorDrive, target: ActuatorTarget) -> dict[str, Argument]:

@@ -18,6 +18,8 @@ _REPLACED = ("motor", "position", "velocity", "intvelocity", "general", "pid", "
 # Attributes of a replaced actuator that remain.
 _KEPT = ("name", "class", "group", "user")
 _USUAL_TIMESTEP = 0.002
+# Torque limit of a motor that only its voltage limits, as a multiple of its torque at standstill.
+_BEYOND = 4.0
 
 
 def joint_attributes(drive: SimulatorDrive, kind: str = "position") -> dict[str, str]:
@@ -52,7 +54,7 @@ def actuator_element(
         size = math.ceil(drive["delay"] / timestep - 1e-9) + 1
         attributes |= {"nsample": str(size), "interp": "linear", "delay": number(drive["delay"])}
     limit, gear = drive["torque_limit"], {"gear": "1"}
-    if kind == "dcmotor":
+    if kind == "dcmotor" and drive["goal_time"] == 0.0:
         volts = drive.volts
         k = volts / drive["no_load_speed"]
         # The controller adds K·dq to its voltage, as a current loop does; the same drag in its gain takes it out again.
@@ -63,23 +65,36 @@ def actuator_element(
         }  # fmt: skip
         # Without drag the torque limit also holds while the motor brakes.
         most = drive["effort_limit"] if drive["drag"] else limit
-        if math.isfinite(most):
-            attributes["saturation"] = numbers((most, 0.0, 0.0))
+        # A stated saturation clears the force range of a default class; braking stays below it up to three times the
+        # no-load speed.
+        attributes["saturation"] = numbers((min(most, _BEYOND * limit), 0.0, 0.0))
         return tag("dcmotor", attributes | gear)
     attributes |= {"kp": number(drive["stiffness"]), "kv": number(drive["damping"])}
-    if drive["goal_time"] > 0.0:
-        attributes["timeconst"] = number(drive["goal_time"])
+    # Also without a filter or a limit: a default class may have other values.
+    attributes["timeconst"] = number(drive["goal_time"])
     limit = min(limit, drive["effort_limit"])
     if math.isfinite(limit):
         attributes |= {"forcelimited": "true", "forcerange": numbers((-limit, limit))}
-    return tag("position", attributes | gear)
+    else:
+        attributes["forcelimited"] = "false"
+    servo = tag("position", attributes | gear)
+    if kind == "position":
+        return servo
+    # A dcmotor has no filter of its goal. A passive one beside the servo has the drag: it is off with the servo.
+    speed = drive["no_load_speed"]
+    name = {"name": f"{(others or {}).get('name', joint)}_back_emf"}
+    group = {k: v for k, v in (others or {}).items() if k == "group"}
+    k = drive.volts / speed
+    passive = {"motorconst": numbers((k, k)), "resistance": number(k * drive.volts / drive["torque_limit"])}
+    return f"{servo}\n    {tag('dcmotor', {**name, **group, 'joint': joint, **passive, 'input': 'none'})}"
 
 
 def holds_dcmotor(drive: SimulatorDrive) -> bool:
-    """Whether `<dcmotor>` can hold a drive: it has a torque–speed line, and no filter of its goal."""
+    """Whether `<dcmotor>` holds a `drive`: it has a torque–speed line, and a filter of its goal only with back-EMF."""
     return (
         math.isfinite(drive["torque_limit"]) and drive["torque_limit"] > 0.0
-        and math.isfinite(drive["no_load_speed"]) and drive["goal_time"] == 0.0 and drive.volts > 0.0
+        and math.isfinite(drive["no_load_speed"]) and (drive["goal_time"] == 0.0 or drive["drag"] > 0.0)
+        and drive.volts > 0.0
     )  # fmt: skip
 
 
@@ -98,8 +113,7 @@ def mjcf_notes(drive: SimulatorDrive, kind: str) -> list[str]:
         )
     if kind == "position" and not drive["drag"] and math.isfinite(drive["no_load_speed"]):
         notes.append("The torque limit does not fall with the speed; a dcmotor has the torque-speed line.")
-    if drive.model.kind == "voltage":
-        notes.append(f"The supply voltage is constant at {drive.volts:g} V.")
+    notes += drive.supply_note()
     if drive["delay"]:
         notes.append("The delay needs MuJoCo 3.5 or newer; remove nsample, interp and delay for an older one.")
     if kind == "dcmotor":
@@ -146,6 +160,19 @@ def _timestep(root: Element) -> float:
     return _USUAL_TIMESTEP
 
 
+def integration(source: Path | None) -> tuple[float, str]:
+    """Return time step [s] and integrator of an MJCF; those of MuJoCo without one.
+
+    Args:
+        source: MJCF of the user.
+    """
+    if source is None or not is_mjcf_file(source):
+        return _USUAL_TIMESTEP, "Euler"
+    root = parse_xml(source)
+    stated = [o.attributes["integrator"] for o in root.all("option") if "integrator" in o.attributes]
+    return _timestep(root), stated[-1] if stated else "Euler"
+
+
 def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: str, timestep: float) -> None:
     sections = document.root.all("actuator")
     own = [
@@ -153,10 +180,16 @@ def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: s
         if e.tag in _REPLACED and joint in (e.attributes.get("joint"), e.attributes.get("jointinparent"))
     ]  # fmt: skip
     others = {k: v for k, v in own[0].attributes.items() if k in _KEPT} if own else {"name": f"{joint}_drive"}
-    if own and own[0].tag in ("position", "general") and "ctrlrange" in own[0].attributes and kind == "position":
+    if own and _takes_positions(own[0]):
         others |= {k: v for k, v in own[0].attributes.items() if k in ("ctrlrange", "ctrllimited")}
+    elif own:
+        others["ctrllimited"] = "false"  # its range, perhaps of a default class, was one of torques or speeds
     element = actuator_element(drive, joint, kind, timestep=timestep, others=others)
     if own:
+        gear = own[0].attributes.get("gear", "1").split()
+        if gear and gear[0] not in ("1", "1.0"):
+            said = f"the actuator of joint '{joint}' had gear {gear[0]}; the drive's goal is the angle of the joint"
+            element = f"{comment([said])}\n    {element}"
         document.replace(own[0], element)
         for extra in own[1:]:
             document.replace(extra, comment([f"a second actuator of joint '{joint}' is replaced by its drive"]))
@@ -164,6 +197,13 @@ def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: s
         document.insert_first(sections[0], [element])
     else:
         document.insert_first(document.root, ["<actuator>", f"  {element}", "</actuator>"])
+
+
+def _takes_positions(element: Element) -> bool:
+    """Whether the control of an actuator is a position, as that of its drive will be."""
+    if element.tag == "general":
+        return element.attributes.get("biastype") == "affine"
+    return element.tag == "position"
 
 
 def is_mjcf_file(path: Path | None) -> bool:

@@ -7,22 +7,22 @@ import math
 import numpy as np
 
 from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorFormat, ActuatorTarget, WrittenDrive
-from steelyard.actuators.simulator_drive import NUMBERS, SimulatorDrive, parameter_draws
+from steelyard.actuators.simulator_drive import SIMULATOR_NUMBERS, SimulatorDrive, parameter_draws
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import json_text
 
 # As many as environments of one training run use; each row is one drive.
-ROWS = 1000
+_ROWS = 1000
 
 
-def draws_table(drive: SimulatorDrive, count: int = ROWS) -> tuple[list[str], np.ndarray]:
+def draws_table(drive: SimulatorDrive, count: int = _ROWS) -> tuple[list[str], np.ndarray]:
     """Return names and rows of correlated draws: the numbers of simulators, then the parameters of the drive.
 
     Args:
         drive: Drive at one setting.
         count: Number of rows.
     """
-    numbers = {name: drive.draws[name][:count] for name in NUMBERS if math.isfinite(drive[name])}
+    numbers = {name: drive.draws[name][:count] for name in SIMULATOR_NUMBERS if math.isfinite(drive[name])}
     count = min([count, *(len(v) for v in numbers.values())])
     parameters = parameter_draws(drive.model, count)
     columns = {name: v[:count] for name, v in numbers.items()}

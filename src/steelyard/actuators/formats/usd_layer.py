@@ -92,8 +92,7 @@ def _notes(drive: SimulatorDrive) -> list[str]:
             notes.append(f"USD holds no {what}.")
     if math.isfinite(drive["no_load_speed"]):
         notes.append("The torque limit of USD's drive does not fall with the speed.")
-    if drive.model.kind == "voltage":
-        notes.append(f"The supply voltage is constant at {drive.volts:g} V.")
+    notes += drive.supply_note()
     return notes
 
 

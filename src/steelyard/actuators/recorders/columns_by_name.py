@@ -44,7 +44,7 @@ def find_columns(source: str, names: Sequence[str], joint: str | None) -> dict[s
     Args:
         source: Log, for errors.
         names: Columns of the table.
-        joint: Name or number of the joint; None for a table of one actuator.
+        joint: Name or number of the joint; not needed for a table of one actuator.
     """
     usable = names if joint is None else _of_joint(source, names, joint)
     found: dict[str, list[str]] = {}
@@ -118,6 +118,8 @@ def _of_joint(source: str, names: Sequence[str], joint: str) -> list[str]:
     """Columns of one joint, and those that name no joint."""
     own = [name for name in names if _without(name, joint) != name]
     if not own:
+        if sum(_meaning(name) == "position" for name in names) == 1:
+            return list(names)  # a table of one actuator, whose columns need no name
         raise LogError(
             f"{source}: no column is of the joint '{shortened(joint, 40)}'; columns: "
             f"{shortened(', '.join(names), 200)}."
@@ -134,5 +136,6 @@ def _same_shape(name: str, shape: str) -> bool:
 
 
 def _without(name: str, joint: str) -> str:
-    """The name with a mark in the place of the joint, which is a whole word of it."""
-    return re.sub(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", "\0", name, count=1)
+    """The name with a mark in the place of the joint: a whole word of it, or its number, as in "goal2"."""
+    before, after = (r"(?<!\d)", r"(?!\d)") if joint.isdigit() else (r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])")
+    return re.sub(f"{before}{re.escape(joint)}{after}", "\0", name, count=1)

@@ -18,7 +18,7 @@ from steelyard.ground.untrusted_files import open_regular, read_text
 if TYPE_CHECKING:
     from steelyard.ground.arrays import Array
 
-CONTROL, STATE, JOINTS, EVENTS = "control.csv", "state_motor.csv", "joint_list.txt", "event.csv"
+_CONTROL, _STATE, _JOINTS, _EVENTS = "control.csv", "state_motor.csv", "joint_list.txt", "event.csv"
 # An hour of a whole humanoid at 200 Hz; a cell holds one vector of all joints.
 _MOST_ROWS, _LONGEST_CELL, _MOST_JOINTS = 1_000_000, 16_384, 256
 # Median steps [unit of the file] that separate clocks in s, ms and µs, for samples between 5 kHz and 2 Hz.
@@ -27,7 +27,7 @@ _SECONDS_BELOW, _MICROSECONDS_FROM = 0.5, 200.0
 
 def is_sage(path: Path) -> bool:
     """Whether the folder `path` is one run of SAGE."""
-    return (path / CONTROL).is_file() and (path / STATE).is_file()
+    return (path / _CONTROL).is_file() and (path / _STATE).is_file()
 
 
 def read_sage(path: Path, joint: str | None = None, position_unit: str = "rad") -> CommandColumns:
@@ -38,9 +38,9 @@ def read_sage(path: Path, joint: str | None = None, position_unit: str = "rad") 
         joint: Name of the joint; default: the only one.
         position_unit: Unit of the positions; velocities are in this unit per second.
     """
-    state_time, state = _vectors(path / STATE, ("positions",), ("velocities", "torques", "currents"))
-    command_time, command = _vectors(path / CONTROL, ("positions",), ())
-    names = _joint_names(path / JOINTS, state["positions"].shape[1])
+    state_time, state = _vectors(path / _STATE, ("positions",), ("velocities", "torques", "currents"))
+    command_time, command = _vectors(path / _CONTROL, ("positions",), ())
+    names = _joint_names(path / _JOINTS, state["positions"].shape[1])
     k = _chosen(path, joint, names)
     size = command_unit_size("position", position_unit)
     scale = _clock_scale(state_time)
@@ -49,14 +49,14 @@ def read_sage(path: Path, joint: str | None = None, position_unit: str = "rad") 
     overlap = min(time[-1], sent[-1]) - max(time[0], sent[0])
     if overlap < 0.5 * min(np.ptp(time), np.ptp(sent)):
         raise LogError(
-            f"{path}: {CONTROL} and {STATE} hardly overlap in time, so they have two clocks; record both on one clock."
+            f"{path}: {_CONTROL} and {_STATE} hardly overlap in time, so they have two clocks; record both on one."
         )
     goal = held(sent, command["positions"][:, k], time) * size
     inside = time >= sent[0]
-    begin, end = _window(path / EVENTS, first, scale)
+    begin, end = _window(path / _EVENTS, first, scale)
     inside &= (time >= begin) & (time <= end)
     if not inside.any():
-        raise LogError(f"{path}: no state lies between the events MOTION_START and DISABLE of {EVENTS}; remove it.")
+        raise LogError(f"{path}: no state lies between the events MOTION_START and DISABLE of {_EVENTS}; remove it.")
 
     def part(name: str, factor: float) -> Array | None:
         values = state.get(name)
@@ -84,7 +84,7 @@ def _joint_names(path: Path, width: int) -> list[str]:
         return [f"joint{k + 1}" for k in range(width)]
     names = [line.strip() for line in read_text(path, 1 << 20, LogError).splitlines() if line.strip()]
     if len(names) != width:
-        raise LogError(f"{path}: names {len(names)} joints, but the vectors of {STATE} have {width} entries.")
+        raise LogError(f"{path}: names {len(names)} joints, but the vectors of {_STATE} have {width} entries.")
     for name in names:
         if problem := unfit_for_a_name(name):
             raise LogError(f"{path}: the name of a joint {problem}; rename it.")

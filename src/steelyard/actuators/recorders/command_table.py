@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steelyard.actuators.command_columns import CommandColumns, filled
 from steelyard.actuators.command_units import Code, command_unit_size, decode, guess_code
-from steelyard.actuators.readers.columns_by_name import SETTINGS, find_columns, run_column, unit_in_name
+from steelyard.actuators.recorders.columns_by_name import SETTINGS, find_columns, run_column, unit_in_name
 from steelyard.errors import LogError, UnknownNameError, shortened
 from steelyard.ground.untrusted_files import read_json
 from steelyard.signals.table import Table, open_reader
