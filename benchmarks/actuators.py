@@ -91,9 +91,9 @@ def plants(count: int) -> None:
 
 
 def _effects(result: sy.ActuatorIdentification) -> set[str]:
-    from steelyard.actuators import EFFECTS
+    from steelyard.actuators import DRIVE_EFFECTS
 
-    return set(EFFECTS) & set(result.model.parameters)
+    return set(DRIVE_EFFECTS) & set(result.model.parameters)
 
 
 def main() -> None:

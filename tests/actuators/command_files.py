@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
+from steelyard.actuators.drive_load import Load
 from steelyard.actuators.drive_model import DriveModel
-from steelyard.actuators.load import Load
 
 VOLTAGE = DriveModel(
     "voltage", "M1",

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from command_files import VOLTAGE, log_of
 
+from steelyard.actuators.actuator_identification import ActuatorIdentification, Inseparable, RunError, Structure
 from steelyard.actuators.card import actuator_card
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.identification import ActuatorIdentification, Inseparable, RunError, Structure
 
 
 def result(holdout: bool = True, reason: str = "") -> ActuatorIdentification:

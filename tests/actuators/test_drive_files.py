@@ -14,7 +14,7 @@ import pytest
 from command_files import LOOP, TORQUE, VOLTAGE, log_of
 
 from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorTarget, WrittenDrive
-from steelyard.actuators.drive_model import FRICTION, DriveModel
+from steelyard.actuators.drive_model import DRIVE_FRICTION, DriveModel
 from steelyard.actuators.formats.randomisation import draws_table
 from steelyard.actuators.simulator_drive import SimulatorDrive, simulator_drive
 from steelyard.errors import SteelyardError
@@ -199,7 +199,7 @@ BAM_FRICTION = {
 
 def full(friction: str) -> DriveModel:
     rng = np.random.default_rng(0)
-    names = FRICTION[friction]
+    names = DRIVE_FRICTION[friction]
     values = {name: float(rng.uniform(0.01, 0.2)) for name in names}
     return replace(
         VOLTAGE, friction=friction, parameters={**VOLTAGE.parameters, **values, "offset": 0.01, "delay": 0.003}

@@ -12,10 +12,10 @@ import pytest
 from command_files import VOLTAGE, log_of
 
 from steelyard.actuators import CommandLog, DriveModel, Load, identify_actuator, read_command_logs
+from steelyard.actuators.drive_structure import DriveStructure
 from steelyard.actuators.linear_start import linear_starts
 from steelyard.actuators.rollout import Rollouts
 from steelyard.actuators.separable import separability
-from steelyard.actuators.structure import DriveStructure
 from steelyard.errors import LogError, SteelyardError
 
 pytest.importorskip("mujoco", reason="MuJoCo moves the plants (pip install 'steelyard[oracle]')")

@@ -12,12 +12,12 @@ from command_files import LOOP, TORQUE, VOLTAGE, log_of
 
 from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.deliver_drive import bam_drive, deliver_drive, nearest_simple, replay_errors
-from steelyard.actuators.drive_model import EFFECTS, DriveModel
+from steelyard.actuators.drive_model import DRIVE_EFFECTS, DriveModel
+from steelyard.actuators.drive_structure import DriveStructure
 from steelyard.actuators.formats.mujoco_drive import edited_drive, holds_dcmotor
 from steelyard.actuators.mujoco_replay import mean_error, replay_drive
 from steelyard.actuators.rollout import Rollouts
 from steelyard.actuators.simulator_drive import equivalent_friction, simulator_drive
-from steelyard.actuators.structure import DriveStructure
 from steelyard.errors import ExportError, UnknownNameError
 
 mujoco = pytest.importorskip("mujoco", "3.12", reason="MuJoCo reads what is written (pip install mujoco)")
@@ -61,7 +61,7 @@ def robot(tmp_path: Path) -> Path:
 
 def rollout(model: DriveModel, log: CommandLog) -> np.ndarray:
     """Our own rollout of a run."""
-    effects = tuple(name for name in EFFECTS if name in model.parameters)
+    effects = tuple(name for name in DRIVE_EFFECTS if name in model.parameters)
     structure = DriveStructure(model.kind, model.friction, effects)
     supply = [np.full(len(log), log.volts)] if model.kind == "voltage" else None
     values = {name: model[name] for name in structure.names}

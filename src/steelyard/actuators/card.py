@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from steelyard.actuators.drive_model import KINDS, PARAMETERS
+from steelyard.actuators.drive_model import DRIVE_KINDS, DRIVE_PARAMETERS
 from steelyard.actuators.simulator_drive import SIMULATOR_NUMBERS
 from steelyard.ground.grades import Tone
 from steelyard.ground.numbers import number
@@ -34,10 +34,10 @@ from steelyard.report import (
 )
 
 if TYPE_CHECKING:
+    from steelyard.actuators.actuator_identification import ActuatorIdentification, RunError
     from steelyard.actuators.command_log import CommandLog
     from steelyard.actuators.deliver_drive import DeliveredDrive
     from steelyard.actuators.drive_model import DriveModel
-    from steelyard.actuators.identification import ActuatorIdentification, RunError
 
 # More tabs than these are not read; the table has all runs.
 _MOST_FIGURES = 12
@@ -170,7 +170,7 @@ def _parameters(model: DriveModel) -> Html:
         "parameter", "unit", "interval", TableColumn("value", digits=5), TableColumn("from", digits=3),
         TableColumn("to", digits=3), "meaning",
     ]  # fmt: skip
-    law = f"{KINDS[model.kind]}."
+    law = f"{DRIVE_KINDS[model.kind]}."
     motor = ""
     if model.kind == "voltage" and math.isfinite(model.kt):
         motor = f" In a motor's constants: kt = {number(model.kt, 4)} N m/A, R = {number(model.resistance, 4)} Ω."
@@ -238,11 +238,11 @@ _MEANING = {
     "no_load_speed": "speed at which the available torque is zero",
     "drag": "back-EMF, only while the drive is on",
     "effort_limit": "largest torque, drag included",
-    "armature": PARAMETERS["armature"].about,
+    "armature": DRIVE_PARAMETERS["armature"].about,
     "frictionloss": "Coulomb friction of the simulator",
     "viscous": "viscous friction of the simulator",
-    "delay": PARAMETERS["delay"].about,
-    "goal_time": PARAMETERS["goal_time"].about,
+    "delay": DRIVE_PARAMETERS["delay"].about,
+    "goal_time": DRIVE_PARAMETERS["goal_time"].about,
 }
 
 

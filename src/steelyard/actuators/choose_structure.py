@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from steelyard.actuators.actuator_identification import Structure
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.drive_model import FRICTION
-from steelyard.actuators.fit import DriveFit
+from steelyard.actuators.drive_model import DRIVE_FRICTION
+from steelyard.actuators.drive_structure import DriveStructure
+from steelyard.actuators.fit_drive import DriveFit
 from steelyard.actuators.growth import Growth
-from steelyard.actuators.identification import Structure
 from steelyard.actuators.rollout import QUICK_STEP, Rollouts
-from steelyard.actuators.structure import DriveStructure
 from steelyard.ground.arrays import Array
 
 # A larger structure must predict this much better; a tie goes to the smaller one. A few groups of runs know their mean
@@ -135,7 +135,7 @@ def choose_structure(
         if chooser.score(following) > (1.0 - _GAIN) * chooser.score(best):
             break
         best = following
-    if "friction_stribeck" in FRICTION[best.friction]:
+    if "friction_stribeck" in DRIVE_FRICTION[best.friction]:
         other = replace(best, stribeck_exponent=3 - best.stribeck_exponent)
         if chooser.score(other) < (1.0 - _GAIN) * chooser.score(best):
             best = other

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.actuators.load import Load
+from steelyard.actuators.drive_load import Load
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.short_repr import short_repr
@@ -104,7 +104,7 @@ class CommandLog:
         return [slice(a, b) for a, b in pairwise(ends) if b - a > 1]
 
     def label(self, key: str) -> Any:
-        """Return a property of the run by its name, such as kp, mass, trajectory or one of `labels`."""
+        """Return the property `key` of the run, such as kp, mass, trajectory or one of `labels`."""
         if key in self.labels:
             return self.labels[key]
         if key in ("mass", "length", "arm_mass", "inertia", "gravity", "rest_angle"):
@@ -240,7 +240,7 @@ def units_of(turn: float) -> str:
 
 
 def checked_logs(logs: Sequence[CommandLog]) -> tuple[CommandLog, ...]:
-    """Check several runs of one drive, and that together they can identify it."""
+    """Check each of the `logs` of one drive, and that no two have one name."""
     if not logs:
         raise LogError("There is no run; give at least one log of goals and positions.")
     names = [log.name for log in logs]

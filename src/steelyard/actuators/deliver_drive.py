@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.actuators.actuator_formats import ActuatorTarget, WrittenDrive, write_formats
-from steelyard.actuators.drive_model import FRICTION
+from steelyard.actuators.drive_model import DRIVE_FRICTION
 from steelyard.actuators.simulator_drive import (
     SimulatorDrive,
     equivalent_friction,
@@ -161,14 +161,14 @@ def nearest_simple(
         friction: Friction model.
         held: Further effects that remain, if the drive has them.
     """
-    from steelyard.actuators.fit import fit_drive
+    from steelyard.actuators.drive_structure import DriveStructure
+    from steelyard.actuators.fit_drive import fit_drive
     from steelyard.actuators.rollout import Rollouts
-    from steelyard.actuators.structure import DriveStructure
 
     effects = tuple(name for name in held if name in model.parameters)
     structure = DriveStructure(model.kind, friction, effects)
     coulomb, viscous = equivalent_friction(model, logs)
-    free = {*model.estimated, *FRICTION[friction]} if model.estimated else {*structure.names, "offset"}
+    free = {*model.estimated, *DRIVE_FRICTION[friction]} if model.estimated else {*structure.names, "offset"}
     given = {name: model[name] for name in structure.names if name not in free or name == "duty_gain"}
     volts = [supply_volts(log) if model.kind == "voltage" else 1.0 for log in logs]
     supply = [np.full(len(log), v) for log, v in zip(logs, volts, strict=True)]

@@ -14,7 +14,7 @@ from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.short_repr import short_repr
 
-KINDS = {
+DRIVE_KINDS = {
     "voltage": "duty = clip(duty_gain·kp·(goal − q), ±1); torque = clip(torque_per_volt·duty·supply − back_emf·dq, "
     "±torque_limit)",
     "torque": "torque = clip(kp_gain·kp·(goal − q) − kd_gain·kd·dq + feed-forward, ±torque_limit), less at speed",
@@ -38,7 +38,7 @@ class DriveParameter:
 
 
 # Friction parameters have the names of the extended friction models (Duclusaud et al., ICRA 2025).
-PARAMETERS: dict[str, DriveParameter] = {
+DRIVE_PARAMETERS: dict[str, DriveParameter] = {
     "torque_per_volt": DriveParameter("N m/V", "torque of the motor at the joint per volt at standstill, kt/R"),
     "back_emf": DriveParameter("N m s/rad", "drag by the motor's own voltage while the drive is on, kt²/R"),
     "duty_gain": DriveParameter("1/rad", "duty per unit of kp and radian of error"),
@@ -77,7 +77,7 @@ _DRIVE = {
     "position-loop": ("stiffness", "damping"),
 }
 _DRY = ("friction_base", "friction_viscous")
-FRICTION: dict[str, tuple[str, ...]] = {
+DRIVE_FRICTION: dict[str, tuple[str, ...]] = {
     "M1": _DRY,
     "M2": (*_DRY, "friction_stribeck", "stribeck_velocity"),
     "M3": (*_DRY, "load_friction"),
@@ -93,7 +93,7 @@ FRICTION: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 # Effects that a drive of any kind may have, each with one parameter of the same name.
-EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed", "load_friction_quad")
+DRIVE_EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed", "load_friction_quad")
 
 
 @short_repr
@@ -102,9 +102,9 @@ class DriveModel:
     """A drive: kind, friction model and parameters, with the covariance of the estimated ones.
 
     Args:
-        kind: "voltage", "torque" or "position-loop" (`KINDS`).
+        kind: "voltage", "torque" or "position-loop" (`DRIVE_KINDS`).
         friction: "M1" to "M6".
-        parameters: Values by name (`PARAMETERS`); a missing one has no effect (0, or no limit).
+        parameters: Values by name (`DRIVE_PARAMETERS`); a missing one has no effect (0, or no limit).
         estimated: Names of the estimated parameters, in the order of the covariance.
         covariance: Covariance of the estimated parameters; of their logarithms where `logarithmic` says so.
         logarithmic: Names of parameters whose logarithm is normally distributed, so that intervals stay positive.
@@ -122,21 +122,21 @@ class DriveModel:
     name: str = "drive"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UnknownNameError("kind of drive", self.kind, KINDS)
-        if self.friction not in FRICTION:
-            raise UnknownNameError("friction model", self.friction, FRICTION)
+        if self.kind not in DRIVE_KINDS:
+            raise UnknownNameError("kind of drive", self.kind, DRIVE_KINDS)
+        if self.friction not in DRIVE_FRICTION:
+            raise UnknownNameError("friction model", self.friction, DRIVE_FRICTION)
         for name in (*self.parameters, *self.estimated):
-            if name not in PARAMETERS:
-                raise UnknownNameError("parameter", name, PARAMETERS)
+            if name not in DRIVE_PARAMETERS:
+                raise UnknownNameError("parameter", name, DRIVE_PARAMETERS)
         if self.covariance.shape != (len(self.estimated),) * 2:
             raise SteelyardError(
                 f"The covariance of the drive has shape {self.covariance.shape} for {len(self.estimated)} parameters."
             )
 
     def __getitem__(self, name: str) -> float:
-        if name not in PARAMETERS:
-            raise UnknownNameError("parameter", name, PARAMETERS)
+        if name not in DRIVE_PARAMETERS:
+            raise UnknownNameError("parameter", name, DRIVE_PARAMETERS)
         absent = math.inf if name in ("torque_limit", "no_load_speed") else 0.0
         return float(self.parameters.get(name, absent))
 
@@ -180,7 +180,7 @@ class DriveModel:
             half = min(half, 300.0)
             return value * math.exp(-half), value * math.exp(half)
         low, high = value - half, value + half
-        return (max(low, 0.0) if PARAMETERS[name].positive else low), high
+        return (max(low, 0.0) if DRIVE_PARAMETERS[name].positive else low), high
 
     def draw(self, n: int, seed: int = 0) -> dict[str, Array]:
         """Draw parameters from their joint distribution, correlations included.
@@ -203,11 +203,11 @@ class DriveModel:
                     values[name] = self[name] * np.exp(np.clip(steps[:, k], -300.0, 300.0))
                 else:
                     drawn = self[name] + steps[:, k]
-                    values[name] = np.maximum(drawn, 0.0) if PARAMETERS[name].positive else drawn
+                    values[name] = np.maximum(drawn, 0.0) if DRIVE_PARAMETERS[name].positive else drawn
         return values
 
     def with_values(self, values: Mapping[str, float]) -> DriveModel:
-        """Return the drive with other values of some parameters, and without a covariance."""
+        """Return the drive with other `values` of some parameters, and without a covariance."""
         merged = {**self.parameters, **{k: float(v) for k, v in values.items()}}
         return replace(self, parameters=merged, estimated=(), covariance=np.zeros((0, 0)), logarithmic=frozenset())
 
@@ -274,8 +274,8 @@ class DriveModel:
         return np.asarray(total + self["friction_viscous"] * speed)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the parameters of this drive, in the order of `PARAMETERS`."""
-        return tuple(name for name in PARAMETERS if name in self.parameters)
+        """Return the names of the parameters of this drive, in the order of `DRIVE_PARAMETERS`."""
+        return tuple(name for name in DRIVE_PARAMETERS if name in self.parameters)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per parameter: name, value, unit, standard error, interval, estimated, meaning."""
@@ -284,9 +284,9 @@ class DriveModel:
             low, high = self.interval(name)
             out.append(
                 {
-                    "name": name, "value": self[name], "unit": PARAMETERS[name].unit,
+                    "name": name, "value": self[name], "unit": DRIVE_PARAMETERS[name].unit,
                     "standard_error": self.standard_error(name), "low": low, "high": high,
-                    "estimated": name in self.estimated, "about": PARAMETERS[name].about,
+                    "estimated": name in self.estimated, "about": DRIVE_PARAMETERS[name].about,
                 }
             )  # fmt: skip
         return out
@@ -314,12 +314,12 @@ class DriveModel:
 
 @cache
 def drive_parameters(kind: str, friction: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the names of the parameters of a structure, in the order of `PARAMETERS`.
+    """Return the names of the parameters of a structure, in the order of `DRIVE_PARAMETERS`.
 
     Args:
         kind: Kind of the drive.
         friction: Friction model.
-        extra: Parameters of further effects (`EFFECTS`), such as delay.
+        extra: Parameters of further effects (`DRIVE_EFFECTS`), such as delay.
     """
-    wanted = {*_DRIVE[kind], *FRICTION[friction], "armature", "offset", *extra}
-    return tuple(name for name in PARAMETERS if name in wanted)
+    wanted = {*_DRIVE[kind], *DRIVE_FRICTION[friction], "armature", "offset", *extra}
+    return tuple(name for name in DRIVE_PARAMETERS if name in wanted)

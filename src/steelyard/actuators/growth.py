@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.fit import DriveFit, fit_drive, robust_cost, robust_scale, usual_values
+from steelyard.actuators.drive_structure import DriveStructure
+from steelyard.actuators.fit_drive import DriveFit, fit_drive, robust_cost, robust_scale, usual_values
 from steelyard.actuators.linear_start import linear_starts
 from steelyard.actuators.rollout import FINE_STEP, QUICK_STEP, Rollouts
-from steelyard.actuators.structure import DriveStructure
 from steelyard.actuators.uncertainty import covariance_of
 from steelyard.ground.arrays import Array
 
@@ -52,7 +52,7 @@ class Growth:
         self._fits: dict[DriveStructure, DriveFit] = {}
 
     def fit(self, structure: DriveStructure) -> DriveFit:
-        """Return the fit of a structure, computed once."""
+        """Return the fit of a `structure`, computed once."""
         if structure not in self._fits:
             starts = self._from_parents(structure)
             if structure.friction != "M1" or len(structure.effects) > 1:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.actuators.actuator_identification import ActuatorIdentification, RunError
 from steelyard.actuators.choose_structure import ChosenDrive, choose_structure, run_errors
 from steelyard.actuators.command_log import CommandLog, checked_logs
-from steelyard.actuators.drive_model import EFFECTS, FRICTION, KINDS, PARAMETERS, DriveModel
-from steelyard.actuators.identification import ActuatorIdentification, RunError
+from steelyard.actuators.drive_model import DRIVE_EFFECTS, DRIVE_FRICTION, DRIVE_KINDS, DRIVE_PARAMETERS, DriveModel
 from steelyard.actuators.predictable import unpredictable_because
 from steelyard.actuators.rollout import Rollouts
 from steelyard.actuators.separable import separability
@@ -86,17 +86,17 @@ def identify_actuator(
 def _known(
     given: Mapping[str, float] | None, kind: str, friction: str, effects: Sequence[str] | None
 ) -> dict[str, float]:
-    if kind and kind not in KINDS:
-        raise UnknownNameError("kind of drive", kind, KINDS)
-    if friction and friction not in FRICTION:
-        raise UnknownNameError("friction model", friction, FRICTION)
+    if kind and kind not in DRIVE_KINDS:
+        raise UnknownNameError("kind of drive", kind, DRIVE_KINDS)
+    if friction and friction not in DRIVE_FRICTION:
+        raise UnknownNameError("friction model", friction, DRIVE_FRICTION)
     for effect in effects or ():
-        if effect not in EFFECTS:
-            raise UnknownNameError("effect", effect, EFFECTS)
+        if effect not in DRIVE_EFFECTS:
+            raise UnknownNameError("effect", effect, DRIVE_EFFECTS)
     for name, value in (given or {}).items():
-        if name not in PARAMETERS:
-            raise UnknownNameError("parameter", name, PARAMETERS)
-        if not math.isfinite(value) or (PARAMETERS[name].positive and value < 0.0):
+        if name not in DRIVE_PARAMETERS:
+            raise UnknownNameError("parameter", name, DRIVE_PARAMETERS)
+        if not math.isfinite(value) or (DRIVE_PARAMETERS[name].positive and value < 0.0):
             raise SteelyardError(f"The given {name} is {value}; give a finite number{' of 0 or more' * (value < 0)}.")
     return {name: float(value) for name, value in (given or {}).items()}
 

@@ -14,7 +14,7 @@ from steelyard.export._xml_text import number, numbers, tag
 
 if TYPE_CHECKING:
     from steelyard.actuators.command_log import CommandLog
-    from steelyard.actuators.load import Load
+    from steelyard.actuators.drive_load import Load
     from steelyard.ground.arrays import Array
 
 # Standard gravity of the loads.

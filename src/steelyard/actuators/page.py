@@ -11,7 +11,7 @@ from steelyard.ground.numbers import number
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from steelyard.actuators.identification import ActuatorIdentification
+    from steelyard.actuators.actuator_identification import ActuatorIdentification
 
 _MRAD = 1e3
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.structure import DriveStructure
+from steelyard.actuators.drive_structure import DriveStructure
 
 # An error this many times the usual one of the fit is no prediction: a normal error would be that large once in 20,000
 # runs, a correlated one almost as rarely.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.actuators.command_columns import CommandColumns
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.load import Load
+from steelyard.actuators.drive_load import Load
 from steelyard.errors import LogError, shortened
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.structure import FIRST_POSITION, OF_RUN, SAMPLED, DriveStructure, scan_of
+from steelyard.actuators.drive_structure import FIRST_POSITION, OF_RUN, SAMPLED, DriveStructure, scan_of
 from steelyard.ground.arrays import Array
 
 # Steps of the simulation [s]: while structures are compared (friction explicit in the velocity), and for results

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from steelyard.actuators.actuator_identification import Inseparable
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.identification import Inseparable
 
 # A phase with the drive off tells something about friction if the joint then moves by at least this much [rad], more
 # than any play or elasticity.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.actuators.drive_model import PARAMETERS, DriveModel
+from steelyard.actuators.drive_model import DRIVE_PARAMETERS, DriveModel
 from steelyard.ground.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def simulator_drive(
         seed: The same seed gives the same draws.
     """
     kp, kd, volts = _setting(model, logs, kp, kd, volts)
-    missing = [f"Not held: {PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
+    missing = [f"Not held: {DRIVE_PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
     base, drawn = dict(model.parameters), model.draw(DRAWS, seed)
     if unheld(model):
         base["friction_base"], base["friction_viscous"] = equivalent_friction(model, logs)
@@ -175,7 +175,7 @@ def simulator_drive(
 
 def unheld(model: DriveModel) -> list[str]:
     """Return the names of the effects of a drive `model` that simulators lack."""
-    beyond = [n for n in PARAMETERS if n.startswith(("friction_", "load_friction")) and n not in _HELD]
+    beyond = [n for n in DRIVE_PARAMETERS if n.startswith(("friction_", "load_friction")) and n not in _HELD]
     return [name for name in (*beyond, "backlash") if model[name]]
 
 
@@ -336,7 +336,7 @@ def _motion(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[Array, Array
 
 
 def parameter_draws(model: DriveModel, count: int, seed: int = 0) -> dict[str, Array]:
-    """Return draws of the parameters, in the order of `PARAMETERS`.
+    """Return draws of the parameters, in the order of `DRIVE_PARAMETERS`.
 
     Args:
         model: The drive.
@@ -344,4 +344,4 @@ def parameter_draws(model: DriveModel, count: int, seed: int = 0) -> dict[str, A
         seed: The same seed gives the same draws.
     """
     drawn = model.draw(count, seed)
-    return {name: drawn[name] for name in PARAMETERS if name in drawn}
+    return {name: drawn[name] for name in DRIVE_PARAMETERS if name in drawn}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.actuators.fit import DriveFit
+from steelyard.actuators.fit_drive import DriveFit
 from steelyard.actuators.rollout import Rollouts
 from steelyard.ground.arrays import Array
 

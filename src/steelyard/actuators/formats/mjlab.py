@@ -102,7 +102,7 @@ def _events(drive: SimulatorDrive, target: ActuatorTarget, name: str) -> list[st
     lags = _steps(drive, target)
     parts = [
         ("ARMATURE", "dr.joint_armature", joints, _ranges(drive, {"ranges": "armature"})),
-        ("FRICTION", "dr.joint_friction", joints, _ranges(drive, {"ranges": "frictionloss"})),
+        ("DRIVE_FRICTION", "dr.joint_friction", joints, _ranges(drive, {"ranges": "frictionloss"})),
         ("GAINS", "dr.pd_gains", actuators, gains if "kp_range" in gains else {}),
         ("LIMIT", "dr.effort_limits", actuators, {} if drive["drag"] else _ranges(
             drive, {"effort_limit_range": "torque_limit"})),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from steelyard.actuators.drive_model import FRICTION, drive_parameters
+from steelyard.actuators.drive_model import DRIVE_FRICTION, drive_parameters
 from steelyard.dynamics import Function, LaneScan
 from steelyard.dynamics.function import Trace, dense
 from steelyard.dynamics.graph import Graph, forward
@@ -27,7 +27,7 @@ class DriveStructure:
     Args:
         kind: "voltage", "torque" or "position-loop".
         friction: "M1" to "M6".
-        effects: Further effects (`EFFECTS`).
+        effects: Further effects (`DRIVE_EFFECTS`).
         stribeck_exponent: Exponent of the fading of friction, 1 or 2.
     """
 
@@ -139,7 +139,7 @@ def _motor(
 
 def _dry(s: DriveStructure, graph: Graph, v: Any, motor: Any, external: Any, p: Mapping[str, Any]) -> Any:
     """The largest dry friction torque at velocity v (Duclusaud et al., ICRA 2025, M1 to M6)."""
-    names = FRICTION[s.friction]
+    names = DRIVE_FRICTION[s.friction]
     dry = p["friction_base"]
     through = graph.unary("abs", motor - external)
     if "load_friction" in names:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.actuators.drive_structure import FIRST_POSITION, DriveStructure
 from steelyard.actuators.rollout import MOST_DELAY, Rollouts
-from steelyard.actuators.structure import FIRST_POSITION, DriveStructure
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 
@@ -56,7 +56,7 @@ class DriveFit:
 
 
 def usual_values(rollouts: Rollouts) -> dict[str, float]:
-    """Return a usual size of every parameter, from the largest torque and inertia of the loads."""
+    """Return a usual size of every parameter, from the largest torque and inertia of the loads of `rollouts`."""
     torque = max(max(log.load.gravity for log in rollouts.logs), 1e-3)
     inertia = max(max(log.load.inertia for log in rollouts.logs), 1e-6)
     volts = max(rollouts.volts, 1e-3)
