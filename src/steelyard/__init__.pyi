@@ -1,6 +1,7 @@
 """Find the true dynamic model of a robot from its own motion."""
 
 from . import (
+    actuators,
     assessment,
     assumptions,
     check,
@@ -126,11 +127,11 @@ __all__ = [
     "Parameter", "Payload", "PayloadResult", "Plan", "Possibility", "Predictions", "Preparation", "ProgressReport",
     "Project", "Protocol", "Rehearsal", "Replay", "Robot", "RobotError", "SchemeComparison", "Sensors",
     "SequentialResult", "ShapeError", "SimulatedMotion", "Simulation", "SimulationError", "SteelyardError",
-    "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "WatchSettings", "Wave", "as_model",
-    "assessment", "assumptions", "base_parameters", "builtin_names", "calibrate", "check", "check_log", "compare",
-    "compare_on_log", "compare_schemes", "design_motions", "design_regions", "design_sweeps", "dynamics", "errors",
-    "estimation", "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "friction", "gravity",
-    "guess_mapping", "identification", "identify", "identify_actuator", "identify_bodies", "identify_files",
+    "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "WatchSettings", "Wave", "actuators",
+    "as_model", "assessment", "assumptions", "base_parameters", "builtin_names", "calibrate", "check", "check_log",
+    "compare", "compare_on_log", "compare_schemes", "design_motions", "design_regions", "design_sweeps", "dynamics",
+    "errors", "estimation", "excitation", "excite", "excite_payload", "export", "fit_log", "fleet", "friction",
+    "gravity", "guess_mapping", "identification", "identify", "identify_actuator", "identify_bodies", "identify_files",
     "identify_fleet", "identify_floating", "identify_gravity", "identify_locally", "identify_payload",
     "identify_payload_by_sensor", "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model",
     "load_robot", "local", "measure_break_away", "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf",
