@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from fuzz import mutators as change
+from fuzz.commands import command_targets
 from fuzz.fleets import fleet_targets
 from fuzz.logs import log_targets
 from fuzz.states import state_targets
@@ -209,6 +210,7 @@ def make_readers(folder: Path) -> Iterator[Reader]:
     yield Reader("torque-signal", ".yaml", (WAVES,), change.change_yaml, lambda p: read_torque_signal(p, robot))
     yield Reader("plan", ".yaml", (PLAN,), change.change_yaml, lambda p: read_plan(_beside(p, folder), robot))
     yield from (Reader(*target) for target in fleet_targets(folder))
+    yield from (Reader(*target) for target in command_targets(folder))
     yield from _documents(folder, robot)
     yield from (Reader(*target) for target in studio_targets(folder / "studio"))
     yield from (Reader(*target) for target in state_targets(folder, robot))

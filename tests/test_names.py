@@ -86,6 +86,7 @@ def test_arguments_and_fields_say_their_unit_and_which_spread_they_mean():
 
 # Module names that several rooms use, and the one meaning that they share.
 SHARED = {
+    "actuators": "the drives of joints: their terms, and their identification",
     "columns": "declared tables of the room's results",
     "excitation": "how well a motion shows the parameters",
     "excite": "design of a motion: of the robot, or of its payload",

@@ -73,6 +73,7 @@ def test_an_application_imports_exported_names_only(application: str) -> None:
 FUNCTIONS = {
     "calibrate": "calibrate", "check": "check_log",
     "compare estimators": "compare_on_log", "compare schemes": "compare_schemes",
+    "actuator": "identify_actuator",
     "demo": "run_demo", "excite": "excite", "export": "ModelExport", "fleet": "identify_fleet",
     "elastic": "identify_elasticity",
     "friction": "measure_friction", "gravity": "identify_gravity", "identify": "identify", "inspect": "inspect_robot",

@@ -1,6 +1,7 @@
 """Find the true dynamic model of a robot from its own motion."""
 
 from . import (
+    actuators,
     assessment,
     assumptions,
     calibration,
@@ -30,6 +31,14 @@ from . import (
     signals,
     simulation,
     watch,
+)
+from .actuators import (
+    ActuatorIdentification,
+    CommandLog,
+    DriveModel,
+    Load,
+    identify_actuator,
+    read_command_logs,
 )
 from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
 from .assessment.replay import Possibility, Replay, possibility, replay
@@ -120,27 +129,28 @@ from .watch.run_monitors import MonitoringResult, monitor
 from .watch.settings import WatchSettings
 
 __all__ = [
-    "PD", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration", "CancelledError", "Check", "Checks",
-    "Comparison", "ComputedTorque", "ConstantRatio", "Dynamics", "Elasticity", "ExcitationError", "Fleet",
-    "FleetOutcome", "FloatingIdentification", "FrictionCurves", "GravityModel", "Identification", "IdentificationRun",
-    "Inspection", "Joint", "Limits", "Link", "Log", "LogComparison", "LogError", "LoopCheck", "Match", "Mechanism",
-    "Model", "ModelExport", "ModelValidation", "MonitoringResult", "MotionDesign", "Movement", "PDGravity",
-    "Parameter", "Payload", "PayloadResult", "Plan", "PoseTable", "Possibility", "Predictions", "Preparation",
-    "ProgressReport", "Project", "Protocol", "Rehearsal", "Replay", "Robot", "RobotError", "SchemeComparison",
-    "Sensors", "SequentialResult", "ShapeError", "SimulatedMotion", "Simulation", "SimulationError", "SteelyardError",
-    "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "WatchSettings", "Wave", "as_model",
-    "assessment", "assumptions", "base_parameters", "builtin_names", "calibrate", "calibration", "check", "check_log",
-    "check_loops", "compare", "compare_on_log", "compare_schemes", "design_motions", "design_poses", "design_regions",
-    "design_sweeps", "dynamics", "elastic_to_mjcf", "elasticity", "errors", "estimation", "excitation", "excite",
-    "excite_payload", "export", "fit_log", "fleet", "floating", "friction", "gravity", "guess_mapping",
-    "identification", "identify", "identify_bodies", "identify_elasticity", "identify_files", "identify_fleet",
+    "PD", "ActuatorIdentification", "BallScrew", "Bank", "BaseParameters", "BreakAwayRun", "Calibration",
+    "CancelledError", "Check", "Checks", "CommandLog", "Comparison", "ComputedTorque", "ConstantRatio", "DriveModel",
+    "Dynamics", "Elasticity", "ExcitationError", "Fleet", "FleetOutcome", "FloatingIdentification", "FrictionCurves",
+    "GravityModel", "Identification", "IdentificationRun", "Inspection", "Joint", "Limits", "Link", "Load", "Log",
+    "LogComparison", "LogError", "LoopCheck", "Match", "Mechanism", "Model", "ModelExport", "ModelValidation",
+    "MonitoringResult", "MotionDesign", "Movement", "PDGravity", "Parameter", "Payload", "PayloadResult", "Plan",
+    "PoseTable", "Possibility", "Predictions", "Preparation", "ProgressReport", "Project", "Protocol", "Rehearsal",
+    "Replay", "Robot", "RobotError", "SchemeComparison", "Sensors", "SequentialResult", "ShapeError",
+    "SimulatedMotion", "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal",
+    "Transmission", "UnknownNameError", "WatchSettings", "Wave", "actuators", "as_model", "assessment", "assumptions",
+    "base_parameters", "builtin_names", "calibrate", "calibration", "check", "check_log", "check_loops", "compare",
+    "compare_on_log", "compare_schemes", "design_motions", "design_poses", "design_regions", "design_sweeps",
+    "dynamics", "elastic_to_mjcf", "elasticity", "errors", "estimation", "excitation", "excite", "excite_payload",
+    "export", "fit_log", "fleet", "floating", "friction", "gravity", "guess_mapping", "identification", "identify",
+    "identify_actuator", "identify_bodies", "identify_elasticity", "identify_files", "identify_fleet",
     "identify_floating", "identify_gravity", "identify_locally", "identify_payload", "identify_payload_by_sensor",
     "identify_sequentially", "inspect_robot", "load_bank", "load_log", "load_model", "load_robot", "local", "loops",
     "match_robot", "matching", "measure_break_away", "measure_friction", "model_to_c", "model_to_fmu", "model_to_mjcf",
     "model_to_mujoco", "model_to_pinocchio", "model_to_sdf", "model_to_urdf", "model_to_usd", "model_to_xacro",
     "monitor", "monte_carlo", "nominal_terms", "parameters", "payload", "possibility", "predict", "prediction",
-    "read_design", "read_fleet", "read_log", "read_payload", "read_plan", "read_poses", "recursive", "regression",
-    "rehearsal", "rehearse", "replay", "report", "reproduce", "robot", "run_demo", "signals", "simulate",
-    "simulate_elastic", "simulate_model", "simulation", "spring_torque", "static_poses", "terms", "validate_bank",
-    "validate_on_logs", "validate_on_plant", "watch",
+    "read_command_logs", "read_design", "read_fleet", "read_log", "read_payload", "read_plan", "read_poses",
+    "recursive", "regression", "rehearsal", "rehearse", "replay", "report", "reproduce", "robot", "run_demo",
+    "signals", "simulate", "simulate_elastic", "simulate_model", "simulation", "spring_torque", "static_poses",
+    "terms", "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
 ]  # fmt: skip

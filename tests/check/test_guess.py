@@ -206,3 +206,17 @@ def test_frames_and_robots_of_any_kind(torque):
     guessed = sy.guess_mapping(table, "rotradi")
     assert guessed.keys["units"]["position"] == "deg"
     _same(sy.read_log(table, ARM, guessed.keys), torque)
+
+
+def test_goals_and_duties_are_channels_for_drives(tmp_path):
+    """A servo's log has no torque; its goals and its duty identify its drives."""
+    table = {"t": T, **_each("goal_position_{1}", Q + 0.1), **_each("present_position_{1}", Q), **_each("pwm_{1}", DQ)}
+    guessed = sy.guess_mapping(_written(tmp_path / "run.csv", table))
+    assert guessed.keys["position"] == [f"present_position_{k}" for k in (1, 2, 3)]
+    assert guessed.keys["channels"] == {
+        "goal": [f"goal_position_{k}" for k in (1, 2, 3)],
+        "duty": [f"pwm_{k}" for k in (1, 2, 3)],
+    }
+    assert any("steelyard actuator" in gap.text for gap in guessed.missing)
+    log = sy.read_log(tmp_path / "run.csv", ARM, {**guessed.keys, "joints": list(ARM.joint_names)})
+    np.testing.assert_allclose(log.channels["goal"] - log.q, 0.1, atol=1e-6)

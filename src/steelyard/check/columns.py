@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.check._unit_guess import time_unit, unit_of, velocity_of
 from steelyard.check.torque_constants import TARGETS, ConstantEstimate, constants_from_targets, lines_to_fill_in
+from steelyard.check.goal_columns import goal_columns
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
@@ -239,14 +240,31 @@ class _Guesser:
         numbers = {signal: self._numbers(family.columns) for signal, family in chosen.items()}
         for signal, family in chosen.items():
             self._signal(signal, family, numbers, t)
+        goals = self._goals(chosen)
         if "torque" not in chosen and "current" not in chosen:
-            self._lack("torques or currents: without them nothing can be identified.")
+            self._lack(
+                "torques or currents: without them only drives can be identified, from goals and positions "
+                "(steelyard actuator)."
+                if "goal" in goals
+                else "torques or currents: without them nothing can be identified."
+            )
         used = {name for guess in self.guesses for name in guess.columns}
         unused = tuple(name for name in self.reader.names if name not in used)
         notes = (PRESETS[self.preset].note,) if self.preset else ()
         order = ("joints", "time", *SIGNALS_GUESSED)
         keys = {k: self.keys[k] for k in sorted(self.keys, key=lambda k: order.index(k) if k in order else len(order))}
         return GuessedMapping(str(self.reader.path), keys, tuple(self.guesses), unused, tuple(self.missing), notes)
+
+    def _goals(self, chosen: Mapping[str, ColumnFamily]) -> dict[str, tuple[ColumnFamily, str]]:
+        """Goals and duties become channels of the log: they are in the numbers of the file."""
+        used = [name for family in chosen.values() for name in family.columns]
+        width = len(chosen["position"].columns)
+        found = goal_columns(self.numeric, self.joints if self.robot is not None else (), width, used)
+        for name, (family, word) in found.items():
+            self.keys.setdefault("channels", {})[name] = list(family.columns)
+            unit = family.unit or (self._unit("position") if name == "goal" else "")
+            self.guesses.append(Guess(f"channels.{name}", family.columns, unit, f"by the word '{word}'; for drives"))
+        return found
 
     def _no_positions(self) -> str:
         others = [f.columns for f in families(self.numeric) if f.signal == "position" and not f.command]

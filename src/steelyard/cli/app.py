@@ -36,6 +36,9 @@ LISTS = {
     "effects": ("calibration.joint_effects", "EFFECTS"),
     "match_numbers": ("matching.match", "FIT_NAMES"),
     "presets": ("signals.presets", "PRESETS"),
+    "drives": ("actuators.drive_model", "DRIVE_KINDS"),
+    "frictions": ("actuators.drive_model", "DRIVE_FRICTION"),
+    "drive_effects": ("actuators.drive_model", "DRIVE_EFFECTS"),
     "formats": ("export.model_export", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
@@ -96,6 +99,8 @@ STAGES = {
         "payload": "Identify the payload of a robot: mass, centre of gravity and inertia, with error bars.",
         "calibrate": "Calibrate a robot's geometry from held poses that a tracker, a camera or a probe measured.",
         "match": "Match a simulated robot to its commands: links, rotors, friction, zeros and delay, without a torque "
+        "sensor.",
+        "actuator": "Identify a drive (servo, quasi-direct drive) from its own goals and positions, without a torque "
         "sensor.",
         "fleet": "Identify many robots from many logs, on all cores or several machines; a later run reads only new "
         "logs.",

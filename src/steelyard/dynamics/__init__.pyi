@@ -7,9 +7,10 @@ from .frame_motion import FrameKinematics
 from .function import Function, trace
 from .model import Model
 from .momentum import MomentumBalance, momentum_balance
+from .native.lane_scan import LaneScan
 from .native.scan import Scan, flat_entries
 
 __all__ = [
-    "Dynamics", "Evaluator", "FrameKinematics", "Function", "Model", "MomentumBalance", "Scan", "compiled_at_once",
-    "flat_entries", "inverse_dynamics", "momentum_balance", "trace",
+    "Dynamics", "Evaluator", "FrameKinematics", "Function", "LaneScan", "Model", "MomentumBalance", "Scan",
+    "compiled_at_once", "flat_entries", "inverse_dynamics", "momentum_balance", "trace",
 ]  # fmt: skip

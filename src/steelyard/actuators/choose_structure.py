@@ -1,0 +1,174 @@
+"""`choose_structure`: friction model and effects of a drive, by errors on groups of runs that a fit leaves out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from steelyard.actuators.actuator_identification import Structure
+from steelyard.actuators.command_log import CommandLog
+from steelyard.actuators.drive_model import DRIVE_FRICTION
+from steelyard.actuators.drive_structure import DriveStructure
+from steelyard.actuators.fit_drive import DriveFit
+from steelyard.actuators.growth import Growth
+from steelyard.actuators.rollout import QUICK_STEP, Rollouts
+from steelyard.ground.arrays import Array
+
+# A larger structure must predict this much better; a tie goes to the smaller one. A few groups of runs know their mean
+# error to about a tenth, and their difference between two structures to about half of that.
+_GAIN = 0.05
+_LARGER = {"M1": ("M2", "M3", "M4"), "M2": ("M4",), "M3": ("M4",), "M4": ("M5",), "M5": ("M6",), "M6": ()}
+
+
+@dataclass
+class ChosenDrive:
+    """The chosen structure.
+
+    Args:
+        structure: Structure.
+        fit: Its fit to all runs.
+        rollouts: Runs of that fit.
+        tried: All structures with their errors on left-out runs.
+        left_out: Mean absolute error [rad] of each run by the fit that left its group out, by name.
+        folds: Fits of the folds, by group.
+    """
+
+    structure: DriveStructure
+    fit: DriveFit
+    rollouts: Rollouts
+    tried: list[Structure] = field(default_factory=list)
+    left_out: dict[str, float] = field(default_factory=dict)
+    folds: dict[str, DriveFit] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    group: str
+    growth: Growth
+    others: Rollouts
+
+
+class _Chooser:
+    def __init__(
+        self, logs: Sequence[CommandLog], supply: Sequence[Array], groups: Sequence[str], given: Mapping[str, float],
+        stride: int, seed: int,
+    ) -> None:  # fmt: skip
+        self.growth = Growth(logs, supply, given, stride, seed)
+        self.folds = []
+        names = list(dict.fromkeys(groups))
+        for name in names if len(names) > 1 else []:
+            inside = [k for k, g in enumerate(groups) if g != name]
+            outside = [k for k, g in enumerate(groups) if g == name]
+            fitted = Growth([logs[k] for k in inside], [supply[k] for k in inside], given, stride, seed)
+            others = Rollouts([logs[k] for k in outside], [supply[k] for k in outside], QUICK_STEP, stride)
+            self.folds.append(_Fold(name, fitted, others))
+        self.scores: dict[DriveStructure, tuple[float, float, dict[str, float]]] = {}
+
+    def score(self, s: DriveStructure) -> float:
+        """The mean error of a structure on left-out runs; on all runs, with a price per parameter, without groups."""
+        if s not in self.scores:
+            if not self.folds:
+                fit = self.growth.fit(s)
+                price = (1.0 + _GAIN) ** len(fit.free)
+                self.scores[s] = float(np.mean(np.abs(fit.residual))) * price, math.nan, {}
+            else:
+                errors: dict[str, float] = {}
+                for fold in self.folds:
+                    fit = fold.growth.fit(s)
+                    errors |= run_errors(fold.others, s, fit.values)
+                # The geometric mean over runs: one that the others cannot predict must not choose the structure alone.
+                # Errors of the fit to all runs count as well: what cannot explain the runs it saw is wrong in any case.
+                inside = run_errors(self.growth.rollouts, s, self.growth.fit(s).values)
+                both = [math.sqrt(max(errors[name], 1e-9) * max(e, 1e-9)) for name, e in inside.items()]
+                logarithms = np.log(both)
+                score = float(np.exp(np.mean(logarithms)))
+                self.scores[s] = score, score * float(np.std(logarithms)) / math.sqrt(len(logarithms)), errors
+        return self.scores[s][0]
+
+
+def run_errors(rollouts: Rollouts, structure: DriveStructure, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the mean absolute position error [rad] of each run, by its name.
+
+    Args:
+        rollouts: Runs.
+        structure: Structure of the drive.
+        values: Its parameters.
+    """
+    q, _ = rollouts.simulate(structure, values)
+    # A wrong drive may run away; half a turn is as wrong as a prediction can be.
+    error = np.minimum(np.nan_to_num(np.abs(q - rollouts.measured), nan=math.pi), math.pi)
+    return {log.name: float(np.mean(error[rollouts.run == k])) for k, log in enumerate(rollouts.logs)}
+
+
+def choose_structure(
+    logs: Sequence[CommandLog], supply: Sequence[Array], groups: Sequence[str], given: Mapping[str, float],
+    kinds: Sequence[str], friction: str, effects: Sequence[str] | None, stride: int, seed: int,
+) -> ChosenDrive:  # fmt: skip
+    """Choose the structure of a drive, from the simplest one on.
+
+    Args:
+        logs: Runs.
+        supply: Voltage of each run [V].
+        groups: Group of each run; a group is left out at a time.
+        given: Known parameters.
+        kinds: Kinds of drive to try.
+        friction: Friction model; "": chosen.
+        effects: Effects; None: chosen.
+        stride: Every how many samples a position is compared.
+        seed: The same seed gives the same starts.
+    """
+    chooser = _Chooser(logs, supply, groups, given, stride, seed)
+    always = ("delay",) if effects is None else tuple(effects)
+    at = [DriveStructure(kind, friction or "M1", always) for kind in kinds]
+    best = min(at, key=chooser.score)
+    while True:
+        found = [s for s in _larger(best, friction, effects is None, given) if _worth(chooser, best, s)]
+        if not found:
+            break
+        lowest = min(map(chooser.score, found))
+        # Of those that predict about as well, the one with the fewest parameters.
+        near = [s for s in found if (1.0 - _GAIN) * chooser.score(s) <= lowest]
+        following = min(near, key=lambda s: (len(s.names), chooser.score(s)))
+        if chooser.score(following) > (1.0 - _GAIN) * chooser.score(best):
+            break
+        best = following
+    if "friction_stribeck" in DRIVE_FRICTION[best.friction]:
+        other = replace(best, stribeck_exponent=3 - best.stribeck_exponent)
+        if chooser.score(other) < (1.0 - _GAIN) * chooser.score(best):
+            best = other
+    fit, fine = chooser.growth.final(best, [fold.growth.fit(best).values for fold in chooser.folds])
+    tried = [
+        Structure(_label(s, kinds), len(chooser.growth.fit(s).free), score, deviation, s == best)
+        for s, (score, deviation, _) in chooser.scores.items()
+    ]
+    return ChosenDrive(
+        best, fit, fine, tried, chooser.scores[best][2] if best in chooser.scores else {},
+        {fold.group: fold.growth.fit(best) for fold in chooser.folds},
+    )  # fmt: skip
+
+
+def _label(s: DriveStructure, kinds: Sequence[str]) -> str:
+    exponent = ", squared fading" if s.stribeck_exponent == 2 else ""
+    return (s.label if len(kinds) == 1 else f"{s.kind}: {s.label}") + exponent
+
+
+def _larger(s: DriveStructure, friction: str, free: bool, given: Mapping[str, float]) -> list[DriveStructure]:
+    """Structures with one more effect, or the next friction models."""
+    out = [replace(s, friction=m) for m in _LARGER[s.friction]] if not friction else []
+    if free:
+        more = ["torque_limit", "load_friction_quad"]
+        if s.kind != "torque":
+            more.append("goal_time")
+        if "torque_limit" in s.effects and s.kind != "voltage":
+            more.append("no_load_speed")
+        out += [replace(s, effects=(*s.effects, e)) for e in more if e not in s.effects and e not in given]
+    return out
+
+
+def _worth(chooser: _Chooser, parent: DriveStructure, s: DriveStructure) -> bool:
+    """Whether a larger structure explains the runs it was fitted to better at all; else no fold is fitted."""
+    before, after = chooser.growth.fit(parent), chooser.growth.fit(s)
+    return float(np.mean(np.abs(after.residual))) < (1.0 - _GAIN) * float(np.mean(np.abs(before.residual)))

@@ -1,0 +1,197 @@
+"""`fit_drive`: output error over whole rollouts, with exact sensitivities, bounds and a robust loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.actuators.drive_structure import FIRST_POSITION, DriveStructure
+from steelyard.actuators.rollout import MOST_DELAY, Rollouts
+from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
+
+# Usual sizes, for scaling and for effects that the linear start does not have. They only set where a search begins:
+# friction of a tenth of the largest load, a Stribeck velocity of a slow motion, a filter of one 50 Hz frame.
+_USUAL = {
+    "load_friction": 0.1, "load_friction_motor": 0.1, "load_friction_external": 0.1, "load_friction_stribeck": 0.05,
+    "load_friction_motor_stribeck": 0.05, "load_friction_external_stribeck": 0.05, "stribeck_velocity": 0.3,
+    "goal_time": 0.02, "delay": 0.005, "offset": 0.02, "kp_gain": 1.0, "kd_gain": 1.0, "no_load_speed": 15.0,
+}  # fmt: skip
+# Friction of more than its own cause would let a joint hold any load.
+_HIGHEST = {name: 0.98 for name in _USUAL if name.startswith("load_friction")} | {"delay": MOST_DELAY, "goal_time": 0.5}
+_LOWEST = {"stribeck_velocity": 1e-2, "goal_time": 1e-3, "offset": -math.pi, "no_load_speed": 0.1}
+# Residuals beyond twice the usual one count less: 95 % efficient for normal noise, as Huber's choice.
+_SOFT = 2.0
+# Range of a first position, in standard deviations of the encoder's noise.
+_START = 4.0
+
+
+@dataclass(frozen=True)
+class DriveFit:
+    """A fitted structure.
+
+    Args:
+        structure: Structure.
+        values: All parameters.
+        free: Names of the estimated parameters.
+        residual: Simulated minus measured positions [rad].
+        jacobian: Sensitivities of the residual by the free parameters.
+        scale: Residual from which on the loss grows slower [rad].
+        cost: Robust cost per sample, comparable between starts.
+        evaluations: Simulations with sensitivities.
+    """
+
+    structure: DriveStructure
+    values: dict[str, float]
+    free: tuple[str, ...]
+    residual: Array
+    jacobian: Array
+    scale: float
+    cost: float
+    evaluations: int
+
+
+def usual_values(rollouts: Rollouts) -> dict[str, float]:
+    """Return a usual size of every parameter, from the largest torque and inertia of the loads of `rollouts`."""
+    torque = max(max(log.load.gravity for log in rollouts.logs), 1e-3)
+    inertia = max(max(log.load.inertia for log in rollouts.logs), 1e-6)
+    volts = max(rollouts.volts, 1e-3)
+    return {
+        **_USUAL, "friction_base": 0.05 * torque, "friction_stribeck": 0.05 * torque, "friction_viscous": 0.02 * torque,
+        "armature": 0.2 * inertia, "torque_per_volt": torque / volts, "back_emf": 0.1 * torque, "duty_gain": 1.0,
+        "stiffness": 5.0 * torque, "damping": 0.2 * torque, "torque_limit": 1.5 * torque,
+        "load_friction_quad": 0.1 / torque, "load_friction_motor_quad": 0.05 / torque,
+        "load_friction_external_quad": 0.05 / torque,
+    }  # fmt: skip
+
+
+def fit_drive(
+    structure: DriveStructure, rollouts: Rollouts, start: Mapping[str, float], given: Mapping[str, float],
+    scale: float | None = None, most: int = 60, tolerance: float = 1e-6, free_starts: bool = False,
+) -> DriveFit:  # fmt: skip
+    """Fit the parameters of a structure to runs.
+
+    Args:
+        structure: Structure.
+        rollouts: Runs.
+        start: First values of parameters; the others start at usual ones.
+        given: Parameters that are known.
+        scale: Residual from which on the loss grows slower [rad]; default: from the residuals of a first fit.
+        most: Largest number of evaluations.
+        tolerance: Relative change of the cost at which the search ends.
+        free_starts: Estimate the first position of each run too, within the noise of the encoder: a joint that sticks
+            would keep the first sample's error.
+    """
+    search = _Search(structure, rollouts, start, given, free_starts)
+    if scale is None:
+        # A tenth of a radian is an error in any use of a drive: what is larger must not lead the first fit.
+        first = search.run(search.x0, 0.1, most, tolerance)
+        residual = search.residual(first.x)
+        scale = robust_scale(residual, rollouts)
+        last = search.run(first.x, scale, most, tolerance)
+        evaluations = first.nfev + last.nfev
+    else:
+        last = search.run(search.x0, scale, most, tolerance)
+        evaluations = last.nfev
+    return search.result(last.x, scale, evaluations)
+
+
+def robust_scale(residual: Array, rollouts: Rollouts) -> float:
+    """Return twice the usual residual: the median one, as a standard deviation.
+
+    Args:
+        residual: Residuals [rad].
+        rollouts: Their runs; their encoder's step is the least scale.
+    """
+    return max(_SOFT * 1.4826 * float(np.median(np.abs(residual))), rollouts.resolution, 1e-6)
+
+
+class _Search:
+    def __init__(
+        self, structure: DriveStructure, rollouts: Rollouts, start: Mapping[str, float], given: Mapping[str, float],
+        free_starts: bool,
+    ) -> None:  # fmt: skip
+        self.structure, self.rollouts, self.given = structure, rollouts, dict(given)
+        usual = usual_values(rollouts)
+        self.free = tuple(n for n in structure.names if n not in given)
+        self._least = np.array([_LOWEST.get(n, 0.0) for n in self.free])
+        self._most = np.array([_HIGHEST.get(n, math.inf) for n in self.free])
+        x0 = np.array([start.get(n, 0.0 if n == "offset" else usual[n]) for n in self.free])
+        usual_size = np.array([usual[n] for n in self.free])
+        self.unit = np.clip(np.abs(x0), 0.1 * usual_size, 1e3 * usual_size)
+        noise = np.maximum(rollouts.noise, 1e-9) if free_starts else np.zeros(0)
+        self._starts = len(noise)
+        self._least, self._most = (np.concatenate([b, sign * _START * noise]) for b, sign in
+                                   ((self._least, -1.0), (self._most, 1.0)))  # fmt: skip
+        self.unit = np.concatenate([self.unit, noise])
+        self.x0 = self._inside(np.concatenate([x0, np.zeros(len(noise))]), 1e-3)
+        self._last: tuple[bytes, Array, Array] | None = None
+
+    def _inside(self, x: Array, margin: float) -> Array:
+        """Move a point into the bounds, as the search requires of its start."""
+        return np.clip(x, self._least + margin * self.unit, self._most - margin * self.unit)
+
+    def values(self, x: Array) -> dict[str, float]:
+        both = {**self.given, **dict(zip(self.free, (float(v) for v in x), strict=False))}
+        return {name: both[name] for name in self.structure.names}
+
+    def both(self, x: Array) -> tuple[Array, Array]:
+        key = x.tobytes()
+        if self._last is None or self._last[0] != key:
+            p, starts = len(self.free), x[len(self.free) :] if self._starts else None
+            wrt = (*self.free, FIRST_POSITION) if self._starts else self.free
+            q, jacobian = self.rollouts.simulate(self.structure, self.values(x), wrt, starts)
+            if self._starts:
+                own = self.rollouts.stretch[:, None] == np.arange(self._starts)
+                jacobian = np.concatenate([jacobian[:, :p], own * jacobian[:, p:]], axis=1)
+            # A drive with absurd values may leave any bounds; such a step must be refused, not crash the search.
+            residual = np.nan_to_num(q - self.rollouts.measured, nan=1e3, posinf=1e3, neginf=-1e3)
+            self._last = key, np.clip(residual, -1e3, 1e3), np.clip(np.nan_to_num(jacobian), -1e9, 1e9)
+        return self._last[1], self._last[2]
+
+    def residual(self, x: Array) -> Array:
+        return self.both(x)[0]
+
+    def run(self, x0: Array, scale: float, most: int, tolerance: float) -> Any:
+        from scipy.optimize import least_squares
+
+        if not self.free:
+            raise SteelyardError("All parameters of the drive are given; there is nothing to estimate.")
+        return least_squares(
+            self.residual, self._inside(x0, 1e-6),
+            jac=lambda x: self.both(x)[1], bounds=(self._least, self._most), x_scale=self.unit, loss="soft_l1",
+            f_scale=scale, max_nfev=most, ftol=tolerance, xtol=1e-3 * tolerance**0.5,
+        )  # fmt: skip
+
+    def result(self, x: Array, scale: float, evaluations: int) -> DriveFit:
+        residual, jacobian = self.both(x)
+        if self._starts:
+            # What the first positions could explain as well says nothing about the drive.
+            p = len(self.free)
+            own = jacobian[:, p:]
+            squares = np.maximum(np.sum(own**2, axis=0), 1e-300)
+            jacobian = jacobian[:, :p] - own @ ((own.T @ jacobian[:, :p]) / squares[:, None])
+        return DriveFit(
+            self.structure,
+            self.values(x),
+            self.free,
+            residual,
+            jacobian,
+            scale,
+            robust_cost(residual, scale),
+            evaluations,
+        )
+
+
+def robust_cost(residual: Array, scale: float) -> float:
+    """Return the mean of the loss over samples [rad²].
+
+    Args:
+        residual: Residuals [rad].
+        scale: Residual from which on it grows slower [rad].
+    """
+    return float(np.mean(2.0 * scale**2 * (np.sqrt(1.0 + (residual / scale) ** 2) - 1.0)))

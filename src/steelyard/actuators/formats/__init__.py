@@ -1,0 +1,1 @@
+"""Files that simulators read, written from a drive; one format a file."""

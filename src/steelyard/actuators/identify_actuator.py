@@ -1,0 +1,246 @@
+"""`identify_actuator`: a drive from its command logs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.actuators.actuator_identification import ActuatorIdentification, RunError
+from steelyard.actuators.choose_structure import ChosenDrive, choose_structure, run_errors
+from steelyard.actuators.command_log import CommandLog, checked_logs
+from steelyard.actuators.drive_model import DRIVE_EFFECTS, DRIVE_FRICTION, DRIVE_KINDS, DRIVE_PARAMETERS, DriveModel
+from steelyard.actuators.predictable import unpredictable_because
+from steelyard.actuators.rollout import Rollouts
+from steelyard.actuators.separable import separability
+from steelyard.actuators.uncertainty import covariance_of
+from steelyard.errors import LogError, SteelyardError, UnknownNameError
+from steelyard.ground.arrays import Array
+
+# Samples that the fit compares: enough for 1 % of any parameter that the motion shows, and few enough for seconds.
+_SAMPLES = 3000
+# Average of the measured supply [s]: longer than the ripple of the PWM, shorter than a motion.
+_RIPPLE = 0.2
+# Most groups that are left out in turn; more are joined.
+_GROUPS = 5
+
+
+def identify_actuator(
+    logs: Sequence[CommandLog], kind: str = "", friction: str = "", *, holdout: Sequence[CommandLog] = (),
+    leave_out: str = "", effects: Sequence[str] | None = None, given: Mapping[str, float] | None = None,
+    name: str = "drive", seed: int = 0,
+) -> ActuatorIdentification:  # fmt: skip
+    """Identify a drive from its command logs.
+
+    Args:
+        logs: Runs of one drive.
+        kind: "voltage", "torque" or "position-loop"; default: by what the logs have.
+        friction: "M1" to "M6"; default: chosen by left-out runs.
+        holdout: Runs that judge the result and that nothing else sees.
+        leave_out: Property of the runs by which groups are left out for the choice, such as kp, mass or trajectory;
+            default: the one with most values.
+        effects: Additional effects: delay, goal_time, torque_limit, no_load_speed, load_friction_quad; default: chosen.
+        given: Values that are known, by parameter.
+        name: Name of the drive.
+        seed: The same seed gives the same starts.
+    """
+    begin = time.process_time()
+    runs, judges = checked_logs(logs), tuple(log.checked() for log in holdout)
+    known = _known(given, kind, friction, effects)
+    clash = {log.name for log in runs} & {log.name for log in judges}
+    if clash:
+        raise LogError(f"Run '{min(clash)}' is in the fit and in the hold-out; leave it out of one.")
+    _check_excitation(runs)
+    kinds = [kind] if kind else _kinds(runs)
+    if "torque" in kinds and (missing := [log.name for log in runs if math.isnan(log.kp)]):
+        raise LogError(
+            f"Run '{missing[0]}' has no gain kp, which a torque drive needs; state kp, or take the kind position-loop."
+        )
+    notes: list[str] = []
+    known |= _duty_gain(runs, kinds, known, notes)
+    inseparable, assumed = separability(runs, kinds[0], known)
+    known = {**assumed, **known}
+    groups, grouped_by = _groups(runs, leave_out)
+    supply = [_supply(log, kinds, notes) for log in runs]
+    stride = max(1, sum(len(log) for log in runs) // _SAMPLES)
+    choice = choose_structure(runs, supply, groups, known, kinds, friction, effects, stride, seed)
+    if choice.structure.kind != kinds[0]:
+        inseparable, _ = separability(runs, choice.structure.kind, known)
+    model, memory = _model(choice, name)
+    if memory > 20.0:
+        notes.append(
+            f"Errors of the rollouts are similar over {memory:.0f} samples: they are errors of the model, not of the "
+            "encoder, and the intervals allow for that."
+        )
+    errors, rollouts = _judged(choice, runs, judges, groups, notes)
+    return ActuatorIdentification(
+        runs, model, tuple(errors), tuple(choice.tried), tuple(inseparable), rollouts, judges, grouped_by,
+        tuple(dict.fromkeys(notes)), time.process_time() - begin,
+    )  # fmt: skip
+
+
+def _known(
+    given: Mapping[str, float] | None, kind: str, friction: str, effects: Sequence[str] | None
+) -> dict[str, float]:
+    if kind and kind not in DRIVE_KINDS:
+        raise UnknownNameError("kind of drive", kind, DRIVE_KINDS)
+    if friction and friction not in DRIVE_FRICTION:
+        raise UnknownNameError("friction model", friction, DRIVE_FRICTION)
+    for effect in effects or ():
+        if effect not in DRIVE_EFFECTS:
+            raise UnknownNameError("effect", effect, DRIVE_EFFECTS)
+    for name, value in (given or {}).items():
+        if name not in DRIVE_PARAMETERS:
+            raise UnknownNameError("parameter", name, DRIVE_PARAMETERS)
+        if not math.isfinite(value) or (DRIVE_PARAMETERS[name].positive and value < 0.0):
+            raise SteelyardError(f"The given {name} is {value}; give a finite number{' of 0 or more' * (value < 0)}.")
+    return {name: float(value) for name, value in (given or {}).items()}
+
+
+def _check_excitation(logs: Sequence[CommandLog]) -> None:
+    """Refuse runs that cannot identify any drive: no motion of the goal, or an error that never gets small."""
+    if not any(log.enabled.any() for log in logs):
+        raise LogError("The drive is off in all runs; give at least one run in which it follows its goal.")
+    if max(float(np.ptp(log.goal[log.enabled])) for log in logs if log.enabled.any()) < 1e-3:
+        raise LogError("The goal never moves in any run; command a motion of at least 0.1 rad.")
+    if max(float(np.ptp(log.position)) for log in logs) < 1e-2:
+        raise LogError("The position moves less than 0.01 rad in all runs; command a larger motion or a higher gain.")
+    measured = [np.abs(log.duty[log.enabled]) for log in logs if log.duty is not None and log.enabled.any()]
+    if measured and min(float(np.mean(d > 0.98)) for d in measured) > 0.95:
+        raise LogError(
+            "The duty is at its limit in more than 95 % of every run, so that the gain has no effect; command slower "
+            "or smaller motions."
+        )
+
+
+def _kinds(logs: Sequence[CommandLog]) -> list[str]:
+    volts = any(not math.isnan(log.volts) or log.supply is not None or log.duty is not None for log in logs)
+    if volts:
+        return ["voltage"]
+    if all(not math.isnan(log.kp) and not math.isnan(log.kd) for log in logs):
+        return ["torque"]
+    return ["position-loop", "voltage"]
+
+
+def _duty_gain(
+    logs: Sequence[CommandLog], kinds: Sequence[str], known: Mapping[str, float], notes: list[str]
+) -> dict[str, float]:
+    """The gain from error to duty, from the logs' settings or from the measured duty."""
+    if "voltage" not in kinds or "duty_gain" in known:
+        return {}
+    missing = [log.name for log in logs if math.isnan(log.kp)]
+    if missing and len(missing) < len(logs):
+        raise LogError(f"Run '{missing[0]}' has no gain kp while others have; state kp for every run or for none.")
+    stated = {log.duty_gain for log in logs if not math.isnan(log.duty_gain)}
+    if len(stated) == 1:
+        return {"duty_gain": stated.pop()}
+    above = below = 0.0
+    for log in logs:
+        if log.duty is None:
+            continue
+        kp = 1.0 if math.isnan(log.kp) else log.kp
+        error = kp * np.nan_to_num(log.goal - log.position)
+        # Full duty is a limit, and with the drive off the error does nothing.
+        use = log.enabled & (np.abs(log.duty) < 0.95) & (np.abs(log.duty) > 0.02)
+        above, below = above + float(error[use] @ log.duty[use]), below + float(error[use] @ error[use])
+    if below <= 0.0 or above <= 0.0:
+        return {}
+    notes.append(f"The measured duty is {above / below:.4g} per unit of kp and radian of error.")
+    return {"duty_gain": above / below}
+
+
+def _supply(log: CommandLog, kinds: Sequence[str], notes: list[str]) -> Array:
+    """The supply voltage, averaged over the ripple of the PWM; the nominal one where none was measured."""
+    if "voltage" not in kinds:
+        return np.ones(len(log))
+    if log.supply is not None and np.isfinite(log.supply).any():
+        from scipy.ndimage import uniform_filter1d
+
+        usual = float(np.nanmedian(log.supply))
+        filled = np.where(np.isfinite(log.supply), log.supply, usual)
+        return np.asarray(uniform_filter1d(filled, max(1, round(_RIPPLE / log.period)), mode="nearest"))
+    if math.isnan(log.volts):
+        notes.append("The supply voltage is unknown: torque_per_volt is the torque at full duty.")
+        return np.ones(len(log))
+    return np.full(len(log), log.volts)
+
+
+def _groups(logs: Sequence[CommandLog], leave_out: str) -> tuple[list[str], str]:
+    """The group of each run, and the property that tells groups apart."""
+
+    def values(key: str) -> list[str]:
+        if key == "mass" or key == "load":
+            return [f"{log.load.inertia:.6g} {log.load.gravity:.6g}" for log in logs]
+        return [str(log.label(key)) for log in logs]
+
+    if leave_out:
+        groups = values(leave_out)
+        if len(set(groups)) < 2:
+            raise LogError(f"All runs have the same {leave_out} ({groups[0]}); leave out by another property.")
+        return _joined(groups), leave_out
+    counts = {key: len(set(values(key))) for key in ("kp", "load", "trajectory")}
+    # A model is used at other gains and loads more often than for other motions, but two values extrapolate.
+    best = next((key for key, count in counts.items() if count > 2), max(counts, key=lambda key: counts[key]))
+    if counts[best] < 2:
+        best = "name"
+    return (_joined(values(best)), best) if len(logs) > 1 else ([""], "")
+
+
+def _joined(groups: list[str]) -> list[str]:
+    names = list(dict.fromkeys(groups))
+    if len(names) <= _GROUPS:
+        return groups
+    return [f"group {names.index(g) % _GROUPS + 1}" for g in groups]
+
+
+def _model(choice: ChosenDrive, name: str) -> tuple[DriveModel, float]:
+    covariance, memory = covariance_of(choice.fit, choice.rollouts)
+    s = choice.structure
+    model = DriveModel(
+        s.kind, s.friction, choice.fit.values, choice.fit.free, covariance,
+        stribeck_exponent=float(s.stribeck_exponent), name=name,
+    )  # fmt: skip
+    return model, memory
+
+
+def _judged(
+    choice: ChosenDrive,
+    runs: Sequence[CommandLog],
+    judges: Sequence[CommandLog],
+    groups: Sequence[str],
+    notes: list[str],
+) -> tuple[list[RunError], dict[str, Array]]:
+    """Roll out all runs, and name those that the others do not predict."""
+    s, values = choice.structure, choice.fit.values
+    errors: dict[str, float] = {}
+    rollouts: dict[str, Any] = {}
+    for logs in (runs, judges):
+        if logs:
+            every = Rollouts(logs, [_supply(log, [s.kind], notes) for log in logs])
+            errors |= run_errors(every, s, values)
+            q, _ = every.simulate(s, values)
+            rollouts |= {log.name: q[every.run == k] for k, log in enumerate(logs)}
+    usual = max(float(np.median([errors[log.name] for log in runs])), choice.rollouts.resolution)
+    out = []
+    for log, group in zip(runs, groups, strict=True):
+        row = RunError(log.name, "fit", errors[log.name], choice.left_out.get(log.name, math.nan), _goal_error(log))
+        others = [other for other, g in zip(runs, groups, strict=True) if g != group]
+        if group in choice.folds and others:
+            fitted = choice.folds[group].values
+            own = max(usual, errors[log.name])
+            why = unpredictable_because(log, others, row.left_out_error, own, s, fitted)
+            row = replace(row, predictable=not why, reason=why)
+        out.append(row)
+    for log in judges:
+        why = unpredictable_because(log, runs, errors[log.name], usual, s, values)
+        out.append(RunError(log.name, "hold-out", errors[log.name], math.nan, _goal_error(log), not why, why))
+    return out, rollouts
+
+
+def _goal_error(log: CommandLog) -> float:
+    on = log.enabled & np.isfinite(log.goal)
+    return float(np.mean(np.abs(log.goal - log.position)[on])) if on.any() else math.nan

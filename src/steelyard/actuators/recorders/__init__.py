@@ -1,0 +1,1 @@
+"""Formats of command logs, one a file."""

@@ -1,0 +1,88 @@
+"""`covariance_of`: covariance of a drive's parameters, with residuals that are correlated over time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.actuators.fit_drive import DriveFit
+from steelyard.actuators.rollout import Rollouts
+from steelyard.ground.arrays import Array
+
+# Residuals with a longer memory than this, in samples, are errors of the model and not noise of the encoder.
+_WHITE = 1.5
+# The sandwich needs this many blocks per parameter; with fewer it is itself too uncertain.
+_BLOCKS = 4
+
+
+def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
+    """Return the covariance of the free parameters, and the memory of the residuals in samples.
+
+    The simulation has an error too, the change by a step of double length: what it does to the parameters is added.
+
+    White residuals: the classical covariance. Correlated ones: the sandwich over blocks that are longer than the
+    memory, or, with few blocks, the classical one times the memory.
+
+    Args:
+        fit: Fit.
+        rollouts: Its runs.
+    """
+    r = fit.residual
+    weight = 1.0 / np.sqrt(1.0 + (r / fit.scale) ** 2)
+    unit = np.sqrt(np.mean(fit.jacobian**2, axis=0))
+    unit = np.where(unit > 0.0, unit, 1.0)
+    j = fit.jacobian / unit
+    p = j.shape[1]
+    hessian = (j * weight[:, None]).T @ j
+    # A direction without any effect gets a huge variance, not a division by zero.
+    values, vectors = np.linalg.eigh(hessian)
+    inverse = (vectors / np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300))) @ vectors.T
+    memory = _memory(r * weight, rollouts.stretch)
+    score = j * (r * weight)[:, None]
+    blocks = _blocks(rollouts.stretch, int(np.ceil(4.0 * memory)))
+    count = int(blocks[-1]) + 1
+    if memory > _WHITE and count >= _BLOCKS * p:
+        sums = np.zeros((count, p))
+        np.add.at(sums, blocks, score)
+        middle = sums.T @ sums * count / (count - p)
+    else:
+        middle = score.T @ score * memory * len(r) / max(len(r) - p, 1)
+    bias = inverse @ (j * weight[:, None]).T @ _numerical_error(fit, rollouts)
+    covariance = (inverse @ middle @ inverse + np.outer(bias, bias)) / np.outer(unit, unit)
+    return 0.5 * (covariance + covariance.T), memory
+
+
+def _numerical_error(fit: DriveFit, rollouts: Rollouts) -> Array:
+    fine, _ = rollouts.simulate(fit.structure, fit.values)
+    coarse, _ = rollouts.with_step(2.0 * rollouts.step).simulate(fit.structure, fit.values)
+    return np.nan_to_num(fine - coarse)
+
+
+def _memory(residual: Array, stretch: Array) -> float:
+    """The integrated autocorrelation of the residuals [samples], up to its first zero."""
+    size = min(int(np.min(np.bincount(stretch))), 4000)
+    lags = max(size // 3, 1)
+    total = np.zeros(lags)
+    for k in np.unique(stretch):
+        own = residual[stretch == k]
+        n = 1 << int(2 * len(own) - 1).bit_length()
+        spectrum = np.abs(np.fft.rfft(own, n)) ** 2
+        total += np.fft.irfft(spectrum)[:lags]
+    if total[0] <= 0.0:
+        return 1.0
+    correlation = total / total[0]
+    negative = np.flatnonzero(correlation <= 0.0)
+    end = int(negative[0]) if len(negative) else lags
+    return float(max(1.0 + 2.0 * np.sum(correlation[1:end]), 1.0))
+
+
+def _blocks(stretch: Array, length: int) -> NDArray[np.intp]:
+    """The number of the block of each sample; a block lies within one stretch."""
+    out = np.empty(len(stretch), dtype=np.intp)
+    first = 0
+    for k in np.unique(stretch):
+        own = np.flatnonzero(stretch == k)
+        parts = max(len(own) // max(length, 1), 1)
+        out[own] = first + np.arange(len(own)) * parts // len(own)
+        first += parts
+    return out
