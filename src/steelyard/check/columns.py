@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.check._unit_guess import time_unit, unit_of, velocity_of
-from steelyard.check.torque_constants import TARGETS, ConstantEstimate, constants_from_targets, lines_to_fill_in
 from steelyard.check.goal_columns import goal_columns
+from steelyard.check.torque_constants import TARGETS, ConstantEstimate, constants_from_targets, lines_to_fill_in
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
