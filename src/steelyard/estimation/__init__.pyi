@@ -19,6 +19,7 @@ from .neural.hopfield import Hopfield, HopfieldTank
 from .possible.physical import PhysicallyConsistent, nearest_possible
 from .possible.reference import nominal_prior
 from .recursion.forgetting import Constant, Directional, Forgetting, Variable
+from .recursion.posterior import log_evidence, posterior
 from .recursion.rls import RecursiveLeastSquares
 from .recursion.state import StateError
 from .recursion.stream import Recursive, Snapshot, recursive
@@ -49,10 +50,11 @@ __all__ = [
     "Hopfield", "HopfieldTank", "InstrumentalVariables", "LinearEstimator", "MaximumLikelihood", "Movement",
     "OrdinaryLeastSquares", "OutputError", "ParameterHistory", "ParticleFilter", "PhysicallyConsistent", "Prior",
     "Recursive", "RecursiveLeastSquares", "RestrictedTotalLeastSquares", "Result", "Ridge", "Robust", "Run",
-    "SequentialIdentification", "SequentialPlan", "SequentialResult", "SigmaPointKalman", "Significance", "Snapshot",
-    "StateError", "Step", "TotalLeastSquares", "Tuning", "Unscented", "Variable", "WeightedLeastSquares",
-    "confidence_intervals", "estimator", "estimator_help", "estimator_names", "fit_log", "fit_significant",
-    "identify_sequentially", "joint_test", "log_bias", "make_estimator", "make_experiment_estimator", "make_physical",
-    "mean_ratio", "nearest_possible", "nearest_theta", "nominal_prior", "read_control_loop", "read_plan", "recursive",
-    "relative_standard_deviations", "shrink_to_mean", "significance",
+    "SequentialIdentification", "SequentialPlan", "SequentialResult", "SigmaPointKalman", "Significance",
+    "Snapshot", "StateError", "Step", "TotalLeastSquares", "Tuning", "Unscented", "Variable",
+    "WeightedLeastSquares", "confidence_intervals", "estimator", "estimator_help", "estimator_names", "fit_log",
+    "fit_significant", "identify_sequentially", "joint_test", "log_bias", "log_evidence", "make_estimator",
+    "make_experiment_estimator", "make_physical", "mean_ratio", "nearest_possible", "nearest_theta",
+    "nominal_prior", "posterior", "read_control_loop", "read_plan", "recursive", "relative_standard_deviations",
+    "shrink_to_mean", "significance",
 ]  # fmt: skip

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
+from steelyard.estimation.recursion.posterior import log_evidence, posterior
 from steelyard.ground.arrays import Array
-from steelyard.payload.track import expected_payload
+from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.change import YEARLY_HZ, significant_changes, step_evidence
 from steelyard.watch.drives import friction_at
-from steelyard.watch.evidence import log_evidence, posterior
 from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.windows import GAIN, OFFSET, SPEED, ResidualWindows
 
@@ -58,8 +58,7 @@ class ConsistencyMonitor(Monitor):
         self._n, self._names = robot.dof, robot.joint_names
         n, c = self._n, self._windows.columns
         self._rate = float(setup.options.get("health_false_alarms_hz", YEARLY_HZ)) * _ROUND_S
-        masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        self._expected = expected_payload(max(0.2 * float(masses.sum()), 0.1), 0.3)
+        self._expected = expected_payload(heaviest_payload(setup.model), EXPECTED_SIZE_M)
         self._round = np.zeros(2)  # time in motion, and end of the present round
         self._gram, self._lagged = np.zeros((n, c, c)), np.zeros(n)
         self._first = np.zeros((3, 2 * n))  # log power, total and without friction: count, sum, sum of squares

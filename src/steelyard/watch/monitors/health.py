@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import with_error
-from steelyard.payload.track import expected_payload
+from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
 from steelyard.watch.baseline import DriveBaseline
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.change import YEARLY_HZ, SeriesChange, significant_changes, step_evidence
@@ -69,8 +69,8 @@ class HealthMonitor(Monitor):
         self._windows = ResidualWindows.shared(setup)
         self._n, self._names = robot.dof, robot.joint_names
         self._day_s = float(options.get("day_s", _DAY_S))
-        masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        self._rounds = DriveRounds(setup.model, expected_payload(max(0.2 * float(masses.sum()), 0.1), 0.3), self._day_s)
+        expected = expected_payload(heaviest_payload(setup.model), EXPECTED_SIZE_M)
+        self._rounds = DriveRounds(setup.model, expected, self._day_s)
         self._baseline = DriveBaseline(robot.dof)
         self._first_days = float(options.get("first_days", _FIRST_DAYS))
         # Half of the false alarms for jumps and half for wear, per test.

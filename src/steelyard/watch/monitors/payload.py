@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.numbers import with_error
 from steelyard.payload.payload import Payload
-from steelyard.payload.track import expected_payload
+from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.payload_estimator import PayloadEstimator
@@ -23,10 +23,6 @@ _MIN_EVIDENCE, _SIGMAS, _MIN_SHARE = 3.0, 3.0, 0.01
 # is not reported within this time [s], in which the first second may mix two payloads, and at the latest after this
 # [s].
 _MAX_RELATIVE_ERROR, _MIN_DELAY_S, _MAX_DELAY_S = 0.2, 4.0, 10.0
-# Largest expected payload without a rated value: a fifth of the mass of the robot, as for lightweight robots, …
-_SHARE_OF_ROBOT, _MIN_KG = 0.2, 0.1
-# … and its distance from the flange [m]: length of a gripper and size of a part.
-_SIZE_M = 0.3
 
 
 @MONITORS.register("load")
@@ -45,11 +41,10 @@ class PayloadMonitor(Monitor):
         super().__init__(setup)
         self._windows = ResidualWindows.shared(setup)
         robot, options = setup.model.robot, setup.options
-        masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        heaviest = float(options.get("heaviest", max(_SHARE_OF_ROBOT * float(masses.sum()), _MIN_KG)))
+        heaviest = float(options.get("heaviest", heaviest_payload(setup.model)))
         self._frame = str(options.get("frame", "")) or robot.link_names[robot.moving_frame().host]
         self._heaviest = heaviest
-        expected = expected_payload(heaviest, float(options.get("size", _SIZE_M)))
+        expected = expected_payload(heaviest, float(options.get("size", EXPECTED_SIZE_M)))
         self._estimator = PayloadEstimator(setup.model, expected, setup.false_alarms_hz)
         self._carries = np.array([0.0, np.nan])  # whether there is a payload, and since when
         self._reported = np.zeros(2)  # mass of the last report, and its error
