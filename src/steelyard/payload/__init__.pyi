@@ -13,10 +13,9 @@ from .sensor import SensorModel, identify_payload_by_sensor, wrench_regressor
 from .track import TrackedPayload, track_payload
 
 __all__ = [
-    "EXPECTED_SIZE_M", "PAYLOAD_TARGETS", "WRENCH_NOISE", "ControllerPayload", "DriveGains", "Payload",
-    "PayloadMotion", "PayloadResult", "PayloadRun", "PayloadRuns", "PayloadTarget", "RecursivePayload",
-    "RepeatStatistics", "SensorModel", "TrackedPayload", "cuboid", "drive_gains", "excite_payload",
-    "expected_payload", "frame_transfer", "heaviest_payload", "identify_payload", "identify_payload_by_sensor",
-    "link_frame", "payload_at_rest", "read_payload", "repeats", "scale_at_rest", "scale_from_model",
-    "track_payload", "wrench_regressor",
+    "EXPECTED_SIZE_M", "PAYLOAD_TARGETS", "WRENCH_NOISE", "ControllerPayload", "DriveGains", "Payload", "PayloadMotion",
+    "PayloadResult", "PayloadRun", "PayloadRuns", "PayloadTarget", "RecursivePayload", "RepeatStatistics",
+    "SensorModel", "TrackedPayload", "cuboid", "drive_gains", "excite_payload", "expected_payload", "frame_transfer",
+    "heaviest_payload", "identify_payload", "identify_payload_by_sensor", "link_frame", "payload_at_rest",
+    "read_payload", "repeats", "scale_at_rest", "scale_from_model", "track_payload", "wrench_regressor",
 ]  # fmt: skip

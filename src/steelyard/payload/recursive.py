@@ -64,7 +64,7 @@ class RecursivePayload:
         """Keep a `share` of the information and replace the rest by that of the prior."""
         mixed = share * np.eye(len(self.x)) + (1.0 - share) * self.P
         both = np.linalg.solve(mixed, np.column_stack([share * self.x, self.P]))
-        self.x, self.P = both[:, 0], both[:, 1:]
+        self.x, self.P = np.asarray(both[:, 0], dtype=float), np.asarray(both[:, 1:], dtype=float)
 
     def add(self, N: Array, b: Array) -> None:
         """Add rows by their sums.
