@@ -26,6 +26,7 @@ from . import (
     robot,
     signals,
     simulation,
+    trends,
     watch,
 )
 from .assessment.model_validation import ModelValidation, validate_on_logs, validate_on_plant
@@ -262,6 +263,7 @@ __all__ = [
     "simulation",
     "static_poses",
     "terms",
+    "trends",
     "validate_bank",
     "validate_on_logs",
     "validate_on_plant",

@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
+from steelyard.trends.series_statistics import weighted_mean
 from steelyard.watch.drives import DriveRound
 from steelyard.watch.monitor_base import StateArrays
 
@@ -100,7 +101,8 @@ class DriveBaseline:
         before: Array | None = None
         for d in np.unique(day):
             at = day == d
-            mean, _ = self.mean(z[at], variance[at], cold[at])
+            mean, error = weighted_mean(z[at], self.scatter[0] * variance[at] + self.scatter[1] * cold[at] ** 2)
+            mean = np.where(np.isfinite(error), mean, np.nan)
             if before is not None:
                 self.update_daily(mean - before)
             before = mean
@@ -133,19 +135,6 @@ class DriveBaseline:
             (estimate.x.ravel() - np.sum(F * self.law, axis=1))[None], estimate.variance.reshape(1, -1)
         )[0]
         return z, self.scatter[0] * estimate.variance.ravel(), self.scatter[1] * cold**2
-
-    def mean(self, z: Array, variance: Array, cold: Array) -> tuple[Array, Array]:
-        """Compute the weighted mean of several rounds and its variance; NaN and inf if there are none.
-
-        Args:
-            z: Deviations from the baseline, shape (rounds, channels).
-            variance: Variance of each deviation.
-            cold: Cold of each channel, 0 to 1; cold rounds have less weight.
-        """
-        w = 1.0 / (self.scatter[0] * variance + self.scatter[1] * cold**2)
-        total = w.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sum(w * z, axis=0) / total, 1.0 / total
 
     def state(self) -> StateArrays:
         """Return the baseline as arrays."""

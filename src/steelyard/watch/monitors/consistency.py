@@ -19,8 +19,9 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.recursion.posterior import log_evidence, posterior
 from steelyard.ground.arrays import Array
 from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
+from steelyard.trends.sequential_change import YEARLY_HZ, step_evidence
+from steelyard.trends.series_statistics import significant_changes
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.change import YEARLY_HZ, significant_changes, step_evidence
 from steelyard.watch.drives import friction_at
 from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.windows import GAIN, OFFSET, SPEED, ResidualWindows

@@ -2,7 +2,7 @@
 
 The first days give the baseline: how friction falls as the gears warm up, and the variation from round to round,
 morning to morning and day to day. Then two tests run. Every round tests for a jump within the last hour. Every day
-tests for a shift or a growth within the last two months. An alarm is an e-value (`change.py`) that exceeds the
+tests for a shift or a growth within the last two months. An alarm is an e-value (`trends`) that exceeds the
 threshold for one false alarm per year, over all joints and numbers together. After an alarm the baseline is moved by
 the change, including its effect on other numbers that the motion does not separate from it.
 """
@@ -20,9 +20,11 @@ from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import with_error
 from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
+from steelyard.trends.change_points import change_template
+from steelyard.trends.sequential_change import YEARLY_HZ, SeriesChange, step_evidence
+from steelyard.trends.series_statistics import significant_changes, weighted_mean
 from steelyard.watch.baseline import DriveBaseline
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.change import YEARLY_HZ, SeriesChange, significant_changes, step_evidence
 from steelyard.watch.drives import CHANNELS, DriveRound, DriveRounds
 from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.windows import ResidualWindows
@@ -123,9 +125,8 @@ class HealthMonitor(Monitor):
     def _test_jumps(self, t: float) -> None:
         z, own, cold = self._fast
         # A jump is tested relative to the last days, so that slow changes do not count.
-        w = 1.0 / (self._slow[1, -_LATELY_DAYS:] + self._baseline.daily[0])
-        total = w.sum(axis=0)
-        recent = np.sum(w * self._slow[0, -_LATELY_DAYS:], axis=0) / np.where(total > 0.0, total, 1.0)
+        days = self._slow[:, -_LATELY_DAYS:]
+        recent, _ = weighted_mean(days[0], days[1] + self._baseline.daily[0])
         common = self._baseline.daily[0] + np.max(np.where(np.isfinite(own), cold, 0.0), axis=0) + self._level
         change = step_evidence(z - recent, own, common, _JUMP_STD * self._baseline.units, self._baseline.daily[1])
         real = significant_changes(change.evidence, self._rates[0])
@@ -133,9 +134,7 @@ class HealthMonitor(Monitor):
         after = np.arange(_LAST_ROUNDS)[:, None] > change.start
         real &= change.start < _LAST_ROUNDS - 2
         if real.any():
-            w = np.where(after, 1.0 / own, 0.0)
-            total = np.maximum(w.sum(axis=0), 1e-300)
-            size = np.sum(w * (z - recent), axis=0) / total
+            size, _ = weighted_mean(z - recent, np.where(after, own, np.inf))
             self._alarm(t, real, replace(change, size=size), self._fast_t, "jump")
 
     def _end_day(self) -> None:
@@ -178,9 +177,8 @@ class HealthMonitor(Monitor):
         self._baseline.law[:, 0] += size * others
         self._level[top] = (_LEVEL_STD * self._baseline.units[top]) ** 2 + change.error[top] ** 2
         series, values = (self._fast, times) if how == "jump" else (self._slow, times)
-        growth = np.where(np.arange(len(values)) >= start, 1.0, 0.0)
-        if change.ramp[top]:
-            growth = np.maximum(np.arange(len(values)) - start + 1.0, 0.0) / (len(values) - start)
+        ramp = bool(change.ramp[top])
+        growth = change_template(np.arange(float(len(values))), np.array([start - ramp]), ramp)[:, 0]
         series[0] -= size * np.outer(growth, others)
         if how == "jump":
             series[1, : start + 1, top] = np.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.watch.change import significant_changes, step_evidence
+from steelyard.trends import significant_changes, step_evidence
 
 RNG = np.random.default_rng(5)
 
