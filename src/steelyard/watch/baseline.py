@@ -17,7 +17,7 @@ from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.trends.series_statistics import weighted_mean
 from steelyard.watch.drives import DriveRound
-from steelyard.watch.monitor_base import StateArrays
+from steelyard.watch.monitor_base import SavedArrays, saved_attributes
 
 # Stored rounds of the first days; beyond this, every second one is dropped.
 _MAX_ROUNDS = 2048
@@ -31,13 +31,14 @@ _DAILY_STD, _PRIOR_DAYS = 0.003, 4.0
 _WARMTH_STD = 1.0
 
 
-class DriveBaseline:
+class DriveBaseline(SavedArrays):
     """Normal values per channel (joints × 4, flat).
 
     Args:
         joints: Number of joints.
     """
 
+    saved = saved_attributes("usual_", "first units law scatter daily")
     state_rules: ClassVar[Mapping[str, ArrayRule]] = {
         "usual_first": ArrayRule(rows=_MAX_ROUNDS, unknown=True),
         **{f"usual_{name}": ArrayRule(unknown=True) for name in ("law", "scatter", "daily")},
@@ -135,15 +136,3 @@ class DriveBaseline:
             (estimate.x.ravel() - np.sum(F * self.law, axis=1))[None], estimate.variance.reshape(1, -1)
         )[0]
         return z, self.scatter[0] * estimate.variance.ravel(), self.scatter[1] * cold**2
-
-    def state(self) -> StateArrays:
-        """Return the baseline as arrays."""
-        return {f"usual_{name}": np.array(getattr(self, name)) for name in _STATE}
-
-    def restore(self, state: StateArrays) -> None:
-        """Continue from a `state` with the same number of joints."""
-        for name in _STATE:
-            setattr(self, name, np.array(state[f"usual_{name}"], dtype=float))
-
-
-_STATE = ("first", "units", "law", "scatter", "daily")

@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.payload.recursive import RecursivePayload
-from steelyard.watch.monitor_base import StateArrays
+from steelyard.watch.monitor_base import SavedArrays, saved_attributes
 from steelyard.watch.windows import DIRECTION, OFFSET, SECOND_S, SPEED, SecondSums
 
 # The four numbers of a joint.
@@ -65,7 +65,7 @@ def friction_at(model: Model, speed: Array) -> Array:
     return np.asarray(0.5 * np.abs(torques[0] - torques[1]))
 
 
-class DriveRounds:
+class DriveRounds(SavedArrays):
     """Collects the sums of seconds to rounds.
 
     Args:
@@ -73,6 +73,8 @@ class DriveRounds:
         expected: Prior standard deviations of the ten parameters of a load.
         day_s: Length of a day [s], which scales rounds and time constants.
     """
+
+    saved = saved_attributes("rounds_", "_speed _noise _gram _warmth _moved _at")
 
     def __init__(self, model: Model, expected: Array, day_s: float) -> None:
         self._model, self._n = model, model.robot.dof
@@ -158,15 +160,3 @@ class DriveRounds:
         variance = (scale**2 * np.diag(estimate.P))[10:].reshape(n, 4)
         leaks = (estimate.P @ N)[10:, 10:] * scale[10:, None] / scale[10:]
         return (scale * estimate.x)[10:].reshape(n, 4), np.where(enough[:, None], variance, np.inf), leaks
-
-    def state(self) -> StateArrays:
-        """Return all that the next second needs, as arrays."""
-        return {f"rounds_{name}": np.array(getattr(self, f"_{name}")) for name in _STATE}
-
-    def restore(self, state: StateArrays) -> None:
-        """Continue from a `state` of the same model."""
-        for name in _STATE:
-            setattr(self, f"_{name}", np.array(state[f"rounds_{name}"], dtype=float))
-
-
-_STATE = ("speed", "noise", "gram", "warmth", "moved", "at")

@@ -22,7 +22,7 @@ from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.payload.recursive import RecursivePayload
 from steelyard.watch.drives import friction_at
-from steelyard.watch.monitor_base import StateArrays
+from steelyard.watch.monitor_base import SavedArrays, saved_attributes
 from steelyard.watch.windows import OFFSET, SECOND_S, SPEED
 
 # Start times of a change that are tested, in seconds ago. Most changes are detected within seconds, small ones later.
@@ -58,7 +58,7 @@ class _Change(NamedTuple):
     payload_since: float | None
 
 
-class PayloadEstimator(RecursivePayload):
+class PayloadEstimator(RecursivePayload, SavedArrays):
     """Estimates the payload from the Gram matrices of `SecondSums`.
 
     Args:
@@ -66,6 +66,12 @@ class PayloadEstimator(RecursivePayload):
         expected: Prior standard deviations of the payload's ten parameters.
         false_alarms_hz: Accepted rate of false changes [1/s].
     """
+
+    saved = saved_attributes(
+        "carried_",
+        "unit _noise _spread x P _first _last _ring_t _ring_same _ring_x _ring_P _ring_N _ring_b "
+        "_block_N _block_b _block_x",
+    ) | {"carried_seen": "_counts"}
 
     def __init__(self, model: Model, expected: Array, false_alarms_hz: float) -> None:
         self._model, self._n = model, model.robot.dof
@@ -224,22 +230,3 @@ class PayloadEstimator(RecursivePayload):
         self._spread[:] = max(1.0, (self._spread[0] * blocks + now) / (blocks + 1.0)), self._spread[1] + 1.0
         self._counts[2] = 0.0
         self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self.x.copy()
-
-    def state(self) -> StateArrays:
-        """Return the estimate as arrays."""
-        return {f"carried_{key}": np.array(getattr(self, name)) for key, name in _STATE.items()}
-
-    def restore(self, state: StateArrays) -> None:
-        """Continue from a `state` of the same model."""
-        for key, name in _STATE.items():
-            value = np.array(state[f"carried_{key}"], dtype=float)
-            setattr(self, name, value if value.ndim else float(value))
-
-
-_STATE = {
-    **{key: key for key in ("unit", "x", "P")},
-    **{key: f"_{key}" for key in ("noise", "spread", "first", "last")},
-    **{key: f"_{key}" for key in ("ring_t", "ring_same", "ring_x", "ring_P", "ring_N", "ring_b")},
-    **{key: f"_{key}" for key in ("block_N", "block_b", "block_x")},
-    "seen": "_counts",
-}

@@ -23,7 +23,15 @@ from steelyard.trends.sequential_change import YEARLY_HZ, step_evidence
 from steelyard.trends.series_statistics import significant_changes
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.drives import friction_at
-from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import (
+    MONITORS,
+    Monitor,
+    SavedArrays,
+    StateArrays,
+    WatchEvent,
+    WatchSetup,
+    saved_attributes,
+)
 from steelyard.watch.windows import GAIN, OFFSET, SPEED, ResidualWindows
 
 # Length of a round [s of motion], and number of rounds for the baseline.
@@ -43,7 +51,7 @@ _CALM_ROUNDS = 3.0
 
 
 @MONITORS.register("model")
-class ConsistencyMonitor(Monitor):
+class ConsistencyMonitor(SavedArrays, Monitor):
     """Compares size and whiteness of the residuals with the first hour, and finds the cause of a change.
 
     Args:
@@ -51,6 +59,8 @@ class ConsistencyMonitor(Monitor):
     """
 
     title = "model"
+    saved = saved_attributes("", "_round _gram _lagged _first _ring_t _ring _ring_gram _verdict _white _cause _share")
+    saved_parts = ("_windows",)
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)
@@ -211,17 +221,11 @@ class ConsistencyMonitor(Monitor):
             values |= {"since": float(self._verdict[1]), **self._causes(), "words": self._explanation()}
         return values
 
-    def state(self) -> StateArrays:
-        return {**self._windows.state(), **{name: np.array(getattr(self, f"_{name}")) for name in _STATE}}
-
     def restore(self, state: StateArrays) -> None:
         kind, joint = np.array(state["cause"]).tolist()
         if kind not in _CAUSES or joint not in ("", *self._names):
             raise SteelyardError("the state has an unknown cause.")
-        self._windows.restore(state)
-        for name in _STATE:
-            setattr(self, f"_{name}", np.array(state[name]))
+        super().restore(state)
 
 
 _CAUSES = ("", "load", "friction", "sensor", "gain", "kinematics")
-_STATE = ("round", "gram", "lagged", "first", "ring_t", "ring", "ring_gram", "verdict", "white", "cause", "share")

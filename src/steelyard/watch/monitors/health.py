@@ -26,7 +26,7 @@ from steelyard.trends.series_statistics import significant_changes, weighted_mea
 from steelyard.watch.baseline import DriveBaseline
 from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.drives import CHANNELS, DriveRound, DriveRounds
-from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, SavedArrays, WatchEvent, WatchSetup, saved_attributes
 from steelyard.watch.windows import ResidualWindows
 
 # Working days of the baseline: several mornings, to know their variation.
@@ -51,7 +51,7 @@ _MESSAGES = {
 
 
 @MONITORS.register("health")
-class HealthMonitor(Monitor):
+class HealthMonitor(SavedArrays, Monitor):
     """Reports friction, offset and gain per joint, with alarms when they change.
 
     Args:
@@ -60,6 +60,8 @@ class HealthMonitor(Monitor):
     """
 
     title = "health"
+    saved = saved_attributes("", "_fast_t _fast _slow_t _slow _today _day _progress _last _level _leaks")
+    saved_parts = "_windows", "_rounds", "_baseline"
     state_rules: ClassVar[Mapping[str, ArrayRule]] = {
         **DriveBaseline.state_rules,
         **{name: ArrayRule(unknown=True) for name in ("today", "level", "leaks")},
@@ -236,19 +238,6 @@ class HealthMonitor(Monitor):
                 values[f"friction_change_{when}_error"] = _plain(error.reshape(-1, 4)[:, 0])
             values["warm_up"] = _plain(-self._baseline.law[::4, 1:].sum(axis=1) / self._baseline.units[::4])
         return values
-
-    def state(self) -> StateArrays:
-        own = {name: np.array(getattr(self, f"_{name}")) for name in _STATE}
-        return {**self._windows.state(), **self._rounds.state(), **self._baseline.state(), **own}
-
-    def restore(self, state: StateArrays) -> None:
-        for part in (self._windows, self._rounds, self._baseline):
-            part.restore(state)
-        for name in _STATE:
-            setattr(self, f"_{name}", np.array(state[name], dtype=float))
-
-
-_STATE = ("fast_t", "fast", "slow_t", "slow", "today", "day", "progress", "last", "level", "leaks")
 
 
 def _plain(x: Array) -> list[float | None]:

@@ -12,7 +12,7 @@ from steelyard.ground.numbers import with_error
 from steelyard.payload.payload import Payload
 from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, SavedArrays, WatchEvent, WatchSetup
 from steelyard.watch.payload_estimator import PayloadEstimator
 from steelyard.watch.windows import OFFSET, ResidualWindows
 
@@ -26,7 +26,7 @@ _MAX_RELATIVE_ERROR, _MIN_DELAY_S, _MAX_DELAY_S = 0.2, 4.0, 10.0
 
 
 @MONITORS.register("load")
-class PayloadMonitor(Monitor):
+class PayloadMonitor(SavedArrays, Monitor):
     """Reports mass and centre of the payload.
 
     Args:
@@ -35,6 +35,8 @@ class PayloadMonitor(Monitor):
     """
 
     title = "load"
+    saved: ClassVar[Mapping[str, str]] = {"carries": "_carries", "told": "_reported", "pending": "_pending"}
+    saved_parts = "_windows", "_estimator"
     state_rules: ClassVar[Mapping[str, ArrayRule]] = {"told": ArrayRule(unknown=True)}
 
     def __init__(self, setup: WatchSetup) -> None:
@@ -111,19 +113,3 @@ class PayloadMonitor(Monitor):
         if carries and load.mass > 2.0 * load.mass_error:
             values |= {"center": load.center_of_gravity.tolist(), "center_error": load.center_of_gravity_error.tolist()}
         return values
-
-    def state(self) -> StateArrays:
-        return {
-            **self._windows.state(),
-            **self._estimator.state(),
-            **{key: getattr(self, name).copy() for key, name in _STATE.items()},
-        }
-
-    def restore(self, state: StateArrays) -> None:
-        self._windows.restore(state)
-        self._estimator.restore(state)
-        for key, name in _STATE.items():
-            setattr(self, name, np.array(state[key], dtype=float))
-
-
-_STATE = {"carries": "_carries", "told": "_reported", "pending": "_pending"}
