@@ -53,11 +53,6 @@ class DriveBaseline(SavedArrays):
         self.scatter = np.ones((2, c))  # of rounds, of the cold
         self.daily = np.ones((2, c))  # day-to-day variance, and its degrees of freedom
 
-    @property
-    def first_at(self) -> float:
-        """Time of the first round [s]; NaN before it."""
-        return float(self.first[0, 0]) if len(self.first) else float("nan")
-
     def collect(self, estimate: DriveRound) -> None:
         """Store the `estimate` of a round of the first days."""
         e = estimate
