@@ -30,6 +30,7 @@ from . import (
     robot,
     signals,
     simulation,
+    trends,
     watch,
 )
 from .actuators import (
@@ -152,5 +153,5 @@ __all__ = [
     "read_command_logs", "read_design", "read_fleet", "read_log", "read_payload", "read_plan", "read_poses",
     "recursive", "regression", "rehearsal", "rehearse", "replay", "report", "reproduce", "robot", "run_demo",
     "signals", "simulate", "simulate_elastic", "simulate_model", "simulation", "spring_torque", "static_poses",
-    "terms", "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
+    "terms", "trends", "validate_bank", "validate_on_logs", "validate_on_plant", "watch",
 ]  # fmt: skip

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from steelyard.estimation import LogSums
+from steelyard.fleet._stacks import LogStack
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
-from steelyard.identification.log_differences import LogSums
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
@@ -116,7 +117,8 @@ class QuickLogs:
         self.made = [truth.log("", truth.mean, np.zeros(truth.joints), count) for _ in range(motions)]
         self.parts = []  # by motion and equation: columns that are there, root of H over them, root of the meat
         for one in self.made:
-            H, M = one.grams(range(n))[:, :n, :n], one.meats(range(n))
+            stack = LogStack.of([one], range(n))
+            H, M = stack.grams[0, :, :n, :n], stack.meats[0]
             own = [np.flatnonzero(np.diag(h) > 0.0) for h in H]
             self.parts.append([(k, np.linalg.cholesky(h[np.ix_(k, k)]).T, np.linalg.cholesky(m[np.ix_(k, k)]))
                                for k, h, m in zip(own, H, M, strict=True)])  # fmt: skip

@@ -14,11 +14,11 @@ from log_files import real_logs
 
 from steelyard.fleet._channels import Channel
 from steelyard.fleet._daily_series import DailySeries
-from steelyard.fleet._scan import excess_variance, false_discovery, scan
 from steelyard.fleet.drift import FleetDrift, find_changes, fleet_drift
 from steelyard.fleet.fleet import identify_fleet
 from steelyard.fleet.log_factors import LogFactors, skipped_log
 from steelyard.fleet.pooling import pool
+from steelyard.trends import excess_variance, false_discovery, scan
 from tests.fleet.population import QuickLogs, Truth
 
 START, WEEK = 1.7e9, 7 * 86400.0

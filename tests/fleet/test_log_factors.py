@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steelyard.estimation import LogSums
+from steelyard.fleet._stacks import LogStack
 from steelyard.fleet.log_factors import FactorsError, LogFactors, log_factors, merge_factors, skipped_log
-from steelyard.identification.log_differences import LogSums
 from steelyard.study import Study
 from tests.fleet.planar_fleet import made_log, planar
 
@@ -50,9 +51,11 @@ def test_error_bars_equal_those_of_log_comparison() -> None:
     model, left = one.quick_fit()
     sums = LogSums((one.rows,), one.base, one.base.values(model.theta), left)
     w2 = sums.weights**2
-    np.testing.assert_allclose(mine.meats(columns) * w2[:, None, None] ** 2, sums.noise[0], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(mine.scatters(columns) * w2[:, None, None] ** 2, sums.scatter[0], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(mine.grams(columns), sums.grams[0], rtol=1e-9, atol=1e-9)
+    stack = LogStack.of([mine], columns)
+    np.testing.assert_allclose(stack.meats[0] * w2[:, None, None] ** 2, sums.noise[0], rtol=1e-9, atol=1e-9)
+    scatter = np.diagonal(sums.scatter[0], axis1=1, axis2=2)
+    np.testing.assert_allclose(stack.squares[0] * w2[:, None] ** 2, scatter, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(stack.grams[0], sums.grams[0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(mine.residual_std, 1.0 / sums.weights, rtol=1e-3)
 
 
@@ -95,13 +98,10 @@ def test_damaged_bytes_are_detected(place: int, value: int) -> None:
 def test_merging_weights_all_logs_equally(count: int) -> None:
     parts = [factors(1 + k % 3).with_table_values("a") for k in range(count)]
     merged, columns = merge_factors(parts), study(1).base.independent
-    np.testing.assert_allclose(
-        merged.grams(columns), np.sum([p.grams(columns) for p in parts], axis=0), rtol=1e-9, atol=1e-8
-    )
-    np.testing.assert_allclose(
-        merged.scatters(columns), np.sum([p.scatters(columns) for p in parts], axis=0), rtol=1e-8, atol=1e-8
-    )
-    np.testing.assert_allclose(merged.meats(columns), np.sum([p.meats(columns) for p in parts], axis=0), rtol=1e-12)
+    whole, logs = LogStack.of([merged], columns), LogStack.of(parts, columns)
+    np.testing.assert_allclose(whole.grams[0], logs.grams.sum(axis=0), rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(whole.squares[0], logs.squares.sum(axis=0), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(whole.meats[0], logs.meats.sum(axis=0), rtol=1e-12)
     assert merged.logs == count
     assert merged.robot == "a"
 

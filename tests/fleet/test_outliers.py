@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from steelyard.fleet._scan import false_discovery
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.odd_logs import odd_logs
 from steelyard.fleet.outliers import JudgedFleet, _p_values, judge_fleet
 from steelyard.ground.arrays import Array
+from steelyard.trends import false_discovery
 from tests.fleet.population import QuickLogs, Truth, from_rows
 
 START, WEEK = 1.7e9, 7 * 86400.0

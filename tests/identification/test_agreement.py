@@ -19,7 +19,7 @@ from steelyard.identification.agreement import FALSE_ALARMS, Agreement
 from steelyard.identification.identification import Identification
 from steelyard.identification.identification_run import IdentificationRun, result_json
 from steelyard.identification.identify import identify
-from steelyard.identification.log_differences import LogSums, f_as_z
+from steelyard.identification.log_differences import LogDifferences, f_as_z
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
@@ -54,11 +54,11 @@ def data(A: list[np.ndarray], y: list[np.ndarray]) -> RegressionData:
     return RegressionData.from_arrays(b.robot.joint_names, b.independent, A, y, len(b.parameters))
 
 
-def sums_of(logs: list[tuple[list, list]]) -> LogSums:
+def sums_of(logs: list[tuple[list, list]]) -> LogDifferences:
     parts = [data(*log) for log in logs]
     every = [np.vstack([a for A, _ in logs for a in A]), np.concatenate([b for _, y in logs for b in y])]
     beta = np.linalg.lstsq(*every, rcond=None)[0]
-    return LogSums(parts, base(), beta, np.ones(3))
+    return LogDifferences(parts, base(), beta, np.ones(3))
 
 
 @settings(max_examples=15)

@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 
 from steelyard.fleet._information import Information
 from steelyard.ground.arrays import Array
+from steelyard.regression.normal_matrix import NormalMatrix
 
-# A coordinate counts as identifiable if all but this share of its squared length lies in the identifiable subspace.
-_MAX_LEAKAGE = 1e-3
-# Relative eigenvalue below which a direction is not identifiable.
-_MIN_EIGENVALUE = 1e-10
 # Largest step of the logarithm of a variance.
 _STEP = 1.5
 # Variance of the logarithm of a variance without any data.
@@ -96,8 +93,8 @@ class Arrowhead:
         Q = B @ inner @ B.T
         F = (np.eye(d) - Q @ self.J)[:, :, :p]
         whole = np.tensordot(self.counts.astype(float), self.J[:, :p] @ F, 1)
-        whole = 0.5 * (whole + whole.T)
-        cov, identifiable, _ = _partial_inverse(whole)
+        normal = NormalMatrix.of(0.5 * (whole + whole.T))
+        cov = normal.inverse
         score = self.counts @ (np.swapaxes(F, 1, 2) @ self.h[..., None])[..., 0]
         mu = cov @ score
         rest = self.h - self.J[:, :, :p] @ mu
@@ -107,7 +104,7 @@ class Arrowhead:
         model = np.sum((across @ cov) * across, axis=2)
         own = np.diagonal(inner, axis1=1, axis2=2)
         P = inner * root * root[:, None]
-        return Solution(mu, cov, identifiable, x, u, P, F, Q, (own + model) * root**2)
+        return Solution(mu, cov, normal.identifiable, x, u, P, F, Q, (own + model) * root**2)
 
     def evidence(self, v: Array) -> Array:
         """Compute twice the log likelihood ratio of each group's variance against zero.
@@ -202,20 +199,8 @@ def covariances(arrow: Arrowhead, solution: Solution, K: Array, v: Array, degree
 
 def _restricted(whole: Array, score: Array) -> float:
     """Return the part of twice the restricted log likelihood that depends on the mean."""
-    cov, _, size = _partial_inverse(0.5 * (whole + whole.T))
-    return float(score @ cov @ score) - size
-
-
-def _partial_inverse(S: Array) -> tuple[Array, NDArray[np.bool_], float]:
-    """Invert S on its identifiable subspace; also return the identifiable coordinates and the log determinant there."""
-    size = np.sqrt(np.maximum(np.diag(S), 0.0))
-    scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
-    values, vectors = np.linalg.eigh(S * scale * scale[:, None])
-    kept = values > _MIN_EIGENVALUE * max(float(values[-1]), 1e-300)
-    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-    identifiable = np.abs(np.sum(vectors[:, kept] ** 2, axis=1) - 1.0) < _MAX_LEAKAGE
-    log_size = float(np.sum(np.log(values[kept])) + 2.0 * np.sum(np.log(size[size > 0.0])))
-    return np.asarray(inverse * scale * scale[:, None]), np.asarray(identifiable & (size > 0.0)), log_size
+    normal = NormalMatrix.of(0.5 * (whole + whole.T))
+    return float(score @ normal.inverse @ score) - normal.log_determinant
 
 
 def fit_alone(info: Information, base: int) -> tuple[Array, Array]:
@@ -225,8 +210,9 @@ def fit_alone(info: Information, base: int) -> tuple[Array, Array]:
         info: Information of the robot.
         base: Number of base parameters among the coordinates.
     """
-    inverse, identifiable, _ = _partial_inverse(info.J[:base, :base])
-    beta, V = inverse @ info.h[:base], inverse @ info.widened[:base, :base] @ inverse
-    beta[~identifiable] = np.nan
-    V[~identifiable], V[:, ~identifiable] = np.nan, np.nan
+    normal = NormalMatrix.of(info.J[:base, :base])
+    beta, V = normal.inverse @ info.h[:base], normal.inverse @ info.widened[:base, :base] @ normal.inverse
+    unknown = ~normal.identifiable
+    beta[unknown] = np.nan
+    V[unknown], V[:, unknown] = np.nan, np.nan
     return beta, V

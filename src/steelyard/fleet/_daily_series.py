@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, shrink_to_mean
 from steelyard.fleet._channels import FRICTION_CHANNEL, Channel
-from steelyard.fleet._scan import MEDIAN_SQUARE, excess_variance
 from steelyard.ground.arrays import Array
+from steelyard.trends.series_statistics import MEDIAN_EFFICIENCY, MEDIAN_SQUARE, excess_variance, weighted_mean
 
 _DAY_S = 86400.0
 # Time constants of the warm-up of gears [s].
@@ -22,8 +22,8 @@ _MIN_RANGE_C = 1.0
 _OTHERS = 4
 # Smallest mean agreement of signs between joints (1: always equal, 0: by chance), and smallest number of pairs.
 _AGREEMENT, _MIN_PAIRS = 0.2, 60.0
-# Efficiency of overlapping differences, and of medians, as a part of that many independent squares.
-_OVERLAP, _OF_MEDIANS = 2.0 / 3.0, 0.37
+# Efficiency of overlapping differences, as a part of that many independent squares.
+_OVERLAP = 2.0 / 3.0
 # Smallest number of days of a robot that a random walk is estimated from.
 _MIN_DAYS = 6
 # Smallest number of robots whose median a single robot cannot move.
@@ -195,7 +195,7 @@ def estimate_residual_scale(robots: Sequence[DailySeries]) -> tuple[list[DailySe
     day, walk, degrees = np.zeros((3, count))
     for c in range(count):
         day[c], number = _excess(daily, c, _later)
-        degrees[c] = max(_OVERLAP * _OF_MEDIANS * number, 2.0)
+        degrees[c] = max(_OVERLAP * MEDIAN_EFFICIENCY * number, 2.0)
         if day[c] == 0.0:  # error bars are conservative; narrow them if the scatter over many days is smaller
             narrower = float(np.minimum(shrink_to_mean(_ratio(daily, c), 1.0, degrees[c]), 1.0))
             for d in daily:
@@ -211,21 +211,12 @@ def estimate_residual_scale(robots: Sequence[DailySeries]) -> tuple[list[DailySe
 def _by_day(days: DailySeries, within: Array) -> DailySeries:
     """Average the logs of each day."""
     numbers = np.unique(days.day)
-    shape = len(numbers), days.values.shape[1]
-    t, values, variances, warmth = (
-        np.zeros(len(numbers)),
-        np.zeros(shape),
-        np.full(shape, np.inf),
-        np.zeros((len(numbers), 3)),
-    )
+    values, variances = np.zeros((2, len(numbers), days.values.shape[1]))
+    t, warmth = np.zeros(len(numbers)), np.zeros((len(numbers), 3))
     for n, number in enumerate(numbers):
         own = days.day == number
-        w = 1.0 / (days.variances[own] + within)
-        total = w.sum(axis=0)
-        known = total > 0.0
         t[n], warmth[n] = days.t[own].min(), days.warmth[own].mean(axis=0)
-        values[n, known] = (np.sum(w * days.values[own], axis=0) / np.where(known, total, 1.0))[known]
-        variances[n, known] = 1.0 / total[known]
+        values[n], variances[n] = weighted_mean(days.values[own], days.variances[own] + within)
     return replace(days, t=t, values=values, variances=variances, warmth=warmth, temperature=np.full(len(t), np.nan))
 
 
@@ -291,7 +282,7 @@ def _wander(robots: Sequence[DailySeries], c: int, day: float) -> float:
     squares, known, seconds = (np.concatenate([m[k] for m in far]) for k in range(3))
     # The thirds of a series are compared. They also differ by chance, half of the time by more than the median.
     ratio = float(np.median(squares / np.maximum(known + 2.0 * day, 1e-300))) / MEDIAN_SQUARE
-    if ratio < 1.0 + _WALK_ERRORS * np.sqrt(2.0 / (3.0 * _OF_MEDIANS * len(far))):
+    if ratio < 1.0 + _WALK_ERRORS * np.sqrt(2.0 / (3.0 * MEDIAN_EFFICIENCY * len(far))):
         return 0.0
     return excess_variance(squares, known + 2.0 * day, seconds / _DAY_S)
 

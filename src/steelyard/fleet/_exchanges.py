@@ -16,12 +16,13 @@ import numpy as np
 from steelyard.fleet._channels import FRICTION_CHANNEL, MIN_RESOLVED, Channel, OwnParameters
 from steelyard.fleet._daily_series import DailySeries, ResidualScale, series_blocks
 from steelyard.fleet._information import Information
-from steelyard.fleet._scan import as_gaussian, step_statistics
 from steelyard.fleet._variances import log_information
 from steelyard.fleet.drift import FleetDrift
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.pooling import PooledFleet
 from steelyard.ground.arrays import Array
+from steelyard.trends.change_points import step_statistics
+from steelyard.trends.series_statistics import as_gaussian
 
 # Probability of taking one arm for two different ones.
 _SIGNIFICANCE = 1e-3

@@ -14,15 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.estimation.linear.widening import DEGREES_OF_MEAN
+from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, widening_factor
 from steelyard.fleet._noise_colour import NoiseColour
 from steelyard.fleet._stacks import LogStack, stack_logs
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
+from steelyard.regression.normal_matrix import NormalMatrix
 
-# Relative eigenvalue (scaled columns) below which a log does not identify a direction.
-_MIN_EIGENVALUE = 1e-10
 # Shrinkage of M towards a multiple of N.
 _SHRINKAGE = 0.5
 _CACHE_BYTES = 300_000_000
@@ -84,11 +83,11 @@ class InformationBuilder:
     def __init__(self, design: FleetDesign, logs: Sequence[LogFactors]) -> None:
         self.design = design
         p, E = design.rank, len(design.equations)
-        total, whole = np.zeros((E, p + 1, p + 1)), np.zeros((p + 1, p + 1))
+        total, whole = np.zeros((E, p + 1, p + 1)), [np.zeros((p + 1, p + 1))]
         ratios, colour = [np.zeros((0, E))], [np.zeros((0, E, p))]
         for stack in stack_logs(logs, design.independent):
             total += np.sum(stack.grams / np.maximum(stack.rows, 1.0)[..., None, None], axis=0)  # per row
-            whole += stack.weighted.sum(axis=0)
+            whole.append(stack.weighted.sum(axis=0))
             ratios.append(stack.ratios)
             colour.append(np.where(stack.colour[1] > 0.0, stack.colour[0], np.nan))
         self.common = np.array([max(float(np.exp(np.mean(np.log(r[r > 0.0])))), 1.0) if np.any(r > 0.0) else 1.0
@@ -96,7 +95,7 @@ class InformationBuilder:
         self.colour = NoiseColour.of(np.concatenate(colour))
         self.grams = total / max(len(logs), 1)
         self.scales = design.scales(total)
-        self.beta = _solve(whole)
+        self.beta = usual_parameters(np.array(whole))
         self._cache: dict[int, tuple[LogFactors, Array, Array, Array, float]] = {}
 
     def of(self, logs: Sequence[LogFactors]) -> Information:
@@ -120,10 +119,9 @@ class InformationBuilder:
         count = len(stack.logs)
         degrees = np.maximum(stack.stretches - 1.0, 1.0)
         ratios = np.where(stack.ratios > 0.0, stack.ratios, self.common)
-        shrunk = (degrees * ratios + DEGREES_OF_MEAN * self.common) / (degrees + DEGREES_OF_MEAN)
         w2 = stack.weights
         shifts, shortened = self.colour.correct(*stack.colour, degrees)
-        noisy = w2**2 * np.maximum(shrunk, 1.0) * shortened
+        noisy = w2**2 * widening_factor(ratios, self.common, degrees) * shortened
         meats = stack.meats * shifts[..., None, :] * shifts[..., :, None]
         gained = w2[..., None] * (stack.grams @ np.append(self.beta, 0.0))  # products of the gains' columns
         N, M, g = np.zeros((count, d, d)), np.zeros((count, d, d)), np.zeros((count, d))
@@ -133,7 +131,8 @@ class InformationBuilder:
             out[:, p:, :p], out[:, :p, p:] = across, np.swapaxes(across, 1, 2)
             out[:, range(p, d), range(p, d)] = across @ self.beta
         g[:, :p], g[:, p:] = stack.weighted[:, :p, p], gained[..., p]
-        L, inverse, rank = _roots(N)
+        normal = NormalMatrix.of(N)
+        L, inverse, rank = normal.root, normal.root_inverse, normal.rank
         white = inverse @ M @ np.swapaxes(inverse, 1, 2)
         size = np.maximum(np.trace(white, axis1=1, axis2=2) / np.maximum(rank, 1), 1e-300)[:, None, None]
         mixed = (1.0 - _SHRINKAGE) * white + _SHRINKAGE * size * np.eye(d)
@@ -155,21 +154,5 @@ def usual_parameters(weighted: Array) -> Array:
     Args:
         weighted: `LogStack.weighted` of the logs, shape (logs, base parameters + 1, base parameters + 1).
     """
-    return _solve(weighted.sum(axis=0))
-
-
-def _solve(whole: Array) -> Array:
-    _, inverse, _ = _roots(whole[None, :-1, :-1])
-    return np.asarray(inverse[0].T @ (inverse[0] @ whole[:-1, -1]))
-
-
-def _roots(N: Array) -> tuple[Array, Array, Array]:
-    """Return L with N = L Lᵀ on the identifiable subspace of each N, the left inverse of L, and the rank."""
-    size = np.sqrt(np.maximum(np.diagonal(N, axis1=1, axis2=2), 0.0))
-    scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
-    values, vectors = np.linalg.eigh(N * scale[:, None, :] * scale[:, :, None])
-    kept = values > _MIN_EIGENVALUE * np.maximum(values[:, -1:], 1e-300)
-    roots = np.sqrt(np.where(kept, values, 0.0))
-    backs = np.where(kept, 1.0 / np.where(kept, roots, 1.0), 0.0)
-    L = size[:, :, None] * vectors * roots[:, None, :]
-    return L, np.swapaxes(vectors * backs[:, None, :], 1, 2) * scale[:, None, :], kept.sum(axis=1)
+    whole = weighted.sum(axis=0)
+    return np.asarray(NormalMatrix.of(whole[:-1, :-1]).inverse @ whole[:-1, -1])

@@ -8,6 +8,7 @@ motions, which exceeds that of noise.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,17 +49,12 @@ def motion_ratio(
     count = int(of.max(initial=0)) + 1
     if count < 3 or not links.any():
         return 1.0
-    v = between_logs[design.group_of]
-    kept = v > 0.0
-    B = (design.effects_matrix * builder.scales)[:, kept] * np.sqrt(v[kept])
+    effects, variances = design.effects_matrix * builder.scales, between_logs[design.group_of]
     scores = np.zeros((count, design.rank))
     at = 0
     for r, own in enumerate(robots):
         info = log_information(builder, own)
-        left = info.h - info.J @ solution.x[r]
-        JB = info.J @ B
-        inner = np.linalg.solve(np.eye(B.shape[1]) + B.T @ JB, (left @ B)[..., None])
-        left = left - (JB @ inner)[..., 0]
+        left = replace(info, h=info.h - info.J @ solution.x[r]).with_log_effects(effects, variances).h
         np.add.at(scores, of[at : at + len(own)], left[:, : design.rank])
         at += len(own)
     moved = (scores - scores.mean(axis=0)) @ solution.cov_mu

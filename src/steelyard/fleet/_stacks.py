@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from steelyard.estimation.linear.widening import log_bias
+from steelyard.estimation.linear.widening import mean_ratio
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
 
@@ -82,14 +82,9 @@ class LogStack:
     def ratios(self) -> Array:
         """Geometric mean of the scores' scatter over the one that the residual spectrum predicts; 0 if unknown."""
         noise = self._sizes[1]
-        positive = (noise > 0.0) & (self.squares > 0.0)
-        values = np.log(np.where(positive, self.squares, 1.0) / np.where(positive, noise, 1.0))
-        degrees = self.stretches - 1.0
-        bias = {n: log_bias(n) for n in np.unique(degrees[degrees > 0.0]).tolist()}
-        of = np.vectorize(lambda n: bias.get(n, 0.0), otypes=[float])(degrees)
-        mean = values.sum(axis=-1) / np.maximum(positive.sum(axis=-1), 1)
-        known = (degrees > 0.0) & np.any(noise > 0.0, axis=-1)
-        return np.where(known, np.where(positive.any(axis=-1), np.exp(mean) * of, 1.0), 0.0)
+        ratios = np.divide(self.squares, noise, out=np.zeros_like(noise), where=noise > 0.0)
+        known = (self.stretches > 1.0) & np.any(noise > 0.0, axis=-1)
+        return np.where(known, mean_ratio(ratios, np.maximum(self.stretches - 1.0, 1.0)), 0.0)
 
     @cached_property
     def colour(self) -> tuple[Array, Array]:

@@ -24,12 +24,13 @@ from steelyard.fleet._daily_series import (
     remove_common_friction,
     series_blocks,
 )
-from steelyard.fleet._scan import ChangePoint, false_discovery, scan
 from steelyard.fleet.effects import GAIN_KIND
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.pooling import PooledFleet
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import with_error
+from steelyard.trends.change_points import ChangePoint, scan
+from steelyard.trends.series_statistics import false_discovery
 
 # Expected part of false ones among the reported changes.
 FALSE_DRIFTS = 0.05

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from steelyard.check.check import check_later_piece, check_study
 from steelyard.errors import SteelyardError
+from steelyard.estimation.linear.log_sums import LogSums
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
-from steelyard.identification.log_differences import LogSums
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
 from steelyard.regression.spectra import BAND_EDGES
@@ -52,8 +52,8 @@ class LogFactors:
         factor: Triangle of [A y] of each equation; None if the log could not be used.
         sums: Σy of each equation.
         meat: Covariance of the score Aᵀu by the spectrum of the residuals of the log's own fit.
-        scores: Centred Aᵀu of each stretch of the log at its own fit, shape (stretches, columns). Their squares
-            (`scatter`) are another covariance of the score, which includes structural error.
+        scores: Centred Aᵀu of each stretch of the log at its own fit, shape (stretches, columns). Their squares are
+            another covariance of the score, which includes structural error.
         stretches: Number of stretches by equation; for several logs one is subtracted for each but the first.
         residual_squares: Σu² of the own fit.
         freedom: Its degrees of freedom.
@@ -113,34 +113,6 @@ class LogFactors:
         squares = np.array([float(r[:, -1] @ r[:, -1]) for r in self.factor.triangles] if self.factor else ())
         rows = np.maximum(self.rows, 1.0)
         return np.sqrt(np.maximum(squares / rows - (self.sums / rows) ** 2, 0.0))
-
-    @cached_property
-    def scatter(self) -> tuple[Array, ...]:
-        """Scatter of the scores from stretch to stretch, over each equation's own columns."""
-        return tuple(s.T @ s for s in self.scores)
-
-    def grams(self, columns: Sequence[int]) -> Array:
-        """Return [A y]ᵀ[A y] of each equation over `columns` of the parameter vector, such as `base.independent`.
-
-        The shape is (equations, columns + 1, columns + 1); columns that an equation lacks are zero.
-        """
-        blocks = [] if self.factor is None else self.factor.blocks(columns)
-        return np.array([b.T @ b for b in blocks])
-
-    def meats(self, columns: Sequence[int]) -> Array:
-        """Return `meat` over `columns` of the parameter vector, shape (equations, columns, columns)."""
-        return self._over(columns, self.meat)
-
-    def scatters(self, columns: Sequence[int]) -> Array:
-        """Return `scatter` over `columns` of the parameter vector, shape (equations, columns, columns)."""
-        return self._over(columns, self.scatter)
-
-    def _over(self, columns: Sequence[int], own: Sequence[Array]) -> Array:
-        out = np.zeros((len(own), len(columns), len(columns)))
-        for e, (equation, matrix) in enumerate(zip(self.equations, own, strict=True)):
-            mine, where = equation.among(columns)
-            out[e][np.ix_(where, where)] = matrix if len(mine) == len(matrix) else matrix[np.ix_(mine, mine)]
-        return out
 
     def with_table_values(
         self,

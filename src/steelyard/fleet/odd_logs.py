@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.fleet._information import usual_parameters
-from steelyard.fleet._scan import false_discovery
 from steelyard.fleet._stacks import LogStack, stack_logs
 from steelyard.fleet._variances import have_other_load
 from steelyard.fleet.effects import FleetDesign
@@ -22,6 +21,7 @@ from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import percent
 from steelyard.ground.remote import shown_address
+from steelyard.trends.series_statistics import false_discovery, robust_p_values
 
 # Expected part of correct logs among the reported ones.
 FALSE_LOGS = 0.01
@@ -138,12 +138,7 @@ def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALS
 
 def _p_values(left: Array) -> Array:
     """How often a log that belongs leaves as much, by joint: logarithms against their median and scatter."""
-    from scipy.special import stdtr  # takes a fifth of a second to import
-
-    value = np.log(np.maximum(left, 1e-9))
-    middle = np.nanmedian(value, axis=0)
-    scatter = np.maximum(1.4826 * np.nanmedian(np.abs(value - middle), axis=0), 0.2)
-    return np.asarray(stdtr(max(0.37 * len(left), 3.0), -(value - middle) / scatter))
+    return robust_p_values(np.log(np.maximum(left, 1e-9)), 0.2, 3.0)
 
 
 def _other_load(logs: Sequence[LogFactors]) -> NDArray[np.bool_]:

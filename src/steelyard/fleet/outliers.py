@@ -16,7 +16,6 @@ import numpy as np
 
 from steelyard.fleet._channels import Channel, OwnParameters, channels_of
 from steelyard.fleet._exchanges import ArmComparison, SimultaneousChange, simultaneous_changes
-from steelyard.fleet._scan import as_gaussian, excess_variance, false_discovery
 from steelyard.fleet.drift import Drift, FleetDrift, day_text, fleet_drift
 from steelyard.fleet.effects import GAIN_KIND, FleetDesign
 from steelyard.fleet.log_factors import LogFactors
@@ -24,6 +23,7 @@ from steelyard.fleet.odd_logs import OddLog, odd_logs
 from steelyard.fleet.pooling import PooledFleet, pool
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import with_error
+from steelyard.trends.series_statistics import as_gaussian, excess_variance, false_discovery, robust_p_values
 
 # Expected part of false ones among the outliers of each kind.
 FALSE_OUTLIERS = 0.05
@@ -266,10 +266,7 @@ def _links(fleet: PooledFleet, rate: float) -> list[Outlier]:
             size[n] = math.sqrt(float(np.nanmean(z**2)))
     value = np.log(np.maximum(size, 1e-6))
     middle = float(np.nanmedian(value))
-    scatter = max(1.4826 * float(np.nanmedian(np.abs(value - middle))), 0.15)
-    degrees = max(0.37 * len(robots), 2.0)
-    p = np.array([0.5 * math.erfc(as_gaussian(max(x, 0.0), degrees) / math.sqrt(2.0)) if np.isfinite(x) else 1.0
-                  for x in (value - middle) / scatter])  # fmt: skip
+    p = np.nan_to_num(robust_p_values(value, 0.15, 2.0), nan=1.0)
     out = []
     for n in np.flatnonzero(false_discovery(p, rate) & (np.nan_to_num(size) > _MIN_LINK_ERRORS)).tolist():
         sentence = (

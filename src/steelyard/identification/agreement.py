@@ -12,7 +12,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import percent
 from steelyard.ground.reasons import explained
-from steelyard.identification.log_differences import LogShift, LogSums
+from steelyard.identification.log_differences import LogDifferences, LogShift
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.study import Study
 
@@ -161,7 +161,7 @@ def agreement_of(study: Study, names: Sequence[str], free: Estimate) -> Agreemen
         return None
     with one_blas_thread():
         named = [names[k] for k in parts]
-        sums = LogSums(tuple(parts.values()), study.base, free.beta, free.residual_std)
+        sums = LogDifferences(tuple(parts.values()), study.base, free.beta, free.residual_std)
         library, causes = _library(study.base, [e.name for e in study.rows.equations], free.beta)
         asked = len(causes) * (1 if len(parts) == 2 else len(parts))
         disagreements = _disagreements(sums, library, causes, asked, named)
@@ -217,7 +217,7 @@ def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tup
 
 
 def _disagreements(
-    sums: LogSums, library: Array, causes: Sequence[_Cause], asked: int, names: Sequence[str]
+    sums: LogDifferences, library: Array, causes: Sequence[_Cause], asked: int, names: Sequence[str]
 ) -> list[Disagreement]:
     """Find the clearest difference, add it to the fit, and repeat while differences are significant."""
     nuisance = [np.broadcast_to(np.eye(sums.base.rank), (library.shape[0], *2 * (sums.base.rank,)))] * sums.logs
@@ -282,7 +282,7 @@ def _more(change: float, more: str, less: str) -> str:
     return more if change > 0.0 else less
 
 
-def _parameter_spreads(sums: LogSums, free: Estimate, names: Sequence[str]) -> tuple[ParameterSpread, ...]:
+def _parameter_spreads(sums: LogDifferences, free: Estimate, names: Sequence[str]) -> tuple[ParameterSpread, ...]:
     values, errors = sums.separate_estimates()
     counts = np.where(np.isfinite(values) & (errors > 0.0), 1.0 / errors**2, 0.0)
     # Compare with the mean of the other logs' values: a joint fit would spread a difference over all parameters.

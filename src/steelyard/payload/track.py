@@ -22,6 +22,7 @@ from steelyard.estimation.recursion.live_rows import live_rows
 from steelyard.ground.arrays import Array
 from steelyard.ground.short_repr import short_repr
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
+from steelyard.payload.recursive import RecursivePayload, expected_payload
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
 from steelyard.signals.log import Log
@@ -102,7 +103,7 @@ def track_payload(
     # Columns of the payload in `frame`: K in the frame of the link, times the transfer.
     K = base.matrix[:, 10 * place.host : 10 * place.host + 10] @ np.linalg.inv(to_frame)
     sigma = _noise(noise, rows.equations)
-    state = _Estimate(expected_payload(heaviest, size))
+    estimate = RecursivePayload(expected_payload(heaviest, size))
     beta = base.values(arm.theta)
     parts = rows.sample.reshape(3, robot.dof)
     name, before, settled = frame or robot.link_names[place.host], np.nan, -np.inf
@@ -111,48 +112,24 @@ def track_payload(
             part[:] = value
         if rows.add(t):
             A, y = rows.out[:, : base.rank], rows.out[:, base.rank]
-            fading = float(np.exp(-(t - before) / memory)) if np.isfinite(before) else 1.0
-            if t >= settled and state.update(A @ K / sigma[:, None], (y - A @ beta) / sigma, fading):
-                settled = t + settle
-            yield TrackedPayload(t, name, *state.result())
+            if t >= settled:
+                estimate.fade(float(np.exp(-(t - before) / memory)) if np.isfinite(before) else 1.0)
+                if not _add_rows(estimate, A @ K / sigma[:, None], (y - A @ beta) / sigma):
+                    settled = t + settle
+            yield TrackedPayload(t, name, estimate.parameters, estimate.covariance)
         before = t
 
 
-def expected_payload(heaviest: float, size: float) -> Array:
-    """Return the prior standard deviations of the ten parameters of a payload.
-
-    Args:
-        heaviest: Expected upper limit of the mass [kg].
-        size: Expected distance from the origin of the frame [m].
-    """
-    return np.array([heaviest, *[heaviest * size] * 3, *[heaviest * size**2] * 6])
-
-
-class _Estimate:
-    """Information N and right side b, N x = b, of ten parameters x in units of their prior standard deviations."""
-
-    def __init__(self, expected: Array) -> None:
-        self._unit = expected
-        self._N, self._b = np.eye(10), np.zeros(10)
-
-    def update(self, A: Array, y: Array, fading: float) -> bool:
-        """Add rows. If they contradict the estimate, reset it to the prior instead and return True."""
-        A = A * self._unit
-        self._N = fading * self._N + (1.0 - fading) * np.eye(10)
-        self._b = fading * self._b
-        P = np.linalg.inv(self._N)
-        residual = y - A @ (P @ self._b)
-        if residual @ np.linalg.solve(np.eye(len(y)) + A @ P @ A.T, residual) > _CHANGE_THRESHOLD**2 * len(y):
-            self._N, self._b = np.eye(10), np.zeros(10)
-            return True
-        self._N = self._N + A.T @ A
-        self._b = self._b + A.T @ y
+def _add_rows(estimate: RecursivePayload, A: Array, y: Array) -> bool:
+    """Add rows y = A θ with noise of variance 1. If they contradict the estimate, reset it instead and return False."""
+    A = A * estimate.unit
+    residual = y - A @ estimate.x
+    expected = np.eye(len(y)) + A @ estimate.P @ A.T
+    if residual @ np.linalg.solve(expected, residual) > _CHANGE_THRESHOLD**2 * len(y):
+        estimate.reset()
         return False
-
-    def result(self) -> tuple[Array, Array]:
-        """Return the parameters and their covariance."""
-        P = np.linalg.inv(self._N)
-        return self._unit * (P @ self._b), np.outer(self._unit, self._unit) * P
+    estimate.add(A.T @ A, A.T @ y)
+    return True
 
 
 def _noise(noise: ArrayLike, equations: int) -> Array:

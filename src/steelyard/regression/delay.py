@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.normal_matrix import NormalMatrix
 from steelyard.regression.observe import observe, with_history
 from steelyard.signals.prepare import Motion
 
@@ -221,19 +222,13 @@ def _delays(A: Array, rest: Array, rates: Array, weights: Array, joints: tuple[i
         Z[e, :, rank + e] = -rates[e]
     Z *= weights[:, None, None]
     r = weights[:, None] * rest
-    scale = np.sqrt(np.sum(Z**2, axis=(0, 1)))
-    scale[scale == 0.0] = 1.0
-    Z /= scale
     flat = Z.reshape(count * rows, -1)
-    values, vectors = np.linalg.eigh(flat.T @ flat)
-    seen = values > 1e-10 * values[-1]
-    inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    inverse = NormalMatrix.of(flat.T @ flat).inverse
     x = inverse @ (flat.T @ r.ravel())
     left = r - Z @ x
     edges = np.linspace(0, rows, min(_STRETCHES, rows) + 1).astype(int)
     scores = np.array([np.tensordot(left[:, a:b], Z[:, a:b], 2) for a, b in pairwise(edges)])
-    spread = inverse @ (scores.T @ scores) @ inverse / np.outer(scale, scale)
-    delays, variance = (x / scale)[rank:], np.diag(spread)[rank:]
+    delays, variance = x[rank:], np.diag(inverse @ (scores.T @ scores) @ inverse)[rank:]
     valid = variance > 0.0
     if not valid.any():
         return None

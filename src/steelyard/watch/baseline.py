@@ -15,8 +15,9 @@ import numpy as np
 
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
+from steelyard.trends.series_statistics import weighted_mean
 from steelyard.watch.drives import DriveRound
-from steelyard.watch.monitor_base import StateArrays
+from steelyard.watch.monitor_base import SavedArrays, saved_attributes
 
 # Stored rounds of the first days; beyond this, every second one is dropped.
 _MAX_ROUNDS = 2048
@@ -30,13 +31,14 @@ _DAILY_STD, _PRIOR_DAYS = 0.003, 4.0
 _WARMTH_STD = 1.0
 
 
-class DriveBaseline:
+class DriveBaseline(SavedArrays):
     """Normal values per channel (joints × 4, flat).
 
     Args:
         joints: Number of joints.
     """
 
+    saved = saved_attributes("usual_", "first units law scatter daily")
     state_rules: ClassVar[Mapping[str, ArrayRule]] = {
         "usual_first": ArrayRule(rows=_MAX_ROUNDS, unknown=True),
         **{f"usual_{name}": ArrayRule(unknown=True) for name in ("law", "scatter", "daily")},
@@ -50,11 +52,6 @@ class DriveBaseline:
         self.law = np.zeros((c, 4))  # level, multiples of warmth
         self.scatter = np.ones((2, c))  # of rounds, of the cold
         self.daily = np.ones((2, c))  # day-to-day variance, and its degrees of freedom
-
-    @property
-    def first_at(self) -> float:
-        """Time of the first round [s]; NaN before it."""
-        return float(self.first[0, 0]) if len(self.first) else float("nan")
 
     def collect(self, estimate: DriveRound) -> None:
         """Store the `estimate` of a round of the first days."""
@@ -100,7 +97,8 @@ class DriveBaseline:
         before: Array | None = None
         for d in np.unique(day):
             at = day == d
-            mean, _ = self.mean(z[at], variance[at], cold[at])
+            mean, error = weighted_mean(z[at], self.scatter[0] * variance[at] + self.scatter[1] * cold[at] ** 2)
+            mean = np.where(np.isfinite(error), mean, np.nan)
             if before is not None:
                 self.update_daily(mean - before)
             before = mean
@@ -133,28 +131,3 @@ class DriveBaseline:
             (estimate.x.ravel() - np.sum(F * self.law, axis=1))[None], estimate.variance.reshape(1, -1)
         )[0]
         return z, self.scatter[0] * estimate.variance.ravel(), self.scatter[1] * cold**2
-
-    def mean(self, z: Array, variance: Array, cold: Array) -> tuple[Array, Array]:
-        """Compute the weighted mean of several rounds and its variance; NaN and inf if there are none.
-
-        Args:
-            z: Deviations from the baseline, shape (rounds, channels).
-            variance: Variance of each deviation.
-            cold: Cold of each channel, 0 to 1; cold rounds have less weight.
-        """
-        w = 1.0 / (self.scatter[0] * variance + self.scatter[1] * cold**2)
-        total = w.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sum(w * z, axis=0) / total, 1.0 / total
-
-    def state(self) -> StateArrays:
-        """Return the baseline as arrays."""
-        return {f"usual_{name}": np.array(getattr(self, name)) for name in _STATE}
-
-    def restore(self, state: StateArrays) -> None:
-        """Continue from a `state` with the same number of joints."""
-        for name in _STATE:
-            setattr(self, name, np.array(state[f"usual_{name}"], dtype=float))
-
-
-_STATE = ("first", "units", "law", "scatter", "daily")

@@ -14,8 +14,8 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
-from steelyard.watch.evidence import posterior
-from steelyard.watch.monitor_base import StateArrays
+from steelyard.payload.recursive import RecursivePayload
+from steelyard.watch.monitor_base import SavedArrays, saved_attributes
 from steelyard.watch.windows import DIRECTION, OFFSET, SECOND_S, SPEED, SecondSums
 
 # The four numbers of a joint.
@@ -65,7 +65,7 @@ def friction_at(model: Model, speed: Array) -> Array:
     return np.asarray(0.5 * np.abs(torques[0] - torques[1]))
 
 
-class DriveRounds:
+class DriveRounds(SavedArrays):
     """Collects the sums of seconds to rounds.
 
     Args:
@@ -73,6 +73,8 @@ class DriveRounds:
         expected: Prior standard deviations of the ten parameters of a load.
         day_s: Length of a day [s], which scales rounds and time constants.
     """
+
+    saved = saved_attributes("rounds_", "_speed _noise _gram _warmth _moved _at")
 
     def __init__(self, model: Model, expected: Array, day_s: float) -> None:
         self._model, self._n = model, model.robot.dof
@@ -140,19 +142,12 @@ class DriveRounds:
         windows = np.maximum(count, 1.0)
         start = np.maximum(gram[:, -1, -1] / windows, 1e-12)
         noise = np.where(np.isnan(self._noise[0]), start, self._noise[0])
-        m = 10 + 4 * n
-        indices = np.array([[*range(10), *range(10 + 4 * j, 14 + 4 * j)] for j in range(n)])
+        estimate = RecursivePayload(scale, n)
         for _ in range(2):  # the second time with the estimated variance
-            N, b = np.zeros((m, m)), np.zeros(m)
-            for j, p in enumerate(indices):
-                unit = scale[p]
-                N[np.ix_(p, p)] += gram[j, :_COLUMNS, :_COLUMNS] * np.outer(unit, unit) / noise[j]
-                b[p] += gram[j, :_COLUMNS, -1] * unit / noise[j]
-            y, P = posterior(np.zeros(m), np.eye(m), N, b)
-            z = (scale * y)[indices]
-            residual = gram[:, -1, -1] - 2.0 * np.sum(z * gram[:, :_COLUMNS, -1], axis=1)
-            residual = residual + np.einsum("ja,jab,jb->j", z, gram[:, :_COLUMNS, :_COLUMNS], z)
-            estimated = np.maximum(residual, 0.0) / np.maximum(count - 4.0, 1.0) + 1e-12
+            N, b = estimate.sums(gram, 1.0 / noise)
+            estimate.reset()
+            estimate.add(N, b)
+            estimated = estimate.residuals(gram) / np.maximum(count - 4.0, 1.0) + 1e-12
             if np.all(np.isfinite(self._noise[0])):
                 break
             noise = np.where(count >= _MIN_WINDOWS, estimated, noise)
@@ -162,18 +157,6 @@ class DriveRounds:
         count_now = np.minimum(rounds, _MEMORY_ROUNDS) + 1.0
         self._noise[0] = np.where(enough, mean + (estimated - mean) / count_now, self._noise[0])
         self._noise[1] = rounds + enough
-        variance = (scale**2 * np.diag(P))[10:].reshape(n, 4)
-        leaks = (P @ N)[10:, 10:] * scale[10:, None] / scale[10:]
-        return (scale * y)[10:].reshape(n, 4), np.where(enough[:, None], variance, np.inf), leaks
-
-    def state(self) -> StateArrays:
-        """Return all that the next second needs, as arrays."""
-        return {f"rounds_{name}": np.array(getattr(self, f"_{name}")) for name in _STATE}
-
-    def restore(self, state: StateArrays) -> None:
-        """Continue from a `state` of the same model."""
-        for name in _STATE:
-            setattr(self, f"_{name}", np.array(state[f"rounds_{name}"], dtype=float))
-
-
-_STATE = ("speed", "noise", "gram", "warmth", "moved", "at")
+        variance = (scale**2 * np.diag(estimate.P))[10:].reshape(n, 4)
+        leaks = (estimate.P @ N)[10:, 10:] * scale[10:, None] / scale[10:]
+        return (scale * estimate.x)[10:].reshape(n, 4), np.where(enough[:, None], variance, np.inf), leaks

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
@@ -70,6 +71,42 @@ class WatchSetup:
     calibration: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
     uncertain_model: Any = None
+
+
+def saved_attributes(prefix: str, attributes: str) -> dict[str, str]:
+    """Return attributes by their names in a state.
+
+    Args:
+        prefix: Beginning of the names in the state.
+        attributes: Attributes, separated by spaces.
+    """
+    return {f"{prefix}{name.lstrip('_')}": name for name in attributes.split()}
+
+
+class SavedArrays:
+    """Saves attributes as arrays, and continues from them.
+
+    Attributes:
+        saved: Attributes by their names in a state.
+        saved_parts: Attributes that save themselves.
+    """
+
+    saved: ClassVar[Mapping[str, str]] = {}
+    saved_parts: ClassVar[tuple[str, ...]] = ()
+
+    def state(self) -> StateArrays:
+        """Return all that the next update needs, as arrays."""
+        parts = [getattr(self, name).state() for name in self.saved_parts]
+        own = {key: np.array(getattr(self, name)) for key, name in self.saved.items()}
+        return {key: value for part in (*parts, own) for key, value in part.items()}
+
+    def restore(self, state: StateArrays) -> None:
+        """Continue from a `state` of the same model."""
+        for name in self.saved_parts:
+            getattr(self, name).restore(state)
+        for key, name in self.saved.items():
+            value = np.array(state[key], dtype=np.asarray(getattr(self, name)).dtype)
+            setattr(self, name, value if value.ndim else float(value))
 
 
 class Monitor(ABC):

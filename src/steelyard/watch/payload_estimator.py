@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
+from steelyard.estimation.recursion.posterior import log_evidence, posterior
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
+from steelyard.payload.recursive import RecursivePayload
 from steelyard.watch.drives import friction_at
-from steelyard.watch.evidence import log_evidence, posterior
-from steelyard.watch.monitor_base import StateArrays
+from steelyard.watch.monitor_base import SavedArrays, saved_attributes
 from steelyard.watch.windows import OFFSET, SECOND_S, SPEED
 
 # Start times of a change that are tested, in seconds ago. Most changes are detected within seconds, small ones later.
@@ -57,7 +58,7 @@ class _Change(NamedTuple):
     payload_since: float | None
 
 
-class PayloadEstimator:
+class PayloadEstimator(RecursivePayload, SavedArrays):
     """Estimates the payload from the Gram matrices of `SecondSums`.
 
     Args:
@@ -66,15 +67,19 @@ class PayloadEstimator:
         false_alarms_hz: Accepted rate of false changes [1/s].
     """
 
+    saved = saved_attributes(
+        "carried_",
+        "unit _noise _spread x P _first _last _ring_t _ring_same _ring_x _ring_P _ring_N _ring_b "
+        "_block_N _block_b _block_x",
+    ) | {"carried_seen": "_counts"}
+
     def __init__(self, model: Model, expected: Array, false_alarms_hz: float) -> None:
         self._model, self._n = model, model.robot.dof
         n, m = self._n, 10 + 3 * self._n
+        super().__init__(np.concatenate([expected, np.ones(3 * n)]), n)
         self._m, self._threshold = m, math.log(len(_SINCE) / (false_alarms_hz * SECOND_S))
-        self._indices = np.array([[*range(10), *range(10 + 3 * j, 13 + 3 * j)] for j in range(n)])
-        self._unit = np.concatenate([expected, np.ones(3 * n)])
         self._noise = np.ones(n)  # variance of a window's residual, N² m² (N²)
         self._spread = np.ones(2)  # variance of sums relative to independent windows; number of blocks
-        self._x, self._P = np.zeros(m), np.eye(m)
         self._first = np.zeros((n, _COLUMNS + 1, _COLUMNS + 1))
         depth = _SINCE[-1]
         self._ring_t = np.full(depth, np.nan)  # starts of the last seconds, newest last
@@ -91,19 +96,14 @@ class PayloadEstimator:
         return bool(self._counts[0] >= _FIRST_SECONDS)
 
     @property
-    def parameters(self) -> Array:
-        """The ten parameters [kg, kg m, kg m²]."""
-        return np.asarray(self._unit[:10] * self._x[:10])
-
-    @property
     def covariance(self) -> Array:
         """Covariance of the ten parameters, including the common error of torque constants."""
         gain = _GAIN_ERROR * self.parameters
-        return np.asarray(np.outer(self._unit[:10], self._unit[:10]) * self._P[:10, :10] + np.outer(gain, gain))
+        return np.asarray(super().covariance + np.outer(gain, gain))
 
     def evidence(self) -> float:
         """Return the log evidence of a payload against none (Savage-Dickey ratio)."""
-        x, P = self._x[:10], self._P[:10, :10]
+        x, P = self.x[:10], self.P[:10, :10]
         return float(0.5 * x @ np.linalg.solve(P, x) + 0.5 * np.linalg.slogdet(P)[1])
 
     def update(self, t: float, gram: Array) -> float | None:
@@ -121,18 +121,18 @@ class PayloadEstimator:
             if self.is_ready:
                 self._first_estimate()
             return None
-        N, b = self._sums(gram)
+        N, b = self._weighted_sums(gram)
         fade = np.ones(self._m)
-        fade[:10] = np.minimum(np.exp(0.5 * SECOND_S / _MEMORY_S), 1.0 / np.sqrt(np.diag(self._P)[:10]))
-        self._P = self._P * np.outer(fade, fade)
+        fade[:10] = np.minimum(np.exp(0.5 * SECOND_S / _MEMORY_S), 1.0 / np.sqrt(np.diag(self.P)[:10]))
+        self.P = self.P * np.outer(fade, fade)
         joints = np.arange(10, self._m)
         away = min(max(t - before, SECOND_S) / _DRIFT_S, 1.0)  # after a rest they may have drifted
-        self._P[joints, joints] += away
+        self.P[joints, joints] += away
         if away > _REST:
             self._counts[1:] = 0.0
-            self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self._x.copy()
-        same = log_evidence(self._x, self._P, N, b)
-        newest = ("t", before), ("x", self._x), ("P", self._P), ("N", N), ("b", b), ("same", same)
+            self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self.x.copy()
+        same = log_evidence(self.x, self.P, N, b)
+        newest = ("t", before), ("x", self.x), ("P", self.P), ("N", N), ("b", b), ("same", same)
         for name, value in newest:
             ring = getattr(self, f"_ring_{name}")
             ring[:-1] = ring[1:]
@@ -140,7 +140,7 @@ class PayloadEstimator:
         self._counts[1] = min(self._counts[1] + 1.0, _SINCE[-1])
         if self._counts[0] % 2.0 == 0.0 and (change := self._find_change()):  # every other second, to save time
             return change.payload_since  # the estimate includes this second already
-        self._x, self._P = posterior(self._x, self._P, N, b)
+        self.add(N, b)
         self._update_noise(gram, N, b)
         return None
 
@@ -152,38 +152,24 @@ class PayloadEstimator:
         slow = np.array([10.0 * SMOOTHING_SPEED[joint.kind] for joint in self._model.robot.joints])
         friction = np.maximum(_FRICTION_STD * friction_at(self._model, slow), 0.1 * rms)
         speed = np.sqrt(np.maximum(first[:, SPEED, SPEED] / windows, 1e-6))
-        self._unit[10:] = np.stack([friction, friction / speed, friction], axis=1).reshape(-1)
+        self.unit[10:] = np.stack([friction, friction / speed, friction], axis=1).reshape(-1)
         self._noise = rms**2
         for _ in range(5):
-            N, b = self._sums(first)
-            self._x, self._P = posterior(np.zeros(self._m), np.eye(self._m), N, b)
-            used = [np.sum(self._P[np.ix_(p, p)] * first[j, :_COLUMNS, :_COLUMNS] * np.outer(unit, unit))
-                    for j, (p, unit) in enumerate(zip(self._indices, self._unit[self._indices], strict=True))
+            N, b = self._weighted_sums(first)
+            self.reset()
+            self.add(N, b)
+            used = [np.sum(self.P[np.ix_(p, p)] * first[j, :_COLUMNS, :_COLUMNS] * np.outer(unit, unit))
+                    for j, (p, unit) in enumerate(zip(self.indices, self.unit[self.indices], strict=True))
                     ] / self._noise  # fmt: skip
-            noise = self._residual(first) / np.maximum(count - used, 0.25 * windows)
+            noise = self.residuals(first) / np.maximum(count - used, 0.25 * windows)
             self._noise = np.where(count > 0.0, np.maximum(noise, 1e-12), self._noise)
-        self._block_x = self._x.copy()
+        self._block_x = self.x.copy()
 
-    def _sums(self, gram: Array) -> tuple[Array, Array]:
-        """Return N and b of all joints, weighted by the noise, in units of the prior standard deviations."""
-        N, b = np.zeros((self._m, self._m)), np.zeros(self._m)
+    def _weighted_sums(self, gram: Array) -> tuple[Array, Array]:
+        """Return N and b of all joints, weighted by the noise."""
         load = self.parameters
         torque = np.einsum("a,jab,b->j", load, gram[:, :10, :10], load) / np.maximum(gram[:, OFFSET, OFFSET], 1.0)
-        weight = 1.0 / ((self._noise + _PAYLOAD_NOISE**2 * torque) * self._spread[0])
-        unit, n = self._unit[self._indices], self._n
-        squares = gram[:, :_COLUMNS, :_COLUMNS] * (weight[:, None, None] * unit[:, :, None] * unit[:, None, :])
-        rows, own = gram[:, :_COLUMNS, -1] * (weight[:, None] * unit), self._indices[:, 10:]
-        N[:10, :10], b[:10] = squares[:, :10, :10].sum(axis=0), rows[:, :10].sum(axis=0)
-        N[:10, 10:], b[10:] = squares[:, :10, 10:].swapaxes(0, 1).reshape(10, 3 * n), rows[:, 10:].ravel()
-        N[10:, :10] = N[:10, 10:].T
-        N[own[:, :, None], own[:, None, :]] = squares[:, 10:, 10:]
-        return N, b
-
-    def _residual(self, gram: Array) -> Array:
-        """Return the residual sum of squares after payload and friction, per joint."""
-        z = (self._unit * self._x)[self._indices]
-        squares = gram[:, -1, -1] - 2.0 * np.sum(z * gram[:, :_COLUMNS, -1], axis=1)
-        return np.asarray(np.maximum(squares + np.einsum("ja,jab,jb->j", z, gram[:, :_COLUMNS, :_COLUMNS], z), 0.0))
+        return self.sums(gram, 1.0 / ((self._noise + _PAYLOAD_NOISE**2 * torque) * self._spread[0]))
 
     def _find_change(self) -> _Change | None:
         """Test for a change; if there is one, update the estimate from its start on."""
@@ -201,7 +187,7 @@ class PayloadEstimator:
         if gain[best] < self._threshold:
             return None
         # A sensor jump or sudden friction is not a payload; the explanation with the most evidence decides.
-        others = [self._reset(mean, P, p[10:]) for p in self._indices]
+        others = [self._reset(mean, P, p[10:]) for p in self.indices]
         gains = np.array([log_evidence(*other, N, b) - same for other in others])
         joint, other_best = np.unravel_index(int(np.argmax(gains)), gains.shape)
         is_load = bool(gain[best] > gains[joint, other_best])
@@ -210,9 +196,9 @@ class PayloadEstimator:
         first = self._ring_N[-ago[best]], self._ring_b[-ago[best]]
         after = posterior(x[best], P[best], N[best] - first[0], b[best] - first[1])
         other = log_evidence(x[best], P[best], *first) - log_evidence(*after, *first)
-        self._x, self._P = after if other > self._threshold else posterior(*after, *first)
+        self.x, self.P = after if other > self._threshold else posterior(*after, *first)
         self._counts[1:] = 0.0
-        self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self._x.copy()
+        self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self.x.copy()
         return _Change(float(self._ring_t[-ago[best]]) if is_load else None)
 
     @staticmethod
@@ -227,7 +213,7 @@ class PayloadEstimator:
     def _update_noise(self, gram: Array, N: Array, b: Array) -> None:
         """Update the noise of windows and of sums over some seconds."""
         count = gram[:, OFFSET, OFFSET]
-        noise = np.minimum(self._residual(gram) / np.maximum(count, 1.0), _MAX_NOISE_RATIO * self._noise)
+        noise = np.minimum(self.residuals(gram) / np.maximum(count, 1.0), _MAX_NOISE_RATIO * self._noise)
         self._noise += np.where(count > 0.0, count / (count + 5.0 * _NOISE_S), 0.0) * (noise - self._noise)
         self._block_N += N
         self._block_b += b
@@ -236,29 +222,11 @@ class PayloadEstimator:
             return
         # The score of a block has the covariance N + N P N if windows are independent; P is small compared to 1/N.
         u, m = self._block_b - self._block_N @ self._block_x, self._m
-        expected = self._block_N + self._block_N @ self._P @ self._block_N
+        expected = self._block_N + self._block_N @ self.P @ self._block_N
         inverse = np.linalg.inv(expected + 1e-3 * np.trace(expected) / m * np.eye(m))
         ratio = min(float(u @ inverse @ u) / float(np.trace(inverse @ expected)), _MAX_NOISE_RATIO)
         blocks = min(self._spread[1], _NOISE_S / _BLOCK)
         now = self._spread[0] * ratio  # rows were divided by the previous spread
         self._spread[:] = max(1.0, (self._spread[0] * blocks + now) / (blocks + 1.0)), self._spread[1] + 1.0
         self._counts[2] = 0.0
-        self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self._x.copy()
-
-    def state(self) -> StateArrays:
-        """Return the estimate as arrays."""
-        return {f"carried_{key}": np.array(getattr(self, name)) for key, name in _STATE.items()}
-
-    def restore(self, state: StateArrays) -> None:
-        """Continue from a `state` of the same model."""
-        for key, name in _STATE.items():
-            value = np.array(state[f"carried_{key}"], dtype=float)
-            setattr(self, name, value if value.ndim else float(value))
-
-
-_STATE = {
-    **{key: f"_{key}" for key in ("unit", "noise", "spread", "x", "P", "first", "last")},
-    **{key: f"_{key}" for key in ("ring_t", "ring_same", "ring_x", "ring_P", "ring_N", "ring_b")},
-    **{key: f"_{key}" for key in ("block_N", "block_b", "block_x")},
-    "seen": "_counts",
-}
+        self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self.x.copy()

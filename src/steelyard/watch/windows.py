@@ -28,7 +28,7 @@ from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.payload.payload import frame_transfer, link_frame
 from steelyard.watch.batch import ObservedBatch, SampleBatch
-from steelyard.watch.monitor_base import StateArrays, WatchSetup
+from steelyard.watch.monitor_base import SavedArrays, WatchSetup, saved_attributes
 
 # Columns are computed at ticks of 10 ms. Robots move with a few Hz, so the trapezoidal rule is exact to 1e-4.
 TICK_S = 0.01
@@ -68,12 +68,14 @@ class SecondSums:
         return len(self.t)
 
 
-class ResidualWindows:
+class ResidualWindows(SavedArrays):
     """Computes `SecondSums` from batches; the split into batches changes only rounding errors.
 
     Args:
         setup: Model and options; option "frame" names the frame of the payload (default: the last link).
     """
+
+    saved = saved_attributes("windows_", "_slot _time _impulse _tau _tick _area _edge _before _look _ended _sums _more")
 
     def __init__(self, setup: WatchSetup) -> None:
         self.setup = setup
@@ -229,18 +231,7 @@ class ResidualWindows:
         self._ended = t[-1]
         return SecondSums(t[ends[:-1]], gram[:-1].reshape(-1, n, c, c), more[:-1, 0], more[:-1, 1])
 
-    def state(self) -> StateArrays:
-        """Return all that the next sample needs, as arrays."""
-        return {f"windows_{name}": np.array(getattr(self, f"_{name}")) for name in _STATE}
 
-    def restore(self, state: StateArrays) -> None:
-        """Continue from a `state` of the same model."""
-        for name in _STATE:
-            value = np.array(state[f"windows_{name}"], dtype=float)
-            setattr(self, f"_{name}", value if value.ndim else float(value))
-
-
-_STATE = ("slot", "time", "impulse", "tau", "tick", "area", "edge", "before", "look", "ended", "sums", "more")
 _SHARED: WeakValueDictionary[int, ResidualWindows] = WeakValueDictionary()
 
 

@@ -7,6 +7,7 @@ is shrunk towards the mean (Smyth 2004).
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -16,18 +17,20 @@ from steelyard.ground.arrays import Array
 DEGREES_OF_MEAN = 8.0
 
 
-def mean_ratio(ratios: Array, degrees: float) -> float:
+def mean_ratio(ratios: Array, degrees: Array | float) -> Array:
     """Compute the mean of variance ratios from their logarithms, which outliers affect little; one without ratios.
 
     Args:
-        ratios: The ratios.
+        ratios: The ratios, along the last axis; only positive ones count.
         degrees: Degrees of freedom of each.
     """
-    positive = ratios[ratios > 0.0]
-    return float(np.exp(np.mean(np.log(positive))) * log_bias(degrees)) if len(positive) else 1.0
+    positive = ratios > 0.0
+    logs = np.log(np.where(positive, ratios, 1.0)).sum(axis=-1) / np.maximum(positive.sum(axis=-1), 1)
+    bias = np.vectorize(log_bias, otypes=[float])(degrees)
+    return np.where(positive.any(axis=-1), np.exp(logs) * bias, 1.0)
 
 
-def shrink_to_mean(own: Array | float, common: float, degrees: float) -> Array:
+def shrink_to_mean(own: Array | float, common: Array | float, degrees: Array | float) -> Array:
     """Shrink variance ratios towards their mean.
 
     Args:
@@ -38,6 +41,18 @@ def shrink_to_mean(own: Array | float, common: float, degrees: float) -> Array:
     return np.asarray((degrees * own + DEGREES_OF_MEAN * common) / (degrees + DEGREES_OF_MEAN))
 
 
+def widening_factor(own: Array | float, common: Array | float, degrees: Array | float) -> Array:
+    """Return the factors that widen variances of noise: ratios shrunk to their mean, at least 1.
+
+    Args:
+        own: The ratios.
+        common: Their mean.
+        degrees: Degrees of freedom of each ratio.
+    """
+    return np.maximum(shrink_to_mean(own, common, degrees), 1.0)
+
+
+@cache
 def log_bias(degrees: float) -> float:
     """Compute the bias correction of the mean logarithm of χ²/ν, ν = `degrees`: exp(ln(ν/2) − digamma(ν/2))."""
     x, digamma = 0.5 * degrees, 0.0
@@ -62,5 +77,4 @@ def motion_variance(noise: Array, wander: Array, blocks: int) -> Array:
     ratio = np.where(positive, wander / np.where(noise > 0.0, noise, 1.0), np.nan)
     degrees = float(blocks - 1)
     common = mean_ratio(ratio[positive], degrees)
-    shrunk = shrink_to_mean(np.where(positive, ratio, common), common, degrees)
-    return np.asarray(noise * np.maximum(shrunk - 1.0, 0.0))
+    return np.asarray(noise * (widening_factor(np.where(positive, ratio, common), common, degrees) - 1.0))

@@ -16,13 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
+from steelyard.estimation.recursion.posterior import log_evidence, posterior
 from steelyard.ground.arrays import Array
-from steelyard.payload.track import expected_payload
+from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
+from steelyard.trends.sequential_change import YEARLY_HZ, step_evidence
+from steelyard.trends.series_statistics import significant_changes
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.change import YEARLY_HZ, significant_changes, step_evidence
 from steelyard.watch.drives import friction_at
-from steelyard.watch.evidence import log_evidence, posterior
-from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import (
+    MONITORS,
+    Monitor,
+    SavedArrays,
+    StateArrays,
+    WatchEvent,
+    WatchSetup,
+    saved_attributes,
+)
 from steelyard.watch.windows import GAIN, OFFSET, SPEED, ResidualWindows
 
 # Length of a round [s of motion], and number of rounds for the baseline.
@@ -42,7 +51,7 @@ _CALM_ROUNDS = 3.0
 
 
 @MONITORS.register("model")
-class ConsistencyMonitor(Monitor):
+class ConsistencyMonitor(SavedArrays, Monitor):
     """Compares size and whiteness of the residuals with the first hour, and finds the cause of a change.
 
     Args:
@@ -50,6 +59,8 @@ class ConsistencyMonitor(Monitor):
     """
 
     title = "model"
+    saved = saved_attributes("", "_round _gram _lagged _first _ring_t _ring _ring_gram _verdict _white _cause _share")
+    saved_parts = ("_windows",)
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)
@@ -58,8 +69,7 @@ class ConsistencyMonitor(Monitor):
         self._n, self._names = robot.dof, robot.joint_names
         n, c = self._n, self._windows.columns
         self._rate = float(setup.options.get("health_false_alarms_hz", YEARLY_HZ)) * _ROUND_S
-        masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        self._expected = expected_payload(max(0.2 * float(masses.sum()), 0.1), 0.3)
+        self._expected = expected_payload(heaviest_payload(setup.model), EXPECTED_SIZE_M)
         self._round = np.zeros(2)  # time in motion, and end of the present round
         self._gram, self._lagged = np.zeros((n, c, c)), np.zeros(n)
         self._first = np.zeros((3, 2 * n))  # log power, total and without friction: count, sum, sum of squares
@@ -211,17 +221,11 @@ class ConsistencyMonitor(Monitor):
             values |= {"since": float(self._verdict[1]), **self._causes(), "words": self._explanation()}
         return values
 
-    def state(self) -> StateArrays:
-        return {**self._windows.state(), **{name: np.array(getattr(self, f"_{name}")) for name in _STATE}}
-
     def restore(self, state: StateArrays) -> None:
         kind, joint = np.array(state["cause"]).tolist()
         if kind not in _CAUSES or joint not in ("", *self._names):
             raise SteelyardError("the state has an unknown cause.")
-        self._windows.restore(state)
-        for name in _STATE:
-            setattr(self, f"_{name}", np.array(state[name]))
+        super().restore(state)
 
 
 _CAUSES = ("", "load", "friction", "sensor", "gain", "kinematics")
-_STATE = ("round", "gram", "lagged", "first", "ring_t", "ring", "ring_gram", "verdict", "white", "cause", "share")

@@ -2,7 +2,7 @@
 
 The first days give the baseline: how friction falls as the gears warm up, and the variation from round to round,
 morning to morning and day to day. Then two tests run. Every round tests for a jump within the last hour. Every day
-tests for a shift or a growth within the last two months. An alarm is an e-value (`change.py`) that exceeds the
+tests for a shift or a growth within the last two months. An alarm is an e-value (`trends`) that exceeds the
 threshold for one false alarm per year, over all joints and numbers together. After an alarm the baseline is moved by
 the change, including its effect on other numbers that the motion does not separate from it.
 """
@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import with_error
-from steelyard.payload.track import expected_payload
+from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
+from steelyard.trends.change_points import change_template
+from steelyard.trends.sequential_change import YEARLY_HZ, SeriesChange, step_evidence
+from steelyard.trends.series_statistics import significant_changes, weighted_mean
 from steelyard.watch.baseline import DriveBaseline
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.change import YEARLY_HZ, SeriesChange, significant_changes, step_evidence
 from steelyard.watch.drives import CHANNELS, DriveRound, DriveRounds
-from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, SavedArrays, WatchEvent, WatchSetup, saved_attributes
 from steelyard.watch.windows import ResidualWindows
 
 # Working days of the baseline: several mornings, to know their variation.
@@ -49,7 +51,7 @@ _MESSAGES = {
 
 
 @MONITORS.register("health")
-class HealthMonitor(Monitor):
+class HealthMonitor(SavedArrays, Monitor):
     """Reports friction, offset and gain per joint, with alarms when they change.
 
     Args:
@@ -58,6 +60,8 @@ class HealthMonitor(Monitor):
     """
 
     title = "health"
+    saved = saved_attributes("", "_fast_t _fast _slow_t _slow _today _day _progress _last _level _leaks")
+    saved_parts = "_windows", "_rounds", "_baseline"
     state_rules: ClassVar[Mapping[str, ArrayRule]] = {
         **DriveBaseline.state_rules,
         **{name: ArrayRule(unknown=True) for name in ("today", "level", "leaks")},
@@ -69,8 +73,8 @@ class HealthMonitor(Monitor):
         self._windows = ResidualWindows.shared(setup)
         self._n, self._names = robot.dof, robot.joint_names
         self._day_s = float(options.get("day_s", _DAY_S))
-        masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        self._rounds = DriveRounds(setup.model, expected_payload(max(0.2 * float(masses.sum()), 0.1), 0.3), self._day_s)
+        expected = expected_payload(heaviest_payload(setup.model), EXPECTED_SIZE_M)
+        self._rounds = DriveRounds(setup.model, expected, self._day_s)
         self._baseline = DriveBaseline(robot.dof)
         self._first_days = float(options.get("first_days", _FIRST_DAYS))
         # Half of the false alarms for jumps and half for wear, per test.
@@ -123,9 +127,8 @@ class HealthMonitor(Monitor):
     def _test_jumps(self, t: float) -> None:
         z, own, cold = self._fast
         # A jump is tested relative to the last days, so that slow changes do not count.
-        w = 1.0 / (self._slow[1, -_LATELY_DAYS:] + self._baseline.daily[0])
-        total = w.sum(axis=0)
-        recent = np.sum(w * self._slow[0, -_LATELY_DAYS:], axis=0) / np.where(total > 0.0, total, 1.0)
+        days = self._slow[:, -_LATELY_DAYS:]
+        recent, _ = weighted_mean(days[0], days[1] + self._baseline.daily[0])
         common = self._baseline.daily[0] + np.max(np.where(np.isfinite(own), cold, 0.0), axis=0) + self._level
         change = step_evidence(z - recent, own, common, _JUMP_STD * self._baseline.units, self._baseline.daily[1])
         real = significant_changes(change.evidence, self._rates[0])
@@ -133,9 +136,7 @@ class HealthMonitor(Monitor):
         after = np.arange(_LAST_ROUNDS)[:, None] > change.start
         real &= change.start < _LAST_ROUNDS - 2
         if real.any():
-            w = np.where(after, 1.0 / own, 0.0)
-            total = np.maximum(w.sum(axis=0), 1e-300)
-            size = np.sum(w * (z - recent), axis=0) / total
+            size, _ = weighted_mean(z - recent, np.where(after, own, np.inf))
             self._alarm(t, real, replace(change, size=size), self._fast_t, "jump")
 
     def _end_day(self) -> None:
@@ -178,9 +179,8 @@ class HealthMonitor(Monitor):
         self._baseline.law[:, 0] += size * others
         self._level[top] = (_LEVEL_STD * self._baseline.units[top]) ** 2 + change.error[top] ** 2
         series, values = (self._fast, times) if how == "jump" else (self._slow, times)
-        growth = np.where(np.arange(len(values)) >= start, 1.0, 0.0)
-        if change.ramp[top]:
-            growth = np.maximum(np.arange(len(values)) - start + 1.0, 0.0) / (len(values) - start)
+        ramp = bool(change.ramp[top])
+        growth = change_template(np.arange(float(len(values))), np.array([start - ramp]), ramp)[:, 0]
         series[0] -= size * np.outer(growth, others)
         if how == "jump":
             series[1, : start + 1, top] = np.inf
@@ -238,19 +238,6 @@ class HealthMonitor(Monitor):
                 values[f"friction_change_{when}_error"] = _plain(error.reshape(-1, 4)[:, 0])
             values["warm_up"] = _plain(-self._baseline.law[::4, 1:].sum(axis=1) / self._baseline.units[::4])
         return values
-
-    def state(self) -> StateArrays:
-        own = {name: np.array(getattr(self, f"_{name}")) for name in _STATE}
-        return {**self._windows.state(), **self._rounds.state(), **self._baseline.state(), **own}
-
-    def restore(self, state: StateArrays) -> None:
-        for part in (self._windows, self._rounds, self._baseline):
-            part.restore(state)
-        for name in _STATE:
-            setattr(self, f"_{name}", np.array(state[name], dtype=float))
-
-
-_STATE = ("fast_t", "fast", "slow_t", "slow", "today", "day", "progress", "last", "level", "leaks")
 
 
 def _plain(x: Array) -> list[float | None]:

@@ -10,9 +10,9 @@ import numpy as np
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.numbers import with_error
 from steelyard.payload.payload import Payload
-from steelyard.payload.track import expected_payload
+from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heaviest_payload
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.monitor_base import MONITORS, Monitor, StateArrays, WatchEvent, WatchSetup
+from steelyard.watch.monitor_base import MONITORS, Monitor, SavedArrays, WatchEvent, WatchSetup
 from steelyard.watch.payload_estimator import PayloadEstimator
 from steelyard.watch.windows import OFFSET, ResidualWindows
 
@@ -23,14 +23,10 @@ _MIN_EVIDENCE, _SIGMAS, _MIN_SHARE = 3.0, 3.0, 0.01
 # is not reported within this time [s], in which the first second may mix two payloads, and at the latest after this
 # [s].
 _MAX_RELATIVE_ERROR, _MIN_DELAY_S, _MAX_DELAY_S = 0.2, 4.0, 10.0
-# Largest expected payload without a rated value: a fifth of the mass of the robot, as for lightweight robots, …
-_SHARE_OF_ROBOT, _MIN_KG = 0.2, 0.1
-# … and its distance from the flange [m]: length of a gripper and size of a part.
-_SIZE_M = 0.3
 
 
 @MONITORS.register("load")
-class PayloadMonitor(Monitor):
+class PayloadMonitor(SavedArrays, Monitor):
     """Reports mass and centre of the payload.
 
     Args:
@@ -39,17 +35,18 @@ class PayloadMonitor(Monitor):
     """
 
     title = "load"
+    saved: ClassVar[Mapping[str, str]] = {"carries": "_carries", "told": "_reported", "pending": "_pending"}
+    saved_parts = "_windows", "_estimator"
     state_rules: ClassVar[Mapping[str, ArrayRule]] = {"told": ArrayRule(unknown=True)}
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)
         self._windows = ResidualWindows.shared(setup)
         robot, options = setup.model.robot, setup.options
-        masses = np.maximum(setup.model.theta[: robot.inertial_count : 10], 0.0)
-        heaviest = float(options.get("heaviest", max(_SHARE_OF_ROBOT * float(masses.sum()), _MIN_KG)))
+        heaviest = float(options.get("heaviest", heaviest_payload(setup.model)))
         self._frame = str(options.get("frame", "")) or robot.link_names[robot.moving_frame().host]
         self._heaviest = heaviest
-        expected = expected_payload(heaviest, float(options.get("size", _SIZE_M)))
+        expected = expected_payload(heaviest, float(options.get("size", EXPECTED_SIZE_M)))
         self._estimator = PayloadEstimator(setup.model, expected, setup.false_alarms_hz)
         self._carries = np.array([0.0, np.nan])  # whether there is a payload, and since when
         self._reported = np.zeros(2)  # mass of the last report, and its error
@@ -116,19 +113,3 @@ class PayloadMonitor(Monitor):
         if carries and load.mass > 2.0 * load.mass_error:
             values |= {"center": load.center_of_gravity.tolist(), "center_error": load.center_of_gravity_error.tolist()}
         return values
-
-    def state(self) -> StateArrays:
-        return {
-            **self._windows.state(),
-            **self._estimator.state(),
-            **{key: getattr(self, name).copy() for key, name in _STATE.items()},
-        }
-
-    def restore(self, state: StateArrays) -> None:
-        self._windows.restore(state)
-        self._estimator.restore(state)
-        for key, name in _STATE.items():
-            setattr(self, name, np.array(state[key], dtype=float))
-
-
-_STATE = {"carries": "_carries", "told": "_reported", "pending": "_pending"}

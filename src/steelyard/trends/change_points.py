@@ -1,4 +1,4 @@
-"""Change-point tests of time series with p-values over all dates, and control of false discoveries.
+"""Change-point tests of whole time series, with p-values over all dates.
 
 A change is a step or a ramp that starts on some day. Its whitened, projected template f gives T = fᵀz/|f|, which has
 Student's distribution without a change. The largest |T| of a family of dates exceeds b with a probability of at most
@@ -16,12 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.trends.series_statistics import as_gaussian
 
-# Median of a squared standard Gaussian.
-MEDIAN_SQUARE = 0.45494
 # Number of days that a change needs before and after it, and that a ramp needs from its start.
 _BEFORE, _AFTER, _RAMP = 2, 2, 3
 # Smallest part of a template's square that must remain after projection; below it the template is not identifiable.
@@ -69,7 +67,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
     if n < _BEFORE + _AFTER:
         return [None] * len(z)
     families = [(False, np.arange(_BEFORE, n - _AFTER + 1)), (True, np.arange(0, n - _RAMP + 1))]
-    raw = np.concatenate([_templates(t, starts, ramp) for ramp, starts in families], axis=1)
+    raw = np.concatenate([change_template(t, t[starts], ramp) for ramp, starts in families], axis=1)
     y, F, left = _projected(z, C, raw, [np.ones(n), *along])
     kept = left > 0.0
     length = np.sqrt(np.where(kept, left, 1.0))
@@ -111,7 +109,7 @@ def step_statistics(z: Array, C: Array, t: Array) -> tuple[Array, Array]:
     if n < _BEFORE + _AFTER:
         return np.zeros((len(z), 0)), np.zeros(0)
     starts = np.arange(_BEFORE, n - _AFTER + 1)
-    y, F, left = _projected(z, C, _templates(t, starts, False), [np.ones(n)])
+    y, F, left = _projected(z, C, change_template(t, t[starts], False), [np.ones(n)])
     return (y[:, None, :] @ F)[:, 0] / np.sqrt(np.maximum(left, 1e-300)), t[starts]
 
 
@@ -128,19 +126,17 @@ def _projected(z: Array, C: Array, raw: Array, along: Sequence[Array]) -> tuple[
     return white[..., -1], F, np.where(left > _MIN_REMAINDER * whole, left, 0.0)
 
 
-def _templates(t: Array, starts: NDArray[np.int64], ramp: bool) -> Array:
-    """Return templates that are 0 before the change and 1 on the last day, shape (days, starts)."""
-    begins = t[starts]
+def change_template(t: Array, begins: Array, ramp: bool) -> Array:
+    """Return templates that are 0 before the change and 1 at the last time, shape (times, changes).
+
+    Args:
+        t: Times, increasing.
+        begins: First time of each step; last time without a change of each ramp.
+        ramp: True for linear growth, False for steps.
+    """
     if not ramp:
         return np.where(t[:, None] >= begins, 1.0, 0.0)
     return np.asarray(np.maximum(t[:, None] - begins, 0.0) / np.maximum(t[-1] - begins, 1e-300))
-
-
-def as_gaussian(T: Array | float, degrees: Array | float) -> Array:
-    """Convert Student's `T` ≥ 0 with these `degrees` of freedom to the Gaussian quantile with the same tail."""
-    from scipy.special import ndtri, stdtr  # takes a fifth of a second to import
-
-    return np.asarray(np.minimum(-ndtri(np.maximum(stdtr(degrees, -np.asarray(T)), 1e-300)), 37.0))
 
 
 def _beyond(b: float, correlations: Array) -> float:
@@ -148,32 +144,3 @@ def _beyond(b: float, correlations: Array) -> float:
     tail = 0.5 * math.erfc(b / math.sqrt(2.0))
     turns = np.arccos(np.clip(np.abs(correlations), 0.0, 1.0)) / (2.0 * math.pi) * math.exp(-0.5 * b * b)
     return float(2.0 * (tail + np.sum(np.minimum(turns, tail))))
-
-
-def false_discovery(p: Array, rate: float) -> NDArray[np.bool_]:
-    """Select the tests that are discoveries at a false discovery `rate` (Benjamini & Hochberg 1995).
-
-    Args:
-        p: p-values.
-        rate: Expected part of false ones among the discoveries.
-    """
-    order = np.argsort(p)
-    enough = np.flatnonzero(p[order] <= rate * np.arange(1, len(p) + 1) / max(len(p), 1))
-    real = np.zeros(len(p), dtype=bool)
-    if len(enough):
-        real[order[: enough[-1] + 1]] = True
-    return real
-
-
-def excess_variance(squares: Array, known: Array, weight: Array) -> float:
-    """Find s ≥ 0 for which squares / (known + weight s) has the median of squared Gaussians; robust to a minority."""
-    if not len(squares) or np.median(squares / np.maximum(known, 1e-300)) <= MEDIAN_SQUARE:
-        return 0.0
-    low, high = 0.0, float(np.max(squares / np.maximum(weight, 1e-300))) / MEDIAN_SQUARE
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if np.median(squares / (known + weight * middle)) > MEDIAN_SQUARE:
-            low = middle
-        else:
-            high = middle
-    return high

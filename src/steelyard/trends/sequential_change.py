@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.trends.change_points import change_template
 
 # Each health alarm triggers a site visit, so we allow one false alarm per year [1/s].
 YEARLY_HZ = 1.0 / (365.0 * 86400.0)
@@ -55,11 +56,12 @@ def step_evidence(
     length = len(z)
     w = 1.0 / v
     N, b = (np.cumsum(x[::-1], axis=0)[::-1] for x in (w, np.where(w > 0.0, w * z, 0.0)))  # from each index to the end
-    fits = [_fit_template(N, b, common, s, degrees, np.ones(length))]
+    fits = [_fit_template(N, b, common, s, degrees)]
     if ramps:
-        f = np.maximum(np.arange(length)[None, :] - np.arange(length)[:, None] + 1.0, 0.0)
-        fits.append(_fit_template(f**2 @ w, f @ np.where(w > 0.0, w * z, 0.0), common, s / 7.0, degrees,
-                                   length - np.arange(float(length))))  # fmt: skip
+        steps = np.arange(float(length))
+        f = change_template(steps, steps - 1.0, True).T
+        grown = s * (length - steps)[:, None] / 7.0
+        fits.append(_fit_template(f**2 @ w, f @ np.where(w > 0.0, w * z, 0.0), common, grown, degrees))
     evidence, size, error, fit = (np.concatenate([x[k] for x in fits]) for k in range(4))
     valid = np.tile(w > 0.0, (len(fits), 1))  # a change begins at a value
     # The evidence, which includes the common error, decides whether; the best fit decides since when and how.
@@ -70,31 +72,13 @@ def step_evidence(
 
 
 def _fit_template(
-    N: Array, b: Array, common: Array, s: Array, degrees: Array | float, newest: Array
+    N: Array, b: Array, common: Array, s: Array, degrees: Array | float
 ) -> tuple[Array, Array, Array, Array]:
-    """Return log e-value, size, error and fit of a change for every start; `newest` is the template's last value."""
+    """Return log e-value, size, error and fit of a change for every start."""
     valid = N > 0.0
-    common = common / newest[:, None] ** 2  # it applies to the level that is reached
-    amplitude = np.where(valid, b / np.where(valid, N, 1.0), 0.0)
+    size = np.where(valid, b / np.where(valid, N, 1.0), 0.0)
     information = np.where(valid, N / (1.0 + common * N), 0.0)  # the common error does not average out
-    T2, grows = amplitude**2 * information, 1.0 + s**2 * information
+    T2, grows = size**2 * information, 1.0 + s**2 * information
     power = 0.5 * (degrees + 1.0)
     evidence = power * (np.log1p(T2 / degrees) - np.log1p(T2 / (degrees * grows))) - 0.5 * np.log(grows)
-    error = 1.0 / np.sqrt(np.where(valid, information, 1.0))
-    return evidence, amplitude * newest[:, None], np.where(valid, error * newest[:, None], np.inf), amplitude**2 * N
-
-
-def significant_changes(evidence: Array, rate: float) -> NDArray[np.bool_]:
-    """Select the significant changes, with a limited share of false ones (e-BH).
-
-    Args:
-        evidence: Logarithms of e-values.
-        rate: Expected share of false discoveries; per test, if tests are repeated.
-    """
-    order = np.argsort(-evidence)
-    ranks = np.arange(1, len(evidence) + 1)
-    enough = np.flatnonzero(evidence[order] >= np.log(len(evidence) / (rate * ranks)))
-    significant = np.zeros(len(evidence), dtype=bool)
-    if len(enough):
-        significant[order[: enough[-1] + 1]] = True
-    return significant
+    return evidence, size, np.where(valid, 1.0 / np.sqrt(np.where(valid, information, 1.0)), np.inf), size**2 * N
