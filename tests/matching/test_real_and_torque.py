@@ -14,8 +14,8 @@ from matching.test_rollout import coordinates_of
 
 from steelyard.matching import Drives, match_robot
 from steelyard.matching.command_stretch import command_stretches
-from steelyard.matching.linear_start import linear_start
-from steelyard.matching.rollout import Physics
+from steelyard.matching.inverse_start import linear_start
+from steelyard.matching.window_rollout import Physics
 from steelyard.robot import Robot
 
 DATA = Path(os.environ.get("STEELYARD_DATA", "nowhere"))

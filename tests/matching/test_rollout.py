@@ -13,7 +13,7 @@ from steelyard.matching import Drives, MatchCoordinates
 from steelyard.matching.command_stretch import command_stretches
 from steelyard.matching.log_windows import Windows
 from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchPoint
-from steelyard.matching.rollout import Physics, rollout
+from steelyard.matching.window_rollout import Physics, rollout
 from steelyard.matching.window_sensitivities import normal_equations
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot import Robot

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steelyard.actuators.deliver_drive import DeliveredDrive
 
 
+@short_repr
 @dataclass(frozen=True)
 class Inseparable:
     """Something that the experiment cannot separate, known before the fit.

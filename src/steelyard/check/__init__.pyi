@@ -3,9 +3,10 @@
 import steelyard.signals.log
 
 from .check import Check, check_later_piece, check_log, check_study
-from .columns import ROWS_LOOKED_AT, GuessedMapping
+from .columns import ROWS_LOOKED_AT
 from .excitation import BaseParameter, Excitation, JointMotion
 from .guess import guess_mapping
+from .guessed_mapping import GuessedMapping
 from .page import check_verdict, findings_html, in_order, motion_html
 from .repair_mapping import as_toml, repair_mapping
 from .saved_checks import read_checks

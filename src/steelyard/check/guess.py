@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.check.check import check_log
-from steelyard.check.columns import ROWS_LOOKED_AT, Guess, GuessedMapping, Lacking, guess_columns
+from steelyard.check.columns import ROWS_LOOKED_AT, guess_columns
+from steelyard.check.guessed_mapping import Guess, GuessedMapping, Lacking
 from steelyard.check.repair_mapping import repair_mapping
 from steelyard.errors import SteelyardError
 from steelyard.robot.load import RobotLike, as_robot

@@ -15,7 +15,7 @@ from steelyard.errors import shortened
 from steelyard.ground.files import check_file, write_whole
 
 if TYPE_CHECKING:
-    from steelyard.check.columns import GuessedMapping
+    from steelyard.check.guessed_mapping import GuessedMapping
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from steelyard.export._xml_text import Document, number, numbers, tag
 from steelyard.ground.arrays import Array
 from steelyard.matching.joint_drives import Drives
 from steelyard.matching.match_coordinates import GAIN_FACTORS, JOINT_BLOCKS
-from steelyard.matching.rollout import Physics
 from steelyard.matching.window_fit import WindowFit, fit_windows
+from steelyard.matching.window_rollout import Physics
 
 # Shortest step of a simulation that still covers the delay [s]; the buffer of commands has a sample per step.
 _SHORTEST_STEP = 1e-4

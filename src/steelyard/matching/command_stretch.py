@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.signals import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 
@@ -16,6 +17,7 @@ from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepar
 GOAL, FEED_FORWARD = "goal", "feed_forward"
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class CommandStretch:
     """A gap-free piece of a command log.

@@ -13,15 +13,15 @@ from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.ground.progress import report_progress
 from steelyard.matching.command_logs import check_clock, check_commands, command_logs
 from steelyard.matching.command_stretch import CommandStretch, command_stretches
+from steelyard.matching.inverse_start import linear_start
 from steelyard.matching.joint_drives import Drives
-from steelyard.matching.linear_start import linear_start
 from steelyard.matching.log_windows import Windows
 from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchCoordinates
+from steelyard.matching.match_errors import posterior_of
 from steelyard.matching.match_result import Match
-from steelyard.matching.rollout import Physics
 from steelyard.matching.rollout_score import residual_by_frequency, score_rollouts
-from steelyard.matching.uncertainty import posterior_of
 from steelyard.matching.window_fit import WindowFit, fit_windows, steps_for
+from steelyard.matching.window_rollout import Physics
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.free import refuse_free
 from steelyard.robot.load import RobotLike, load_robot

@@ -10,6 +10,7 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.estimation.possible.reference import default_bodies
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.matching.joint_drives import Drives
 from steelyard.parameters.inertial import parameters_of_pseudo_inertia
 from steelyard.regression.base_parameters import BaseParameters
@@ -36,6 +37,7 @@ _FLATTEST = 1e-6
 _DEFAULT_SHARE = 0.01
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class MatchPoint:
     """Values of a matched robot.
@@ -57,6 +59,7 @@ class MatchPoint:
     drives: Drives
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class MatchCoordinates:
     """The map from coordinates z to a `MatchPoint`, and the prior of z.

@@ -16,10 +16,10 @@ from steelyard.ground.short_repr import short_repr
 from steelyard.matching.command_stretch import CommandStretch
 from steelyard.matching.joint_drives import Drives
 from steelyard.matching.match_coordinates import GAIN_FACTORS, MatchPoint
-from steelyard.matching.rollout import Physics
+from steelyard.matching.match_errors import Posterior, derived_errors
 from steelyard.matching.rollout_score import FrequencyResidual, MotionScore
-from steelyard.matching.uncertainty import Posterior, derived_errors
 from steelyard.matching.window_fit import WindowFit
+from steelyard.matching.window_rollout import Physics
 from steelyard.parameters.inertial import inertial_parameters_of
 from steelyard.parameters.term import make_term
 from steelyard.parameters.terms import Terms

@@ -13,7 +13,7 @@ from steelyard.ground.short_repr import short_repr
 from steelyard.matching.command_stretch import CommandStretch
 from steelyard.matching.log_windows import Windows
 from steelyard.matching.match_coordinates import MatchPoint
-from steelyard.matching.rollout import Physics, rollout
+from steelyard.matching.window_rollout import Physics, rollout
 
 # A response that is wrong by more than this share (2 dB) at some frequency is a missed dynamics there.
 MISSED = 0.25

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.matching.command_stretch import CommandStretch
+from steelyard.matching.gaussian_fit import chosen_link_std, solve_bounded
 from steelyard.matching.log_windows import Windows
 from steelyard.matching.match_coordinates import MatchCoordinates, MatchPoint
-from steelyard.matching.posterior import chosen_link_std, solve_bounded
-from steelyard.matching.rollout import Physics, Trajectories, rollout
+from steelyard.matching.window_rollout import Physics, Trajectories, rollout
 from steelyard.matching.window_sensitivities import normal_equations
 
 _ROUNDS = 20

@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.matching.log_windows import Windows
 from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchPoint
-from steelyard.matching.rollout import Feedback, Physics, Trajectories
+from steelyard.matching.window_rollout import Feedback, Physics, Trajectories
 from steelyard.regression.base_parameters import BaseParameters
 
 # Steps whose matrices are computed together: enough for machine code, few enough for memory.

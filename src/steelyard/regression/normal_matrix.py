@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 
 # Eigenvalues below this share of the largest are treated as zero (columns scaled).
 _LEAST_EIGENVALUE = 1e-10
@@ -16,6 +17,7 @@ _LEAST_EIGENVALUE = 1e-10
 _MISSING = 1e-3
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class NormalMatrix:
     """Identifiable subspace of normal equations H, or of many along the first axes.

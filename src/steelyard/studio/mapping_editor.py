@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steelyard.check.columns import ROWS_LOOKED_AT, GuessedMapping
+from steelyard.check.columns import ROWS_LOOKED_AT
 from steelyard.check.guess import guess_mapping
+from steelyard.check.guessed_mapping import GuessedMapping
 from steelyard.check.repair_mapping import as_toml
 from steelyard.errors import LogError, SteelyardError
 from steelyard.robot.robot import Robot

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.trends.series_statistics import as_gaussian
 
 # Number of days that a change needs before and after it, and that a ramp needs from its start.
@@ -28,6 +29,7 @@ _MIN_REMAINDER = 1e-4
 _DATE_INTERVAL = 3.84
 
 
+@short_repr
 @dataclass(frozen=True)
 class ChangePoint:
     """The most likely change in a series.

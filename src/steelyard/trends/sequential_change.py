@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.trends.change_points import change_template
 
 # Each health alarm triggers a site visit, so we allow one false alarm per year [1/s].
 YEARLY_HZ = 1.0 / (365.0 * 86400.0)
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class SeriesChange:
     """The most probable change in each series; all arrays have the shape (series,).

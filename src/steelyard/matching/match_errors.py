@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.short_repr import short_repr
 from steelyard.matching.window_fit import WindowFit
 
 # Fewest blocks whose spread is used direction by direction.
@@ -21,6 +22,7 @@ _FEWEST = 5
 _TIMING = 0.05
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Uncertainty of the coordinates.

@@ -13,9 +13,9 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.matching.command_stretch import CommandStretch
+from steelyard.matching.gaussian_fit import chosen_link_std, solve_bounded
 from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchCoordinates, MatchPoint
-from steelyard.matching.posterior import chosen_link_std, solve_bounded
-from steelyard.matching.rollout import Physics
+from steelyard.matching.window_rollout import Physics
 
 _ROUNDS = 8
 # Sign of a velocity below this share of the joint's rms speed is uncertain and is rounded.
