@@ -53,6 +53,7 @@ def arguments(name: str) -> list[str]:
         "sequential",
         "predict",
         "gravity",
+        "elastic",
         "match",
     )
     return [*name.split(), "none.x", *needed.get(name, ["none.x"] if name in two else [])]
