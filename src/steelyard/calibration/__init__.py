@@ -1,4 +1,4 @@
-"""Kinematic calibration: where the joints of a robot really are, from held poses measured from outside."""
+"""Kinematic calibration: the true places of a robot's joints, from held poses that an external sensor measured."""
 
 import lazy_loader
 

@@ -23,7 +23,7 @@ from steelyard.ground.progress import report_progress
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
 
-# Fewer poses do not determine where the sensor stands and where the tool is.
+# Fewer poses do not determine the poses of the sensor and of the tool.
 _FEWEST = 8
 
 
@@ -43,8 +43,8 @@ def calibrate(
 ) -> Calibration:
     """Calibrate the geometry of a robot from held poses.
 
-    The base in the sensor's frame and the tool are always estimated, too. Effects (offsets, axes, compliance, backlash,
-    …) are chosen by poses that are left out of the fit.
+    The fit always includes the base in the sensor's frame and the tool. Cross-validation over the poses selects the
+    effects (offsets, axes, compliance, backlash, …).
 
     Args:
         robot: Robot, as `load_robot` takes it.
@@ -54,7 +54,7 @@ def calibrate(
         points: Prefixes of the columns to use; default: all.
         only: Columns that must be true in the rows to use.
         effects: Effects of the model; None: choose.
-        holdout: Share of the poses to leave out of everything and to judge by, or a table of such poses.
+        holdout: Share of the poses that only evaluate the result, or a table of such poses.
         sigma: Standard deviation of the sensor [m]; default: a column sigma_m, or unknown.
         gravity: Gravity model from torques of held poses (`identify_gravity`), for compliance and bearings; default:
             the masses of the description.

@@ -35,7 +35,7 @@ class StageFit:
     """A model of some size with its fit.
 
     Attributes:
-        name: "nominal", "geometry" (what a URDF can state) or "full".
+        name: "nominal", "geometry" (offsets and axes, which a URDF can state) or "full".
         problem: Poses and parameters.
         fit: Fit.
         uncertainty: Covariance of the parameters.
@@ -88,7 +88,7 @@ class Calibration(OutcomeWithPage):
     Attributes:
         chain: Joints between base and tool, with the nominal geometry.
         table: Poses of the fit.
-        holdout: Poses that judge it, if any.
+        holdout: Poses that only evaluate the result, if any.
         choice: Effects that were tried, and the chosen ones.
         stages: Models "nominal", "geometry" and "full", each with its own setup.
         findings: Remarks: outliers, sessions, units.
@@ -153,20 +153,20 @@ class Calibration(OutcomeWithPage):
 
     @property
     def enough_poses(self) -> int:
-        """Number of poses at which left-out poses would have at most a tenth more error than fitted ones.
+        """Number of poses needed for at most a tenth more error on left-out poses than on fitted ones.
 
         The excess is the uncertainty of the parameters, which falls with the number of poses.
         """
         return int(np.ceil(len(self.table) * max(self.overfit - 1.0, 0.0) / 0.1))
 
     def shown(self, effect: str) -> bool:
-        """Whether left-out poses show an `effect` beyond doubt: without it they are worse by two standard errors."""
+        """Whether an `effect` is significant: without it, left-out poses are worse by two standard errors."""
         better, error = self.choice.evidence.get(effect, (0.0, 1.0))
         return better > 2.0 * error
 
     @cached_property
     def volume(self) -> dict[str, Any]:
-        """Box of the measured tool positions [m], and expected errors of the geometry inside and all over [m]."""
+        """Box of the measured tool positions, and expected errors of the geometry in it and in the workspace [m]."""
         own = self.stages["full"]
         tips = self.chain.tips(self.table.q)
         lower, upper = (np.array([getattr(j, k) for j in self.chain.robot.joints]) for k in ("lower", "upper"))
@@ -190,14 +190,14 @@ class Calibration(OutcomeWithPage):
 
     @cached_property
     def identifiability(self) -> GeometryIdentifiability:
-        """What this kind of measurement can show of this robot's geometry, whatever the poses."""
+        """The deviations that this kind of measurement can identify on this robot, for any set of poses."""
         own = self.stages["full"]
         effects = tuple(e for e in ("offsets", "axes", "compliance") if e in self.effects or e != "compliance")
         return identifiable(self.chain, effects, own.problem.measurement, own.fit.setup)
 
     @property
     def unmoved(self) -> tuple[str, ...]:
-        """Joints of the chain that stand at one position in all poses."""
+        """Joints of the chain with the same position in all poses."""
         names = (self.chain.robot.joints[link.coordinate] for link in self.chain.links)
         still = np.ptp(self.table.q, axis=0) == 0.0
         return tuple(j.name for j in names if still[self.chain.robot.joint_index(j.name)])

@@ -19,7 +19,7 @@ from steelyard.robot.spatial import LinkFrame, rotations_about
 SHIFT_U, SHIFT_V, TILT_U, TILT_V, ALONG = range(5)
 DIRECTIONS = 5
 # Without masses in the description: point masses at the joints, each lighter than the one before, as in serial arms.
-# Only the shape of the torque over the postures counts; a compliance has then no unit.
+# Only the shape of the torque over the postures matters; the unit of a compliance is then arbitrary.
 _MASS_RATIO = 0.7
 
 
@@ -93,7 +93,7 @@ class Chain:
         Args:
             q: Joint positions [rad, m], shape (poses, joints).
             corrections: Corrections of every joint, shape (poses or 1, links, 5); None: nominal geometry.
-            twists: Compute the derivatives, too.
+            twists: Also compute the derivatives.
         """
         n, count = len(q), len(self.links)
         x = np.zeros((1, count, DIRECTIONS)) if corrections is None else corrections
@@ -143,7 +143,7 @@ class Chain:
             q: Joint positions [rad, m], shape (poses, joints).
 
         Returns:
-            Moments [N m] of everything that the joint carries, shape (poses, links, 3).
+            Moments [N m] of all links and loads beyond the joint, shape (poses, links, 3).
         """
         robot = self.weights or self.robot
         rotations, origins = link_poses(robot, q)

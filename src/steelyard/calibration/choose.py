@@ -1,7 +1,7 @@
-"""`choose_effects`: the size of the model by poses that were left out of the fit.
+"""`choose_effects`: select the size of the model by cross-validation over the poses.
 
-Nominal geometry, offsets, and all axes are fitted one after the other. Around the best of them the equations are linear
-in further effects, so that each set of effects is tried on left-out poses without another search.
+It fits the nominal geometry, the offsets and all axes one after the other. Around the best of them the equations are
+linear in further effects, so the left-out errors of each set of effects follow without another search.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LADDER: tuple[tuple[str, ...], ...] = ((), ("offsets",), ("offsets", "axes"))
 FURTHER = ("compliance", "backlash", "bearings", "harmonics", "scales")
 _FOLDS = 10
 _REWEIGHTINGS, _ROWS_PER_UNKNOWN = 4, 50
-# Poses with positions closer than this [rad, m] are repeats; they are left out together.
+# Poses with positions closer than this [rad, m] are repeats; they share one fold.
 _SAME_POSE = 1e-3
 
 
@@ -225,7 +225,7 @@ def _left_out(
 
 
 def refitted(problem: Problem, fit: Fit, folds: Array, reference: Mapping[str, float]) -> EffectTrial:
-    """Compute the errors on left-out poses, with weights and prior variances that do not know these poses.
+    """Compute the errors on left-out poses, with weights and prior variances from the other poses.
 
     Args:
         problem: Poses and parameters.
@@ -238,7 +238,7 @@ def refitted(problem: Problem, fit: Fit, folds: Array, reference: Mapping[str, f
     clean, typical = np.nan_to_num(residuals), typical_variances(problem)
     predicted = np.full_like(residuals, np.nan)
     if J.shape[2] * _ROWS_PER_UNKNOWN < clean.size:
-        # No pose has a noticeable part in the weights and variances of so many.
+        # Among this many poses, the effect of one pose on weights and variances is negligible.
         return _left_out(problem, fit, [p.effects], folds, reference)[0]
     for k in range(int(folds.max()) + 1):
         rest = folds != k

@@ -31,7 +31,7 @@ _TABLES = (".yaml", ".yml", ".toml")
 _DH_HEAD = """\
 # Placements of the joints were calibrated by Steelyard; the small angles count: load this file with --snap 0.
 # Nearly parallel axes meet far away, so their d are large; neighbouring rows cancel them.
-# Frames of the links in between lie elsewhere on their axes than in the original table.
+# Frames of the links in between have other places on their axes than in the original table.
 """
 
 
@@ -94,7 +94,7 @@ def written_files(calibration: Calibration) -> Mapping[str, Content]:
     if source is not None and source.suffix.lower() in _TABLES and is_serial(robot):
         out[f"{name}_calibrated.yaml"] = lambda path: write_dh(calibration, path)
     if calibration.gravity is not None:
-        # Names of its own: poses.csv is that of the calibration.
+        # Other file names, since poses.csv has the poses of the calibration.
         files = calibration.gravity.files()
         out |= {x: content for x, content in files.items() if not x.endswith(".csv")}
     rows = calibration.parameters()
@@ -170,7 +170,7 @@ def _poses_csv(calibration: Calibration) -> str:
 
 
 def _offsets(calibration: Calibration) -> str:
-    """Offsets alone, for the mapping of logs of a robot whose description stays as it is."""
+    """Offsets alone, for the mapping of logs of a robot with an unchanged description."""
     small = calibration.offsets()
     values = ", ".join(f"{small.get(name, 0.0):.9g}" for name in calibration.chain.robot.joint_names)
     return (

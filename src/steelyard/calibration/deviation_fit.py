@@ -1,8 +1,8 @@
 """`fit_deviations`: Gauss–Newton over setup and deviations, with robust weights and priors from the data.
 
 Residuals are weighted as those of Student's t, whose degrees of freedom come from the data. The deviations of a group
-have a normal prior around zero; its variance comes from the data, too (MacKay 1992, "Bayesian interpolation"). A group
-that the poses do not show gets a small variance and stays at the nominal geometry.
+have a normal prior around zero with a variance estimated from the data (MacKay 1992, "Bayesian interpolation"). A group
+that the poses do not excite gets a small variance and keeps the nominal geometry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PRIOR_ROUNDS = 30
 _FIRST_ROUNDS = 3
 # A step below this part of a standard error ends the search.
 _SMALL_STEP = 0.02
-# Part of the diagonal added to directions that no reading shows, such as a tool point along the axis of a single joint.
+# Part of the diagonal added to unobservable directions, such as a tool point along the axis of a single joint.
 _RIDGE = 1e-12
 # How much of the tool's way a typical deviation is: geometry is made to a thousandth, zeros are set by marks to
 # tenths of a degree, gears and encoders follow to a ten-thousandth. Data of a group change its size; the typical one
@@ -81,7 +81,7 @@ class Problem:
 
         Args:
             values: Values of the deviations.
-            twists: Compute the derivatives, too.
+            twists: Also compute the derivatives.
         """
         corrections = self.deviations.corrections(values, self.features)
         return self.deviations.chain.tips(self.postures.q, corrections, twists)
@@ -154,7 +154,7 @@ def reduced(gram: Array, values: Array) -> Reduced:
 
     Args:
         gram: Products of `products`, the setup's columns first.
-        values: Values of the deviations at which they were computed.
+        values: Values of the deviations for these products.
     """
     first = len(gram) - 1 - len(values)
     cross, beyond = gram[:first, first:-1], gram[first:-1, first:-1]
@@ -246,7 +246,7 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
         share = shared_error(measurement, residuals, weights)
         gram = products(np.nan_to_num(residuals), J, row_weights(measurement, stds, weights) / share)
         equations = reduced(gram, x)
-        # The first steps lead to the neighbourhood of the solution; only there the residuals show the noise.
+        # The residuals equal the noise only near the solution, which the first steps reach.
         prior, solution = prior_variances(
             p, equations, prior, typical, 0 if turn < _FIRST_ROUNDS else _PRIOR_ROUNDS, measurement.has_length
         )
@@ -296,7 +296,7 @@ def typical_variances(problem: Problem) -> Array:
 
 
 def _longest_turn(measurement: Measurement, setup: Setup, step: Array) -> float:
-    """Largest angle in a step of the setup [rad]; 0 if it has none."""
+    """Largest angle in a step of the setup [rad]; 0 without an angle."""
     names = measurement.setup_names(setup)
     return float(
         max(

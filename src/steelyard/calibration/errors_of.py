@@ -84,8 +84,8 @@ def _curvature(problem: Problem, fit: Fit, residuals: Array) -> float:
 def tool_stds(fitted: Problem, anywhere: Problem, fit: Fit, uncertainty: Uncertainty) -> tuple[Array, Array]:
     """Compute the standard deviation of the tool's position by the parameters alone, at the fitted poses and elsewhere.
 
-    The sensor and the tool move with the deviations as the fitted poses demand; so does the base, if the readings do
-    not tell where it is.
+    The sensor and the tool follow the deviations by the fitted poses, and so does the base if the readings do not
+    determine it.
 
     Args:
         fitted: Fitted poses.

@@ -213,7 +213,7 @@ def _best_cut(problem: Problem, setup: Setup, low: int, high: int) -> int | None
         halves = ((gram[k - 1], slope[k - 1]), (gram[-1] - gram[k - 1], slope[-1] - slope[k - 1]))
         gains[k] = sum(float(s @ np.linalg.solve(g + ridge, s)) for g, s in halves)
     best = int(np.argmax(gains))
-    # A first look: six numbers gain about six by chance, and the points of a pose count as one.
+    # A first test: six numbers gain about six by chance, and the points of a pose count as one.
     if gains[best] < _FIRST_LOOK * 6.0 * shared_error(part.measurement, residuals, weights):
         return None
     return low + best if _really_moved(part, best) else None

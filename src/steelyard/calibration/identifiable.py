@@ -1,7 +1,7 @@
-"""`identifiable`: which deviations a kind of measurement can show at all, and which ones only together, with formulas.
+"""`identifiable`: the deviations that a kind of measurement can identify, alone or in combinations, with formulas.
 
-The answer follows from the structure of the robot, not from one table: the derivatives at many random postures span
-all that any table can show. With a table, the same is asked of its own poses.
+The answer follows from the structure of the robot, not from one table: the derivatives at many random postures span the
+identifiable directions of any table. With a table, the derivatives at its poses give the answer for this table.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _POSTURES = 200
 @short_repr
 @dataclass(frozen=True, eq=False)
 class GeometryIdentifiability:
-    """What can be found of the unknowns: the setup's numbers and the deviations.
+    """Identifiability of the unknowns, which are the setup's numbers and the deviations.
 
     Attributes:
         names: Names of all unknowns, the setup's first.
-        rank: Number of combinations that can be found.
-        formulas: One per dependent unknown: how it is the same as others.
+        rank: Number of identifiable combinations.
+        formulas: One per dependent unknown: its equivalent in terms of other unknowns.
         alone: Deviations that are identifiable on their own.
         null_space: Directions that change no reading, one per row.
     """
@@ -48,7 +48,7 @@ class GeometryIdentifiability:
 def identifiable(
     chain: Chain, effects: Sequence[str], measurement: Measurement, setup: Setup, q: Array | None = None, seed: int = 0
 ) -> GeometryIdentifiability:
-    """Find what a kind of measurement can show of a robot.
+    """Find the deviations of a robot that a kind of measurement can identify.
 
     Args:
         chain: Chain to the tool.
@@ -91,15 +91,15 @@ def _of_rows(rows: Array, names: tuple[str, ...], first: int) -> GeometryIdentif
             formulas.append(f"{names[pivot]} changes no reading")
             continue
         terms = [f"{-row[k]:+.4g} {names[k]}" for k in members]
-        formulas.append(f"{names[pivot]} is one with {' '.join(terms).lstrip('+')}")
+        formulas.append(f"{names[pivot]} is equivalent to {' '.join(terms).lstrip('+')}")
     alone = tuple(names[k] for k in range(first, len(names)) if k not in mixed)
     return GeometryIdentifiability(names, rank, tuple(formulas), alone, null)
 
 
 def _echelon(null: Array) -> tuple[Array, list[int]]:
-    """Reduce a null space so that each row has a 1 in a column of its own, from the last unknown backwards.
+    """Reduce a null space to reduced echelon form, from the last unknown backwards.
 
-    The setup comes first, so that a deviation is expressed by the setup wherever it is one with it.
+    The setup comes first, so that the formula of a deviation uses the setup where the two cannot be separated.
     """
     T, pivots = null.copy(), list[int]()
     for column in range(T.shape[1])[::-1]:

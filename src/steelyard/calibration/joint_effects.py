@@ -24,7 +24,7 @@ _LETTERS = "xyz"
 @short_repr
 @dataclass(frozen=True, eq=False)
 class Postures:
-    """What the effects depend on.
+    """Joint states that determine the effects.
 
     Attributes:
         q: Joint positions [rad, m], shape (poses, joints).
@@ -45,7 +45,7 @@ class Postures:
 
 
 def postures_of(chain: Chain, q: Array, approach: Array | None = None) -> Postures:
-    """Compute what the effects depend on.
+    """Compute the joint states that determine the effects.
 
     Args:
         chain: Chain to the tool.

@@ -1,7 +1,8 @@
-"""`Measurement`: what a sensor saw of the tool at every pose. One class per kind, in `kinds/`, all in `MEASUREMENTS`.
+"""`Measurement`: the readings of a sensor that observes the tool at every pose. One class per kind, in `kinds/`, all in
+`MEASUREMENTS`.
 
-A measurement compares the tool's pose with its readings. It owns the numbers that are no property of the robot: where
-the sensor stands, where the tool is, where a plane lies. These are the setup.
+A measurement compares the tool's pose with its readings. It owns the setup: numbers that do not belong to the robot,
+such as the places of the sensor, of the tool and of planes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from steelyard.ground.registry import Registry
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """Numbers of a measurement that are no property of the robot.
+    """Numbers of a measurement that do not belong to the robot.
 
     Attributes:
         base_rotation: Robot's base in the sensor's frame, per session, shape (sessions, 3, 3).

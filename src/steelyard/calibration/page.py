@@ -76,7 +76,7 @@ def _errors(calibration: Calibration) -> list[Html]:
 
 
 def _in_space(calibration: Calibration) -> Figure:
-    """Errors where the tool was, before and after: the size of a marker is the error."""
+    """Errors at the measured tool positions, before and after: the size of a marker is the error."""
     table, figure = calibration.table, Figure(480, flat=False)
     places = calibration.chain.tips(table.q).position
     channel = table.measurement.blocks[0][1]
@@ -128,7 +128,7 @@ def _inseparable(calibration: Calibration) -> list[Html]:
     own = calibration.identifiability
     above = (
         f"This kind of measurement determines {own.rank} of {len(own.names)} unknowns of sensor, tool and joints, "
-        "whatever the poses. Each line names an unknown that no pose can tell from others."
+        "for any set of poses. Each line names an unknown that no pose can separate from others."
     )
     return [paragraph(above), table_html(["no pose can separate"], [(formula,) for formula in own.formulas])]
 

@@ -60,7 +60,7 @@ class CalibrationPoses(Outcome):
 
     @property
     def enough_poses(self) -> int:
-        """Number of poses at which the parameters add less than half of a reading's standard deviation to the tool."""
+        """Number of poses needed so that the parameters add less than half of a reading's standard deviation."""
         return int(np.ceil(len(self.q) * (self.expected / 0.5) ** 2))
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _in_sight(chain: Chain, q: Array, spots: Array, sensor: Array) -> Array:
     along = np.linspace(0.0, 1.0, _SAMPLES)[:, None]
     near = np.full(len(q), np.inf)
     for k in range(points.shape[1]):
-        # The first part of the line is beside the tool itself.
+        # The first part of the line passes the tool itself.
         line = points[:, k, None] + along[1:] * (sensor - points[:, k, None])
         for a, b in pairwise(np.moveaxis(joints, 1, 0)):
             rod = b - a
@@ -137,7 +137,7 @@ def design_poses(
         frame: Frame that carries the tool; default: the last link.
         kind: "points" or "pose".
         effects: Effects to determine.
-        points: Places of the reflectors in the tool frame [m], shape (reflectors, 3); default: one beside its origin.
+        points: Places of the reflectors in the tool frame [m], shape (reflectors, 3); default: one near its origin.
         sensor: Place of the sensor in the robot's base [m]; no link may hide a reflector from it.
         limits: Limits of the positions, as in `excite`: {"q": …}.
         box: Box that the tool must not leave [m]: in the view of the sensor.
@@ -150,7 +150,7 @@ def design_poses(
     """
     described = load_robot(robot, snap=0.0)
     if kind not in ("points", "pose"):
-        raise SteelyardError(f"Poses are designed for points and pose, not for '{kind}'.")
+        raise SteelyardError(f"Poses can be designed for points and pose, not for '{kind}'.")
     chain = Chain(described, described.moving_frame(frame))
     bounds = limits_from(described, limits)
     space = ExciteOptions(
@@ -174,7 +174,7 @@ def design_poses(
     else:
         measurement = PointReadings({"points": np.zeros((n, len(spots), 3))}, sessions)
     setup = Setup.plain(spots[:1] if kind == "pose" else spots)
-    # Both directions of approach come up; the sign of the first design is as good as any.
+    # Both directions of approach occur; the first design may use either sign.
     signs = np.random.default_rng([seed, 3]).choice((-1.0, 1.0), size=candidates.shape)
     problem = Problem.of(Deviations.of(chain, effects), postures_of(chain, candidates, signs), measurement)
     _, J = problem.jacobian(setup, np.zeros(len(problem.deviations)))

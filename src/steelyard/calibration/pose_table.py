@@ -1,4 +1,4 @@
-"""`PoseTable`: joint positions of held poses with what a sensor measured there, read from any log format."""
+"""`PoseTable`: joint positions of held poses with the readings of a sensor, from any log format."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def read_poses(
     """Read a table of held poses.
 
     A joint's column has its name or its number: `shoulder`, `q_shoulder_rad`, `q1_rad`, `q1_deg`. The readings are
-    recognised by their names (docs/guides/calibration.md). The order of the rows is that of the measurement: it tells
-    from which side each joint came.
+    recognised by their names (docs/guides/calibration.md). The rows keep the order of the measurement, which determines
+    the direction of each joint's last movement.
 
     Args:
         source: File of any log format, a frame (pandas, polars, …) or a dict of columns.

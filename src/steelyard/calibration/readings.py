@@ -19,14 +19,14 @@ _QUATERNION = re.compile(r"^(.*?)_?q([wxyz])$", re.IGNORECASE)
 _VECTOR = re.compile(r"^(.*?)_?r([xyz])(?:_(rad|deg))?$", re.IGNORECASE)
 _DISTANCE = re.compile(r"^(?:distance|wire|length|range)_?(\d*)(?:_(m|mm|cm|in))?$", re.IGNORECASE)
 _SIGMA = re.compile(r"^sigma(?:_(m|mm|cm|in|rad|deg))?$", re.IGNORECASE)
-# Prefixes of columns that are no points of the tool: errors, and markers on the base.
+# Prefixes of columns without points of the tool: errors, and markers on the base.
 _NO_POINTS = ("sigma", "std", "err", "base", "ref", "fixed")
 _CONTACTS = {"plane": "plane", "sphere": "sphere", "hole": "contact", "contact": "contact", "pin": "contact"}
 
 
 @dataclass(frozen=True, eq=False)
 class ReadingColumns:
-    """Columns of a table that are no joints.
+    """Columns of a table other than those of the joints.
 
     Attributes:
         table: Table.
@@ -83,12 +83,12 @@ def recognise_readings(
     """Find the readings in a table, with the standard deviations of the sensor where stated.
 
     Args:
-        columns: Columns that are no joints.
+        columns: Columns other than those of the joints.
         kind: Kind of measurement; "" to recognise it.
         points: Prefixes of the columns to use; () for all.
 
     Returns:
-        Readings, and notes on columns that were left out.
+        Readings, and notes on unused columns.
     """
     readings, notes = _recognise(columns, kind, points)
     for name in columns.names:

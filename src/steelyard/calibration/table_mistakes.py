@@ -39,7 +39,7 @@ def refuse_mistakes(chain: Chain, table: PoseTable) -> None:
         seen = measurement.readings["position"][:, None]
     else:
         return
-    # One session is enough: what is wrong in a column is wrong in all of its rows.
+    # One session is enough: a wrong column is wrong in all of its rows.
     own = np.flatnonzero(measurement.sessions == np.bincount(measurement.sessions).argmax())
     known = np.asarray(np.isfinite(seen[own]).all(axis=2))
     own = own[known.any(axis=1)]
@@ -65,7 +65,7 @@ def _error(chain: Chain, q: Array, seen: Array) -> float:
 
 
 def _corrected(chain: Chain, q: Array, seen: Array) -> Iterator[tuple[Array, Array, str]]:
-    """Joint positions and readings with one mistake undone, and how the user undoes it."""
+    """Joint positions and readings after the correction of one mistake, and the remedy for the user."""
     moving = [link.coordinate for link in chain.links if np.ptp(q[:, link.coordinate]) > 0.0]
     names = chain.robot.joint_names
     turning = [k for k in moving if chain.robot.joints[k].kind == "revolute"]

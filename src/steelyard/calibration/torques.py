@@ -1,4 +1,4 @@
-"""`read_torques`: held poses with the torques that held them, from a table of poses."""
+"""`read_torques`: held poses with the joint torques at rest, from a table of poses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verdict_of`: whether a calibration can be trusted, and where it holds."""
+"""`verdict_of`: state whether a calibration is reliable, and in which volume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 # Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
 # more than half of the residual variance to the error.
 _TOO_FEW = 1.25
-# Calibrated robots are right to a per cent of the measured volume at least; a tenth is another robot or other columns.
+# Errors of calibrated robots are below a per cent of the measured volume; a tenth indicates another robot or other
+# columns.
 _STRANGE = 0.1
 
 
@@ -63,11 +64,12 @@ def verdict_of(calibration: Calibration) -> Verdict:
     if not calibration.table.measurement.has_length:
         points.append(
             "These contacts have no length: the size of the robot stays as described. With the coordinates of the "
-            "touched places as points (p1x_m, p1y_m, p1z_m), it is measured, too."
+            "touched places as points (p1x_m, p1y_m, p1z_m), the fit also determines the size."
         )
     if calibration.unmoved:
         points.append(
-            f"Joint {', '.join(calibration.unmoved)} did not move: its errors are one with those of its neighbours."
+            f"Joint {', '.join(calibration.unmoved)} did not move: its errors cannot be separated from those of its "
+            "neighbours."
         )
     points += list(calibration.findings)
     size = float(np.max(volume["box"][1] - volume["box"][0]))

@@ -1,6 +1,6 @@
-"""Contacts of one point of the tool: planes, spheres, and holes that it meets again; and wires to anchors.
+"""Contacts of one point of the tool: planes, spheres, and holes that it meets repeatedly; and wires to anchors.
 
-Planes, spheres, holes and anchors lie somewhere in the robot's base; they are estimated, too.
+The fit includes the unknown places of planes, spheres, holes and anchors in the robot's base.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from steelyard.calibration.measurement import MEASUREMENTS, LinearReadings, Meas
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array, IndexArray
 
-# First guesses of the tool's point lie on the axes of its frame, at these parts of the extent of the poses.
+# First guesses of the tool's point are on the axes of its frame, at these parts of the extent of the poses.
 _GUESSES = (0.0, 0.1, 0.3)
 _ROUNDS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class _Contact(Measurement):
-    """One point of the tool and some surfaces, each with the same count of numbers."""
+    """One point of the tool and some surfaces with equally many numbers each."""
 
     @property
     def surface(self) -> IndexArray:
