@@ -67,7 +67,7 @@ def corrected(robot: Robot, motion: Motion, suspect: Suspect, value: float) -> M
     Args:
         robot: Robot of the log.
         motion: Prepared motion.
-        suspect: Mistake for which `can_correct` is true.
+        suspect: Mistake with a true `can_correct`.
         value: Its value, in its unit.
     """
     if suspect.kind == "delay":

@@ -28,7 +28,7 @@ _MOST = 6
 _JUDGING_ROWS = 600
 # Maximum number of Gauss-Newton steps; they end when a step is below this share of the standard error.
 _STEPS, _SHORT = 4, 0.1
-# Smaller factors are no confused units but nearly zero channels.
+# Smaller factors indicate nearly zero channels, not confused units.
 _SMALLEST_FACTOR = 1e-3
 # Relative difference below which gains count as equal, since columns are accurate to some per cent.
 _SAME = 0.05

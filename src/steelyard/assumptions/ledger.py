@@ -28,7 +28,7 @@ class Entry:
     Attributes:
         suspect: The assumption.
         answer: "refuted", "confirmed" (no value within the interval is harmful) or "not testable".
-        estimate: Estimate of the number that is assumed to be zero; None if it is not identifiable beside the
+        estimate: Estimate of the number that is assumed to be zero; None if it is not identifiable together with the
             parameters.
         standard_error: Its standard error, from the variation between blocks.
         interval: 95 % interval.
@@ -123,7 +123,9 @@ class Ledger:
     """
 
     why_null: ClassVar = {
-        **dict.fromkeys(("estimate", "standard_error", "interval_95"), "It is not identifiable beside the parameters."),
+        **dict.fromkeys(
+            ("estimate", "standard_error", "interval_95"), "It is not identifiable together with the parameters."
+        ),
         **dict.fromkeys(
             ("most_harm_percent", "most_parameter_shift_in_standard_errors"), "Without an estimate there is no limit."
         ),
@@ -162,7 +164,7 @@ class Ledger:
         return self.summary_beside("")
 
     def summary_beside(self, text: str) -> str:
-        """Return the summary without the untestable assumptions if a `text` beside it names them already."""
+        """Return the summary without the untestable assumptions if the adjacent `text` names them already."""
         parts = {"confirmed": self.of("confirmed"), "not testable": self.conditions}
         named = {words: self.named(some) for words, some in parts.items() if some}
         out = [f"{words}: {names}" for words, names in named.items() if words == "confirmed" or names not in text]

@@ -32,7 +32,7 @@ def assumptions_section(ledger: Ledger | None) -> Section | None:
         "assumption", "answer", "estimate", "95 % interval", "unit", "cross-validation gain, %", "harm, %",
         "at most, %", "alternatives",
     ]  # fmt: skip
-    dash = "Not identifiable beside the parameters."
+    dash = "Not identifiable together with the parameters."
     table = table_html(columns, rows, dash=dash, tall=True)
     return Section("Assumptions", join(*(paragraph(line) for line in lines(ledger)), paragraph(words), table))
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from steelyard.ground.short_repr import short_repr
 
-# Source of the mistake, which decides on which logs the predictions are wrong.
+# Source of the mistake, which determines the logs with wrong predictions.
 Owner = Literal["log", "description"]
 
 
