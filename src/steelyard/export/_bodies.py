@@ -44,7 +44,7 @@ class Following:
 
 @dataclass(frozen=True, eq=False)
 class Body(MovingBody):
-    """A link whose joint has a coordinate of its own, or follows another joint."""
+    """A link whose joint has an independent coordinate, or follows another joint."""
 
     inertial: Inertial
     limits: Joint

@@ -46,7 +46,7 @@ class SimpleTerms:
         offset: Constant torque.
         smooth: Speed below which dry friction is smoothed.
         coupled: Drives that move several joints.
-        missing: One sentence for each term that is left out or approximated.
+        missing: One sentence for each omitted or approximated term.
     """
 
     damping: Array

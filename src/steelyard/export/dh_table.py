@@ -16,7 +16,7 @@ from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import inertia_matrix, move_parameters, rpy_of
 
-# Axes that are this parallel have no common normal worth computing: over a metre their directions differ by a
+# The common normal of axes that are this parallel is numerically meaningless: over a metre their directions differ by a
 # thousandth of a micrometre.
 _PARALLEL = 1e-9
 _TENSOR = (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))

@@ -1,4 +1,4 @@
-"""Closed loops in exported files: a loop table beside a URDF, equality constraints in a new MJCF."""
+"""Closed loops in exported files: a loop table next to a URDF, equality constraints in a new MJCF."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _end_lines(robot: Robot, end: str, frame: LinkFrame) -> list[str]:
 
 
 def site_lines(robot: Robot, host: int) -> list[str]:
-    """Return the sites of a body at which loops close.
+    """Return the sites of a body that close loops.
 
     Args:
         robot: Robot with closed loops.

@@ -30,7 +30,7 @@ def placed_urdf(robot: Robot, nominal: Robot, source: Path) -> bytes:
     """
     document = Document(source)
     root = document.root
-    robot_from_urdf(root)  # refuses what is no robot
+    robot_from_urdf(root)  # refuses a document without a robot
     changed = _changed(robot, nominal)
     indices = {link.joint: k for k, link in enumerate(robot.links)}
     children: dict[str, list[Element]] = {}
@@ -63,10 +63,10 @@ def placed_urdf(robot: Robot, nominal: Robot, source: Path) -> bytes:
 
 
 def placed_mjcf(robot: Robot, nominal: Robot, source: Path) -> bytes:
-    """Return the bytes of an MJCF whose bodies stand where the joints of a robot are.
+    """Return the bytes of an MJCF with its bodies at the joints of a robot.
 
-    A joint in MuJoCo has no rotation of its own, so the body of the joint turns with it. Bodies with several joints
-    cannot be corrected like this.
+    An MJCF joint has a position and an axis, but not an orientation, so a correction rotates the body of the joint.
+    Bodies with several joints cannot be corrected like this.
 
     Args:
         robot: Robot with corrected placements.
@@ -82,14 +82,12 @@ def placed_mjcf(robot: Robot, nominal: Robot, source: Path) -> bytes:
     carriers = list(places.carriers.values())
     for name in changed:
         if name not in places.carriers or carriers.count(places.carriers[name]) > 1:
-            raise ExportError(
-                f"{source}: joint '{name}' shares its body with others; give each joint a body of its own."
-            )
+            raise ExportError(f"{source}: joint '{name}' shares its body with others; give each joint a separate body.")
     for own, link in changed.items():
         old = next(k for k in nominal.links if k.joint == own)
         body = places.bodies[places.carriers[own]]
         anchor = places.anchors[own]
-        # The body's frame lies at −anchor of its joint frame, here and in the parent.
+        # The origin of the body's frame is −anchor in its joint frame, here and in the parent.
         parent = nominal.links[old.parent].joint if old.parent >= 0 else None
         above = places.anchors[parent] if parent in places.anchors else np.zeros(3)
         between = _between(document.root, body, places.carriers.get(parent or "", ""), places.welded)
