@@ -80,7 +80,7 @@ def _by_joint(robot: Robot, torque: Array, channel: Array) -> DriveGains:
             values.append(1.0 / c)
             errors.append(error / c**2)
     if not names:
-        raise EstimationError("The known torque does not show at any joint; hold poses in which it loads the joints.")
+        raise EstimationError("The known torque does not show at any joint; hold poses where it loads the joints.")
     return DriveGains(tuple(names), np.array(values), np.array(errors), robot.joint_names)
 
 

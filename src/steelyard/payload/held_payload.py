@@ -1,8 +1,8 @@
 """`payload_at_rest`: identifies a payload from poses at rest: its mass and its centre of gravity.
 
-Where a pose was held with and without the payload, the difference of the torques has no gravity of the arm, no error of
-its model, and the same friction if the pose was approached in the same way. Otherwise the arm's gravity is identified
-along with the payload, or a known model of it is subtracted.
+If a pose was held with and without the payload, the difference of the torques is free of the arm's gravity and of
+errors of its model. The friction of both is the same if the pose was approached in the same way. Otherwise the arm's
+gravity is identified along with the payload, or a known model of it is subtracted.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _SAME_POSE = 1e-3
 _FEWEST_PAIRS = 3
 # The mass is identifiable if the poses take more than this share of its variance before them.
 _TAKEN = 0.5
-# 95 % quantiles of χ²/ν for ν = 1, 2, …: scatter between joints beyond it is no chance.
+# 95 % quantiles of χ²/ν for ν = 1, 2, …: larger scatter between joints is significant.
 _CHANCE = (3.84, 3.00, 2.60, 2.37, 2.21, 2.10, 2.01, 1.94, 1.88, 1.83)
-# kg/m³, of aluminium: the ball that stands for the inertia, which poses at rest do not show.
+# kg/m³, of aluminium: a ball supplies the inertia, which poses at rest do not determine.
 _DENSITY = 2700.0
 
 
@@ -45,7 +45,7 @@ def payload_at_rest(
 
     Args:
         robot: Robot without the payload.
-        loaded: Logs with the payload: a pose in each row, or a robot that stands at times.
+        loaded: Logs with the payload: a pose in each row, or a robot that is sometimes at rest.
         bare: The same without it.
         arm: Model of the bare robot, taken as exact.
         frame: Frame of the payload; default: the last link.
@@ -139,7 +139,7 @@ def _together(columns: GravityColumns, loaded: HeldPoses, bare: HeldPoses, host:
 
 
 def pairs_of_poses(loaded: HeldPoses, bare: HeldPoses) -> list[tuple[int, NDArray[np.intp]]]:
-    """Find the poses that were held with and without the payload.
+    """Find the common poses with and without the payload.
 
     Args:
         loaded: Poses with it.

@@ -162,8 +162,8 @@ def identify_payload(
             one.
         physical: Require a physically possible body.
         preparation: As for `identify`.
-        at_rest: Use poses at rest alone, which show mass and centre of gravity: rows of tables, or phases in which the
-            robot stands. Default: only if the rows of all logs are held poses.
+        at_rest: Use poses at rest alone, which determine mass and centre of gravity: rows of tables, or phases at rest
+            in logs. Default: only if the rows of all logs are held poses.
         mapping: Meaning of the columns of files and frames, as in `read_log`.
         progress: Callback for the progress (`steelyard.ground.progress`).
     """

@@ -221,7 +221,7 @@ def frame_transfer(here: LinkFrame, there: LinkFrame) -> Array:
 
 
 def link_frame(link: Link, host: int) -> LinkFrame:
-    """Return the frame in which a link has its inertial parameters.
+    """Return the reference frame of a link's inertial parameters.
 
     Args:
         link: Link.

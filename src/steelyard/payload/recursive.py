@@ -40,7 +40,7 @@ class RecursivePayload:
 
     Args:
         unit: Prior standard deviations: ten of the payload [kg, kg m, kg m²], then those of each joint.
-        joints: Number of joints with numbers of their own.
+        joints: Number of joints with individual numbers.
 
     Attributes:
         unit: Prior standard deviations.

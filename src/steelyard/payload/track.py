@@ -2,8 +2,8 @@
 
 A payload on a link adds K θ to the arm's base parameters β, with K the columns of the link in the base matrix. The
 rows [A y] of a scheme without accelerations satisfy y − A β = (A K) θ, with ten unknowns θ for recursive least squares.
-Old information fades towards the prior, P⁻¹ ← λP⁻¹ + (1 − λ)P₀⁻¹ + (AK)ᵀ(AK), so a robot at rest has no wind-up and
-keeps its prior. Residuals far above the noise indicate a new payload and reset the estimate.
+Old information fades towards the prior, P⁻¹ ← λP⁻¹ + (1 − λ)P₀⁻¹ + (AK)ᵀ(AK), so the estimate of a robot at rest does
+not wind up and keeps its prior. Residuals far above the noise indicate a new payload and reset the estimate.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def track_payload(
         frame: Frame of the payload; default: the last link.
         noise: Standard deviation of the torques about the model [N m or N], one number or one per joint. It determines
             the error bars, so it must include the errors of the friction model.
-        memory: Time in which information fades to 1/e [s].
+        memory: Time until information fades to 1/e [s].
         settle: Pause of the estimation after a change of payload [s], while the filter of the scheme mixes both.
         heaviest: Expected upper limit of the mass [kg].
         size: Expected distance of the payload from the frame [m].
