@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from steelyard.identification.identification import Identification
     from steelyard.study import Study
 
-# Growth of the torque error [%] from which a refuted assumption causes most of the error.
+# Above this growth of the torque error [%], a refuted assumption causes most of the error.
 MOST_OF_THE_ERROR = 100.0
 
 

@@ -17,8 +17,8 @@ from steelyard.parameters.actuators import Counterbalance
 from steelyard.parameters.terms import Terms
 from steelyard.study import Study
 
-# Relative excess of the possible fit's cost over the free fit's from which a term is missing. Correct descriptions have
-# an excess of up to a quarter.
+# Relative excess of the possible fit's cost over the free fit's that indicates a missing term. Correct descriptions
+# have an excess of up to a quarter.
 _SUSPICIOUS = 0.5
 # A counterbalance must remove more than this share of the excess.
 _LEAST_REDUCTION = 0.5

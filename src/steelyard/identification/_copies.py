@@ -1,9 +1,9 @@
-"""Which parts of a log that judges are copies of a log that was fitted to? The noise on the torques tells.
+"""Find the parts of a validation log that are copies of a fitted log, by the noise on the torques.
 
-Two logs of one motion, played twice, have the same path and torques but for noise. A copy has the same noise too,
-whatever its clock shows: shifted, slower, backwards, mirrored, thinned, spliced with something else, or under
-some noise of its own. The path alone, not time, lays each window of the judging log on the fitted one. Then
-the phases of the torques' finest frequencies are compared.
+Two logs of one motion, played twice, have the same path and torques except for noise. A copy has the same noise too,
+for any change of its clock: shifted, slower, backwards, mirrored, thinned, spliced with something else, or with some
+added noise. Each window of the validation log is aligned with the fitted log by its path, not by time. Then the phases
+of the torques' highest frequencies are compared.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from steelyard.ground.arrays import Array
 from steelyard.signals.excerpt import joined_ranges
 from steelyard.signals.log import Log
 
-# Samples of a window, and of the four to seven pieces of it whose spectra are compared.
+# Samples of a window, and of each of its four to seven pieces for the comparison of spectra.
 _WINDOW, _PIECE = 256, 64
-# Of the window's variance of positions, what may be left between a copy and its source: interpolation and rounding.
+# Largest mean square difference between a copy and its source, by interpolation and rounding, over the window's
+# variance of positions.
 _SAME_PATH = 1e-2
-# The same where the path is known at some points only: ten samples of a window beside the right ones make 0.02.
+# The same where only some points of the path are compared: an error of ten samples makes 0.02.
 _NEAR = 0.25
 # Mean cosine between the phases of two torques at one frequency: 1 of copies; of independent noise 0 ± 0.25 in a piece
 # (16 frequencies), and the median over pieces and joints is nearer to 0. Half-way lies the limit.
 _SAME_NOISE = 0.5
-# Windows from which a search starts; what lies between a copied one and the next is tried with its neighbour's line.
+# Number of windows that start a search; the windows between them are tried with the line of a neighbour.
 _STARTS = 40
 # Of a sample; a line that moves by less is settled.
 _SETTLED = 1e-3
-# Points of the fitted path that are looked at, and points of a window by which it is laid on it.
+# Numbers of points of the fitted path, of points of a window to align it, and of nearest points of the path to each.
 _POINTS, _ANCHORS, _NEAREST = 5_000, 6, 5
 
 # Windows of the same path and another noise after which a copy has ended.
@@ -44,7 +45,7 @@ Line = tuple[float, float]
 
 @dataclass(frozen=True)
 class Copy:
-    """What of a judging log repeats a fitted one.
+    """Part of a validation log that repeats a fitted log.
 
     Attributes:
         log: Name of the log that judges.
@@ -161,7 +162,7 @@ class _Source:
         assert log.tau is not None
         self.t, self.q, self.tau = log.t, log.q, log.tau
         self.rate = np.gradient(log.q, log.t, axis=0)
-        # A mirrored joint has the same size; which joints are mirrored is seen once the window lies on the path.
+        # A mirrored joint has the same size; the alignment of the window shows which joints are mirrored.
         self.scale = np.maximum(np.std(log.q, axis=0), 1e-9)
         self.points = np.linspace(0, len(log) - 1, min(len(log), _POINTS)).astype(int)
         self.path = np.abs(log.q[self.points]) / self.scale
@@ -171,14 +172,14 @@ class _Source:
         """Find lines along which a window has the source's path and noise, the likeliest first."""
         size = float(np.sum(np.var(window.q / self.scale, axis=0)))
         if size < 1e-8:
-            return  # it stands, and lies on the path wherever that stands
+            return  # at rest, it fits all phases at rest of the path
         for guess in self._guesses(window, size):
             line = self.settled(window, guess)
             if line is not None and _same_noise(self.cosines(window, line)):
                 yield line
 
     def _guesses(self, window: _Window, size: float) -> Iterator[Line]:
-        """Lines on which some points of the window lie next to the path, the nearest first.
+        """Lines that bring some points of the window next to the path, the nearest first.
 
         Args:
             window: The window.
@@ -234,7 +235,7 @@ def _same_noise(cosines: Sequence[float]) -> bool:
 def _chain(source: _Source, windows: Sequence[_Window], k: int, line: Line) -> dict[int, Line] | None:
     """Follow the line of a window over its neighbours; None where they show another run of the same motion.
 
-    Where all joints reverse, friction's jumps alone can make two runs alike in a window. Its neighbours tell.
+    Where all joints reverse, friction's jumps alone can make two runs alike in a window, but not in its neighbours.
     """
     chain, seen = {k: line}, source.cosines(windows[k], line)
     for step in (-1, 1):
@@ -243,7 +244,7 @@ def _chain(source: _Source, windows: Sequence[_Window], k: int, line: Line) -> d
             guess = start + speed * (windows[at + step].t[0] - windows[at].t[0]), speed
             at += step
             settled = source.settled(windows[at], guess)
-            # A window that stands has no path of its own to settle by.
+            # A window at rest has no path to align it by.
             start, speed = settled or guess
             cosines = source.cosines(windows[at], (start, speed))
             if _same_noise(cosines):
@@ -263,9 +264,9 @@ def _phases_alike(x: Array, y: Array) -> list[float]:
 
     Args:
         x: Torques, shape (pieces, samples, joints).
-        y: Others beside them.
+        y: Torques to compare with, same shape.
     """
-    # Differences take away what is smooth, which would leak into the frequencies above.
+    # Differences remove the smooth part, which would leak into the higher frequencies.
     window = np.hanning(x.shape[1] - 3)[:, None]
     u, v = (np.fft.rfft(np.diff(z, 3, axis=1) * window, axis=1) for z in (x, y))
     product = (u * np.conj(v))[:, u.shape[1] // 2 :]

@@ -100,7 +100,7 @@ class Search:
         self.way, self.round, self.share = "usual rounding", 0, 0.0
 
     def _add_rows(self, row_tables: Sequence[Array], motion: Motion, moving: Mask | None, labels: Index) -> None:
-        """Add the rows of a motion in which each joint moves."""
+        """Add, for each joint, the rows of a motion where it moves."""
         fewer = thin(motion)
         rigid = self.reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
         for e, table in enumerate(row_tables):
@@ -207,7 +207,7 @@ class Search:
             before: Squared errors on each block before the change.
             after: Squared errors on each block after it.
         """
-        # A block in which the joint stands still has no error.
+        # A block with the joint at rest contributes zero error.
         rows, scale = np.maximum(self.grams.rows[:, equation], 1.0), 100.0 / self.deviations[equation]
         a, b = (float(scale * np.sqrt(x.sum() / rows.sum())) for x in (before, after))
         differences = scale * (np.sqrt(before / rows) - np.sqrt(after / rows))
@@ -344,7 +344,7 @@ class Search:
             ]
 
     def _limit_loads(self) -> None:
-        """Limit load-dependent friction at the largest load in the logs; beyond it there are no data."""
+        """Limit load-dependent friction at the largest load in the logs, where the data end."""
         chosen = [o for offers in self.offers for o in offers if self.structure[o.columns].all()]
         if not any(isinstance(o.term, LoadedTerm) for o in chosen):
             return

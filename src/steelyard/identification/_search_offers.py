@@ -10,7 +10,7 @@ from steelyard.parameters.term import Term
 from steelyard.regression.block_grams import Index, Mask
 
 # Factors on the default rounding speed of dry friction that the search also tries; 0 is a jump. Rounder friction has
-# hysteresis, for which there are separate candidates.
+# hysteresis and is covered by separate candidates.
 ROUNDINGS = (0.0, 0.3)
 
 

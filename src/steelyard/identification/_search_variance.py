@@ -49,7 +49,7 @@ def _from_alternatives(search: Search, equation: int, sums: Weighted, fits: Fits
     It is the mean over these terms. A term with a significant but small gain was rejected and still biases the
     parameters; the best such term counts in full.
     """
-    # Functions of position are excluded: many have no effect and would dilute the mean.
+    # Functions of position are excluded: many are ineffective and would dilute the mean.
     more = [o.columns for o in search.open_offers(equation) if not o.term.of_position]
     near, best, least = [], np.zeros(search.grams.size), np.inf
     with_one, trials = sums.extended(fits, equation, more)

@@ -25,7 +25,7 @@ Grade = Literal["good", "usable", "poor"]
 # Error on hold-out data, percent of the torque's standard deviation. Published identifications of industrial arms
 # reach 3–10 % on main axes and 5–20 % on wrists. Above a third the model explains too little of the torque.
 GOOD, POOR = 12.0, 33.0
-# Speed ratio, validation logs to fitted logs, outside of which the verdict mentions it.
+# The verdict mentions a speed ratio, validation logs to fitted logs, outside of this range.
 SLOW, FAST = 0.5, 1.5
 GRADES: tuple[Grade, ...] = ("good", "usable", "poor")
 # Warnings of `check` that the fit compensates for, or that make error bars wide but not wrong.

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 ASSUMED_ERROR = 0.3
 # A link's mass rests on the description if it follows more than half of the description's error.
 _HALF = 0.5
-# Standard errors, and percent of the torque, below which a change has no effect on any use of the model.
+# Limit, in standard errors and in percent of the torque, of changes that are irrelevant for any use of the model.
 _NOTHING = 0.1
-# Instants at which the torque is compared.
+# Number of instants for the comparison of torques.
 _INSTANTS = 500
 
 

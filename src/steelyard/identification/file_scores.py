@@ -251,7 +251,7 @@ def with_files(
     try:
         formats = fit_formats(study, result.model.terms, fit)
     except (EstimationError, StructureError):
-        return result  # No possible model has so few terms; the files then store a part of the full model.
+        return result  # A possible model needs more terms; the files then store a part of the full model.
     unseen = bool(result.validation)
     logs = scoring.validation_study if unseen else study
     if scoring.cutoff_hz > logs.cutoff_hz:

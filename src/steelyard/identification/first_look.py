@@ -1,4 +1,4 @@
-"""First section of a report: measured and predicted torque with bands beside the robot; then the verdict's reasons."""
+"""First section of a report: measured and predicted torque with bands next to the robot; then the verdict's reasons."""
 
 from __future__ import annotations
 

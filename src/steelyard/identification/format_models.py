@@ -30,7 +30,7 @@ from steelyard.regression.schemes import Dynamic
 from steelyard.signals.filters import LowPass
 from steelyard.study import Study
 
-# Largest residual ratio for which MuJoCo's soft friction is selected. It depends on the acceleration and explains up to
+# Largest residual ratio to select MuJoCo's soft friction. It depends on the acceleration and explains up to
 # a tenth of the residual of real logs. In MuJoCo logs a third of the residual remains.
 _SOFT_LEAVES = 0.7
 # Share of the residual that soft friction must explain before it is fitted, and number of samples for this test. The
@@ -100,7 +100,7 @@ def fit_formats(study: Study, terms: Terms, fit: Callable[[Study], tuple[Estimat
 
 
 def _with_terms(study: Study, own: Terms) -> Study:
-    """Return the study with other terms; if these are a subset of its own terms, its rows are reused."""
+    """Return the study with other terms; if these are a subset of its terms, its rows are reused."""
     changed = replace(study, terms=own)
     if all(term in study.terms.terms for term in own.terms):
         parts = study.rows.parts or (study.rows,)
@@ -175,8 +175,8 @@ def _widened(estimate: Estimate, shift: Array) -> Estimate:
 def _as_simulated(soft: Study, model: Model) -> Study:
     """Return the study of a simulated log with the simulator's friction law and torque delay.
 
-    Both depend on the number of simulator steps per sample. A torque that is held for n steps of length h acts (n − 1)
-    h/2 after its time stamp. The number of steps with the smallest residual is selected.
+    Both depend on the number of simulator steps per sample. A torque command over n steps of length h acts (n − 1) h/2
+    after its time stamp. The number of steps with the smallest residual is selected.
 
     Args:
         soft: Study with soft friction.

@@ -104,7 +104,7 @@ class Identification(DisplayMixin):
     band: BandChoice | None = None
     # Course of the torque between samples; None: the scheme determines it, or it was not tested.
     between: BetweenChoice | None = None
-    # Estimated delay of the torques, which is corrected in the rows; None: there is none, or it was given.
+    # Estimated delay of the torques, which is corrected in the rows; None: not detected, or it was given.
     delay: DelayEstimate | None = None
     # Corrected delays of the logged velocities by joint [s].
     late_velocities: Mapping[str, float] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Identification(DisplayMixin):
     agreement: Agreement | None = None
     # Tests of the assumptions of the fit; None: they were not tested.
     assumptions: Ledger | None = None
-    # What the model takes from the robot description; None: it is not physically possible or has no motion scores.
+    # Contribution of the robot description to the model; None: it is not physically possible or has no motion scores.
     description: DescriptionShare | None = None
     # With known friction: mean error on the fitted logs with fitted friction instead [% of the torque].
     without_known_friction: float | None = None
@@ -137,7 +137,7 @@ class Identification(DisplayMixin):
 
     @property
     def delay_sentence(self) -> str:
-        """State the estimated delay that was corrected; "" if there is none."""
+        """State the estimated delay that was corrected; "" without a delay."""
         if self.delay is None:
             return ""
         return (
@@ -147,7 +147,7 @@ class Identification(DisplayMixin):
 
     @property
     def evaluation_scores(self) -> tuple[Score, ...]:
-        """Scores on validation logs that are no copies; without such logs, the scores on the fitted logs."""
+        """Scores on validation logs other than copies; without such logs, the scores on the fitted logs."""
         copies = {copy.log for copy in self.copies if not copy.cut}
         return tuple(s for s in self.validation if s.log not in copies) or self.identification
 
@@ -298,7 +298,7 @@ class Identification(DisplayMixin):
         """Write inverse dynamics, gravity and mass matrix as C99 functions.
 
         Args:
-            path: C file to write; its header is written beside it.
+            path: C file to write; its header is written to the same folder.
             name: Prefix of the function names.
         """
         from steelyard.export import model_to_c

@@ -213,7 +213,7 @@ def result_json(
 
 
 def _negative_terms(model: Model) -> str:
-    """Name the terms of a model below their bounds, with which MuJoCo cannot simulate it."""
+    """Name the terms of a model below their bounds, which prevent a simulation by MuJoCo."""
     values = model.theta[model.robot.inertial_count :]
     names = [p.name for p, v, least in zip(model.terms.parameters, values, model.terms.lower, strict=True) if v < least]
     return f"{', '.join(names)} of this model would add energy to a simulation; {IDENTIFY_POSSIBLE}."

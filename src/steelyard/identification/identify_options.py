@@ -48,7 +48,7 @@ class IdentifyOptions:
         delay: Delay of the torques after the positions [s]; None: estimated.
         torque_between: Course of the torque between samples: "held", "sampled", "averaged" or "auto" (estimated).
         period: Period of a periodic motion [s] over which the identification logs are averaged; for log files.
-        holdout: Share at the end of each log that is held out for validation; for log files.
+        holdout: Share at the end of each log to hold out for validation; for log files.
         holdout_blocks: "seconds:every" holds out every n-th block of this length; for log files.
         significant: Whether to remove insignificant base parameters one by one. With `physical=False` this reduced fit
             is delivered. A physically possible model has all parameters, and the reduced fit is in `reduced`.

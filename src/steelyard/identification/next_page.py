@@ -13,7 +13,7 @@ from steelyard.identification.identification import Identification
 from steelyard.report.elements import commands, join, paragraph
 from steelyard.report.html import Section
 
-# Share of base parameters without a significant value from which a new motion is suggested.
+# A new motion is suggested if the share of insignificant base parameters exceeds this.
 _INSIGNIFICANT_SHARE = 0.1
 
 

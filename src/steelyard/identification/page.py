@@ -202,7 +202,7 @@ def print_identification(
     Args:
         result: Identification to print.
         console: Console to print to.
-        folder: Run folder; "" if there is none.
+        folder: Run folder; "" without one.
         missing: Files that could not be written, with reasons.
     """
     kind = "physically possible" if result.possible else "not physically possible"

@@ -36,7 +36,7 @@ from steelyard.report.plots.estimates import correlations
 
 # Maximum number of columns for single logs; result.json has all logs.
 _MOST_LOGS = 6
-# Rows from which a table scrolls, and number of parameter pairs in the correlation table.
+# Smallest number of rows of a scrolling table, and number of parameter pairs in the correlation table.
 _TALL, _CLOSEST = 16, 8
 
 
@@ -69,7 +69,7 @@ def base_table(rows: Sequence[TableRow]) -> Html:
         "free_value": lambda r: NO_SIGN if r["free_impossible_sign"] else Known(r["free_value"], r["standard_error"]),
     }
     pictures = "Each interval has its own scale: the dot is the value, the line the 95 % interval, the tick zero"
-    dash = "The robot description does not state it, or the parameter was removed and has no error."
+    dash = "The robot description does not state it, or the parameter was removed, without an error."
     if all(row["nominal"] is None for row in shown):
         names, pictures = [name for name in names if name != "nominal"], f"{pictures}."
     else:

@@ -9,9 +9,9 @@ from steelyard.assessment.torque_band import JointBand, TorqueBand, error_spread
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
 
-# Fraction of a joint's top speed at which friction is mostly dry and no longer affected by rounding.
+# At this fraction of a joint's top speed, friction is mostly dry and no longer affected by rounding.
 _SLOW_FRACTION = 0.2
-# Number of positions at which dry friction is evaluated.
+# Number of positions to evaluate dry friction.
 _POSITIONS = 50
 
 
