@@ -50,7 +50,7 @@ def predictions_report(found: Predictions) -> str:
     errors = (
         table_html(columns, rows, "Error, % of the torque's standard deviation")
         if compared
-        else paragraph("The logs have no torque to compare with.")
+        else paragraph("The logs contain no torque to compare with.")
     )
     about = paragraph(
         f"Torques predicted by {found.by}. Both torques pass the same low-pass of {number(found.cutoff_hz)} Hz."
@@ -79,7 +79,7 @@ def predicted_figure(found: Predictions, log: str = "") -> Figure:
 
 def _shown(found: Predictions, log: PredictedLog) -> Html:
     figure = predicted_figure(replace(found, logs=(log,)))
-    caption = "The log has no measured torque: both lines are the prediction." if log.measured is None else ""
+    caption = "The log contains no measured torque: both lines are the prediction." if log.measured is None else ""
     pieces = [figure_html(figure, "Measured and predicted torque", caption)]
     if log.outside_share:
         share = percent(log.outside_share)
