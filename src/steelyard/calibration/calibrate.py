@@ -131,7 +131,7 @@ def _stage(choice: EffectChoice, name: str, effects: tuple[str, ...]) -> StageFi
     if effects == problem.deviations.effects:
         return StageFit(name, problem, choice.fit, uncertainty_of(problem, choice.fit))
     smaller = Problem.of(Deviations.of(problem.deviations.chain, effects), problem.postures, problem.measurement)
-    known = dict(zip(problem.deviations.names, choice.fit.values, strict=True))
-    values = np.array([known.get(n, 0.0) for n in smaller.deviations.names])
+    values_by_name = dict(zip(problem.deviations.names, choice.fit.values, strict=True))
+    values = np.array([values_by_name.get(n, 0.0) for n in smaller.deviations.names])
     fit = fit_deviations(smaller, choice.fit.setup, values)
     return StageFit(name, smaller, fit, uncertainty_of(smaller, fit))

@@ -137,27 +137,27 @@ def choose_effects(
             evidence |= {name: better for name in set(ladder[k]) - set(ladder[best])}
             best = k
     problem, fit = steps[best]
-    chosen = candidates[best]
-    more = [name for name in further if name not in chosen.effects] if deviations is None and len(ladder[best]) else []
+    winner = candidates[best]
+    more = [name for name in further if name not in winner.effects] if deviations is None and len(ladder[best]) else []
     if more:
-        tried, added = _forward(problem, fit, more, folds, reference)
-        if added:
-            grown = Problem.of(Deviations.of(chain, (*chosen.effects, *added)), postures, measurement)
-            values = _carried((problem, fit), grown)
-            problem, fit = grown, fit_deviations(grown, fit.setup, values)
-            chosen = refitted(problem, fit, folds, reference)
-            tried = [c for c in tried if c.effects != chosen.effects]
-            evidence |= added
-        candidates += [*tried, *([chosen] if added else [])]
-    return EffectChoice(problem, fit, tuple(candidates), chosen, evidence)
+        trials, new_effects = _forward(problem, fit, more, folds, reference)
+        if new_effects:
+            larger = Problem.of(Deviations.of(chain, (*winner.effects, *new_effects)), postures, measurement)
+            values = _carried((problem, fit), larger)
+            problem, fit = larger, fit_deviations(larger, fit.setup, values)
+            winner = refitted(problem, fit, folds, reference)
+            trials = [c for c in trials if c.effects != winner.effects]
+            evidence |= new_effects
+        candidates += [*trials, *([winner] if new_effects else [])]
+    return EffectChoice(problem, fit, tuple(candidates), winner, evidence)
 
 
 def _carried(before: tuple[Problem, Fit] | None, problem: Problem) -> Array | None:
     """Values of an earlier fit, for the same parameters of a larger one."""
     if before is None:
         return None
-    known = dict(zip(before[0].deviations.names, before[1].values, strict=True))
-    return np.array([known.get(name, 0.0) for name in problem.deviations.names])
+    values_by_name = dict(zip(before[0].deviations.names, before[1].values, strict=True))
+    return np.array([values_by_name.get(name, 0.0) for name in problem.deviations.names])
 
 
 def _forward(
@@ -166,7 +166,7 @@ def _forward(
     """Add the effect that helps most, as long as one helps by more than its standard error."""
     own = problem.deviations.effects
     whole = Problem.of(Deviations.of(problem.deviations.chain, (*own, *more)), problem.postures, problem.measurement)
-    padded = Fit(
+    wide_fit = Fit(
         fit.setup,
         np.asarray(_carried((problem, fit), whole)),
         typical_variances(whole),
@@ -174,21 +174,21 @@ def _forward(
         fit.freedom,
         fit.weights,
     )
-    tried: list[EffectTrial] = []
-    added: dict[str, tuple[float, float]] = {}
-    left = list(more)
-    (now,) = _left_out(whole, padded, [own], folds, reference)
-    while left:
-        new = _left_out(whole, padded, [(*now.effects, name) for name in left], folds, reference)
-        tried += new
+    trials: list[EffectTrial] = []
+    evidence: dict[str, tuple[float, float]] = {}
+    rest = list(more)
+    (now,) = _left_out(whole, wide_fit, [own], folds, reference)
+    while rest:
+        new = _left_out(whole, wide_fit, [(*now.effects, name) for name in rest], folds, reference)
+        trials += new
         best = min(new, key=lambda c: c.score)
         better, error = gain(now, best)
         if better <= error:
             break
-        left.remove(best.effects[-1])
-        added[best.effects[-1]] = (better, error)
+        rest.remove(best.effects[-1])
+        evidence[best.effects[-1]] = (better, error)
         now = best
-    return tried, added
+    return trials, evidence
 
 
 def _left_out(

@@ -78,9 +78,9 @@ def corrections_json(chain: Chain, stage: StageFit) -> list[dict[str, Any]]:
     out = []
     for host in chain.robot.ancestors(chain.place.host):
         old, link = chain.robot.links[host], new.links[host]
-        moved = old.rotation.T @ (link.translation - old.translation)
-        turned = rotation_vectors((old.rotation.T @ link.rotation)[None])[0]
-        out.append({"joint": link.joint, "shift": moved.tolist(), "rotation_vector": turned.tolist()})
+        translation = old.rotation.T @ (link.translation - old.translation)
+        turn = rotation_vectors((old.rotation.T @ link.rotation)[None])[0]
+        out.append({"joint": link.joint, "shift": translation.tolist(), "rotation_vector": turn.tolist()})
     return out
 
 

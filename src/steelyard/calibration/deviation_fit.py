@@ -162,11 +162,11 @@ def reduced(gram: Array, values: Array) -> Reduced:
     y = gram[:-1, first:-1] @ values - gram[:-1, -1]
     size = np.sqrt(np.maximum(np.diag(gram)[:first], 1e-300))
     s, v = np.linalg.eigh(gram[:first, :first] / np.outer(size, size))
-    known = s > _RIDGE * s[-1]
-    v = v[:, known] / size[:, None]
-    solved = v / s[known] @ (v.T @ np.column_stack([cross, y[:first]]))
+    regular = s > _RIDGE * s[-1]
+    v = v[:, regular] / size[:, None]
+    solution = v / s[regular] @ (v.T @ np.column_stack([cross, y[:first]]))
     return Reduced(
-        beyond - cross.T @ solved[:, :-1], y[first:] - cross.T @ solved[:, -1], -solved[:, :-1], solved[:, -1]
+        beyond - cross.T @ solution[:, :-1], y[first:] - cross.T @ solution[:, -1], -solution[:, :-1], solution[:, -1]
     )
 
 
@@ -256,10 +256,10 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
         part = min(1.0, 0.5 / max(longest, 1e-12))
         here = _objective(problem, setup, x, stds, freedom, share, prior)
         for _ in range(_HALVINGS):
-            tried = measurement.moved(setup, part * step[: len(step) - len(p)])
-            moved = x + part * step[len(step) - len(p) :]
-            if _objective(problem, tried, moved, stds, freedom, share, prior) <= here:
-                setup, x = tried, moved
+            trial = measurement.moved(setup, part * step[: len(step) - len(p)])
+            x_trial = x + part * step[len(step) - len(p) :]
+            if _objective(problem, trial, x_trial, stds, freedom, share, prior) <= here:
+                setup, x = trial, x_trial
                 break
             part /= 2.0
         else:
@@ -286,12 +286,12 @@ def _objective(
 def typical_variances(problem: Problem) -> Array:
     """Compute the variances of typical deviations of a `problem`, in the units of the parameters."""
     size = problem.deviations.chain.size
-    moved = np.sqrt(np.mean(problem.features**2, axis=0))
-    out = np.zeros(len(moved))
+    scale = np.sqrt(np.mean(problem.features**2, axis=0))
+    out = np.zeros(len(scale))
     for k, p in enumerate(problem.deviations.parameters):
         link = problem.deviations.chain.links[p.link]
         linear = p.direction < 2 or (p.direction == ALONG and link.kind == "prismatic")
-        out[k] = _TYPICAL.get(p.effect, _TYPICAL_SMALL) * (size if linear else 1.0) / max(float(moved[k]), 1e-12)
+        out[k] = _TYPICAL.get(p.effect, _TYPICAL_SMALL) * (size if linear else 1.0) / max(float(scale[k]), 1e-12)
     return out**2
 
 

@@ -65,24 +65,24 @@ def find_faults(problem: Problem, setup: Setup, row_numbers: IndexArray) -> Faul
         row_numbers: Row of every pose in the file, for messages.
     """
     findings: list[str] = []
-    swapped: tuple[int, ...] = ()
+    swaps: tuple[int, ...] = ()
     own = problem.measurement
     geometry = _with_geometry(problem)
-    moved = _sessions(geometry, setup)
-    if moved:
+    moves = _sessions(geometry, setup)
+    if moves:
         cuts = np.zeros(len(own), dtype=np.intp)
-        cuts[list(moved)] = 1
+        cuts[list(moves)] = 1
         sessions = np.cumsum(cuts)
-        places = ", ".join(f"row {int(row_numbers[k])}" for k in moved)
+        places = ", ".join(f"row {int(row_numbers[k])}" for k in moves)
         findings.append(f"The sensor or the base was moved before {places}: each part has its own place of the sensor.")
         own = own.with_sessions(sessions)
         setup = own.start(problem.tips(np.zeros(len(problem.deviations))))[0]
     geometry = replace(geometry, measurement=own)
     fit = fit_deviations(geometry, setup)
     if own.name == "points" and own.readings["points"].shape[1] > 1:
-        swapped, own = _exchanged(geometry, fit)
-        if swapped:
-            findings.append(f"Points were exchanged in {_rows(row_numbers, swapped)}; they are exchanged back.")
+        swaps, own = _exchanged(geometry, fit)
+        if swaps:
+            findings.append(f"Points were exchanged in {_rows(row_numbers, swaps)}; they are exchanged back.")
             geometry = replace(geometry, measurement=own)
             fit = fit_deviations(geometry, fit.setup, fit.values)
     size = distances(own, geometry.residuals(fit.setup, fit.values))
@@ -94,7 +94,7 @@ def find_faults(problem: Problem, setup: Setup, row_numbers: IndexArray) -> Faul
             f"Readings are wrong in {_rows(row_numbers, outliers)}, by up to {_largest(own, size, far)}; {rest}."
         )
         own = _without(own, far)
-    return Faults(own, fit.setup, tuple(findings), outliers, swapped, moved)
+    return Faults(own, fit.setup, tuple(findings), outliers, swaps, moves)
 
 
 def _with_geometry(problem: Problem) -> Problem:
@@ -111,14 +111,14 @@ def far_readings(sizes: Array) -> Array:
     logs = np.log(np.maximum(sizes, 1e-300))
     out = np.zeros(sizes.shape, dtype=bool)
     for k in range(sizes.shape[1]):
-        known = np.isfinite(sizes[:, k])
-        if not known.any():
+        finite = np.isfinite(sizes[:, k])
+        if not finite.any():
             continue
-        middle = float(np.median(logs[known, k]))
+        middle = float(np.median(logs[finite, k]))
         # The upper half alone: a few residuals are near zero by chance, which is far in logarithms.
-        above = logs[known, k][logs[known, k] > middle]
+        above = logs[finite, k][logs[finite, k] > middle]
         scatter = _PER_MAD * float(np.median(above - middle)) if len(above) else 0.0
-        out[known, k] = logs[known, k] > middle + _FAR * max(scatter, 1e-9)
+        out[finite, k] = logs[finite, k] > middle + _FAR * max(scatter, 1e-9)
     return out
 
 
@@ -129,9 +129,9 @@ def _largest(measurement: Measurement, sizes: Array, far: Array) -> str:
 
 
 def _rows(numbers: IndexArray, chosen: tuple[int, ...]) -> str:
-    shown = ", ".join(str(int(numbers[k])) for k in chosen[:_ROWS_SHOWN])
+    listing = ", ".join(str(int(numbers[k])) for k in chosen[:_ROWS_SHOWN])
     more = f" and {len(chosen) - _ROWS_SHOWN} more" if len(chosen) > _ROWS_SHOWN else ""
-    return f"row{'s' if len(chosen) > 1 else ''} {shown}{more}"
+    return f"row{'s' if len(chosen) > 1 else ''} {listing}{more}"
 
 
 def _without(measurement: Measurement, far: Array) -> Measurement:

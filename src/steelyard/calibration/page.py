@@ -83,15 +83,15 @@ def _in_space(calibration: Calibration) -> Figure:
     sizes = {stage: pose_means(distances(table.measurement, calibration.residuals(table, stage))) for stage in _SHOWN}
     largest = max(float(np.nanmax(size)) for size in sizes.values()) or 1.0
     for stage, size in sizes.items():
-        known = np.isfinite(size)
-        x, y, z = (in_steps(column) for column in places[known].T)
+        finite = np.isfinite(size)
+        x, y, z = (in_steps(column) for column in places[finite].T)
         marker = {
             "color": _SHOWN[stage],
             "opacity": 0.7,
-            "size": np.round(_MARKER * size[known] / largest + 1.0, 1).tolist(),
+            "size": np.round(_MARKER * size[finite] / largest + 1.0, 1).tolist(),
         }
         text = [
-            f"row {n}: {shown_error(s, channel)}" for n, s in zip(table.row_numbers[known], size[known], strict=True)
+            f"row {n}: {shown_error(s, channel)}" for n, s in zip(table.row_numbers[finite], size[finite], strict=True)
         ]
         figure.add("scatter3d", x=x, y=y, z=z, mode="markers", name=_STAGES[stage], marker=marker, text=text,
                    hoverinfo="text")  # fmt: skip
@@ -148,8 +148,8 @@ def _poses(calibration: Calibration) -> list[Html]:
         )
         for k in worst
     ]
-    found = [callout("note", text) for text in (*calibration.findings, *table.notes)]
-    return [*found, table_html(["row", "errors of its readings"], rows, "Poses with the largest errors")]
+    remarks = [callout("note", text) for text in (*calibration.findings, *table.notes)]
+    return [*remarks, table_html(["row", "errors of its readings"], rows, "Poses with the largest errors")]
 
 
 def _gravity(calibration: Calibration) -> list[Section]:
@@ -192,7 +192,7 @@ def print_calibration(calibration: Calibration, out: Console, folder: str = "") 
         say(out, f" • {point}")
     rows = [[str(x) for x in row] for row in error_rows(calibration)]
     out.print(table("Errors", list(_COLUMNS), rows, right=_COLUMNS[3:]))
-    chosen = calibration.choice.chosen
-    say(out, f"Model: {chosen.label} ({number(chosen.parameters)} parameters).")
+    trial = calibration.choice.chosen
+    say(out, f"Model: {trial.label} ({number(trial.parameters)} parameters).")
     if folder:
         say(out, f"\nWritten to {folder}: {', '.join(['result.json', 'report.html', *calibration.files()])}.")

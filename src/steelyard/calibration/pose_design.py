@@ -181,17 +181,17 @@ def design_poses(
     if kind == "pose":
         J[:, 3:] *= _ARM * chain.size  # a rotation counts by its displacement of the tool
     rows = J
-    stacked = rows.reshape(-1, rows.shape[2])
-    sizes = np.maximum(np.linalg.norm(stacked, axis=0), 1e-300)
-    _, s, v = np.linalg.svd(stacked / sizes, full_matrices=False)
-    known = s > 1e-9 * s[0]
-    directions = v[known].T / sizes[:, None]
-    least = -(-int(known.sum()) // rows.shape[1])
+    flat = rows.reshape(-1, rows.shape[2])
+    sizes = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
+    _, s, v = np.linalg.svd(flat / sizes, full_matrices=False)
+    nonzero = s > 1e-9 * s[0]
+    directions = v[nonzero].T / sizes[:, None]
+    least = -(-int(nonzero.sum()) // rows.shape[1])
     if count < least:
-        raise SteelyardError(f"{count} poses are too few for {int(known.sum())} unknowns; give {least} or more.")
-    chosen = exchange_postures(rows @ directions, count, np.random.default_rng([seed, 2]), repeats=False)
-    gram = np.einsum("nij,nik->jk", rows[chosen] @ directions, rows[chosen] @ directions)
-    seen = rows[:, :3] @ directions
-    variances = np.einsum("nij,jk,nik->n", seen, np.linalg.inv(gram), seen)
-    q = order_by_distance(candidates[chosen], bounds)
-    return CalibrationPoses(q, described.joint_names, int(known.sum()), float(np.sqrt(np.mean(variances) / 3.0)))
+        raise SteelyardError(f"{count} poses are too few for {int(nonzero.sum())} unknowns; give {least} or more.")
+    selection = exchange_postures(rows @ directions, count, np.random.default_rng([seed, 2]), repeats=False)
+    gram = np.einsum("nij,nik->jk", rows[selection] @ directions, rows[selection] @ directions)
+    position_rows = rows[:, :3] @ directions
+    variances = np.einsum("nij,jk,nik->n", position_rows, np.linalg.inv(gram), position_rows)
+    q = order_by_distance(candidates[selection], bounds)
+    return CalibrationPoses(q, described.joint_names, int(nonzero.sum()), float(np.sqrt(np.mean(variances) / 3.0)))

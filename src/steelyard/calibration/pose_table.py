@@ -114,15 +114,15 @@ def read_poses(
             raise LogError(f"The standard deviation of the sensor is {sigma:g}; give metres, such as 5e-5.")
         own = {**out.measurement.readings, "sigma": np.full(len(out), float(sigma))}
         out = replace(out, measurement=replace(out.measurement, readings=own))
-    known = np.isfinite(out.q).all(axis=1) & _measured(out.measurement)
-    if known.all():
+    complete = np.isfinite(out.q).all(axis=1) & _measured(out.measurement)
+    if complete.all():
         return out
-    if not known.any():
+    if not complete.any():
         raise LogError(
             f"{out.source}: no row has both joint positions and a reading; fill the cells, or change --only."
         )
-    note = f"{int(np.sum(~known))} rows without a joint position or a reading are left out."
-    return replace(out.rows(np.asarray(known)), notes=(*out.notes, note))
+    note = f"{int(np.sum(~complete))} rows without a joint position or a reading are left out."
+    return replace(out.rows(np.asarray(complete)), notes=(*out.notes, note))
 
 
 def _listed(table: Table) -> str:
@@ -151,9 +151,9 @@ def joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
         table: Table of poses.
         robot: Robot.
     """
-    chosen = [_joint_column(table, robot, k) for k in range(robot.dof)]
+    column_units = [_joint_column(table, robot, k) for k in range(robot.dof)]
     q = np.zeros((len(table), robot.dof))
-    for k, (name, unit) in enumerate(chosen):
+    for k, (name, unit) in enumerate(column_units):
         joint = robot.joints[k]
         values = table.numbers(name) * _JOINT_UNITS[unit or joint.unit]
         if joint.kind == "revolute" and float(np.nanmax(np.abs(values), initial=0.0)) > _MOST_TURNS:
@@ -171,7 +171,7 @@ def joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
                 f"{values[worst]:.6g} m; if the lengths are in millimetres, name the column with the suffix _mm."
             )
         q[:, k] = values
-    return [name for name, _ in chosen], q
+    return [name for name, _ in column_units], q
 
 
 def _joint_column(table: Table, robot: Robot, k: int) -> tuple[str, str]:

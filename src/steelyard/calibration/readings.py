@@ -113,13 +113,13 @@ def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = 
             raise LogError(
                 f"{columns.table.path}: has no columns {prefix}x, {prefix}y, {prefix}z; known: {_known(places)}."
             )
-    chosen = {p: g for p, g in places.items() if (p in points if points else not p.lower().startswith(_NO_POINTS))}
-    left = [p for p in places if p not in chosen]
-    notes = [f"Columns {', '.join(left)} (x, y, z) are not used."] if left else []
-    poses = [p for p in chosen if p in turns]
+    selection = {p: g for p, g in places.items() if (p in points if points else not p.lower().startswith(_NO_POINTS))}
+    rest = [p for p in places if p not in selection]
+    notes = [f"Columns {', '.join(rest)} (x, y, z) are not used."] if rest else []
+    poses = [p for p in selection if p in turns]
     contact = next((name for name in columns.names if name.lower() in _CONTACTS), None)
     wires = [(name, m) for name in columns.names if (m := _DISTANCE.match(name))]
-    kind = kind or ("pose" if poses else "points" if chosen else "")
+    kind = kind or ("pose" if poses else "points" if selection else "")
     if not kind:
         kind = _CONTACTS[contact.lower()] if contact else "distances" if wires else ""
     if kind == "pose":
@@ -129,14 +129,15 @@ def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = 
                 "one that a sensor measured (--points NAME)."
             )
         rotation = _rotations(columns, turns[poses[0]])
-        return Readings("pose", {"position": _lengths(columns, chosen[poses[0]]), "rotation": rotation}), notes
-    if kind == "points" and chosen:
-        seen = {prefix: _lengths(columns, group) for prefix, group in chosen.items()}
-        empty = [prefix for prefix, values in seen.items() if not np.isfinite(values).all(axis=1).any()]
+        return Readings("pose", {"position": _lengths(columns, selection[poses[0]]), "rotation": rotation}), notes
+    if kind == "points" and selection:
+        coordinates = {prefix: _lengths(columns, group) for prefix, group in selection.items()}
+        empty = [prefix for prefix, values in coordinates.items() if not np.isfinite(values).all(axis=1).any()]
         if empty:
             notes.append(f"Columns {', '.join(empty)} (x, y, z) are empty.")
-        filled = [values for prefix, values in seen.items() if prefix not in empty] or [*seen.values()][:1]
-        return Readings("points", {"points": np.stack(filled, axis=1)}), notes
+        complete = [values for prefix, values in coordinates.items() if prefix not in empty]
+        complete = complete or [*coordinates.values()][:1]
+        return Readings("points", {"points": np.stack(complete, axis=1)}), notes
     if kind in ("plane", "sphere", "contact") and contact:
         labels, _ = columns.labels(contact)
         values = {"surface": labels}
@@ -145,8 +146,8 @@ def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = 
             values["radius"] = columns.values(radius, 1e-3 if radius.lower().endswith("_mm") else 1.0)
         return Readings(kind, values), notes
     if kind == "distances" and wires:
-        found = [columns.values(name, _LENGTHS[(m[2] or "").lower()]) for name, m in wires]
-        return Readings("distances", {"distances": np.column_stack(found)}), notes
+        lengths = [columns.values(name, _LENGTHS[(m[2] or "").lower()]) for name, m in wires]
+        return Readings("distances", {"distances": np.column_stack(lengths)}), notes
     raise LogError(
         f"{columns.table.path}: has no readings{f' of kind {kind}' if kind else ''}; name the columns p1x_m, p1y_m, "
         "p1z_m (points), x_m … qw (a pose), plane, sphere, contact, or distance1_m."
@@ -175,10 +176,10 @@ def _rotations(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Ar
     else:
         factor = np.pi / 180.0 if group["x"][1] == "deg" else 1.0
         numbers = np.column_stack([columns.values(group[x][0], factor) for x in "xyz"])
-    known = np.isfinite(numbers).all(axis=1) & (np.linalg.norm(numbers, axis=1) > 0.0 if "w" in group else True)
+    valid = np.isfinite(numbers).all(axis=1) & (np.linalg.norm(numbers, axis=1) > 0.0 if "w" in group else True)
     out = np.full((len(numbers), 3, 3), np.nan)
     make = Rotation.from_quat if "w" in group else Rotation.from_rotvec
-    out[known] = make(numbers[known]).as_matrix()
+    out[valid] = make(numbers[valid]).as_matrix()
     return out
 
 

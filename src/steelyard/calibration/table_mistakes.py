@@ -34,22 +34,22 @@ def refuse_mistakes(chain: Chain, table: PoseTable) -> None:
     """
     measurement = table.measurement
     if isinstance(measurement, PointReadings):
-        seen = measurement.seen
+        places = measurement.seen
     elif isinstance(measurement, PoseReadings):
-        seen = measurement.readings["position"][:, None]
+        places = measurement.readings["position"][:, None]
     else:
         return
     # One session is enough: a wrong column is wrong in all of its rows.
     own = np.flatnonzero(measurement.sessions == np.bincount(measurement.sessions).argmax())
-    known = np.asarray(np.isfinite(seen[own]).all(axis=2))
-    own = own[known.any(axis=1)]
-    q, seen = table.q[own], seen[own]
-    extent = float(np.nanmax(np.ptp(np.nan_to_num(seen, nan=np.nanmedian(seen)), axis=0)))
-    usual = _error(chain, q, seen)
+    finite = np.asarray(np.isfinite(places[own]).all(axis=2))
+    own = own[finite.any(axis=1)]
+    q, places = table.q[own], places[own]
+    extent = float(np.nanmax(np.ptp(np.nan_to_num(places, nan=np.nanmedian(places)), axis=0)))
+    usual = _error(chain, q, places)
     if usual < _USUAL * extent:
         return
     best, remedy = usual, ""
-    for other, points, own_remedy in _corrected(chain, q, seen):
+    for other, points, own_remedy in _corrected(chain, q, places):
         with suppress(LogError):  # a rival may suggest other units than metres
             best, remedy = min((best, remedy), (_error(chain, other, points), own_remedy))
     if best < _BETTER * usual:

@@ -35,6 +35,6 @@ def read_torques(source: str | os.PathLike[str] | Any, robot: Robot) -> Log:
         if own is None:
             raise LogError(f"{table.path}: has no torque of joint '{name}'; name its column tau{k + 1}_Nm.")
         tau[:, k] = table.numbers(own)
-    known = np.isfinite(q).all(axis=1) & np.isfinite(tau).all(axis=1)
-    q, tau = q[known], tau[known]
+    complete = np.isfinite(q).all(axis=1) & np.isfinite(tau).all(axis=1)
+    q, tau = q[complete], tau[complete]
     return Log(robot.joint_names, np.arange(len(q), dtype=float), q, dq=np.zeros_like(q), tau=tau)

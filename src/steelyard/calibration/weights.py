@@ -55,8 +55,8 @@ def block_stds(measurement: Measurement, stds: Mapping[str, float]) -> Array:
 
 def pose_means(sizes: Array) -> Array:
     """Compute the mean of the `sizes` of each pose over its measured blocks; NaN for a pose without any."""
-    known = np.isfinite(sizes)
-    count = known.sum(axis=1)
+    finite = np.isfinite(sizes)
+    count = finite.sum(axis=1)
     return np.asarray(np.where(count > 0, np.nansum(sizes, axis=1) / np.maximum(count, 1), np.nan))
 
 
@@ -79,20 +79,20 @@ def scales(measurement: Measurement, residuals: Array, freedom: float) -> tuple[
         rows = measurement.blocks[own[0]][0]
         width = rows.stop - rows.start
         r = size[:, own]
-        known = np.isfinite(r)
+        finite = np.isfinite(r)
         # The fixed point of the scale of a t distribution; the median is its start.
-        variance = max(float(np.median(r[known]) ** 2) / width, 1e-30)
-        square, known_variance = np.where(known, r, 0.0) ** 2, sensor[:, own]
+        variance = max(float(np.median(r[finite]) ** 2) / width, 1e-30)
+        square, known_variance = np.where(finite, r, 0.0) ** 2, sensor[:, own]
         for _ in range(_SCALE_ROUNDS):
             total = variance + known_variance
             w = (freedom + width) / (freedom + square / total)
             before = variance
-            above = float(np.sum((w * square / total**2)[known]))
-            variance = max(variance * above / (width * float(np.sum(1.0 / total[known]))), 1e-30)
+            above = float(np.sum((w * square / total**2)[finite]))
+            variance = max(variance * above / (width * float(np.sum(1.0 / total[finite]))), 1e-30)
             if abs(variance - before) < 1e-4 * float(np.median(total)):
                 break
         w = (freedom + width) / (freedom + square / (variance + known_variance))
-        weights[:, own] = np.where(known, w, 0.0)
+        weights[:, own] = np.where(finite, w, 0.0)
         stds[channel] = float(np.sqrt(variance))
     return stds, weights
 
@@ -105,19 +105,19 @@ def best_freedom(measurement: Measurement, residuals: Array) -> float:
         residuals: Residuals.
     """
     size, sensor = distances(measurement, residuals), sensor_stds(measurement)
-    best, chosen = -np.inf, _FREEDOMS[-1]
+    best, result = -np.inf, _FREEDOMS[-1]
     for freedom in _FREEDOMS:
         stds, _ = scales(measurement, residuals, freedom)
         total = 0.0
         for k, (rows, channel) in enumerate(measurement.blocks):
-            d, known = rows.stop - rows.start, np.isfinite(size[:, k])
-            r, s = size[known, k], np.hypot(stds[channel], sensor[known, k])
+            d, finite = rows.stop - rows.start, np.isfinite(size[:, k])
+            r, s = size[finite, k], np.hypot(stds[channel], sensor[finite, k])
             constant = lgamma((freedom + d) / 2) - lgamma(freedom / 2) - d / 2 * np.log(freedom * np.pi)
             total += len(r) * constant - d * float(np.sum(np.log(s)))
             total -= (freedom + d) / 2 * float(np.sum(np.log1p((r / s) ** 2 / freedom)))
         if total > best:
-            best, chosen = total, freedom
-    return chosen
+            best, result = total, freedom
+    return result
 
 
 def row_weights(measurement: Measurement, stds: Mapping[str, float], weights: Array) -> Array:

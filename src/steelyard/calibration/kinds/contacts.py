@@ -56,12 +56,12 @@ class _Contact(Measurement):
         out = []
         for point in self._guesses(tips):
             for _ in range(_ROUNDS):
-                seen = tips.position + tips.rotation @ point
-                surfaces = self.fitted(seen)
-                r, by_point, _ = self.toward(seen, surfaces)
+                places = tips.position + tips.rotation @ point
+                surfaces = self.fitted(places)
+                r, by_point, _ = self.toward(places, surfaces)
                 rows = np.einsum("nri,nij->nrj", by_point, tips.rotation)
-                known = np.isfinite(r)
-                step = np.linalg.lstsq(rows[known], -r[known], rcond=1e-6)[0]
+                finite = np.isfinite(r)
+                step = np.linalg.lstsq(rows[finite], -r[finite], rcond=1e-6)[0]
                 point = point + 0.5 * step
             out.append(Setup.plain(point[None], self.fitted(tips.position + tips.rotation @ point)))
         return sorted(out, key=lambda s: float(np.nanmedian(np.abs(self.residuals(s, tips)))))[:3]
@@ -231,12 +231,12 @@ class WireDistances(_Contact):
     def fitted(self, points: Array) -> Array:
         out = []
         for length in self.lengths.T:
-            known = np.isfinite(length)
-            if known.sum() < 8:
-                raise LogError(f"An anchor has {int(known.sum())} distances; 8 or more determine it.")
-            p = points[known]
+            finite = np.isfinite(length)
+            if finite.sum() < 8:
+                raise LogError(f"An anchor has {int(finite.sum())} distances; 8 or more determine it.")
+            p = points[finite]
             A = np.column_stack([2.0 * p, -np.ones(len(p))])
-            out.append(np.linalg.lstsq(A, np.sum(p**2, axis=1) - length[known] ** 2, rcond=1e-9)[0][:3])
+            out.append(np.linalg.lstsq(A, np.sum(p**2, axis=1) - length[finite] ** 2, rcond=1e-9)[0][:3])
         return np.array(out)
 
     def toward(self, points: Array, surfaces: Array) -> tuple[Array, Array, Array]:

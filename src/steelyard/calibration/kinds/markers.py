@@ -71,8 +71,8 @@ class PointReadings(Measurement):
 
     def moved(self, setup: Setup, step: Array) -> Setup:
         count = 6 * len(setup.base_rotation)
-        moved = setup.moved_base(step[:count].reshape(-1, 6))
-        return replace(moved, points=setup.points + step[count:].reshape(-1, 3))
+        next_setup = setup.moved_base(step[:count].reshape(-1, 6))
+        return replace(next_setup, points=setup.points + step[count:].reshape(-1, 3))
 
     def setup_names(self, setup: Setup) -> tuple[str, ...]:
         count = len(setup.points)
@@ -98,13 +98,13 @@ class PoseReadings(Measurement):
         out: Setup | None = None
         for k in range(self.session_count):
             own = np.flatnonzero(self.sessions == k)
-            seen = self.readings["position"][own][:, None] + np.einsum(
+            corner_points = self.readings["position"][own][:, None] + np.einsum(
                 "nij,kj->nki", self.readings["rotation"][own], corners
             )
-            rotation, position, points = first_base(tips, seen, own)
-            turned = nearest_rotation(np.asarray((points[1:] - points[0]).T / arm, dtype=float))[0]
+            rotation, position, points = first_base(tips, corner_points, own)
+            tool_rotation = nearest_rotation(np.asarray((points[1:] - points[0]).T / arm, dtype=float))[0]
             if out is None:
-                out = Setup(rotation[None], position[None], points[:1], turned, np.zeros((0, 0)))
+                out = Setup(rotation[None], position[None], points[:1], tool_rotation, np.zeros((0, 0)))
             else:
                 out = replace(
                     out,
@@ -115,22 +115,22 @@ class PoseReadings(Measurement):
         return [out]
 
     def as_predicted(self, setup: Setup, tips: Tips) -> PoseReadings:
-        turned = setup.base_rotation[self.sessions] @ tips.rotation @ setup.tool_rotation
-        return replace(self, readings={**self.readings, "rotation": turned})
+        rotations = setup.base_rotation[self.sessions] @ tips.rotation @ setup.tool_rotation
+        return replace(self, readings={**self.readings, "rotation": rotations})
 
     def residuals(self, setup: Setup, tips: Tips) -> Array:
         own, place = setup.base_rotation[self.sessions], setup.base_position[self.sessions]
         inside = tips.position + tips.rotation @ setup.points[0]
         outside = np.einsum("nij,nj->ni", own, inside) + place
-        seen = self.readings["rotation"]
-        known = np.asarray(np.isfinite(seen).all(axis=(1, 2)))
+        rotations = self.readings["rotation"]
+        finite = np.asarray(np.isfinite(rotations).all(axis=(1, 2)))
         turn = (
             own
             @ tips.rotation
             @ setup.tool_rotation
-            @ np.swapaxes(np.where(known[:, None, None], seen, np.eye(3)), 1, 2)
+            @ np.swapaxes(np.where(finite[:, None, None], rotations, np.eye(3)), 1, 2)
         )
-        vectors = np.where(known[:, None], rotation_vectors(turn), np.nan)
+        vectors = np.where(finite[:, None], rotation_vectors(turn), np.nan)
         return np.hstack([outside - self.readings["position"], vectors])
 
     def linear(self, setup: Setup, tips: Tips) -> LinearReadings:
@@ -152,9 +152,9 @@ class PoseReadings(Measurement):
 
     def moved(self, setup: Setup, step: Array) -> Setup:
         count = 6 * len(setup.base_rotation)
-        moved = setup.moved_base(step[:count].reshape(-1, 6))
+        next_setup = setup.moved_base(step[:count].reshape(-1, 6))
         return replace(
-            moved,
+            next_setup,
             points=setup.points + step[None, count : count + 3],
             tool_rotation=setup.tool_rotation @ exponential(step[count + 3 :]),
         )
@@ -175,8 +175,8 @@ def first_base(tips: Tips, seen: Array, rows: IndexArray) -> tuple[Array, Array,
         rows: Poses to use.
     """
     count = seen.shape[1]
-    known = np.isfinite(seen).all(axis=2)
-    pose, point = np.nonzero(known)
+    finite = np.isfinite(seen).all(axis=2)
+    pose, point = np.nonzero(finite)
     y = seen[pose, point]
     if len(np.unique(pose)) < 4:
         raise LogError(f"Only {len(np.unique(pose))} poses have a measured point; measure at least 4, better 30.")
@@ -196,11 +196,11 @@ def first_base(tips: Tips, seen: Array, rows: IndexArray) -> tuple[Array, Array,
         away = np.linalg.norm(A @ x - target, axis=1)
         weights = 1.0 / np.maximum(away, max(_FINEST, 0.1 * float(np.median(away))))
     matrix = np.asarray(x[:9].reshape(3, 3) / size, dtype=float)
-    turned, scale = nearest_rotation(matrix)
+    sensor_turn, scale = nearest_rotation(matrix)
     sizes = np.linalg.svd(matrix, compute_uv=False)
     if sizes[-1] > _EVEN * sizes[0]:  # otherwise the poses do not show the scale
         refuse_units(scale)
-    base = turned.T
+    base = sensor_turn.T
     points = np.asarray(x[12:].reshape(count, 3), dtype=float)
     inside = target + np.einsum("nij,nj->ni", rotation, points[point])
     place = np.asarray(np.median(y - inside @ base.T, axis=0), dtype=float)
