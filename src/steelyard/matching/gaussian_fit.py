@@ -10,8 +10,8 @@ from scipy.linalg import cho_factor, cho_solve
 from steelyard.ground.arrays import Array
 from steelyard.matching.match_coordinates import MatchCoordinates
 
-# Candidates for the standard deviation of the links' relative coordinates before the logs: masses that are right to 2 %
-# (weighed parts) up to those that are wrong by a factor of e (guessed ones).
+# Candidates for the prior standard deviation of the links' relative coordinates: from masses with an error of 2 %
+# (weighed parts) to masses with an error of a factor of e (guessed values).
 _LINK_STDS = np.geomspace(0.02, 1.0, 18)
 
 
