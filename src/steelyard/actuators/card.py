@@ -58,9 +58,9 @@ def actuator_card(result: ActuatorIdentification, delivered: DeliveredDrive | No
         Section("Parameters", _parameters(model)),
     ]
     if result.structures:
-        sections.append(Section("Structures that were tried", _structures(result)))
+        sections.append(Section("Candidate structures", _structures(result)))
     if result.inseparable:
-        sections.append(Section("What these logs cannot separate", _inseparable(result)))
+        sections.append(Section("Parameters that these logs cannot separate", _inseparable(result)))
     if delivered is not None:
         sections.append(Section("For simulators", _simulators(delivered)))
     title = f"Actuator card: {model.name}"

@@ -47,7 +47,7 @@ class Load:
         if self.inertia < 0.0 or self.gravity < 0.0:
             raise LogError(
                 f"The load has inertia {self.inertia:g} kg m² and gravity torque {self.gravity:g} N m; both must be 0 "
-                "or more (turn rest_angle by π instead of a negative gravity torque)."
+                "or more (for a negative gravity torque, change rest_angle by π)."
             )
 
     @classmethod

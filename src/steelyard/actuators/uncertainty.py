@@ -18,8 +18,7 @@ _BLOCKS = 4
 def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
     """Return the covariance of the free parameters, and the memory of the residuals in samples.
 
-    The covariance includes the error of the simulation: its change with a step of double length, as an error of the
-    parameters.
+    The covariance includes the numerical error of the simulation, estimated by a simulation with twice the step.
 
     White residuals: the classical covariance. Correlated residuals: the sandwich estimator over blocks that are longer
     than the memory, or, with few blocks, the classical covariance times the memory.

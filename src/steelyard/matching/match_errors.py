@@ -78,8 +78,8 @@ def posterior_of(fit: WindowFit) -> Posterior:
         size *= 2
     if best is None:
         return Posterior(known + usual, 1.0 / prior, 1.96, 1.0)
-    # Few blocks give a matrix of low rank: its weight against the classical covariance falls with the number
-    # of parameters.
+    # Few blocks give a matrix of low rank; its weight against the classical covariance decreases with the number of
+    # parameters.
     determined = float(np.trace(inverse @ H))
     own = best[2] / (best[2] + determined)
     spread = own * best[1] + (1.0 - own) * inflation * usual
