@@ -69,22 +69,30 @@ def actuator_card(result: ActuatorIdentification, delivered: DeliveredDrive | No
 
 
 def _verdict(result: ActuatorIdentification) -> Verdict:
-    held = result.error("hold-out")
-    left = [r.left_out_error for r in result.runs if math.isfinite(r.left_out_error)]
+    holdout_error = result.error("hold-out")
+    fold_errors = [r.left_out_error for r in result.runs if math.isfinite(r.left_out_error)]
     points = [f"Rollouts of the runs of the fit: {_mrad(result.error('fit'))} mrad."]
-    if left:
-        points.append(f"Rollouts of left-out runs: {_mrad(float(np.mean(left)))} mrad on average.")
-    if math.isfinite(held):
-        points.append(f"Held-out runs, which the fit did not use: {_mrad(held)} mrad.")
+    if fold_errors:
+        points.append(f"Rollouts of left-out runs: {_mrad(float(np.mean(fold_errors)))} mrad on average.")
+    if math.isfinite(holdout_error):
+        points.append(f"Held-out runs, which the fit did not use: {_mrad(holdout_error)} mrad.")
     odd = [r for r in result.runs if not r.predictable]
     points += [f"Run '{r.name}' is not predictable from the others: {r.reason}" for r in odd]
     points += list(result.notes)
     goal = _weighted(result.runs, "goal_error")
-    judged = held if math.isfinite(held) else float(np.mean(left)) if left else result.error("fit")
+    judged = (
+        holdout_error
+        if math.isfinite(holdout_error)
+        else float(np.mean(fold_errors))
+        if fold_errors
+        else result.error("fit")
+    )
     if math.isfinite(goal) and judged >= goal:
         return Verdict("bad", "The drive predicts its logs no better than the goal itself.", tuple(points))
-    kind: Tone = "warning" if odd or not (left or math.isfinite(held)) else "good"
-    where = "held-out runs" if math.isfinite(held) else "left-out runs" if left else "the runs of the fit"
+    kind: Tone = "warning" if odd or not (fold_errors or math.isfinite(holdout_error)) else "good"
+    where = (
+        "held-out runs" if math.isfinite(holdout_error) else "left-out runs" if fold_errors else "the runs of the fit"
+    )
     return Verdict(kind, f"The drive predicts the positions of {where} to {_mrad(judged)} mrad.", tuple(points))
 
 

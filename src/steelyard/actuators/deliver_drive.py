@@ -209,7 +209,7 @@ def replay_errors(
     kinds = ["position", *(["dcmotor"] if _kind(drive) == "dcmotor" else [])]
     out = []
     for kind in kinds:
-        held = _mean(drive, holdout, kind, step, integrator) if holdout else math.nan
+        holdout_error = _mean(drive, holdout, kind, step, integrator) if holdout else math.nan
         name = "mjcf" if kind == "position" else "mjcf-dcmotor"
-        out.append(ReplayError(name, step, _mean(drive, logs, kind, step, integrator), held, *full))
+        out.append(ReplayError(name, step, _mean(drive, logs, kind, step, integrator), holdout_error, *full))
     return tuple(out)

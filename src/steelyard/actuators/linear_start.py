@@ -155,13 +155,13 @@ def _part(log: CommandLog, volts: Array, part: slice) -> list[Array] | None:
     goal = sampled(np.where(np.isfinite(log.goal), log.goal, log.position))
     kp, kd = (1.0 if math.isnan(g) else g for g in (log.kp, log.kd))
     v, a = average(q, first), average(q, second)
-    held = average(q)
+    mean_position = average(q)
     load = log.load
     needed = load.inertia * a - average(np.asarray(load.torque(q)))
     duty = np.full_like(needed, np.nan) if log.duty is None else average(sampled(np.nan_to_num(log.duty)) * on)
     motion = average(on) * v
     sign = np.where(np.abs(v) > _STILL, np.sign(v), 0.0)
-    through = np.abs(needed - np.asarray(load.torque(held)))
+    through = np.abs(needed - np.asarray(load.torque(mean_position)))
     rows = [needed, a, v, motion, kp * average((goal - q) * on), sign, through, average(sampled(volts)), duty,
             kd * motion, average(on)]  # fmt: skip
     # At rest dry friction may have any value; only rows in motion are informative.

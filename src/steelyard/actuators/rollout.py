@@ -154,10 +154,10 @@ def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) 
     goal[bad] = log.position[part][bad]
     steps = math.ceil((time[-1] - time[0]) / step - 1e-9)
     middle = time[0] + (np.arange(steps) + 0.5) * step
-    held = np.clip(np.searchsorted(time, middle, side="right") - 1, 0, len(time) - 1)
+    rows = np.clip(np.searchsorted(time, middle, side="right") - 1, 0, len(time) - 1)
     forward = np.zeros(len(time)) if log.feedforward is None else log.feedforward[part]
     on = _held_means(time - time[0], log.enabled[part].astype(float), steps, step)
-    sampled = np.stack([on, np.interp(middle, time, volts[part]), forward[held]], 1)
+    sampled = np.stack([on, np.interp(middle, time, volts[part]), forward[rows]], 1)
     return _Stretch(run, time, log.position[part], _first_velocity(log, part), time, goal, sampled)
 
 

@@ -27,17 +27,17 @@ def solve_bounded(H: Array, b: Array, coordinates: MatchCoordinates) -> Array:
     A, y = H + np.diag(prior), b + prior * coordinates.centre
     low = coordinates.lower
     z = coordinates.centre.copy()
-    held = np.zeros(len(z), bool)
+    at_bound = np.zeros(len(z), bool)
     for _ in range(20):
-        free = ~held
-        z = np.where(held, low, 0.0)
-        z[free] = _solve(A[np.ix_(free, free)], y[free] - A[np.ix_(free, held)] @ z[held])
+        free = ~at_bound
+        z = np.where(at_bound, low, 0.0)
+        z[free] = _solve(A[np.ix_(free, free)], y[free] - A[np.ix_(free, at_bound)] @ z[at_bound])
         out = free & (z < low)
         pull = A @ z - y
-        back = held & (pull < 0.0)
+        back = at_bound & (pull < 0.0)
         if not out.any() and not back.any():
             break
-        held = (held | out) & ~back
+        at_bound = (at_bound | out) & ~back
     return np.asarray(np.maximum(z, low))
 
 

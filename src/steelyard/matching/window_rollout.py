@@ -183,8 +183,8 @@ def rollout(physics: Physics, windows: Windows, point: MatchPoint, q0: Array, v0
             M, c = physics.mass_and_bias(Q[now] - point.bias, 1.5 * v - 0.5 * V[now - 1], point.links)
             M[:, eye, eye] += point.armature
             M /= h
-            seen = sum(w * Q[now - loop.first - i] for i, w in enumerate(loop.position))
-            u = d.kp * (goals[k] - seen) + feeds[k]
+            feedback = sum(w * Q[now - loop.first - i] for i, w in enumerate(loop.position))
+            u = d.kp * (goals[k] - feedback) + feeds[k]
             for i, w in enumerate(loop.speed):
                 if loop.first_speed + i > 0:
                     u = u - d.kd * w * V[now + 1 - loop.first_speed - i]

@@ -126,10 +126,10 @@ def normal_equations(
                     if loop.first_speed + j > 0:
                         back_v = back_v + w * Sv[loop.first_speed + j - 1]
                 pull = pull - d.kd[:, None] * back_v
-                seen = sum(w * run.q[now - loop.first - j] for j, w in enumerate(loop.position))
+                feedback = sum(w * run.q[now - loop.first - j] for j, w in enumerate(loop.position))
                 speed = sum(w * run.v[now + 1 - loop.first_speed - j] for j, w in enumerate(loop.speed))
                 if "kp" in fit:
-                    pull[:, eye, eye + place["kp"].start] += goals[k] - seen
+                    pull[:, eye, eye + place["kp"].start] += goals[k] - feedback
                 if "kd" in fit:
                     pull[:, eye, eye + place["kd"].start] -= speed
                 if "delay" in fit:
