@@ -176,9 +176,9 @@ def test_bad_logs_end_in_one_sentence(log: object, words: tuple[str, ...]) -> No
 
 def test_missing_gains_are_named() -> None:
     first, second = changed(), changed(name="second", kp=float("nan"), duty_gain=float("nan"))
-    with pytest.raises(LogError, match="'second' has no gain kp"):
+    with pytest.raises(LogError, match="gain kp of run 'second' is missing"):
         identify_actuator([dataclasses.replace(first, duty_gain=float("nan")), second], "voltage")
-    with pytest.raises(LogError, match="which a torque drive needs"):
+    with pytest.raises(LogError, match="choose the kind position-loop"):
         identify_actuator([second], "torque")
     with pytest.raises(SteelyardError, match="no kind of drive 'torqe'"):
         identify_actuator([first], "torqe")

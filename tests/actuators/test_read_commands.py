@@ -136,7 +136,7 @@ def test_one_joint_of_several(tmp_path: Path) -> None:
     assert log.supply is not None
     with pytest.raises(LogError, match="several columns look like the goal"):
         read_command_logs(path, load=PENDULUM)
-    with pytest.raises(LogError, match="no column is of the joint 'hip'"):
+    with pytest.raises(LogError, match="no column belongs to the joint 'hip'"):
         read_command_logs(path, joint="hip", load=PENDULUM)
 
 
@@ -182,7 +182,7 @@ def test_a_lerobot_data_set_is_one_run_an_episode(tmp_path: Path) -> None:
     assert logs[1].goal - logs[1].position == pytest.approx(np.radians(2.0))
     assert logs[1].period == pytest.approx(0.02)
     assert len(read_command_logs(tmp_path, joint="elbow", units={"position": "deg"}, load=PENDULUM, episodes="1")) == 1
-    with pytest.raises(LogError, match="does not state its unit"):
+    with pytest.raises(LogError, match="does not contain the unit"):
         read_command_logs(tmp_path, joint="elbow", load=PENDULUM)
 
 

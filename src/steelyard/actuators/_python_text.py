@@ -1,4 +1,4 @@
-"""Writes Python configuration text: calls with one argument a line and the interval of each number as comment."""
+"""Writes Python configuration text: calls with one argument per line and the interval of each number as a comment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Argument = tuple[str, str]
 
 
 def literal(value: float) -> str:
-    """Return a `value` with nine digits, far finer than any interval."""
+    """Return a `value` with nine digits; no interval needs more."""
     return repr(float(f"{float(value) + 0.0:.9g}"))
 
 

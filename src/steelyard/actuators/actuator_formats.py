@@ -1,4 +1,4 @@
-"""`ACTUATOR_FORMATS`: the files that a drive is delivered in."""
+"""`ACTUATOR_FORMATS`: the file formats of a drive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ActuatorTarget:
 
     Args:
         joint: Name of the joint.
-        robot: Robot description to edit: MJCF, URDF or USD; None: only files that need none.
+        robot: Robot description to edit: MJCF, URDF or USD; None: only files that do not need a description.
         step: Physics step of the simulator [s], for delays in whole steps.
         bam_actuator: Name of the actuator in BAM; "": the name of the drive.
     """
@@ -57,7 +57,7 @@ class ActuatorFormat:
 
     Args:
         about: Its purpose, in a few words.
-        write: Makes the files of a drive for a target; none if the format does not apply.
+        write: Creates the files of a drive for a target; no files if the format does not apply.
     """
 
     about: str

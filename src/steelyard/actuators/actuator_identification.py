@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 @short_repr
 @dataclass(frozen=True)
 class Inseparable:
-    """Something that the experiment cannot separate, known before the fit.
+    """Parameters that the experiment cannot separate, determined before the fit.
 
     Args:
         parameters: Names of the parameters.
-        reason: Why, in one sentence.
-        experiment: The cheapest next experiment that would separate them.
-        convention: What the fit does about it.
+        reason: Reason, in one sentence.
+        experiment: The cheapest experiment that would separate them.
+        convention: Convention by which the fit resolves the ambiguity.
     """
 
     parameters: tuple[str, ...]
@@ -39,14 +39,14 @@ class Inseparable:
 
 @dataclass(frozen=True)
 class Structure:
-    """A structure that was tried.
+    """A candidate structure.
 
     Args:
         label: Its name, such as "M3" or "M4 + delay".
         parameters: Number of estimated parameters.
-        left_out_error: Mean absolute position error [rad] on runs that were left out of the fit, mean over folds.
+        left_out_error: Mean absolute position error [rad] on the left-out runs, mean over folds.
         standard_error: Standard error of that mean over the runs [rad].
-        chosen: It is the structure of the result.
+        chosen: True for the structure of the result.
     """
 
     label: str
@@ -67,7 +67,7 @@ class RunError:
         left_out_error: The same by a model that did not see the run's group; NaN where no group was left out.
         goal_error: Mean absolute difference of goal and position [rad], where the drive was on.
         predictable: False if the other runs cannot predict this one.
-        reason: Why not, in one sentence; "" if it is predictable.
+        reason: Reason if it is not predictable, in one sentence; else "".
     """
 
     name: str
@@ -88,14 +88,14 @@ class ActuatorIdentification(OutcomeWithPage):
         logs: Runs of the fit.
         model: The drive.
         runs: Errors of all rollouts.
-        structures: Structures that were tried, with their errors on left-out runs.
-        inseparable: What the experiment cannot separate.
+        structures: Candidate structures, with their errors on left-out runs.
+        inseparable: Parameters that the experiment cannot separate.
         rollouts: Simulated positions [rad] of each run, by its name, at the times of its log.
-        holdout: Runs that the fit never saw.
-        grouped_by: Property of the runs by which groups were left out for the choice of the structure.
+        holdout: Runs that the fit did not use.
+        grouped_by: Property of the runs that defines the left-out groups for the choice of the structure.
         notes: Remarks, one sentence each.
         cpu_seconds: Processor time of the fit, choice of structure included.
-        delivered: Files of the drive for simulators, by `for_simulators`; None for none.
+        delivered: Files of the drive for simulators, from `for_simulators`; None: not written.
     """
 
     logs: tuple[CommandLog, ...]

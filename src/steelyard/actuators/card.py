@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from steelyard.actuators.deliver_drive import DeliveredDrive
     from steelyard.actuators.drive_model import DriveModel
 
-# More tabs than these are not read; the table has all runs.
+# Limit of the number of tabs; the table lists all runs.
 _MOST_FIGURES = 12
 _MRAD = 1e3
 
@@ -49,7 +49,7 @@ def actuator_card(result: ActuatorIdentification, delivered: DeliveredDrive | No
 
     Args:
         result: Identified drive.
-        delivered: Its files for simulators; None omits them.
+        delivered: Its files for simulators; None omits this section.
     """
     model = result.model
     sections = [
@@ -58,9 +58,9 @@ def actuator_card(result: ActuatorIdentification, delivered: DeliveredDrive | No
         Section("Parameters", _parameters(model)),
     ]
     if result.structures:
-        sections.append(Section("Structures that were tried", _structures(result)))
+        sections.append(Section("Candidate structures", _structures(result)))
     if result.inseparable:
-        sections.append(Section("What these logs cannot separate", _inseparable(result)))
+        sections.append(Section("Parameters that these logs cannot separate", _inseparable(result)))
     if delivered is not None:
         sections.append(Section("For simulators", _simulators(delivered)))
     title = f"Actuator card: {model.name}"
@@ -69,22 +69,30 @@ def actuator_card(result: ActuatorIdentification, delivered: DeliveredDrive | No
 
 
 def _verdict(result: ActuatorIdentification) -> Verdict:
-    held = result.error("hold-out")
-    left = [r.left_out_error for r in result.runs if math.isfinite(r.left_out_error)]
+    holdout_error = result.error("hold-out")
+    fold_errors = [r.left_out_error for r in result.runs if math.isfinite(r.left_out_error)]
     points = [f"Rollouts of the runs of the fit: {_mrad(result.error('fit'))} mrad."]
-    if left:
-        points.append(f"Runs that were left out of a fit: {_mrad(float(np.mean(left)))} mrad on average.")
-    if math.isfinite(held):
-        points.append(f"Held-out runs, which the fit never saw: {_mrad(held)} mrad.")
+    if fold_errors:
+        points.append(f"Rollouts of left-out runs: {_mrad(float(np.mean(fold_errors)))} mrad on average.")
+    if math.isfinite(holdout_error):
+        points.append(f"Held-out runs, which the fit did not use: {_mrad(holdout_error)} mrad.")
     odd = [r for r in result.runs if not r.predictable]
     points += [f"Run '{r.name}' is not predictable from the others: {r.reason}" for r in odd]
     points += list(result.notes)
     goal = _weighted(result.runs, "goal_error")
-    judged = held if math.isfinite(held) else float(np.mean(left)) if left else result.error("fit")
+    judged = (
+        holdout_error
+        if math.isfinite(holdout_error)
+        else float(np.mean(fold_errors))
+        if fold_errors
+        else result.error("fit")
+    )
     if math.isfinite(goal) and judged >= goal:
         return Verdict("bad", "The drive predicts its logs no better than the goal itself.", tuple(points))
-    kind: Tone = "warning" if odd or not (left or math.isfinite(held)) else "good"
-    where = "held-out runs" if math.isfinite(held) else "left-out runs" if left else "the runs of the fit"
+    kind: Tone = "warning" if odd or not (fold_errors or math.isfinite(holdout_error)) else "good"
+    where = (
+        "held-out runs" if math.isfinite(holdout_error) else "left-out runs" if fold_errors else "the runs of the fit"
+    )
     return Verdict(kind, f"The drive predicts the positions of {where} to {_mrad(judged)} mrad.", tuple(points))
 
 
@@ -116,8 +124,8 @@ def _runs(result: ActuatorIdentification) -> Html:
         TableColumn("goal", "mrad", 3), TableColumn("rollout", "mrad", 3), TableColumn("left out", "mrad", 3), "",
     ]  # fmt: skip
     about = (
-        "Mean absolute position errors. Goal: taking the goal as prediction. Rollout: the final model, simulated from "
-        "the first sample to the last with the goal as its only input. Left out: a model that did not see its group"
+        "Mean absolute position errors. Goal: the goal as prediction. Rollout: the final model, simulated from the "
+        "first sample to the last with the goal as its only input. Left out: a model fitted without the run's group"
         f"{f' (runs of one {result.grouped_by})' if result.grouped_by else ''}."
     )
     return join(table_html(columns, rows, "Runs", dash="Not known, or no group was left out."), paragraph(about))
@@ -129,12 +137,12 @@ def _finite(value: float) -> float | None:
 
 def _rollouts(result: ActuatorIdentification) -> Html:
     judged = [r for r in result.runs if r.name in result.rollouts]
-    # Held-out runs first, then those with the largest errors: a card hides no failures.
+    # Held-out runs first, then those with the largest errors, so that the card shows all failures.
     judged.sort(key=lambda r: (r.role != "hold-out", -r.error))
     logs = {log.name: log for log in result.all_logs}
     pieces = [(r.name, _figure(logs[r.name], result.rollouts[r.name], r)) for r in judged[:_MOST_FIGURES]]
     if not pieces:
-        return paragraph("The result holds no rollouts.")
+        return paragraph("The result contains no rollouts.")
     more = len(judged) - len(pieces)
     after = f" The {more} runs with the smallest errors are not drawn." if more > 0 else ""
     return join(tabs(*pieces), paragraph(f"Held-out runs first, then by error.{after}"))
@@ -186,7 +194,7 @@ def _structures(result: ActuatorIdentification) -> Html:
     columns: list[TableColumn | str] = [
         "structure", "parameters", TableColumn("left-out error", "mrad", 3), TableColumn("±", "mrad", 2), "chosen",
     ]  # fmt: skip
-    return table_html(columns, rows, "Errors on runs that were left out of the fit", dash="Not computed.")
+    return table_html(columns, rows, "Errors on left-out runs", dash="Not computed.")
 
 
 def _inseparable(result: ActuatorIdentification) -> Html:
@@ -235,7 +243,7 @@ _MEANING = {
     "stiffness": "torque per radian of error",
     "damping": "torque per rad/s, inside the torque limit",
     "torque_limit": "largest torque at standstill",
-    "no_load_speed": "speed at which the available torque is zero",
+    "no_load_speed": DRIVE_PARAMETERS["no_load_speed"].about,
     "drag": "back-EMF, only while the drive is on",
     "effort_limit": "largest torque, drag included",
     "armature": DRIVE_PARAMETERS["armature"].about,
@@ -254,7 +262,7 @@ def _files(delivered: DeliveredDrive) -> Html:
         for name, written in delivered.formats.items()
     ]
     rows.append([_links({"drive.json": "", "simulators.json": ""}), "the drive, and these numbers, as JSON", ""])
-    return table_html(["file", "for", "not held, or to be done"], rows, "Files beside this page")
+    return table_html(["file", "use", "limitations and remaining steps"], rows, "Files in the folder of this page")
 
 
 def _links(files: Mapping[str, object]) -> Html:

@@ -17,8 +17,8 @@ from steelyard.actuators.growth import Growth
 from steelyard.actuators.rollout import QUICK_STEP, Rollouts
 from steelyard.ground.arrays import Array
 
-# A larger structure must predict this much better; a tie goes to the smaller one. A few groups of runs know their mean
-# error to about a tenth, and their difference between two structures to about half of that.
+# A larger structure must predict better by this share; otherwise the smaller one is chosen. A few groups of runs
+# determine their mean error to about a tenth, and the difference between two structures to about half of that.
 _GAIN = 0.05
 _LARGER = {"M1": ("M2", "M3", "M4"), "M2": ("M4",), "M3": ("M4",), "M4": ("M5",), "M5": ("M6",), "M6": ()}
 
@@ -31,8 +31,8 @@ class ChosenDrive:
         structure: Structure.
         fit: Its fit to all runs.
         rollouts: Runs of that fit.
-        tried: All structures with their errors on left-out runs.
-        left_out: Mean absolute error [rad] of each run by the fit that left its group out, by name.
+        tried: All candidate structures with their errors on left-out runs.
+        left_out: Mean absolute error [rad] of each run for the fit without its group, by name.
         folds: Fits of the folds, by group.
     """
 
@@ -68,7 +68,7 @@ class _Chooser:
         self.scores: dict[DriveStructure, tuple[float, float, dict[str, float]]] = {}
 
     def score(self, s: DriveStructure) -> float:
-        """The mean error of a structure on left-out runs; on all runs, with a price per parameter, without groups."""
+        """The mean error of a structure on left-out runs; without groups, on all runs with a penalty per parameter."""
         if s not in self.scores:
             if not self.folds:
                 fit = self.growth.fit(s)
@@ -79,8 +79,8 @@ class _Chooser:
                 for fold in self.folds:
                     fit = fold.growth.fit(s)
                     errors |= run_errors(fold.others, s, fit.values)
-                # The geometric mean over runs: one that the others cannot predict must not choose the structure alone.
-                # Errors of the fit to all runs count as well: what cannot explain the runs it saw is wrong in any case.
+                # The geometric mean over runs, so that a single unpredictable run does not decide the choice. Errors
+                # of the fit to all runs count as well: a structure that does not explain its own runs is wrong.
                 inside = run_errors(self.growth.rollouts, s, self.growth.fit(s).values)
                 both = [math.sqrt(max(errors[name], 1e-9) * max(e, 1e-9)) for name, e in inside.items()]
                 logarithms = np.log(both)
@@ -98,7 +98,7 @@ def run_errors(rollouts: Rollouts, structure: DriveStructure, values: Mapping[st
         values: Its parameters.
     """
     q, _ = rollouts.simulate(structure, values)
-    # A wrong drive may run away; half a turn is as wrong as a prediction can be.
+    # A wrong drive may diverge; half a turn is the largest error that a prediction can have.
     error = np.minimum(np.nan_to_num(np.abs(q - rollouts.measured), nan=math.pi), math.pi)
     return {log.name: float(np.mean(error[rollouts.run == k])) for k, log in enumerate(rollouts.logs)}
 
@@ -107,17 +107,17 @@ def choose_structure(
     logs: Sequence[CommandLog], supply: Sequence[Array], groups: Sequence[str], given: Mapping[str, float],
     kinds: Sequence[str], friction: str, effects: Sequence[str] | None, stride: int, seed: int,
 ) -> ChosenDrive:  # fmt: skip
-    """Choose the structure of a drive, from the simplest one on.
+    """Choose the structure of a drive; the search starts from the simplest one.
 
     Args:
         logs: Runs.
         supply: Voltage of each run [V].
-        groups: Group of each run; a group is left out at a time.
+        groups: Group of each run; each fold leaves one group out.
         given: Known parameters.
         kinds: Kinds of drive to try.
-        friction: Friction model; "": chosen.
-        effects: Effects; None: chosen.
-        stride: Every how many samples a position is compared.
+        friction: Friction model; "": choose it.
+        effects: Effects; None: choose them.
+        stride: Number of samples between two compared positions.
         seed: The same seed gives the same starts.
     """
     chooser = _Chooser(logs, supply, groups, given, stride, seed)
@@ -125,12 +125,12 @@ def choose_structure(
     at = [DriveStructure(kind, friction or "M1", always) for kind in kinds]
     best = min(at, key=chooser.score)
     while True:
-        found = [s for s in _larger(best, friction, effects is None, given) if _worth(chooser, best, s)]
-        if not found:
+        candidates = [s for s in _larger(best, friction, effects is None, given) if _worth(chooser, best, s)]
+        if not candidates:
             break
-        lowest = min(map(chooser.score, found))
-        # Of those that predict about as well, the one with the fewest parameters.
-        near = [s for s in found if (1.0 - _GAIN) * chooser.score(s) <= lowest]
+        lowest = min(map(chooser.score, candidates))
+        # Among those with about the same error, the one with the fewest parameters.
+        near = [s for s in candidates if (1.0 - _GAIN) * chooser.score(s) <= lowest]
         following = min(near, key=lambda s: (len(s.names), chooser.score(s)))
         if chooser.score(following) > (1.0 - _GAIN) * chooser.score(best):
             break
@@ -169,6 +169,6 @@ def _larger(s: DriveStructure, friction: str, free: bool, given: Mapping[str, fl
 
 
 def _worth(chooser: _Chooser, parent: DriveStructure, s: DriveStructure) -> bool:
-    """Whether a larger structure explains the runs it was fitted to better at all; else no fold is fitted."""
+    """Whether a larger structure reduces the error on the runs of its fit; otherwise the folds are not fitted."""
     before, after = chooser.growth.fit(parent), chooser.growth.fit(s)
     return float(np.mean(np.abs(after.residual))) < (1.0 - _GAIN) * float(np.mean(np.abs(before.residual)))

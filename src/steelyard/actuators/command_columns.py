@@ -23,10 +23,10 @@ _SIGNALS = ("goal", "position", "velocity", "duty", "voltage", "current", "torqu
 @short_repr
 @dataclass(frozen=True)
 class CommandColumns:
-    """The signals of one actuator in one log; a signal that the file lacks is None.
+    """The signals of one actuator in one log; a signal that is missing in the file is None.
 
     Args:
-        source: File, and episode or joint where it has several, for messages.
+        source: File, and its episode or joint if it has several, for messages.
         joint: Name of the joint or motor.
         time: Clock [s], increasing.
         goal: Commanded position [rad].
@@ -35,11 +35,11 @@ class CommandColumns:
         duty: Signed share of the supply voltage on the motor, from −1 to 1.
         voltage: Supply voltage [V].
         current: Motor current [A].
-        torque: Torque as the drive reports it [N m].
+        torque: Torque reported by the drive [N m].
         enabled: Whether the drive is on.
         numbers: Numbers that the file states: kp, kd, mass [kg], length [m], arm_mass [kg], supply [V].
         words: Texts that the file states: motor, trajectory.
-        notes: One sentence for each part of the file that is not used, and why.
+        notes: One sentence with the reason for each part of the file that is not used.
         feedforward: Commanded feed-forward torque [N m].
     """
 
@@ -77,7 +77,7 @@ class CommandColumns:
         if np.any(steps <= 0.0):
             row = int(np.argmax(steps <= 0.0)) + 2
             raise LogError(
-                f"{self.source}: row {row}: the clock steps back or stands still; give one run a file, in its order."
+                f"{self.source}: row {row}: the clock does not increase; use one file per run, in the order of time."
             )
 
     def changed(self, **changes: Any) -> CommandColumns:
@@ -86,19 +86,19 @@ class CommandColumns:
 
 
 def held(times: Array, values: Array, at: Array) -> Array:
-    """Return the last value at or before each time, as a drive holds its last command.
+    """Return the last value at or before each time (zero-order hold), as a drive holds its last command.
 
     Args:
         times: Times of the values [s], increasing.
         values: Values.
-        at: Times at which they are wanted [s]; before the first value, the first one.
+        at: Requested times [s]; the first value applies before its own time.
     """
     places = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 1)
     return np.asarray(np.asarray(values)[places])
 
 
 def filled(values: Array) -> Array:
-    """Return the values with the last finite one in place of each gap, and the first finite one before it.
+    """Fill each gap with the last finite value before it; a gap at the begin gets the first finite value.
 
     Args:
         values: Values with NaN where a register was not read.

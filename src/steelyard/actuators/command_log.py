@@ -16,13 +16,13 @@ from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.short_repr import short_repr
 
-# A pause this many times longer than the median step is a gap: a recorder that jitters misses a step or two, and a
-# longer silence may hide a motion.
+# A pause this many times longer than the median step is a gap: a recorder with jitter misses a step or two, and a
+# longer pause may contain a motion that is not recorded.
 _GAP = 10.0
 # A turn of a servo in other units: degrees have 360, the coarsest encoders 1,000 ticks. A joint that is logged in
 # radians and moves over more than this many turns in one run is possible but rare; its goal is in other units.
 _TURNS = 20.0
-# Largest shift of two clocks that is looked for [s].
+# Largest shift of two clocks in the search [s].
 _SHIFT = 0.5
 _SAMPLED = ("goal", "position", "velocity", "duty", "supply", "current", "torque_enable", "feedforward")
 
@@ -38,19 +38,19 @@ class CommandLog:
         goal: Commanded position [rad]; NaN where the drive had no goal (torque off).
         position: Measured position [rad].
         load: Load that the drive moves.
-        velocity: Measured velocity [rad/s]; not needed.
+        velocity: Measured velocity [rad/s]; optional.
         duty: Measured duty, −1 … 1, signed: the share of the supply voltage on the motor.
         supply: Measured supply voltage [V].
         current: Measured current [A], signed.
-        torque_enable: False where the drive was switched off; default: always on.
+        torque_enable: False where the drive is switched off; default: always on.
         feedforward: Commanded feed-forward torque [N m].
         kp: Position gain, in the firmware's own units or in N m/rad; NaN where unknown.
         kd: Velocity gain, in the firmware's own units or in N m s/rad; NaN where unknown.
         volts: Nominal supply voltage [V], for drives that do not measure it; NaN where unknown.
-        duty_gain: Duty per unit of kp and radian of error, where the firmware's manual states it; NaN where unknown.
+        duty_gain: Duty per unit of kp and radian of error, from the firmware's manual; NaN where unknown.
         trajectory: Name of the motion, such as "sin_sin"; "" where unknown.
-        labels: Further properties of the run, by name; runs may be grouped and left out by them.
-        source: File the run came from.
+        labels: Further properties of the run, by name; they may define the left-out groups.
+        source: File of the run.
     """
 
     name: str
@@ -117,7 +117,7 @@ class CommandLog:
         )
 
     def part(self, which: slice) -> CommandLog:
-        """Return a stretch of the run.
+        """Return a part of the run.
 
         Args:
             which: Slice of samples.
@@ -184,7 +184,7 @@ class CommandLog:
         moved, moves = float(np.std(goal)), float(np.std(position))
         if moved < 1e-9 and moves < 1e-9:
             raise LogError(f"{where}: neither goal nor position moves; record a motion.")
-        # A drive that follows has one unit for goal and position: a slope far from 1 with a tight line is a unit.
+        # The position of a drive follows its goal: a high correlation with a slope far from 1 shows different units.
         if moved > 1e-9 and moves > 1e-9:
             correlation = float(np.corrcoef(goal, position)[0, 1])
             slope = moved / moves
@@ -208,7 +208,7 @@ class CommandLog:
 
 
 def _lead(log: CommandLog) -> float:
-    """How long the position moves before the goal does [s]; 0 if it follows, or if the motion does not tell."""
+    """Time by which the position leads the goal [s]; 0 if it follows, or if the motion does not determine the time."""
     best, at = 0.0, 0.0
     for part in log.segments():
         time = log.time[part]
@@ -234,17 +234,17 @@ def _lead(log: CommandLog) -> float:
 
 
 def units_of(turn: float) -> str:
-    """Name the unit in which one `turn` is about this long."""
+    """Name the unit whose number per revolution is about `turn`."""
     # A turn has 360 degrees; the coarsest encoders of servos have 1,000 ticks.
     return "degrees" if turn < 700.0 else "encoder ticks"
 
 
 def checked_logs(logs: Sequence[CommandLog]) -> tuple[CommandLog, ...]:
-    """Check each of the `logs` of one drive, and that no two have one name."""
+    """Check each of the `logs` of one drive; their names must be unique."""
     if not logs:
-        raise LogError("There is no run; give at least one log of goals and positions.")
+        raise LogError("The list of runs is empty; give at least one log of goals and positions.")
     names = [log.name for log in logs]
     if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise LogError(f"Two runs have the name '{twice}'; give each run its own.")
+        repeated = next(n for n in names if names.count(n) > 1)
+        raise LogError(f"Two runs have the name '{repeated}'; give each run its own name.")
     return tuple(log.checked() for log in logs)

@@ -33,9 +33,9 @@ _MORE = {
 
 
 def command_unit_size(signal: str, unit: str) -> float:
-    """Return the size in SI of a unit of a command log.
+    """Return the size of a unit of a command log in SI units.
 
-    Besides the units of other logs: "ticks" (4096 a turn), "ticks/N" (N a turn) and these "/s"; for duty "1",
+    Command logs have further units: "ticks" (4096 per turn), "ticks/N" (N per turn) and both with "/s"; for duty "1",
     "percent", "per mille" and "counts/N" (N counts are the full supply voltage); for voltage V, mV and "0.1 V".
 
     Args:
@@ -61,8 +61,8 @@ def command_unit_size(signal: str, unit: str) -> float:
     known = [*LOG_UNITS.get(signal, ()), *_MORE.get(signal, ())]
     if signal == "position" and plain in ("percent", "%"):
         raise LogError(
-            "position: percent of a range has no size in radians; record degrees (in LeRobot: use_degrees), or convert "
-            "the column by the range of the calibration."
+            "position: percent of a range cannot be converted to radians; record degrees (in LeRobot: use_degrees), or "
+            "convert the column by the range of the calibration."
         )
     raise UnknownNameError(f"unit of {signal}", unit, known)
 
@@ -86,12 +86,12 @@ def decode(values: Array, code: Code) -> Array:
 
 
 def guess_code(values: Array) -> Code | None:
-    """Guess how a register stores negative numbers; None if its numbers were averaged across a sign.
+    """Guess how a register stores negative numbers; None if its numbers were averaged across a change of sign.
 
-    Only whole numbers that are never negative can be coded. Numbers from 32768 on are two's complement or have a sign
-    in bit 15, whichever makes the amounts smaller; numbers between 1024 and 2047 have a sign in bit 10, if the others
-    leave a gap below 1024. Interpolation across the wrap leaves fractions between the two halves, which no code
-    explains.
+    Only non-negative whole numbers can be coded. Numbers of 32768 and more are two's complement or have a sign in
+    bit 15; the code with the smaller magnitudes is chosen. Numbers between 1024 and 2047 have a sign in bit 10 if the
+    other numbers leave a gap below 1024. Interpolation across the wrap creates fractions between the two halves, which
+    contradict every code.
 
     Args:
         values: Raw numbers.

@@ -1,4 +1,4 @@
-"""`deliver_drive`: the files of a drive for simulators, with the error that MuJoCo makes from the written ones."""
+"""`deliver_drive`: the files of a drive for simulators, with the errors of MuJoCo's rollouts of these files."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from steelyard.actuators.command_log import CommandLog
     from steelyard.actuators.drive_model import DriveModel
 
-# Effects that simulators hold.
+# Effects that simulators have.
 _HELD_EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed")
-# Starts of the Coulomb friction, as shares of the nearest one by torques: much friction holds a joint where little lets
-# it go, so the search cannot pass from one to the other.
+# Starts of the Coulomb friction, as shares of the value nearest in torque: large friction holds a joint that small
+# friction lets move, so the search cannot pass from one value to the other.
 _SHARES = (0.1, 0.3, 0.5, 1.0)
-# Residual [rad] from which on the loss grows slower: a tenth of a radian is an error in any use of a drive.
+# Scale of the robust loss [rad]: beyond it the loss grows linearly. An error of 0.1 rad matters in any use of a drive.
 _SCALE = 0.1
-# Positions that the nearest simple drive is compared at: its six parameters need no more.
+# Number of compared positions in the fit of the nearest simple drive: enough for its six parameters.
 _SAMPLES = 4000
 
 
 @dataclass(frozen=True)
 class ReplayError:
-    """Error of a written file, rolled out in MuJoCo on the logs.
+    """Error of a written file: rollouts in MuJoCo on the logs.
 
     Args:
         format: Format of the file: "mjcf" or "mjcf-dcmotor".
         step: Time step of the file [s].
         fit: Mean absolute position error on the runs of the fit [rad].
         holdout: The same on held-out runs; NaN without any.
-        full: That of the full model on the runs of the fit; NaN where unknown.
-        full_holdout: That of the full model on the held-out runs; NaN where unknown.
+        full: Error of the full model on the runs of the fit; NaN where unknown.
+        full_holdout: Error of the full model on the held-out runs; NaN where unknown.
     """
 
     format: str
@@ -107,13 +107,13 @@ def deliver_drive(
 ) -> DeliveredDrive:  # fmt: skip
     """Write a drive into the files of simulators, and score the written MJCF in MuJoCo on the logs.
 
-    Effects that simulators lack become the nearest that they have: friction beyond Coulomb and viscous friction, and a
-    varying supply voltage, are replaced by the drive without them that follows the logs best.
+    Simulators have only Coulomb and viscous friction and a constant supply voltage. A drive with other friction or a
+    varying supply voltage is replaced by the drive without them that follows the logs best.
 
     Args:
         model: The drive.
         logs: Runs of the fit.
-        holdout: Runs that judge.
+        holdout: Runs for the validation.
         joint: Joint that gets the drive.
         robot: Robot description to edit: MJCF, URDF or USD.
         kp: Position gain of the firmware; default: the median of the runs.
@@ -121,7 +121,7 @@ def deliver_drive(
         volts: Supply voltage [V]; default: the median of the runs.
         step: Physics step of the simulator [s], for delays in whole steps; default: 5 ms.
         bam_actuator: Name of the actuator in BAM; default: the motor in the logs, or the name of the drive.
-        full: Mean absolute position errors of the full model on `logs` and on `holdout` [rad], to show beside.
+        full: Mean absolute position errors of the full model on `logs` and on `holdout` [rad], for comparison.
         seed: The same seed gives the same draws.
     """
     from steelyard.actuators.mujoco_replay import can_replay
@@ -139,7 +139,7 @@ def deliver_drive(
 
 
 def bam_drive(model: DriveModel, logs: Sequence[CommandLog]) -> DriveModel:
-    """Return the drive with BAM's friction models that follows runs best: they have no friction of squared torque.
+    """Return the drive with one of BAM's friction models (without friction per squared torque) that fits runs best.
 
     Args:
         model: The drive.
@@ -156,10 +156,10 @@ def nearest_simple(
     """Return the parameters of the drive with a simpler friction model and constant supply that follows runs best.
 
     Args:
-        model: The drive; what was not estimated in it stays as it is.
+        model: The drive; its parameters that were not estimated stay unchanged.
         logs: Runs.
         friction: Friction model.
-        held: Further effects that remain, if the drive has them.
+        held: Further effects that the simpler drive keeps, if the drive has them.
     """
     from steelyard.actuators.drive_structure import DriveStructure
     from steelyard.actuators.fit_drive import fit_drive
@@ -201,7 +201,7 @@ def replay_errors(
         logs: Runs of the fit.
         holdout: Held-out runs.
         full: Errors of the full model on both [rad].
-        source: MJCF of the user, whose time step and integrator are used; default: those of MuJoCo.
+        source: MJCF of the user with the time step and the integrator; default: MuJoCo's own.
     """
     from steelyard.actuators.formats.mujoco_drive import integration
 
@@ -209,7 +209,7 @@ def replay_errors(
     kinds = ["position", *(["dcmotor"] if _kind(drive) == "dcmotor" else [])]
     out = []
     for kind in kinds:
-        held = _mean(drive, holdout, kind, step, integrator) if holdout else math.nan
+        holdout_error = _mean(drive, holdout, kind, step, integrator) if holdout else math.nan
         name = "mjcf" if kind == "position" else "mjcf-dcmotor"
-        out.append(ReplayError(name, step, _mean(drive, logs, kind, step, integrator), held, *full))
+        out.append(ReplayError(name, step, _mean(drive, logs, kind, step, integrator), holdout_error, *full))
     return tuple(out)

@@ -1,4 +1,4 @@
-"""`Load`: what a drive moves, as seen from its joint: an inertia and a gravity torque of one sine."""
+"""`Load`: the load of a drive at its joint: an inertia and a sinusoidal gravity torque."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Load:
     Args:
         inertia: Moment of inertia about the axis [kg m²], without the rotor.
         gravity: Largest gravity torque [N m]; 0 for a vertical axis.
-        rest_angle: Position [rad] at which the load hangs at rest.
+        rest_angle: Position [rad] of the load hanging at rest.
         mass: Mass at the end of the arm [kg], for reports; NaN where unknown.
         length: Length of the arm [m], for reports; NaN where unknown.
         arm_mass: Mass of the arm [kg], for reports.
@@ -47,7 +47,7 @@ class Load:
         if self.inertia < 0.0 or self.gravity < 0.0:
             raise LogError(
                 f"The load has inertia {self.inertia:g} kg m² and gravity torque {self.gravity:g} N m; both must be 0 "
-                "or more (turn rest_angle by π instead of a negative gravity torque)."
+                "or more (for a negative gravity torque, change rest_angle by π)."
             )
 
     @classmethod
@@ -58,7 +58,7 @@ class Load:
             mass: Mass at the end [kg].
             length: Distance of the mass from the axis [m].
             arm_mass: Mass of the arm [kg], a uniform rod from the axis to the mass.
-            rest_angle: Position [rad] at which the pendulum hangs.
+            rest_angle: Position [rad] of the pendulum hanging at rest.
         """
         for name, value in (("mass", mass), ("length", length), ("arm mass", arm_mass)):
             if not (math.isfinite(value) and value >= 0.0):
@@ -74,7 +74,7 @@ class Load:
         """Return the load of one joint of a robot whose other joints are locked.
 
         Args:
-            robot: Robot whose description has the true masses.
+            robot: Robot with correct masses in its description.
             joint: Name of the joint.
             posture: Positions of all joints [rad or m]; default: zero. The entry of `joint` is not used.
         """
@@ -86,7 +86,7 @@ class Load:
         model = Model.nominal(robot)
         at_rest = model.gravity_torque(poses)[:, k]
         inertia = float(model.mass_matrix(poses[:1])[0, k, k])
-        # G(q) = s·sin q + c·cos q holds the load; the load itself turns the joint with −G.
+        # G(q) = s·sin q + c·cos q is the torque that holds the load; the load acts on the joint with −G.
         c, s = float(at_rest[0]), float(at_rest[1])
         return cls(inertia=inertia, gravity=math.hypot(s, c), rest_angle=math.atan2(-c, s))
 

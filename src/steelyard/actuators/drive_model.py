@@ -1,4 +1,4 @@
-"""`DriveModel`: the physics of a drive in numbers, with their covariance."""
+"""`DriveModel`: the parameters of a drive, with their covariance."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class DriveParameter:
     """A named parameter of drives.
 
     Args:
-        unit: Its SI unit; "" for a plain number.
-        about: What it is, in a few words.
+        unit: Its SI unit; "" for a dimensionless number.
+        about: Its meaning, in a few words.
         positive: Negative values are impossible.
     """
 
@@ -47,7 +47,7 @@ DRIVE_PARAMETERS: dict[str, DriveParameter] = {
     "stiffness": DriveParameter("N m/rad", "torque per radian of error"),
     "damping": DriveParameter("N m s/rad", "torque per rad/s of the loop, inside the torque limit"),
     "torque_limit": DriveParameter("N m", "largest torque of the motor at the joint"),
-    "no_load_speed": DriveParameter("rad/s", "speed at which the available torque is zero"),
+    "no_load_speed": DriveParameter("rad/s", "speed of zero available torque"),
     "goal_time": DriveParameter("s", "time constant of the goal's filter in the firmware"),
     "delay": DriveParameter("s", "time from the logged goal to its effect"),
     "armature": DriveParameter("kg m²", "inertia of rotor and gears at the joint"),
@@ -68,8 +68,8 @@ DRIVE_PARAMETERS: dict[str, DriveParameter] = {
     "load_friction_external_quad": DriveParameter(
         "1/(N m)", "friction at standstill per squared torque of a lifted load"
     ),
-    "backlash": DriveParameter("rad", "play between gears and load, in all"),
-    "offset": DriveParameter("rad", "true angle from the load's rest minus the stated one", positive=False),
+    "backlash": DriveParameter("rad", "total play between gears and load"),
+    "offset": DriveParameter("rad", "true angle from the load's rest position minus the stated one", positive=False),
 }
 _DRIVE = {
     "voltage": ("torque_per_volt", "back_emf", "duty_gain"),
@@ -104,9 +104,9 @@ class DriveModel:
     Args:
         kind: "voltage", "torque" or "position-loop" (`DRIVE_KINDS`).
         friction: "M1" to "M6".
-        parameters: Values by name (`DRIVE_PARAMETERS`); a missing one has no effect (0, or no limit).
+        parameters: Values by name (`DRIVE_PARAMETERS`); missing parameters are 0, missing limits infinite.
         estimated: Names of the estimated parameters, in the order of the covariance.
-        covariance: Covariance of the estimated parameters; of their logarithms where `logarithmic` says so.
+        covariance: Covariance of the estimated parameters, or of their logarithms for the names in `logarithmic`.
         logarithmic: Names of parameters whose logarithm is normally distributed, so that intervals stay positive.
         stribeck_exponent: Exponent of |dq / stribeck_velocity|.
         name: Name of the drive.
@@ -140,7 +140,7 @@ class DriveModel:
         absent = math.inf if name in ("torque_limit", "no_load_speed") else 0.0
         return float(self.parameters.get(name, absent))
 
-    # Values that simulators want: a motor's constants.
+    # Constants of the motor, as simulators use them.
     @property
     def kt(self) -> float:
         """Torque constant at the joint [N m/A], kt; NaN where the drive is not of kind "voltage"."""
@@ -154,7 +154,7 @@ class DriveModel:
         return self.kt / per_volt if self.kind == "voltage" and per_volt else math.nan
 
     def standard_error(self, name: str) -> float:
-        """Return the standard error of a parameter in its own unit; 0 for a parameter that was given."""
+        """Return the standard error of the parameter `name` in its own unit; 0 for a given parameter."""
         if name not in self.estimated:
             return 0.0
         k = self.estimated.index(name)
@@ -176,7 +176,7 @@ class DriveModel:
         k = self.estimated.index(name)
         half = float(ndtri(0.5 + share / 2.0)) * math.sqrt(max(float(self.covariance[k, k]), 0.0))
         if name in self.logarithmic:
-            # A standard deviation of the logarithm of 300 is no knowledge at all; exp must not overflow.
+            # A standard deviation of 300 of the logarithm means that the value is unknown; exp must not overflow.
             half = min(half, 300.0)
             return value * math.exp(-half), value * math.exp(half)
         low, high = value - half, value + half
@@ -190,7 +190,7 @@ class DriveModel:
             seed: The same seed gives the same draws.
 
         Returns:
-            All parameters by name, `(n,)` each; those that were given are constant.
+            All parameters by name, `(n,)` each; given parameters are constant.
         """
         values = {name: np.full(n, self[name]) for name in self.parameters}
         if self.estimated:
@@ -220,7 +220,7 @@ class DriveModel:
         Args:
             error: Goal minus position [rad], with the goal delayed and filtered.
             velocity: Velocity [rad/s].
-            kp: Position gain of the firmware; 1 where the drive's own gains contain it.
+            kp: Position gain of the firmware; 1 if the drive's own gains contain it.
             kd: Velocity gain of the firmware.
             volts: Supply voltage [V].
             enabled: False where the drive is off.

@@ -1,4 +1,4 @@
-"""`DriveStructure`: which effects a drive has; the physics of one step over scalars, traced with its derivatives."""
+"""`DriveStructure`: the effects of a drive, and the traced equations of one step with their derivatives."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from steelyard.dynamics import Function, LaneScan
 from steelyard.dynamics.function import Trace, dense
 from steelyard.dynamics.graph import Graph, forward
 
-# Inputs of a step that change with time: the goal at its begin and at its end, the share of the step with the latter
-# and its derivative by the delay, the share of the step with the drive on, the supply voltage, the feed-forward torque.
+# Time-varying inputs of a step: the goal at its begin and at its end, the share of the step with the latter and its
+# derivative by the delay, the share of the step with the drive on, the supply voltage, the feed-forward torque.
 SAMPLED = ("goal", "next_goal", "next_share", "next_share_by_delay", "enabled", "supply", "feedforward")
 # Constants of a run, besides the parameters.
-FIRST_POSITION = "start"  # stands for the first position among the parameters of sensitivities
+FIRST_POSITION = "start"  # name of the first position among the parameters of sensitivities
 OF_RUN = ("step", "inertia", "gravity", "rest_angle", "kp", "kd")
 
 
@@ -63,11 +63,11 @@ def _smaller(graph: Graph, a: Any, b: Any) -> Any:
 def _step(
     s: DriveStructure, graph: Graph, sample: list[Any], state: list[Any], p: Mapping[str, Any], corrected: bool
 ) -> list[Any]:
-    """One step: midpoint rule for the forces, implicit in viscous terms, friction as the proximal step.
+    """One step: midpoint rule for the forces, implicit viscous terms, dry friction as a proximal step.
 
-    Dry friction enters as v ← sign(N)·max(|N| − F, 0)/m: it takes momentum and never gives any, and a joint that it can
-    hold has exactly no velocity, and no sensitivity of it. Where friction and limits depend on the velocity, that of
-    the step's begin is used, or, `corrected`, that of its middle by a first such step.
+    Dry friction enters as v ← sign(N)·max(|N| − F, 0)/m: it only removes momentum. The velocity of a joint that it can
+    hold is exactly zero, and so are its sensitivities. Velocity-dependent friction and limits use the velocity at the
+    begin of the step, or, with `corrected`, the velocity at its middle from a first such step.
     """
     goal, next_goal, later, _, enabled, supply, feedforward = sample
     q, v = state[0], state[1]
@@ -80,7 +80,7 @@ def _step(
         errors = [(1.0, 0.5 * (state[2] + filtered) - middle)]
         rest = [filtered]
     else:
-        # A jump of the goal within the step: a limit sees both goals, not their mean.
+        # A jump of the goal within the step: the torque limit applies to both goals separately, not to their mean.
         errors = [(1.0 - later, goal - middle), (later, next_goal - middle)]
     external = -p["gravity"] * graph.unary("sin", middle - p["rest_angle"] + p["offset"])
     heavy = (p["inertia"] + p["armature"]) / h
@@ -103,7 +103,7 @@ def _motor(
     s: DriveStructure, graph: Graph, errors: list[tuple[Any, Any]], v: Any, p: Mapping[str, Any],
     inputs: tuple[Any, Any, Any],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """The motor's torque as force − drag·v, force and drag first; `errors` have their shares of the step."""
+    """Force, drag and torque of the motor, torque = force − drag·v; `errors` are (share of the step, error)."""
     enabled, supply, feedforward = inputs
     drag: Any
     if s.kind == "voltage":
@@ -131,7 +131,7 @@ def _motor(
     for w, error in errors:
         wanted = stiffness * error + feedforward - damping * v
         motor = motor + w * _larger(graph, -down, _smaller(graph, up, wanted))
-        # Inside the limits the damping is implicit too: a stiff loop stays stable at any step.
+        # Inside the limits the damping is also implicit, so that a stiff loop is stable with any step.
         drag = drag + w * graph.unary("step", up - wanted) * graph.unary("step", wanted + down)
     motor, drag = enabled * motor, enabled * drag * damping
     return motor + drag * v, drag, motor
@@ -168,7 +168,7 @@ def _dry(s: DriveStructure, graph: Graph, v: Any, motor: Any, external: Any, p: 
 
 
 def step_function(s: DriveStructure, wrt: tuple[str, ...], corrected: bool) -> Function:
-    """Return one step of a structure with the sensitivities by the parameters `wrt`, for `LaneScan`.
+    """Return one step of a structure with the sensitivities to the parameters `wrt`, for `LaneScan`.
 
     Results: position, velocity, then the position's sensitivities.
 
@@ -197,7 +197,7 @@ def step_function(s: DriveStructure, wrt: tuple[str, ...], corrected: bool) -> F
 
 @cache
 def scan_of(s: DriveStructure, wrt: tuple[str, ...], corrected: bool) -> LaneScan:
-    """Return the compiled scan of a structure; it holds scratch for one thread.
+    """Return the compiled scan of a structure; it has working memory for one thread.
 
     Args:
         s: Structure.

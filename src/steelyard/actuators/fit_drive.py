@@ -14,17 +14,17 @@ from steelyard.actuators.rollout import MOST_DELAY, Rollouts
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 
-# Usual sizes, for scaling and for effects that the linear start does not have. They only set where a search begins:
-# friction of a tenth of the largest load, a Stribeck velocity of a slow motion, a filter of one 50 Hz frame.
+# Typical values, for scaling and for effects that the linear start does not have. They only define the start of a
+# search: friction of a tenth of the largest load, a Stribeck velocity of a slow motion, a filter of one 50 Hz frame.
 _USUAL = {
     "load_friction": 0.1, "load_friction_motor": 0.1, "load_friction_external": 0.1, "load_friction_stribeck": 0.05,
     "load_friction_motor_stribeck": 0.05, "load_friction_external_stribeck": 0.05, "stribeck_velocity": 0.3,
     "goal_time": 0.02, "delay": 0.005, "offset": 0.02, "kp_gain": 1.0, "kd_gain": 1.0, "no_load_speed": 15.0,
 }  # fmt: skip
-# Friction of more than its own cause would let a joint hold any load.
+# With load-dependent friction above the load itself, the joint would hold any load.
 _HIGHEST = {name: 0.98 for name in _USUAL if name.startswith("load_friction")} | {"delay": MOST_DELAY, "goal_time": 0.5}
 _LOWEST = {"stribeck_velocity": 1e-2, "goal_time": 1e-3, "offset": -math.pi, "no_load_speed": 0.1}
-# Residuals beyond twice the usual one count less: 95 % efficient for normal noise, as Huber's choice.
+# Residuals beyond twice the typical one count less: 95 % efficient for normal noise, like Huber's choice.
 _SOFT = 2.0
 # Range of a first position, in standard deviations of the encoder's noise.
 _START = 4.0
@@ -39,10 +39,10 @@ class DriveFit:
         values: All parameters.
         free: Names of the estimated parameters.
         residual: Simulated minus measured positions [rad].
-        jacobian: Sensitivities of the residual by the free parameters.
-        scale: Residual from which on the loss grows slower [rad].
+        jacobian: Sensitivities of the residual to the free parameters.
+        scale: Scale of the robust loss [rad]; beyond it the loss grows linearly.
         cost: Robust cost per sample, comparable between starts.
-        evaluations: Simulations with sensitivities.
+        evaluations: Number of simulations with sensitivities.
     """
 
     structure: DriveStructure
@@ -56,7 +56,7 @@ class DriveFit:
 
 
 def usual_values(rollouts: Rollouts) -> dict[str, float]:
-    """Return a usual size of every parameter, from the largest torque and inertia of the loads of `rollouts`."""
+    """Return a typical value of every parameter, from the largest torque and inertia of the loads of `rollouts`."""
     torque = max(max(log.load.gravity for log in rollouts.logs), 1e-3)
     inertia = max(max(log.load.inertia for log in rollouts.logs), 1e-6)
     volts = max(rollouts.volts, 1e-3)
@@ -78,17 +78,17 @@ def fit_drive(
     Args:
         structure: Structure.
         rollouts: Runs.
-        start: First values of parameters; the others start at usual ones.
-        given: Parameters that are known.
-        scale: Residual from which on the loss grows slower [rad]; default: from the residuals of a first fit.
+        start: First values of parameters; the others start at typical values.
+        given: Known parameters.
+        scale: Scale of the robust loss [rad]; default: from the residuals of a first fit.
         most: Largest number of evaluations.
-        tolerance: Relative change of the cost at which the search ends.
-        free_starts: Estimate the first position of each run too, within the noise of the encoder: a joint that sticks
-            would keep the first sample's error.
+        tolerance: Relative change of the cost that ends the search.
+        free_starts: Also estimate the first position of each run, within the noise of the encoder. Otherwise a
+            sticking joint would keep the error of the first sample.
     """
     search = _Search(structure, rollouts, start, given, free_starts)
     if scale is None:
-        # A tenth of a radian is an error in any use of a drive: what is larger must not lead the first fit.
+        # An error of 0.1 rad matters in any use of a drive; larger residuals must not dominate the first fit.
         first = search.run(search.x0, 0.1, most, tolerance)
         residual = search.residual(first.x)
         scale = robust_scale(residual, rollouts)
@@ -101,11 +101,11 @@ def fit_drive(
 
 
 def robust_scale(residual: Array, rollouts: Rollouts) -> float:
-    """Return twice the usual residual: the median one, as a standard deviation.
+    """Return twice the standard deviation of the residuals, estimated by their median.
 
     Args:
         residual: Residuals [rad].
-        rollouts: Their runs; their encoder's step is the least scale.
+        rollouts: Their runs; the resolution of the encoder is the smallest scale.
     """
     return max(_SOFT * 1.4826 * float(np.median(np.abs(residual))), rollouts.resolution, 1e-6)
 
@@ -132,7 +132,7 @@ class _Search:
         self._last: tuple[bytes, Array, Array] | None = None
 
     def _inside(self, x: Array, margin: float) -> Array:
-        """Move a point into the bounds, as the search requires of its start."""
+        """Move a point into the bounds: the search requires a feasible start."""
         return np.clip(x, self._least + margin * self.unit, self._most - margin * self.unit)
 
     def values(self, x: Array) -> dict[str, float]:
@@ -148,7 +148,7 @@ class _Search:
             if self._starts:
                 own = self.rollouts.stretch[:, None] == np.arange(self._starts)
                 jacobian = np.concatenate([jacobian[:, :p], own * jacobian[:, p:]], axis=1)
-            # A drive with absurd values may leave any bounds; such a step must be refused, not crash the search.
+            # A drive with extreme values may diverge; the search must reject such a step and not crash.
             residual = np.nan_to_num(q - self.rollouts.measured, nan=1e3, posinf=1e3, neginf=-1e3)
             self._last = key, np.clip(residual, -1e3, 1e3), np.clip(np.nan_to_num(jacobian), -1e9, 1e9)
         return self._last[1], self._last[2]
@@ -170,7 +170,7 @@ class _Search:
     def result(self, x: Array, scale: float, evaluations: int) -> DriveFit:
         residual, jacobian = self.both(x)
         if self._starts:
-            # What the first positions could explain as well says nothing about the drive.
+            # Remove the part of the sensitivities that the first positions explain as well as the drive.
             p = len(self.free)
             own = jacobian[:, p:]
             squares = np.maximum(np.sum(own**2, axis=0), 1e-300)
@@ -192,6 +192,6 @@ def robust_cost(residual: Array, scale: float) -> float:
 
     Args:
         residual: Residuals [rad].
-        scale: Residual from which on it grows slower [rad].
+        scale: Scale of the loss [rad]; beyond it the loss grows linearly.
     """
     return float(np.mean(2.0 * scale**2 * (np.sqrt(1.0 + (residual / scale) ** 2) - 1.0)))

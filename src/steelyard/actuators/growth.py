@@ -1,4 +1,4 @@
-"""`Growth`: fits of one set of runs, from the simplest structure on; each starts from its smaller relatives."""
+"""`Growth`: fits of one set of runs; the fit of each structure starts from the fits of simpler structures."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from steelyard.actuators.rollout import FINE_STEP, QUICK_STEP, Rollouts
 from steelyard.actuators.uncertainty import covariance_of
 from steelyard.ground.arrays import Array
 
-# First values beside those of the linear fit, drawn within a factor of ten around usual ones; the best by their
-# rollouts are fitted. A simulation of all runs takes milliseconds.
+# Number of additional first values, drawn within a factor of ten around typical ones, and number of starts with the
+# smallest rollout errors that are fitted. A simulation of all runs takes milliseconds.
 _DRAWS, _BEST = 60, 3
-# The same for larger structures, within a factor of two around the fit of a smaller one: friction makes the error's
-# surface rough, and a search from one place may end in a hollow.
+# The same for larger structures, within a factor of two around the fit of a smaller one: with friction the cost has
+# many local minima, and a single search may end in one of them.
 _NEAR = 30
 _PARENTS = {"M2": ("M1",), "M3": ("M1",), "M4": ("M3", "M2"), "M5": ("M4",), "M6": ("M5",)}
-# Relative changes of the cost at which a search ends: while structures are compared, and for the result.
+# Relative changes of the cost that end a search: in the comparison of structures, and for the result.
 _QUICK, _EXACT = 1e-3, 1e-7
-# Searches around the result, within this many standard deviations, until so many in a row find nothing better.
+# Searches around the result: largest number, number of consecutive failures that ends them, and the distance of their
+# starts in standard deviations.
 _TRIES, _FAILURES, _AROUND = 12, 4, 3.0
-# With residuals of a longer memory [samples] the model's own errors are larger than any fold.
+# If the residuals are correlated over more samples, model errors exceed the differences between local minima.
 _MODEL_ERROR = 10.0
-# Starts of new terms, as multiples of their usual size: from almost nothing, and from a strong one.
+# Starts of new terms, as multiples of their typical value: a weak effect and a strong one.
 _SIZES = (0.2, 1.0)
 
 
@@ -39,7 +40,7 @@ class Growth:
         logs: Runs.
         supply: Voltage of each run [V].
         given: Known parameters.
-        stride: Every how many samples a position is compared.
+        stride: Number of samples between two compared positions.
         seed: The same seed gives the same starts.
     """
 
@@ -57,7 +58,7 @@ class Growth:
             starts = self._from_parents(structure)
             if structure.friction != "M1" or len(structure.effects) > 1:
                 starts += self._ranked(structure, self._near(structure, starts), 1)
-            # A relative with fewer effects has set the scale of the loss; the last fit sets it anew (`also_from`).
+            # The scale of the loss comes from simpler structures; `final` determines it again.
             scales = [fit.scale for s, fit in self._fits.items() if s.kind == structure.kind]
             scale = min(scales) if scales else None
             fits = [self._search(structure, start, scale, _QUICK) for start in starts]
@@ -65,7 +66,7 @@ class Growth:
         return self._fits[structure]
 
     def final(self, structure: DriveStructure, starts: Sequence[Mapping[str, float]]) -> tuple[DriveFit, Rollouts]:
-        """Fit a structure from further starts too, and then with a fine step; return the fit and its rollouts.
+        """Fit a structure also from further starts, then with a fine step; return the fit and its rollouts.
 
         Args:
             structure: Structure.
@@ -81,7 +82,7 @@ class Growth:
         return self._polished(fit, fine, given), fine
 
     def _polished(self, fit: DriveFit, rollouts: Rollouts, given: Mapping[str, float]) -> DriveFit:
-        """Fit again from places around the fit: every stop of the joint folds the error's surface a little."""
+        """Fit again from points around the fit: every stop of the joint adds small local minima to the cost."""
         rng = np.random.default_rng(self._seed)
         failures = 0
         for _ in range(_TRIES):
@@ -90,7 +91,7 @@ class Growth:
                 return fit
             size = np.array([max(abs(fit.values[n]), 1e-9) for n in fit.free])
             eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(size, size))
-            # At most half of a value: a direction that the runs do not show would leave any physics.
+            # At most half of a value: along a direction that the runs do not determine, values would be unphysical.
             root = np.minimum(_AROUND * np.sqrt(np.maximum(eigenvalues, 0.0)), 0.5)
             step = size * (vectors @ (root * rng.standard_normal(len(size))))
             start = {n: fit.values[n] + float(x) for n, x in zip(fit.free, step, strict=True)}
@@ -110,7 +111,7 @@ class Growth:
         return fit_drive(s, self.rollouts, start, given, scale=scale, most=40, tolerance=tolerance)
 
     def _best(self, fits: Sequence[DriveFit]) -> DriveFit:
-        # On one scale, so that a wide loss does not make a bad fit look good.
+        # One scale for all, because a bad fit has a wider loss and would have a smaller cost.
         scale = min(fit.scale for fit in fits)
         return min(fits, key=lambda fit: robust_cost(fit.residual, scale))
 
@@ -124,7 +125,7 @@ class Growth:
         return out
 
     def _ranked(self, s: DriveStructure, pool: Sequence[Mapping[str, float]], best: int) -> list[dict[str, float]]:
-        """The best of some first values, by their rollouts."""
+        """The first values with the smallest rollout errors."""
         usual = usual_values(self.rollouts)
         costs = []
         for start in pool:
@@ -140,7 +141,7 @@ class Growth:
         usual = usual_values(self.rollouts)
         out = []
         if optional:
-            # The effect that joined last; the structure without it was fitted before.
+            # Start from the fit of the structure without the last effect.
             parent = self.fit(replace(s, effects=tuple(e for e in s.effects if e != optional[-1])))
             for size in _SIZES:
                 first = usual[optional[-1]] * size
@@ -158,7 +159,7 @@ class Growth:
         return out
 
     def _largest(self, fit: DriveFit, effect: str) -> float:
-        """The largest torque or speed that a fit without a limit has in these runs."""
+        """The largest torque or speed in these runs, for a fit without a limit."""
         values = fit.values
         if effect == "no_load_speed":
             speeds = [np.max(np.abs(np.gradient(log.position, log.time))) for log in self.logs]
@@ -197,7 +198,7 @@ class Growth:
 
 
 def _grown(values: Mapping[str, float], s: DriveStructure, size: float, usual: Mapping[str, float]) -> dict[str, float]:
-    """The values of a relative with less friction terms, and first values of the new terms."""
+    """The values of a structure with fewer friction terms, and first values of the new terms."""
     out = dict(values)
     both = ("load_friction", "load_friction_stribeck")
     for name in s.names:
@@ -206,7 +207,7 @@ def _grown(values: Mapping[str, float], s: DriveStructure, size: float, usual: M
         base = next((b for b in both if name in (f"{b}_motor", f"{b}_external", *_split(b))), "")
         out[name] = values[base] if base in values else usual[name] * (1.0 if name == "stribeck_velocity" else size)
     if "friction_stribeck" not in values and "friction_stribeck" in out:
-        # The friction at standstill is divided, not added.
+        # The friction at standstill becomes the sum of both terms and does not increase.
         share = 0.5 * size
         out["friction_stribeck"] = max(values["friction_base"] * share, usual["friction_stribeck"] * 0.1)
         out["friction_base"] = values["friction_base"] * (1.0 - share)

@@ -1,4 +1,4 @@
-"""`identify_actuator`: a drive from its command logs."""
+"""`identify_actuator`: identifies a drive from its command logs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from steelyard.actuators.uncertainty import covariance_of
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 
-# Samples that the fit compares: enough for 1 % of any parameter that the motion shows, and few enough for seconds.
+# Number of compared samples in the fit: enough to determine each excited parameter to 1 %, and a fit takes seconds.
 _SAMPLES = 3000
-# Average of the measured supply [s]: longer than the ripple of the PWM, shorter than a motion.
+# Averaging time of the measured supply [s]: longer than the ripple of the PWM, shorter than a motion.
 _RIPPLE = 0.2
-# Most groups that are left out in turn; more are joined.
+# Largest number of folds; more groups are merged.
 _GROUPS = 5
 
 
@@ -38,13 +38,13 @@ def identify_actuator(
 
     Args:
         logs: Runs of one drive.
-        kind: "voltage", "torque" or "position-loop"; default: by what the logs have.
+        kind: "voltage", "torque" or "position-loop"; default: from the signals in the logs.
         friction: "M1" to "M6"; default: chosen by left-out runs.
-        holdout: Runs that judge the result and that nothing else sees.
-        leave_out: Property of the runs by which groups are left out for the choice, such as kp, mass or trajectory;
-            default: the one with most values.
+        holdout: Runs that only validate the result.
+        leave_out: Property of the runs that defines the left-out groups, such as kp, mass or trajectory; default: the
+            one with most values.
         effects: Additional effects: delay, goal_time, torque_limit, no_load_speed, load_friction_quad; default: chosen.
-        given: Values that are known, by parameter.
+        given: Known values, by parameter.
         name: Name of the drive.
         seed: The same seed gives the same starts.
     """
@@ -57,9 +57,7 @@ def identify_actuator(
     _check_excitation(runs)
     kinds = [kind] if kind else _kinds(runs)
     if "torque" in kinds and (missing := [log.name for log in runs if math.isnan(log.kp)]):
-        raise LogError(
-            f"Run '{missing[0]}' has no gain kp, which a torque drive needs; state kp, or take the kind position-loop."
-        )
+        raise LogError(f"The gain kp of run '{missing[0]}' is missing; state kp, or choose the kind position-loop.")
     notes: list[str] = []
     known |= _duty_gain(runs, kinds, known, notes)
     inseparable, assumed = separability(runs, kinds[0], known)
@@ -73,8 +71,8 @@ def identify_actuator(
     model, memory = _model(choice, name)
     if memory > 20.0:
         notes.append(
-            f"Errors of the rollouts are similar over {memory:.0f} samples: they are errors of the model, not of the "
-            "encoder, and the intervals allow for that."
+            f"Errors of the rollouts are correlated over {memory:.0f} samples: they are errors of the model, not of "
+            "the encoder, and the intervals are wider accordingly."
         )
     errors, rollouts = _judged(choice, runs, judges, groups, notes)
     return ActuatorIdentification(
@@ -102,9 +100,9 @@ def _known(
 
 
 def _check_excitation(logs: Sequence[CommandLog]) -> None:
-    """Refuse runs that cannot identify any drive: no motion of the goal, or an error that never gets small."""
+    """Refuse runs that cannot identify any drive: a constant goal or position, or a duty always at its limit."""
     if not any(log.enabled.any() for log in logs):
-        raise LogError("The drive is off in all runs; give at least one run in which it follows its goal.")
+        raise LogError("The drive is off in all runs; give at least one run with the drive following its goal.")
     if max(float(np.ptp(log.goal[log.enabled])) for log in logs if log.enabled.any()) < 1e-3:
         raise LogError("The goal never moves in any run; command a motion of at least 0.1 rad.")
     if max(float(np.ptp(log.position)) for log in logs) < 1e-2:
@@ -112,7 +110,7 @@ def _check_excitation(logs: Sequence[CommandLog]) -> None:
     measured = [np.abs(log.duty[log.enabled]) for log in logs if log.duty is not None and log.enabled.any()]
     if measured and min(float(np.mean(d > 0.98)) for d in measured) > 0.95:
         raise LogError(
-            "The duty is at its limit in more than 95 % of every run, so that the gain has no effect; command slower "
+            "The duty is at its limit in more than 95 % of every run, so the gain cannot be identified; command slower "
             "or smaller motions."
         )
 
@@ -129,12 +127,12 @@ def _kinds(logs: Sequence[CommandLog]) -> list[str]:
 def _duty_gain(
     logs: Sequence[CommandLog], kinds: Sequence[str], known: Mapping[str, float], notes: list[str]
 ) -> dict[str, float]:
-    """The gain from error to duty, from the logs' settings or from the measured duty."""
+    """The gain from error to duty, from the settings in the logs or from the measured duty."""
     if "voltage" not in kinds or "duty_gain" in known:
         return {}
     missing = [log.name for log in logs if math.isnan(log.kp)]
     if missing and len(missing) < len(logs):
-        raise LogError(f"Run '{missing[0]}' has no gain kp while others have; state kp for every run or for none.")
+        raise LogError(f"The gain kp of run '{missing[0]}' is missing; state kp for all runs or for none of them.")
     stated = {log.duty_gain for log in logs if not math.isnan(log.duty_gain)}
     if len(stated) == 1:
         return {"duty_gain": stated.pop()}
@@ -144,7 +142,7 @@ def _duty_gain(
             continue
         kp = 1.0 if math.isnan(log.kp) else log.kp
         error = kp * np.nan_to_num(log.goal - log.position)
-        # Full duty is a limit, and with the drive off the error does nothing.
+        # The duty does not depend on the error at its limit and while the drive is off.
         use = log.enabled & (np.abs(log.duty) < 0.95) & (np.abs(log.duty) > 0.02)
         above, below = above + float(error[use] @ log.duty[use]), below + float(error[use] @ error[use])
     if below <= 0.0 or above <= 0.0:
@@ -154,15 +152,15 @@ def _duty_gain(
 
 
 def _supply(log: CommandLog, kinds: Sequence[str], notes: list[str]) -> Array:
-    """The supply voltage, averaged over the ripple of the PWM; the nominal one where none was measured."""
+    """The supply voltage, averaged over the ripple of the PWM; without a measurement, the nominal one."""
     if "voltage" not in kinds:
         return np.ones(len(log))
     if log.supply is not None and np.isfinite(log.supply).any():
         from scipy.ndimage import uniform_filter1d
 
         usual = float(np.nanmedian(log.supply))
-        filled = np.where(np.isfinite(log.supply), log.supply, usual)
-        return np.asarray(uniform_filter1d(filled, max(1, round(_RIPPLE / log.period)), mode="nearest"))
+        volts = np.where(np.isfinite(log.supply), log.supply, usual)
+        return np.asarray(uniform_filter1d(volts, max(1, round(_RIPPLE / log.period)), mode="nearest"))
     if math.isnan(log.volts):
         notes.append("The supply voltage is unknown: torque_per_volt is the torque at full duty.")
         return np.ones(len(log))
@@ -170,7 +168,7 @@ def _supply(log: CommandLog, kinds: Sequence[str], notes: list[str]) -> Array:
 
 
 def _groups(logs: Sequence[CommandLog], leave_out: str) -> tuple[list[str], str]:
-    """The group of each run, and the property that tells groups apart."""
+    """The group of each run, and the property that defines the groups."""
 
     def values(key: str) -> list[str]:
         if key == "mass" or key == "load":
@@ -180,10 +178,10 @@ def _groups(logs: Sequence[CommandLog], leave_out: str) -> tuple[list[str], str]
     if leave_out:
         groups = values(leave_out)
         if len(set(groups)) < 2:
-            raise LogError(f"All runs have the same {leave_out} ({groups[0]}); leave out by another property.")
+            raise LogError(f"All runs have the same {leave_out} ({groups[0]}); choose another property for leave_out.")
         return _joined(groups), leave_out
     counts = {key: len(set(values(key))) for key in ("kp", "load", "trajectory")}
-    # A model is used at other gains and loads more often than for other motions, but two values extrapolate.
+    # The application changes gains and loads more often than motions; but with only two values each fold extrapolates.
     best = next((key for key, count in counts.items() if count > 2), max(counts, key=lambda key: counts[key]))
     if counts[best] < 2:
         best = "name"
@@ -214,7 +212,7 @@ def _judged(
     groups: Sequence[str],
     notes: list[str],
 ) -> tuple[list[RunError], dict[str, Array]]:
-    """Roll out all runs, and name those that the others do not predict."""
+    """Simulate all runs, and mark those that the others do not predict."""
     s, values = choice.structure, choice.fit.values
     errors: dict[str, float] = {}
     rollouts: dict[str, Any] = {}

@@ -11,10 +11,10 @@ import numpy as np
 from steelyard.actuators.command_log import CommandLog
 from steelyard.ground.arrays import Array
 
-# Half width of the window [s] over which the equation of motion is averaged. It must be short against the motion (0.5 s
-# and more) and long against the noise of an encoder: 12 steps of 5 ms.
+# Half width of the window [s] that averages the equation of motion. It must be short compared with the motion (0.5 s
+# and more) and long compared with the noise of an encoder: 12 steps of 5 ms.
 _HALF = 0.06
-# Below this speed [rad/s] an encoder of 12 bits at 200 Hz does not know the direction of motion.
+# Below this speed [rad/s] an encoder of 12 bits at 200 Hz does not determine the direction of motion.
 _STILL = 0.05
 
 
@@ -38,7 +38,7 @@ class _Rows:
 def linear_starts(
     logs: Sequence[CommandLog], supply: Sequence[Array], kind: str, given: Mapping[str, float]
 ) -> list[dict[str, float]]:
-    """Return first values of a drive, one set per guess of where it saturates and per side on which the noise is.
+    """Return first values of a drive: one set for each assumed saturation and for noise in the torque or the error.
 
     Args:
         logs: Runs.
@@ -81,7 +81,7 @@ def _loop(rows: _Rows, kind: str, bound: float) -> dict[str, float]:
 
 
 def _stiff(rows: _Rows, kind: str, bound: float) -> dict[str, float]:
-    """Explain the error by the torque: in a stiff drive the torque is exact and the small error carries the noise."""
+    """Regress the error on the torque: in a stiff drive the torque is exact and the small error contains the noise."""
     inside = (rows.on > 0.99) & (np.abs(rows.error) < 0.9 * bound)
     names = ("damping", "armature", "friction_base")
     columns = [
@@ -122,9 +122,9 @@ def _rows(logs: Sequence[CommandLog], supply: Sequence[Array]) -> _Rows:
     parts: list[list[Array]] = []
     for log, volts in zip(logs, supply, strict=True):
         for part in log.segments():
-            got = _part(log, volts, part)
-            if got is not None:
-                parts.append(got)
+            rows = _part(log, volts, part)
+            if rows is not None:
+                parts.append(rows)
     return _Rows(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
@@ -155,15 +155,15 @@ def _part(log: CommandLog, volts: Array, part: slice) -> list[Array] | None:
     goal = sampled(np.where(np.isfinite(log.goal), log.goal, log.position))
     kp, kd = (1.0 if math.isnan(g) else g for g in (log.kp, log.kd))
     v, a = average(q, first), average(q, second)
-    held = average(q)
+    mean_position = average(q)
     load = log.load
     needed = load.inertia * a - average(np.asarray(load.torque(q)))
     duty = np.full_like(needed, np.nan) if log.duty is None else average(sampled(np.nan_to_num(log.duty)) * on)
     motion = average(on) * v
     sign = np.where(np.abs(v) > _STILL, np.sign(v), 0.0)
-    through = np.abs(needed - np.asarray(load.torque(held)))
+    through = np.abs(needed - np.asarray(load.torque(mean_position)))
     rows = [needed, a, v, motion, kp * average((goal - q) * on), sign, through, average(sampled(volts)), duty,
             kd * motion, average(on)]  # fmt: skip
-    # At rest dry friction may have any value; only rows in motion say something.
+    # At rest dry friction may have any value; only rows in motion are informative.
     moving = sign != 0.0
     return [r[moving] for r in rows] if moving.sum() > 5 else None

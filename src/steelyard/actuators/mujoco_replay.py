@@ -1,4 +1,4 @@
-"""Rolls a written MJCF out in MuJoCo on the logs of a drive."""
+"""Simulates a written MJCF in MuJoCo on the logs of a drive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Standard gravity of the loads.
 _GRAVITY = 9.81
-# Part of the inertia that the point mass of the bench has; the rest is its own, so that no inertia is zero.
+# Share of the inertia in the point mass of the bench; the rest is rotational inertia, since MuJoCo does not allow zero.
 _POINT = 0.99
 BENCH_JOINT = "drive"
 
@@ -28,13 +28,13 @@ def bench_mjcf(
     joint: Mapping[str, str], actuator: str, load: Load, *, offset: float = 0.0, timestep: float = 0.002,
     integrator: str = "Euler", name: str = "bench",
 ) -> str:  # fmt: skip
-    """Return the MJCF of a load on one hinge, with the joint's attributes and the actuator of a written file.
+    """Return the MJCF of a load on one hinge, with the joint attributes and the actuator of a written file.
 
     Args:
         joint: Attributes of the joint.
-        actuator: Element of the actuator; its joint is called "drive".
+        actuator: Element of the actuator; the name of its joint is "drive".
         load: Load.
-        offset: True angle from the load's rest minus the stated one [rad].
+        offset: True angle from the load's rest position minus the stated one [rad].
         timestep: Time step [s].
         integrator: Integrator of MuJoCo.
         name: Name of the model.
@@ -72,9 +72,9 @@ def bench_mjcf(
 
 
 def replay_mjcf(xml: str, log: CommandLog) -> Array:
-    """Roll an MJCF with one joint and one actuator out on a run; return the positions [rad] at the times of the run.
+    """Simulate a run with an MJCF of one joint and one actuator; return the positions [rad] at the times of the run.
 
-    The goal is held until the next sample; while the drive is off, MuJoCo's actuator is disabled.
+    The goal is constant until the next sample; while the drive is off, MuJoCo's actuator is disabled.
 
     Args:
         xml: Text of the MJCF.
@@ -90,7 +90,7 @@ def replay_mjcf(xml: str, log: CommandLog) -> Array:
 
 
 def _replayed(model: Any, log: CommandLog) -> Array:
-    """Roll out a stretch without gaps."""
+    """Simulate a part of a run without gaps."""
     import mujoco
 
     data: Any = mujoco.MjData(model)
@@ -101,12 +101,12 @@ def _replayed(model: Any, log: CommandLog) -> Array:
         data.act[0] = goal[0] if log.enabled[0] else log.position[0]
     count = math.ceil(log.duration / step) + 1
     times = log.time[0] + step * np.arange(count)
-    # Rounding must not hold a goal back by one step.
+    # Rounding errors must not delay a goal by one step.
     places = np.clip(np.searchsorted(log.time, times + 1e-6 * step, side="right") - 1, 0, len(log) - 1)
     held, on = goal[places], log.enabled[places]
     off_mask = 1 << int(model.actuator_group[0])
     if hasattr(model, "actuator_history") and (size := int(model.actuator_history[0, 0])):
-        # Before the run the goal was its first one.
+        # Before the run, the goal has its first value.
         mujoco.mj_initCtrlHistory(model, data, 0, -step * np.arange(size, 0, -1.0), np.full((size, 1), goal[0]))
     out = np.empty(count)
     for k in range(count):
@@ -118,7 +118,7 @@ def _replayed(model: Any, log: CommandLog) -> Array:
 
 
 def first_velocity(log: CommandLog) -> float:
-    """Return the velocity at the first sample of a run `log` [rad/s], as the rollouts of the fit start."""
+    """Return the velocity at the first sample of a run `log` [rad/s], as in the rollouts of the fit."""
     from steelyard.actuators.rollout import _first_velocity
 
     return _first_velocity(log, slice(0, len(log)))
@@ -127,10 +127,10 @@ def first_velocity(log: CommandLog) -> float:
 def replay_drive(
     drive: SimulatorDrive, log: CommandLog, kind: str = "position", timestep: float = 0.002, integrator: str = "Euler"
 ) -> Array:
-    """Write joint and actuator of a drive for a run, load them in MuJoCo, and roll them out; return positions [rad].
+    """Write joint and actuator of a drive for a run and simulate them in MuJoCo; return positions [rad].
 
     Args:
-        drive: Drive at any setting; the run's gains and voltage replace it.
+        drive: Drive at any setting; the run's gains and voltage replace the setting.
         log: Run.
         kind: "position" or "dcmotor".
         timestep: Time step [s].
@@ -147,7 +147,7 @@ def replay_drive(
 
 
 def can_replay() -> bool:
-    """Whether a MuJoCo is installed that reads the written files, delays and dcmotors included: 3.12 or newer."""
+    """Whether the installed MuJoCo reads the written files with delays and dcmotors: version 3.12 or newer."""
     if not find_spec("mujoco"):
         return False
     from importlib.metadata import version

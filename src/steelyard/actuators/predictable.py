@@ -1,4 +1,4 @@
-"""`unpredictable_because`: whether the other runs can predict a run, and if not, why."""
+"""`unpredictable_because`: the reason why the other runs do not predict a run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.drive_structure import DriveStructure
 
-# An error this many times the usual one of the fit is no prediction: a normal error would be that large once in 20,000
-# runs, a correlated one almost as rarely.
+# A run with an error this many times the typical one of the fit is not predicted: normal errors are as large once in
+# 20,000 runs, and correlated ones almost as rarely.
 _TIMES = 4.0
-# Beyond the others' range by this factor a run is outside of what they show.
+# A run beyond the range of the others by this factor is an extrapolation.
 _BEYOND = 1.25
-# A regime that fills less than this share of the others' time was not shown to the fit.
+# A regime with less than this share of the others' time is not identified by the fit.
 _SHARE = 0.02
 
 
@@ -29,7 +29,7 @@ def unpredictable_because(
         log: Run.
         others: Runs of the fit.
         error: Mean absolute error [rad] of the run, predicted from the others.
-        usual: Usual error of a fitted run [rad].
+        usual: Typical error of a fitted run [rad].
         structure: Structure of the drive.
         values: Its parameters, fitted to the others.
     """
@@ -64,7 +64,7 @@ def _regime(log: CommandLog, structure: DriveStructure, values: Mapping[str, flo
     else:
         stiffness = values["kp_gain"] * kp if structure.kind == "torque" else values["stiffness"]
         full = stiffness * error >= values.get("torque_limit", math.inf)
-    # The 99 % quantile: a single jump of the encoder is no motion.
+    # The 99 % quantile is robust against single jumps of the encoder.
     width = max(round(0.03 / log.period), 1)
     speed = np.abs(log.position[width:] - log.position[:-width]) / np.maximum(
         log.time[width:] - log.time[:-width], 1e-9

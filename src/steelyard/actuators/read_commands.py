@@ -17,14 +17,14 @@ from steelyard.errors import LogError, shortened
 if TYPE_CHECKING:
     from steelyard.actuators.command_units import Code
 
-# Recorders whose logs are recognised, with their files, for help texts and the guide.
+# Recognised recorders and their files, for help texts and the guide.
 COMMAND_FILES: dict[str, str] = {
     "bam": "BAM's JSON, raw or processed, or a folder of them",
     "sage": "SAGE's folder with control.csv and state_motor.csv, or a folder of such folders",
-    "lerobot": "a LeRobot data set's folder (action and observation.state), one run an episode",
+    "lerobot": "a LeRobot data set's folder (action and observation.state), one run per episode",
     "table": "CSV, Parquet and the other formats of logs, with columns for goal and position",
 }
-# Files of one folder; more are not the runs of one drive.
+# Largest number of files in a folder; a folder with more does not contain the runs of one drive.
 _MOST_FILES = 2_000
 _MOST_NAME = 60
 
@@ -37,28 +37,28 @@ def read_command_logs(
     duty_full_scale: float | None = None, arm_mass: float | None = None, rest_angle: float | None = None,
     settings: str | os.PathLike[str] | None = None, episodes: str | None = None,
 ) -> tuple[CommandLog, ...]:  # fmt: skip
-    """Read the runs of one drive: goals, positions, and what else the files hold.
+    """Read the runs of one drive: goals, positions, and the other signals of the files.
 
-    BAM's JSON, SAGE's folders, LeRobot's data sets, and tables (CSV, Parquet, …) are recognised. Values that are
-    stated here have priority over those of the files.
+    BAM's JSON, SAGE's folders, LeRobot's data sets, and tables (CSV, Parquet, …) are recognised. Arguments have
+    priority over the values in the files.
 
     Args:
         path: File or folder.
-        joint: Joint of the drive, where the files have several.
+        joint: Joint of the drive, if the files have several.
         load: Load of the drive; default: the pendulum of mass and length.
         mass: Mass of the pendulum [kg].
         length: Length of the pendulum [m].
         kp: Position gain of the firmware.
         kd: Velocity gain of the firmware.
         volts: Nominal supply voltage [V].
-        duty_gain: Duty per unit of kp and radian, where the manual states it.
+        duty_gain: Duty per unit of kp and radian, from the manual.
         units: Units by signal: position (also of the goal), velocity, duty, voltage, time, …
         columns: Columns of a table by signal.
         codes: How registers of a table store negative numbers: "signed", "int16", "bit10" or "bit15", by signal.
         duty_full_scale: Number of BAM's register `load` at full supply voltage.
         arm_mass: Mass of the pendulum's arm [kg].
-        rest_angle: Position [rad] at which the load hangs at rest.
-        settings: Table with one row a run: its number or name, and mass, length, kp, kd, volts, motor, trajectory, ….
+        rest_angle: Position [rad] of the load hanging at rest.
+        settings: Table with one row per run: its number or name, and mass, length, kp, kd, volts, motor, trajectory, ….
         episodes: Episodes of a LeRobot data set, such as "0-4,7".
     """
     from steelyard.actuators.recorders.command_table import settings_table
@@ -109,18 +109,18 @@ def _columns(
             return [read_bam(p, duty_full_scale) for p in files]
         if files := [p for p in inside if p.suffix.lower() in (".csv", ".parquet") and p.is_file()]:
             return [run for p in files for run in read_table_runs(p, joint, units, columns, codes)]
-        raise LogError(f"{source}: holds no command logs; give {'; '.join(COMMAND_FILES.values())}.")
+        raise LogError(f"{source}: contains no command logs; give {'; '.join(COMMAND_FILES.values())}.")
     return read_table_runs(source, joint, units, columns, codes)
 
 
 def _label(source: str) -> str:
-    """Number or name of a run in its source."""
+    """Number or name of a run, from its source."""
     match = re.search(r" (?:log|run|episode|episode_index|trial|file) (\S+)$", source)
     return match[1] if match else Path(source).stem
 
 
 def _names(runs: Sequence[CommandColumns]) -> list[str]:
-    """A short name for each run, no two alike."""
+    """A short and unique name for each run."""
     names = [shortened(_label(run.source), _MOST_NAME) for run in runs]
     return [f"{name} ({k + 1})" if names.count(name) > 1 else name for k, name in enumerate(names)]
 

@@ -1,4 +1,4 @@
-"""`Rollouts`: simulates all runs of a drive at once, from their first samples, with exact sensitivities."""
+"""`Rollouts`: simulates all runs of a drive together, from their first samples, with exact sensitivities."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.drive_structure import FIRST_POSITION, OF_RUN, SAMPLED, DriveStructure, scan_of
 from steelyard.ground.arrays import Array
 
-# Steps of the simulation [s]: while structures are compared (friction explicit in the velocity), and for results
-# (friction at the velocity of the step's middle). `tests/actuators` compares the second with MuJoCo at 0.1 ms.
+# Steps of the simulation [s]: for the comparison of structures (friction explicit in the velocity), and for results
+# (friction at the velocity of the step's middle). `tests/actuators` compares the latter with MuJoCo at 0.1 ms.
 QUICK_STEP, FINE_STEP = 2e-3, 5e-4
 # Largest delay of a goal [s].
 MOST_DELAY = 0.25
@@ -21,7 +21,7 @@ MOST_DELAY = 0.25
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A stretch of a run without a gap: a lane of the simulation."""
+    """A part of a run without gaps: one lane of the simulation."""
 
     run: int
     time: Array
@@ -39,7 +39,7 @@ class Rollouts:
         logs: Runs.
         supply: Voltage [V] of each run at its samples; None: 1 for all.
         step: Step of the simulation [s].
-        stride: Every how many samples a position is compared.
+        stride: Number of samples between two compared positions.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Rollouts:
         for lane, s in enumerate(self._stretches):
             m = len(s.sampled)
             self._samples[:m, 4:, lane], self._samples[m:, 4:, lane] = s.sampled, s.sampled[-1]
-        # Positions are compared at these rows of the grid, with this share of the next row, in these lanes.
+        # Compared positions: rows of the grid, shares of the next rows, and lanes.
         at = [(x.time[::stride] - x.time[0]) / step for x in self._stretches]
         rows = [np.minimum(a.astype(int), n - 1) for a in at]
         self._rows = np.concatenate(rows)
@@ -78,15 +78,15 @@ class Rollouts:
         self._goals_at = math.nan
 
     def _delay(self, delay: float) -> None:
-        """Write the delayed goals: those at a step's begin and end, and the share of the step with the latter."""
+        """Write the delayed goals: those at the begin and end of a step, and the share of the step with the latter."""
         if delay == self._goals_at:
             return
         for lane, s in enumerate(self._stretches):
             at = (s.edges + (delay - s.edges[0])) / self.step
             index = at.astype(int)
             last = np.clip(index, -1, self._steps - 1)
-            held = np.diff(np.concatenate([[-1], last[1:], [self._steps - 1]]))
-            first = np.repeat(s.goal, held)
+            counts = np.diff(np.concatenate([[-1], last[1:], [self._steps - 1]]))
+            first = np.repeat(s.goal, counts)
             self._samples[:, 0, lane] = self._samples[:, 1, lane] = first
             self._samples[:, 2:4, lane] = 0.0
             inside = index[1:] < self._steps
@@ -105,7 +105,7 @@ class Rollouts:
         Args:
             structure: Structure of the drive.
             values: Its parameters.
-            wrt: Parameters of the sensitivities, and `FIRST_POSITION`.
+            wrt: Parameters of the sensitivities, `FIRST_POSITION` included.
             starts: First position minus the measured one [rad], for each stretch; default: 0.
         """
         grid = self._run(structure, values, wrt, starts)
@@ -150,19 +150,19 @@ class Rollouts:
 def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) -> _Stretch:
     time = log.time[part]
     goal = log.goal[part].copy()
-    bad = ~np.isfinite(goal)  # the drive is off there; the goal does not matter, but must be a number
+    bad = ~np.isfinite(goal)  # the drive is off there; the goal has no influence, but must be finite
     goal[bad] = log.position[part][bad]
     steps = math.ceil((time[-1] - time[0]) / step - 1e-9)
     middle = time[0] + (np.arange(steps) + 0.5) * step
-    held = np.clip(np.searchsorted(time, middle, side="right") - 1, 0, len(time) - 1)
+    rows = np.clip(np.searchsorted(time, middle, side="right") - 1, 0, len(time) - 1)
     forward = np.zeros(len(time)) if log.feedforward is None else log.feedforward[part]
     on = _held_means(time - time[0], log.enabled[part].astype(float), steps, step)
-    sampled = np.stack([on, np.interp(middle, time, volts[part]), forward[held]], 1)
+    sampled = np.stack([on, np.interp(middle, time, volts[part]), forward[rows]], 1)
     return _Stretch(run, time, log.position[part], _first_velocity(log, part), time, goal, sampled)
 
 
 def _held_means(time: Array, values: Array, steps: int, step: float) -> Array:
-    """The mean over each step of values that are held from sample to sample, and after the last one."""
+    """The mean over each step of values that are constant from sample to sample, and after the last one."""
     grid = np.arange(steps + 1) * step
     total = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time))])
     integral = np.interp(grid, time, total) + values[-1] * np.maximum(grid - time[-1], 0.0)
@@ -170,7 +170,7 @@ def _held_means(time: Array, values: Array, steps: int, step: float) -> Array:
 
 
 def _first_velocity(log: CommandLog, part: slice) -> float:
-    """The velocity at the first sample: a parabola through the first samples; 0 where their noise explains it."""
+    """The velocity at the first sample, by a parabola through the first samples; 0 if it is within its noise."""
     time, position = log.time[part][:8], log.position[part][:8]
     columns = np.vander(time - time[0], 3, increasing=True)
     solution, *_ = np.linalg.lstsq(columns, position, rcond=None)
@@ -180,14 +180,14 @@ def _first_velocity(log: CommandLog, part: slice) -> float:
 
 
 def _encoder_step(position: Array) -> float:
-    """The step of the encoder [rad]: the smallest change that is not rounding."""
+    """The step of the encoder [rad]: the smallest change above rounding errors."""
     changes = np.abs(np.diff(position))
     changes = changes[changes > 1e-9]
     return float(np.min(changes)) if len(changes) else 0.0
 
 
 def _noise(position: Array) -> float:
-    """The noise of a measured position [rad]: its third differences, in which a motion leaves no trace."""
+    """The noise of a measured position [rad], from its third differences, which a smooth motion hardly changes."""
     if len(position) < 8:
         return 0.0
     third = np.diff(position, 3)

@@ -1,4 +1,4 @@
-"""`SimulatorDrive`: a drive in the numbers that simulators hold, with 95 % intervals and correlated draws."""
+"""`SimulatorDrive`: a drive as the parameters of simulators, with 95 % intervals and correlated draws."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ SIMULATOR_NUMBERS = {
     "delay": "s",
     "goal_time": "s",
 }
-# Draws for intervals: the 2.5 % quantile of 4,000 draws is known to within a fifth of a standard deviation of the tail.
+# Draws for intervals: 4,000 draws determine the 2.5 % quantile to a fifth of a standard deviation of the tail.
 DRAWS = 4000
-# An interval over more than three decades is no knowledge; nothing is randomised over it.
+# A number with an interval of more than three decades is unknown; it is not randomised.
 UNKNOWN_RATIO = 1e3
-# A clock of microseconds shows no shorter delay [s].
+# Resolution of a microsecond clock [s]; a shorter delay cannot be measured.
 _NO_DELAY = 1e-6
 # Simulators have Coulomb and viscous friction only.
 _HELD = ("friction_base", "friction_viscous")
@@ -46,7 +46,7 @@ class SimulatorNumber:
 
     Args:
         value: The number.
-        low: Lower end of the interval; the number itself if it was given.
+        low: Lower end of the interval; the number itself if it is a given one.
         high: Upper end of the interval.
         unit: Unit.
     """
@@ -58,7 +58,7 @@ class SimulatorNumber:
 
     @property
     def known(self) -> bool:
-        """Whether the interval is narrow enough to be of use."""
+        """Whether the interval is narrow enough for use."""
         return math.isfinite(self.value) and (
             self.high == self.low or self.low < 0.0 or self.high <= UNKNOWN_RATIO * max(self.low, 1e-12 * self.high)
         )
@@ -83,10 +83,10 @@ class SimulatorDrive:
         kd: Velocity gain of the firmware.
         volts: Supply voltage [V].
         numbers: Numbers by name (`SIMULATOR_NUMBERS`).
-        draws: The same from the joint distribution of the parameters, correlations included.
-        missing: One sentence for each effect of the drive that these numbers cannot hold.
-        values: Parameters behind the numbers: those of the drive, or of the nearest one that simulators hold.
-        for_bam: The nearest drive that BAM holds; None: the drive itself.
+        draws: Draws of the numbers from the joint distribution of the parameters, correlations included.
+        missing: One sentence for each effect of the drive that these numbers cannot represent.
+        values: Parameters behind the numbers: those of the drive, or of the nearest one without the missing effects.
+        for_bam: The nearest drive that BAM can represent; None: the drive itself.
     """
 
     model: DriveModel
@@ -108,7 +108,7 @@ class SimulatorDrive:
         return self.model.name
 
     def comments(self, *names: str) -> list[str]:
-        """Return a line with value, unit and interval for each of the `names` that has an effect; default: for all."""
+        """Return lines with value, unit and interval of the `names` (default: all) with finite nonzero values."""
         wanted = names or tuple(SIMULATOR_NUMBERS)
         return [f"{n}: {self.numbers[n].shown()}" for n in wanted if self[n] and math.isfinite(self[n])]
 
@@ -122,13 +122,13 @@ class SimulatorDrive:
         return ", ".join(parts) or "its own gains"
 
     def supply_note(self) -> list[str]:
-        """Return that the supply is constant, if its voltage is known."""
+        """Return a sentence about the constant supply, if its voltage is known."""
         known = self.model.kind == "voltage" and self.volts != 1.0
         return [f"The supply voltage is constant at {self.volts:g} V."] if known else []
 
     def to_json(self) -> dict[str, Any]:
         """Return numbers and intervals as plain data."""
-        # A limit that the drive does not have is infinite, and left out.
+        # A missing limit is infinite, and omitted.
         finite = {n: x for n, x in self.numbers.items() if math.isfinite(x.value)}
         numbers = {n: {"value": x.value, "low": x.low, "high": x.high, "unit": x.unit} for n, x in finite.items()}
         return {"drive": self.name, "kp": self.kp, "kd": self.kd, "volts": self.volts, "numbers": numbers,
@@ -139,14 +139,14 @@ def simulator_drive(
     model: DriveModel, logs: Sequence[CommandLog] = (), *, kp: float | None = None, kd: float | None = None,
     volts: float | None = None, simple: Mapping[str, float] | None = None, seed: int = 0,
 ) -> SimulatorDrive:  # fmt: skip
-    """Convert a drive to the numbers that simulators hold.
+    """Convert a drive to the parameters of simulators.
 
     Friction beyond Coulomb and viscous friction becomes the best Coulomb and viscous friction over the motions of the
     logs.
 
     Args:
         model: The drive.
-        logs: Runs with the motions that matter; they also give defaults for gains and voltage.
+        logs: Runs with typical motions; they also determine the default gains and voltage.
         kp: Position gain of the firmware; default: the median of the runs.
         kd: Velocity gain of the firmware; default: the median of the runs.
         volts: Supply voltage [V]; default: the median of the runs.
@@ -154,14 +154,14 @@ def simulator_drive(
         seed: The same seed gives the same draws.
     """
     kp, kd, volts = _setting(model, logs, kp, kd, volts)
-    missing = [f"Not held: {DRIVE_PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
+    missing = [f"Not represented: {DRIVE_PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
     base, drawn = dict(model.parameters), model.draw(DRAWS, seed)
     if unheld(model):
         base["friction_base"], base["friction_viscous"] = equivalent_friction(model, logs)
         drawn |= _equivalent_draws(model, logs, seed)
     values = {**base, **(simple or {})}
     for name, value in values.items():
-        # A parameter of the nearest simple drive differs by a factor, and its interval does so too.
+        # A parameter of the nearest simple drive differs by a factor; its interval is scaled by the same factor.
         factor = value / base[name] if base.get(name) else 1.0
         drawn[name] = drawn[name] * factor if base.get(name) and name in drawn else np.full(DRAWS, value)
     exact = _numbers(model, values, kp, kd, volts)
@@ -188,7 +188,7 @@ def _setting(
     out = []
     for stated, logged in ((kp, [log.kp for log in logs]), (kd, [log.kd for log in logs])):
         finite = [x for x in logged if math.isfinite(x)]
-        # A median of two gains would be a setting that no run had; a fit without gains has them in its own.
+        # The median of two gains may not be the setting of any run. Without gains, the parameters include them.
         out.append(float(stated) if stated is not None else sorted(finite)[len(finite) // 2] if finite else 1.0)
     if model.kind == "torque":
         return out[0], out[1], 1.0
@@ -257,7 +257,7 @@ def equivalent_friction(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[
 
     Args:
         model: The drive.
-        logs: Runs; without any, only the part of the friction that does not depend on the load is known.
+        logs: Runs; without them, the result contains only the load-independent friction.
     """
     samples = _motion(model, logs)
     if samples is None:
@@ -275,7 +275,7 @@ def _nearest(velocity: Array, budgets: Array) -> tuple[Array, Array]:
     determinant = n * s2 - s1 * s1
     with np.errstate(divide="ignore", invalid="ignore"):
         coulomb, viscous = (s2 * b0 - s1 * b1) / determinant, (n * b1 - s1 * b0) / determinant
-    # Where one of both would be negative it is zero, and the other one alone fits.
+    # If one of both would be negative, it is zero, and the other one is fitted alone.
     only_coulomb = (viscous < 0.0) | ~np.isfinite(viscous)
     only_viscous = (coulomb < 0.0) & ~only_coulomb
     alone = b0 / n, b1 / max(s2, 1e-300)
@@ -310,7 +310,7 @@ def _motion(model: DriveModel, logs: Sequence[CommandLog]) -> tuple[Array, Array
     """Velocity, motor torque and load torque of the samples of all runs in motion."""
     parts = []
     for log in logs:
-        # A window of 60 ms averages the steps of an encoder and keeps motions of a few hertz.
+        # A window of 60 ms averages the steps of an encoder and preserves motions of a few hertz.
         half = max(2, round(0.03 / log.period))
         grid = np.arange(log.time[0], log.time[-1], log.period)
         q = np.interp(grid, log.time, log.position)

@@ -11,17 +11,17 @@ from steelyard.ground.arrays import Array
 
 # Residuals with a longer memory than this, in samples, are errors of the model and not noise of the encoder.
 _WHITE = 1.5
-# The sandwich needs this many blocks per parameter; with fewer it is itself too uncertain.
+# Fewest blocks per parameter of the sandwich estimator; with fewer blocks it is too uncertain.
 _BLOCKS = 4
 
 
 def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
     """Return the covariance of the free parameters, and the memory of the residuals in samples.
 
-    The simulation has an error too, the change by a step of double length: what it does to the parameters is added.
+    The covariance includes the numerical error of the simulation, estimated by a simulation with twice the step.
 
-    White residuals: the classical covariance. Correlated ones: the sandwich over blocks that are longer than the
-    memory, or, with few blocks, the classical one times the memory.
+    White residuals: the classical covariance. Correlated residuals: the sandwich estimator over blocks that are longer
+    than the memory, or, with few blocks, the classical covariance times the memory.
 
     Args:
         fit: Fit.
@@ -34,7 +34,7 @@ def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
     j = fit.jacobian / unit
     p = j.shape[1]
     hessian = (j * weight[:, None]).T @ j
-    # A direction without any effect gets a huge variance, not a division by zero.
+    # A direction without any effect gets a large variance instead of a division by zero.
     values, vectors = np.linalg.eigh(hessian)
     inverse = (vectors / np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300))) @ vectors.T
     memory = _memory(r * weight, rollouts.stretch)
@@ -77,7 +77,7 @@ def _memory(residual: Array, stretch: Array) -> float:
 
 
 def _blocks(stretch: Array, length: int) -> NDArray[np.intp]:
-    """The number of the block of each sample; a block lies within one stretch."""
+    """The number of the block of each sample; a block does not extend beyond its part of the run."""
     out = np.empty(len(stretch), dtype=np.intp)
     first = 0
     for k in np.unique(stretch):

@@ -1,4 +1,4 @@
-"""Position drives in an MJCF: each matched joint gets one, in place of the actuator it had."""
+"""Position drives in an MJCF: each matched joint gets one; it replaces the joint's actuator."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from steelyard.matching.match_coordinates import GAIN_FACTORS, JOINT_BLOCKS
 from steelyard.matching.window_fit import WindowFit, fit_windows
 from steelyard.matching.window_rollout import Physics
 
-# Shortest step of a simulation that still covers the delay [s]; the buffer of commands has a sample per step.
+# Shortest supported step of a simulation [s]; the buffer of commands needs one sample per step of the delay.
 _SHORTEST_STEP = 1e-4
 
 
 def fit_for_mujoco(fit: WindowFit, physics: Physics) -> WindowFit:
-    """Return a fit whose goals alone come late, since MuJoCo delays commands but not feedback.
+    """Return a fit with a delay of the goals alone, since MuJoCo delays commands but not feedback.
 
-    With q(t − T) ≈ q − T q̇ late feedback acts like a damping kd − kp T. From there kd and the other numbers are fitted
-    once more to the same windows.
+    With q(t − T) ≈ q − T q̇, delayed feedback has the effect of a damping kd − kp T. Starting there, the function fits
+    kd and the other numbers to the same windows again.
 
     Args:
         fit: Fit.
@@ -34,7 +34,7 @@ def fit_for_mujoco(fit: WindowFit, physics: Physics) -> WindowFit:
         return fit
     old = fit.coordinates
     less = np.maximum(drives.kd - drives.kp * drives.delay, 0.1 * drives.kd)
-    # The zeros of the encoders stay: they are those of the robot, whatever the form of its drives.
+    # The encoder zeros stay fixed: they are properties of the robot and do not depend on the form of its drives.
     blocks = tuple(name for name in JOINT_BLOCKS if name in (*old.fit, "kd") and name != "bias")
     # Gains and limits start from their fitted values.
     own = replace(drives, kd=less, delayed="goal")
@@ -48,9 +48,9 @@ def fit_for_mujoco(fit: WindowFit, physics: Physics) -> WindowFit:
 
 
 def with_position_drives(path: Path, joints: Sequence[str], drives: Drives, bias: Array) -> bytes:
-    """Return an MJCF with τ = sat(kp (goal − q − bias) − kd q̇) on each joint; `ctrl` is the goal, as it is logged.
+    """Return an MJCF with τ = sat(kp (goal − q − bias) − kd q̇) on each joint; `ctrl` is the logged goal.
 
-    An actuator of a joint keeps its name and its place, so that sensors and key frames remain valid.
+    The actuators keep their names and their order, so that sensors and key frames remain valid.
 
     Args:
         path: MJCF.
@@ -60,17 +60,17 @@ def with_position_drives(path: Path, joints: Sequence[str], drives: Drives, bias
     """
     document = Document(path)
     lines = {name: _attributes(name, k, drives, bias) for k, name in enumerate(joints)}
-    done = set()
+    with_drive = set()
     for section in document.root.all("actuator"):
         for element in section.children:
             joint = element.attributes.get("joint", "")
-            if joint in lines and joint not in done:
+            if joint in lines and joint not in with_drive:
                 name = element.attributes.get("name", f"{joint}_drive")
                 document.replace(element, tag("general", {"name": name, **lines[joint]}))
-                done.add(joint)
+                with_drive.add(joint)
             elif joint in lines:
                 document.remove(element)
-    rest = [tag("general", {"name": f"{j}_drive", **a}) for j, a in lines.items() if j not in done]
+    rest = [tag("general", {"name": f"{j}_drive", **a}) for j, a in lines.items() if j not in with_drive]
     if rest:
         document.insert_first(document.root, ["<actuator>", *(f"  {line}" for line in rest), "</actuator>"])
     return document.edited()

@@ -1,4 +1,4 @@
-"""Reads command logs and refuses those that cannot match a robot, each with one sentence."""
+"""Reads command logs and refuses logs that are unsuitable for matching, each with one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals import Log, read_log
 from steelyard.signals.as_logs import is_one_log
 
-# Usual names of goals, tried in this order if none is stated.
+# Common names of goal columns, in the order of the search.
 GOAL_COLUMNS = (
     "goal{}",
     "qref{}",
@@ -32,13 +32,13 @@ GOAL_COLUMNS = (
     "cmd{}",
     "q_cmd{}",
 )
-# Goals and positions of a working drive move by about the same. Beyond a factor of ten the units differ: degrees are
-# 57, millimetres 1000, ticks of an encoder 650 and more.
+# The goals and positions of a working drive have about the same range. A factor above ten shows different units: it is
+# 57 for degrees, 1000 for millimetres, 650 and more for ticks of an encoder.
 _OTHER_UNITS = 10.0
-# A torque at its limit says nothing about the robot but its acceleration; with less than a tenth of free samples the
-# position loop is open almost always.
+# While the torque is at its limit, the position loop is open and the log does not determine its gains; at least a tenth
+# of the samples must be below the limit.
 _ALWAYS = 0.9
-# Drift of the goals' clock against the positions' [s]: no drive changes its delay by as much within a run.
+# Drift between the clocks of goals and positions [s]: the delay of a drive changes by less within a run.
 _DRIFT = 0.01
 _UNITS = ((np.rad2deg(1.0), "degrees"), (1000.0, "millirad or mm"), (4096 / (2 * np.pi), "ticks of 4096 per turn"))
 
@@ -47,14 +47,14 @@ def command_logs(logs: Any, robot: Robot, mapping: Any, goal: str) -> list[Log]:
     """Read logs with their goals as channel "goal".
 
     Args:
-        logs: Logs with the channel, paths, frames or dicts of arrays; one or several.
+        logs: Logs with this channel, paths, frames or dicts of arrays; one or several.
         robot: Robot.
         mapping: Meaning of the columns, as in `read_log`.
-        goal: Columns of the goals, as "goal{}" or names with commas; "" tries the usual names.
+        goal: Columns of the goals, as "goal{}" or names with commas; "" tries the common names.
     """
     several = [logs] if is_one_log(logs) else list(logs)
     if not several:
-        raise SteelyardError("There is no log; give one with goals and positions.")
+        raise SteelyardError("The list of logs is empty; give at least one log with goals and positions.")
     return [_command_log(one, robot, mapping, goal) for one in several]
 
 
@@ -62,8 +62,8 @@ def _command_log(one: Any, robot: Robot, mapping: Any, goal: str) -> Log:
     if isinstance(one, Log):
         if GOAL not in one.channels or one.channels[GOAL].shape != one.q.shape:
             raise LogError(
-                f"{one.meta.get('source', 'The log')}: has no goals; add them as the channel 'goal' [rad, m], one "
-                "column per joint."
+                f"{one.meta.get('source', 'The log')}: the goals are missing; add them as the channel 'goal' [rad, m], "
+                "one column per joint."
             )
         return one
     log = read_log(one, robot, mapping)
@@ -86,7 +86,7 @@ def _command_log(one: Any, robot: Robot, mapping: Any, goal: str) -> Log:
 
 
 def check_commands(stretches: Sequence[CommandStretch], drives: Drives, robot: Robot) -> tuple[str, ...]:
-    """Refuse logs without information; return remarks on single joints.
+    """Refuse logs that do not excite the robot; return remarks on single joints.
 
     Args:
         stretches: Pieces of the logs.
@@ -99,7 +99,7 @@ def check_commands(stretches: Sequence[CommandStretch], drives: Drives, robot: R
     still = goal <= 1e-9
     remarks = []
     if still.all():
-        raise LogError(f"{name}: no goal ever moves, so the log shows neither inertia nor friction; command a motion.")
+        raise LogError(f"{name}: no goal ever moves, so inertia and friction are not excited; command a motion.")
     for j in np.flatnonzero(~still):
         _check_units(name, names[j], float(goal[j]), float(q[j]), stretches, int(j))
     if still.any():
@@ -118,9 +118,9 @@ def check_commands(stretches: Sequence[CommandStretch], drives: Drives, robot: R
 
 
 def check_clock(fit: WindowFit) -> None:
-    """Refuse goals whose clock drifts against that of the positions.
+    """Refuse logs with a drift between the clocks of goals and positions.
 
-    A late position is q(t) − T q̇, so each window of a fit shows its own lag behind the simulation.
+    A lag T changes the position by −T q̇, so the residuals of each window determine its lag behind the simulation.
 
     Args:
         fit: Fit to windows.
@@ -156,12 +156,12 @@ def _check_units(name: str, joint: str, goal: float, q: float, stretches: Sequen
     )
     same = float(np.corrcoef(g, x)[0, 1]) if q > 0.0 else 0.0
     ratio = goal / max(q, 1e-12)
-    if abs(same) < 0.5:  # a joint that hardly follows says nothing about units
+    if abs(same) < 0.5:  # without correlation, the ratio does not depend on the units alone
         return
     if ratio > _OTHER_UNITS or ratio < 1.0 / _OTHER_UNITS:
         size = max(ratio, 1.0 / ratio)
         near = [unit for factor, unit in _UNITS if 0.7 < size / factor < 1.4]
-        looks = f", as {near[0]} do" if near else ""
+        looks = f" (perhaps {near[0]})" if near else ""
         which = "goal moves" if ratio > 1.0 else "position moves"
         other = "position" if ratio > 1.0 else "goal"
         raise LogError(

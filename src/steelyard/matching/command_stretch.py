@@ -1,4 +1,4 @@
-"""`CommandStretch`: a gap-free piece of a command log on an even clock, with smooth motion beside the measured one."""
+"""`CommandStretch`: a gap-free piece of a command log on an even clock, with its measured and its smooth motion."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class CommandStretch:
 
     Attributes:
         name: Name of the log.
-        motion: Smooth motion; its torque is the measured one, or zero.
+        motion: Smooth motion; its torque is the measured torque, or zero.
         q: Measured positions [rad, m], shape (samples, joints).
-        goal: Goal positions [rad, m]; each holds until the next sample.
-        feed_forward: Torque that the command adds [N m, N].
-        torque: Measured torques [N m, N]; None without them.
+        goal: Goal positions [rad, m], constant until the next sample.
+        feed_forward: Feed-forward torque of the command [N m, N].
+        torque: Measured torques [N m, N]; None without a measurement.
     """
 
     name: str
@@ -69,7 +69,7 @@ class CommandStretch:
         return CommandStretch(self.name, motion, self.q[cut], self.goal[cut], self.feed_forward[cut], torque)
 
     def held_average(self, signal: Array, centres: Array, width: float) -> Array:
-        """Average a held signal over intervals; before the first sample it has its first value.
+        """Average a piecewise constant signal over intervals; before the first sample it has its first value.
 
         Args:
             signal: Values at the samples, shape (samples, joints).
@@ -93,13 +93,13 @@ def command_stretches(logs: Sequence[Log], cutoff_hz: float | None = None) -> li
 
     Args:
         logs: Logs with the channel "goal" [rad, m].
-        cutoff_hz: Cut-off of the low-pass on the smooth motion [Hz]; None: by the motion.
+        cutoff_hz: Cut-off of the low-pass for the smooth motion [Hz]; None: chosen from the motion.
     """
     settings = Preparation(cutoff_hz=cutoff_hz)
     band_hz = chosen_cutoff(logs, settings)
     out = [stretch for log in logs for stretch in _stretches(log, settings, band_hz)]
     if not out:
-        raise LogError("The logs have no piece without gaps that is long enough; log some seconds of motion.")
+        raise LogError("All gap-free pieces of the logs are too short; log some seconds of motion without gaps.")
     return out
 
 
@@ -109,7 +109,7 @@ def _stretches(log: Log, settings: Preparation, cutoff_hz: float) -> Iterator[Co
     for motion in prepare(still, settings, cutoff_hz):
         t, h = motion.t, motion.filter.period
         q = np.column_stack([np.interp(t, log.t, column) for column in log.q.T])
-        # A goal holds from its row on: the last row at or before the clock's instant.
+        # The goal at an instant is that of the last row at or before it.
         rows = np.clip(np.searchsorted(log.t, t + 0.25 * h, side="right") - 1, 0, len(log.t) - 1)
         goal = log.channels[GOAL][rows]
         feed = log.channels[FEED_FORWARD][rows] if FEED_FORWARD in log.channels else np.zeros_like(goal)

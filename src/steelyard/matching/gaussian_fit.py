@@ -10,8 +10,8 @@ from scipy.linalg import cho_factor, cho_solve
 from steelyard.ground.arrays import Array
 from steelyard.matching.match_coordinates import MatchCoordinates
 
-# Candidates for the standard deviation of the links' relative coordinates before the logs: masses that are right to 2 %
-# (weighed parts) up to those that are wrong by a factor of e (guessed ones).
+# Candidates for the prior standard deviation of the links' relative coordinates: from masses with an error of 2 %
+# (weighed parts) to masses with an error of a factor of e (guessed values).
 _LINK_STDS = np.geomspace(0.02, 1.0, 18)
 
 
@@ -27,17 +27,17 @@ def solve_bounded(H: Array, b: Array, coordinates: MatchCoordinates) -> Array:
     A, y = H + np.diag(prior), b + prior * coordinates.centre
     low = coordinates.lower
     z = coordinates.centre.copy()
-    held = np.zeros(len(z), bool)
+    at_bound = np.zeros(len(z), bool)
     for _ in range(20):
-        free = ~held
-        z = np.where(held, low, 0.0)
-        z[free] = _solve(A[np.ix_(free, free)], y[free] - A[np.ix_(free, held)] @ z[held])
+        free = ~at_bound
+        z = np.where(at_bound, low, 0.0)
+        z[free] = _solve(A[np.ix_(free, free)], y[free] - A[np.ix_(free, at_bound)] @ z[at_bound])
         out = free & (z < low)
         pull = A @ z - y
-        back = held & (pull < 0.0)
+        back = at_bound & (pull < 0.0)
         if not out.any() and not back.any():
             break
-        held = (held | out) & ~back
+        at_bound = (at_bound | out) & ~back
     return np.asarray(np.maximum(z, low))
 
 

@@ -1,7 +1,7 @@
 """The linear start: inverse dynamics along the smooth motion, with the torque of the drives' law or the measured one.
 
-τ(t − T) = Y(q − b, q̇, q̈) θ + Ia q̈ + Fv q̇ + Fc sign q̇ is linear in θ and the joint numbers, and needs no simulation.
-Gauss–Newton handles the others (delay T, zeros b of the encoders, gains). Weights count independent rows only.
+τ(t − T) = Y(q − b, q̇, q̈) θ + Ia q̈ + Fv q̇ + Fc sign q̇ is linear in θ and the joint numbers; it does not need a
+simulation. Gauss–Newton estimates the others (delay T, encoder zeros b, gains). Weights count independent rows only.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchCoordinates,
 from steelyard.matching.window_rollout import Physics
 
 _ROUNDS = 8
-# Sign of a velocity below this share of the joint's rms speed is uncertain and is rounded.
+# The sign of a velocity below this share of the joint's rms speed is uncertain; a smooth function replaces it.
 _ROUNDED = 0.05
-# Rows that are used at most; more add no information at the cut-off of the motion.
+# Largest number of rows; more rows add little information, because the motion has a low-pass.
 _MOST_ROWS = 4000
 
 
@@ -31,7 +31,7 @@ class LinearStart:
     Attributes:
         coordinates: MatchCoordinates with the chosen weight of the description.
         z: Their values.
-        torque_error: Root mean square of the remaining torque of each joint [N m, N].
+        torque_error: Root mean square of the torque residual of each joint [N m, N].
         torque_size: Standard deviation of each joint's torque [N m, N].
     """
 
@@ -93,7 +93,7 @@ def _rows(
     def smooth(x: Array) -> Array:
         return np.asarray(low(x))
 
-    # A goal that is held comes half a sample late on average.
+    # A zero-order hold delays the goal by half a sample on average.
     half = np.vstack([s.goal[:1], 0.5 * (s.goal[1:] + s.goal[:-1])])
     feed = s.feed_forward
     if d.delayed == "torque":
@@ -121,7 +121,7 @@ def _rows(
     sizes = [base.rank, *(1 if b == "delay" else n for b in JOINT_BLOCKS)]
     if not measured:
         return law[keep] - model, np.concatenate([parts[b] for b in ("beta", *JOINT_BLOCKS)], axis=2) @ slope, _share(s)
-    # With a torque sensor the dynamics and the law are two sets of rows.
+    # With a torque sensor, the dynamics and the law of the drives are two sets of rows.
     assert s.torque is not None
     sensor = smooth(s.torque)[keep]
     rigid, law_part = dict(parts), dict(parts)
@@ -146,7 +146,7 @@ def _share(s: CommandStretch) -> float:
 
 
 def _weights(r: Array, share: float) -> Array:
-    """Weight of each joint's rows: inverse variance, shared by neighbouring rows that repeat each other."""
+    """Weight of each joint's rows: inverse variance, times the share of independent rows."""
     scale = 1.4826 * np.median(np.abs(r), axis=0)
     scale = np.maximum(scale, 1e-6 * max(float(np.max(np.abs(r))), 1e-12))
     return share / scale**2

@@ -25,7 +25,7 @@ class Drives:
         kd: Damping of each joint [N m s/rad, N s/m].
         limit: Largest torque [N m, N]; infinite without one.
         delay: Delay [s].
-        delayed: What comes late: the whole "torque", or only the "goal" (and the feed-forward).
+        delayed: Delayed signal: the whole "torque", or only the "goal" (and the feed-forward).
     """
 
     kp: Array
@@ -49,7 +49,7 @@ class Drives:
             joints: Names of the joints.
             kp: Stiffness, one number or one per joint [N m/rad, N/m].
             kd: Damping, one number or one per joint [N m s/rad, N s/m].
-            limit: Largest torque, one number or one per joint [N m, N]; None: none.
+            limit: Largest torque, one number or one per joint [N m, N]; None: unlimited.
             delay: Delay, or its first guess [s].
             delayed: "torque" or "goal".
         """
@@ -66,7 +66,9 @@ class Drives:
         gains = [_per_joint(name, x, joints) for name, x in (("kp", kp), ("kd", kd))]
         bound = _per_joint("limit", np.inf if limit is None else limit, joints)
         if not np.all(np.isfinite(gains[0])) or not np.any(gains[0] > 0.0):
-            raise SteelyardError("kp is zero or not finite, so the goals move nothing; state the stiffness in N m/rad.")
+            raise SteelyardError(
+                "kp is zero or not finite, so the goals have no effect; give the stiffness in N m/rad."
+            )
         if np.any(bound <= 0.0):
             raise SteelyardError("A torque limit is zero or negative; state positive limits in N m, or none.")
         return cls(gains[0], gains[1], bound, float(delay), "torque" if delayed == "torque" else "goal")

@@ -1,4 +1,4 @@
-"""`Windows`: equally long windows of command logs, simulated side by side from their own initial states."""
+"""`Windows`: equally long windows of command logs, simulated in parallel from their own initial states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steelyard.matching.command_stretch import CommandStretch
 
 # Shortest window [samples]: initial states have two numbers per joint, and friction needs a motion.
 _SHORTEST = 20
-# History before the first sample [s]; no delay is longer.
+# History before the first sample [s]; the delay must be shorter.
 PAST = 0.1
 
 
@@ -28,7 +28,7 @@ class Windows:
         steps: Steps of the simulation per sample.
         q: Measured positions, shape (windows, samples, joints) [rad, m].
         past_q: Smooth positions at the steps before and at the first sample, shape (past + 1, windows, joints).
-        past_dq: Smooth velocities half a step earlier than those.
+        past_dq: Smooth velocities half a step before these positions.
     """
 
     stretches: tuple[CommandStretch, ...]
@@ -91,7 +91,7 @@ class Windows:
         return self.samples * self.period
 
     def goals(self, delay: float) -> tuple[Array, Array, Array]:
-        """Return goals and feed-forward torques that act in each step, and the derivative of kp-free goals by delay.
+        """Return goals and feed-forward torques of each step, and the derivative of the goals by the delay.
 
         Args:
             delay: Delay of the commands [s].

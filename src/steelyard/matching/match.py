@@ -1,4 +1,4 @@
-"""`match_robot`: from command logs to the numbers of a simulator."""
+"""`match_robot`: estimates the parameters of a simulator from command logs."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from steelyard.robot.free import refuse_free
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.signals.robot_setup import apply_log_setup
 
-# Estimated by default: what a simulator lacks. Gains and limits are known to whoever commands the robot.
+# Estimated by default: parameters that descriptions usually lack. The user usually knows the gains and limits.
 DEFAULT_FIT = ("armature", "viscous", "dry", "bias", "delay")
-# "gains" stands for kp and kd.
+# "gains" means kp and kd.
 FIT_NAMES = ("armature", "viscous", "dry", "bias", "delay", "gains", "limit")
-# Speed below which dry friction holds a joint, relative to its rms speed. The regularised friction then creeps by less
-# than this share of the motion.
+# Largest speed of a sticking joint, relative to its rms speed: the creep of the regularised friction is smaller than
+# this share of the motion.
 _HOLDS = 0.005
-# A torque column that differs from the drives' law by less than this share of its variance is the command itself: no
-# sensor agrees with friction and delays in between to 3 %.
+# A torque column that differs from the drives' law by less than this share of its variance is the command and not a
+# measurement: friction and delays make a measured torque differ by more than 3 %.
 _SAME = 1e-3
-# More draws fill gigabytes and describe the same Gaussian.
+# More draws need gigabytes and describe the same Gaussian.
 _MOST_DRAWS = 100_000
-# Duration of a window [s]: a rollout over which people judge a simulator, and some periods of any position loop.
+# Duration of a window [s]: the usual length of rollouts in comparisons of simulators, and several periods of any
+# position loop.
 WINDOW = 1.0
 
 
@@ -64,28 +65,30 @@ def match_robot(
 ) -> Match:
     """Match a simulated robot to command logs: links, armature, friction, zeros, delay, gains.
 
-    The base is fixed. Torques are used if the logs have them, but not needed: the drives' law gives the torque.
+    The base is fixed. Measured torques are optional: without them, the drives' law gives the torque.
 
     Args:
-        robot: Robot with inertias, as `load_robot` takes it.
+        robot: Robot with inertias, as for `load_robot`.
         logs: Logs with goals and positions: paths, frames, dicts of arrays, or `Log`s with the channel "goal".
         kp: Stiffness of the drives, one number or one per joint [N m/rad, N/m].
         kd: Damping of the drives, one number or one per joint [N m s/rad, N s/m].
-        limit: Largest torque of the drives [N m, N]; None: none.
-        fit: Numbers to estimate along with the links: some of `FIT_NAMES`.
-        goal: Columns of the goals, as "goal{}" or names with commas; "" tries the usual names.
+        limit: Largest torque of the drives [N m, N]; None: unlimited.
+        fit: Numbers to estimate in addition to the links: some of `FIT_NAMES`.
+        goal: Columns of the goals, as "goal{}" or names with commas; "" tries the common names.
         mapping: Meaning of the columns, as in `read_log`.
         delay: Delay, or its first guess [s].
-        delayed: What comes late: "torque", the whole law, or "goal", the command alone.
-        validate: Logs to judge by, in the form of `logs`.
-        holdout: Without such logs, last share of each log to leave out and to judge by.
+        delayed: Delayed signal: "torque", the whole law, or "goal", the command alone.
+        validate: Logs for the validation, in the form of `logs`.
+        holdout: Without such logs, last share of each log that is left out for the validation.
         window: Duration of the windows [s].
-        cutoff_hz: Cut-off of the smooth motion, for initial states and the start [Hz]; default: by the motion.
+        cutoff_hz: Cut-off of the smooth motion, for initial states and the start [Hz]; default: chosen from the motion.
         draws: Number of posterior draws.
         seed: Seed of the draws.
     """
     described = refuse_free(
-        load_robot(robot), "its base must be fixed to a stand for matching", "Lock the base, or leave it out."
+        load_robot(robot),
+        "matching does not support it",
+        "lock the base, or remove the joint or loop from the description.",
     )
     if not (np.isfinite(window) and window > 0.0):
         raise SteelyardError(f"The window is {window:g} s; give a positive duration, such as 1.")
@@ -112,7 +115,7 @@ def match_robot(
     windows = Windows.of(train, window, steps)
     result = fit_windows(setting.physics, start.coordinates, start.z, windows)
     finer = steps_for(setting.physics, result.point, train)
-    if finer > steps:  # the start was too heavy or too slow
+    if finer > steps:  # the inertia or the damping of the start is too large
         steps, windows = finer, Windows.of(train, window, finer)
         result = fit_windows(setting.physics, result.coordinates, result.z, windows)
     check_clock(result)
@@ -127,7 +130,7 @@ class _Setting:
 
 
 def _setting(robot: Any, train: Sequence[CommandStretch], drives: Drives, names: tuple[str, ...]) -> _Setting:
-    """Scales of the joints' numbers before the logs: the whole torque might be friction, or rotor inertia."""
+    """Prior scales of the joints' numbers: friction up to the whole torque, rotor inertia up to that of the links."""
     dq, q = (np.concatenate([getattr(s.motion, x) for s in train]) for x in ("dq", "q"))
     torque = np.std(np.concatenate([drives.torque(s.goal, s.q, s.motion.dq, s.feed_forward) for s in train]), axis=0)
     speed = np.maximum(np.sqrt(np.mean(dq**2, axis=0)), 1e-9)
@@ -184,7 +187,7 @@ def _one_period(stretches: Sequence[CommandStretch]) -> None:
 
 
 def _plain(stretch: CommandStretch, drives: Drives) -> CommandStretch:
-    """A torque column that is the command itself is no measurement."""
+    """Remove the torque column if it is the command and not a measurement."""
     if stretch.torque is None:
         return stretch
     low = stretch.motion.filter
@@ -195,7 +198,7 @@ def _plain(stretch: CommandStretch, drives: Drives) -> CommandStretch:
 
 
 def _split(stretches: Sequence[CommandStretch], holdout: float) -> tuple[list[CommandStretch], list[CommandStretch]]:
-    """Leave out the end of each stretch."""
+    """Divide each stretch into a part for the fit and the last part for the validation."""
     if holdout == 0.0:
         return list(stretches), []
     cuts = [int(len(s) * (1.0 - holdout)) for s in stretches]

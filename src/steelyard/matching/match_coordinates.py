@@ -1,4 +1,4 @@
-"""`MatchCoordinates`: free numbers of a matched robot, all possible, and what is known of them before the logs."""
+"""`MatchCoordinates`: the coordinates of a matched robot, with physically possible values, and their prior."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import pseudo_inertia
 
-# A link's pseudo-inertia is P = L₀ K Kᵀ L₀ᵀ: L₀ of the description, K a lower triangle with exp(x₁ … x₄) on its
-# diagonal and x₅ … x₁₀ below. All coordinates are relative, x = 0 is the description, and every x is a possible body.
+# The pseudo-inertia of a link is P = L₀ K Kᵀ L₀ᵀ: L₀ from the description, K a lower triangle with exp(x₁ … x₄) on its
+# diagonal and x₅ … x₁₀ below. All coordinates are relative: x = 0 is the description, and every x is a possible body.
 
 _BELOW = tuple((i, j) for i in range(4) for j in range(i))
-# Numbers of the drives and joints that may be estimated, in the order of the sensitivities.
+# Estimable numbers of drives and joints, in the order of the sensitivities.
 JOINT_BLOCKS = ("armature", "viscous", "dry", "bias", "delay", "kp", "kd", "limit")
 POSITIVE = ("armature", "viscous", "dry", "delay")
 # Blocks whose coordinate is the logarithm of a factor on the stated value.
 GAIN_FACTORS = ("kp", "kd", "limit")
-# Standard deviation of a factor before the logs: e^0.5, from 0.6 to 1.6 of the stated value.
+# Prior standard deviation of the logarithm of a factor: from 0.6 to 1.6 of the stated value.
 _FACTOR_STD = 0.5
-# Standard deviation of the zero of an encoder before the logs [rad, m]: some degrees, some millimetres.
+# Prior standard deviation of the zero of an encoder [rad, m]: some degrees, some millimetres.
 _BIAS_STD = {"revolute": 0.05, "prismatic": 0.005}
-# Standard deviation of a delay before the logs [s]: field buses and drives have some milliseconds.
+# Prior standard deviation of a delay [s]: field buses and drives have some milliseconds.
 _DELAY_STD = 0.02
-# Bodies flatter than this get a share of a default body, because their pseudo-inertia has no inverse.
+# Flatter bodies have a singular pseudo-inertia; the code adds a share of a default body.
 _FLATTEST = 1e-6
 _DEFAULT_SHARE = 0.01
 
@@ -69,7 +69,7 @@ class MatchCoordinates:
         base: Base parameters of its links alone.
         roots: L₀ of each link, shape (links, 4, 4).
         drives: Stated gains, limits and delay.
-        fit: Blocks of `JOINT_BLOCKS` that are estimated, in that order.
+        fit: Estimated blocks, in the order of `JOINT_BLOCKS`.
         first: Prior means of the blocks, by name, one value per joint (delay: one).
         std: Prior standard deviations, in the same form.
         link_std: Prior standard deviation of the links' coordinates.
@@ -94,7 +94,7 @@ class MatchCoordinates:
             robot: Robot.
             base: Base parameters of its links alone.
             drives: Stated gains, limits and delay.
-            fit: Blocks that are estimated.
+            fit: Estimated blocks.
             scales: Prior standard deviations of armature, viscous and dry, one per joint.
         """
         n = robot.dof
@@ -165,7 +165,7 @@ class MatchCoordinates:
         )
 
     def slope(self, z: Array, point: MatchPoint) -> Array:
-        """Compute the derivative of (β, armature, viscous, dry, bias, delay, kp, kd, limit) by z.
+        """Compute the derivative of (β, armature, viscous, dry, bias, delay, kp, kd, limit) with respect to z.
 
         Args:
             z: MatchCoordinates.
@@ -202,14 +202,13 @@ def described_terms(robot: Robot) -> dict[str, Array]:
 
 
 def _roots(robot: Robot) -> Array:
-    """L₀ of the links; massless and impossible ones get a small default body."""
+    """L₀ of the links; massless and impossible links get a small default body."""
     own = robot.inertial_parameters.reshape(-1, 10)
     default = default_bodies(robot)
     masses = own[:, 0]
     if not np.any(masses > 0.0):
         raise SteelyardError(
-            f"{robot.source or robot.name}: no link has a mass, so torques have no scale; give a description with "
-            "inertias."
+            f"{robot.source or robot.name}: no link has a mass, which matching needs; give a description with inertias."
         )
     density = float(masses[masses > 0.0].sum() / default[masses > 0.0, 0].sum())
     out = []
@@ -256,7 +255,7 @@ def _body_slope(root: Array, x: Array) -> Array:
 
 
 def link_slopes(coordinates: MatchCoordinates, z: Array) -> Array:
-    """Compute the derivatives of the ten parameters of each link by z.
+    """Compute the derivatives of the ten parameters of each link with respect to z.
 
     Args:
         coordinates: MatchCoordinates.

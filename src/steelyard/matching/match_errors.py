@@ -1,8 +1,8 @@
-"""Error bars of a matched robot: what windows that are left out change, and what remains of the prior.
+"""Error bars of a matched robot: a block jackknife over the windows, and the error of the prior.
 
-With A = Σ H_w + Λ (Λ the prior) the estimate has two errors. The description is wrong by its prior: A⁻¹ Λ A⁻¹. The
-residuals carry noise and whatever the model lacks: leaving out windows one by one shows how much they move the
-estimate (jackknife), in blocks of several sizes, since errors that last longer than a window repeat.
+With A = Σ H_w + Λ (Λ the prior) the estimate has two errors. The error of the description has the prior covariance and
+contributes A⁻¹ Λ A⁻¹. The residuals contain noise and model errors: the changes of the estimate without single windows
+measure their effect (jackknife). Blocks of several sizes account for errors that last longer than a window.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.short_repr import short_repr
 from steelyard.matching.window_fit import WindowFit
 
-# Fewest blocks whose spread is used direction by direction.
+# Fewest blocks for a covariance with different factors in different directions.
 _FEWEST = 5
-# Standard error of a delay by the simulation itself, in steps: it places a torque within its step to second order, and
-# dry friction within the step in which it turns. Windows share this error, so that leaving them out does not show it.
+# Standard error of a delay from the simulation itself, in steps: the time of a torque within its step is exact to
+# second order, the time of a reversal of dry friction only to a step. All windows share this error, so the jackknife
+# does not include it.
 _TIMING = 0.05
 
 
@@ -31,7 +32,7 @@ class Posterior:
         covariance: Covariance of z.
         prior: Prior variances of z.
         quantile: Factor from standard errors to half widths of 95 % intervals (Student's t).
-        inflation: Variance by blocks over the variance by independent residuals.
+        inflation: Ratio of the variance from blocks to the variance for independent residuals.
     """
 
     covariance: Array
@@ -69,7 +70,7 @@ def posterior_of(fit: WindowFit) -> Posterior:
     inflation, size = 1.0, 1
     while count // size >= 2:
         J, blocks = _jackknife(fit, A, size)
-        # Mean ratio of variances over the directions that the data determine: even two halves show it well.
+        # Mean ratio of variances over the directions that the data determine; two blocks are enough for it.
         ratio = float(np.trace(A @ J) / max(np.trace(A @ usual), 1e-300))
         inflation = max(inflation, ratio)
         if best is None or (blocks >= _FEWEST and ratio > best[0]):
@@ -77,7 +78,8 @@ def posterior_of(fit: WindowFit) -> Posterior:
         size *= 2
     if best is None:
         return Posterior(known + usual, 1.0 / prior, 1.96, 1.0)
-    # Few blocks give a matrix of low rank: it is shrunk to the usual one, the more parameters, the more.
+    # Few blocks give a matrix of low rank; its weight against the classical covariance decreases with the number of
+    # parameters.
     determined = float(np.trace(inverse @ H))
     own = best[2] / (best[2] + determined)
     spread = own * best[1] + (1.0 - own) * inflation * usual
@@ -107,11 +109,11 @@ def _jackknife(fit: WindowFit, A: Array, size: int) -> tuple[Array, int]:
 
 
 def derived_errors(posterior: Posterior, slope: Array) -> tuple[Array, Array]:
-    """Compute standard errors of quantities, and the share of their prior variance that the logs removed.
+    """Compute standard errors of quantities, and the share of their prior variance that the logs remove.
 
     Args:
         posterior: Posterior of z.
-        slope: Derivatives of the quantities by z.
+        slope: Derivatives of the quantities with respect to z.
     """
     variance = np.einsum("ij,jk,ik->i", slope, posterior.covariance, slope)
     before = np.einsum("ij,j,ij->i", slope, posterior.prior, slope)

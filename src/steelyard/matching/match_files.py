@@ -86,14 +86,14 @@ def match_json(match: Match) -> dict[str, Any]:
             "description_std": fit.coordinates.link_std, "inflation": match.posterior.inflation,
         },
         "why_null": {
-            "drives/limit/*": "The drive has no stated limit.",
+            "drives/limit/*": "The limit of the drive is not stated.",
             "frequency/*/missed_hz": "The response is right at all excited frequencies.",
         },
     }  # fmt: skip
 
 
 def _mjcf_json(match: Match) -> dict[str, Any]:
-    """Drives of the MJCF, whose goals alone come late, and the errors of its rollouts."""
+    """Drives of the MJCF, which delay only the goals, and the errors of its rollouts."""
     d = match.for_mujoco.point.drives
     return {"kp": d.kp.tolist(), "kd": d.kd.tolist(), "delay_s": d.delay, "score": _score_json(match.score_in_mujoco)}
 
@@ -123,7 +123,7 @@ def _parameters_csv(match: Match) -> str:
 
 
 def _draws_csv(match: Match) -> str:
-    """One row per draw: everything that a simulator randomises, correlated as the logs leave it."""
+    """One row per draw: the numbers for randomisation in a simulator, with their posterior correlations."""
     joints = match.robot.joint_names
     names = [p.name for p in match.model.dynamics.parameters]
     blocks = [name for name in ("bias", "kp", "kd", "limit") if name in match.fit.coordinates.fit]

@@ -1,4 +1,4 @@
-"""`Match`: a robot matched to its commands, with its errors and its error bars."""
+"""`Match`: a robot matched to command logs, with its rollout errors and its error bars."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from steelyard.parameters.term import make_term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
 
-# With less of its prior variance removed, a number is that of the description rather than of the logs.
+# If the logs remove a smaller share of its prior variance, a number comes mainly from the description.
 INFORMED = 0.5
 _UNITS = {"armature": "kg m²", "viscous": "N m s/rad", "dry": "N m", "bias": "rad", "delay": "s", "kp": "N m/rad",
          "kd": "N m s/rad", "limit": "N m"}  # fmt: skip
@@ -46,7 +46,7 @@ class MatchedNumber:
         standard_error: Standard error.
         half_width: Half width of the 95 % interval.
         before: Value of the description.
-        informed: Share of the prior variance that the logs removed.
+        informed: Share of the prior variance that the logs remove.
     """
 
     name: str
@@ -60,22 +60,21 @@ class MatchedNumber:
 
     @property
     def from_logs(self) -> bool:
-        """Whether the logs rather than the description determine it."""
+        """Whether the number comes mainly from the logs and not from the description."""
         return self.informed > INFORMED
 
 
 @short_repr
 @dataclass(frozen=True, eq=False)
 class Match(OutcomeWithPage):
-    """A robot matched to its commands.
+    """A robot matched to command logs.
 
     Attributes:
         robot: Robot with the inertias of its description.
         fit: Fit of the rollouts.
         posterior: Uncertainty of its coordinates.
         physics: Its traced functions, for further rollouts.
-        train, test: Pieces of the logs for the fit, and for the scores; without the latter, scores are those of the
-            fit.
+        train, test: Pieces of the logs for the fit and for the validation; without `test`, the scores use `train`.
         steps: Steps of the simulation per sample.
         described: The description, with the stated drives.
         remarks: Remarks on single joints.
@@ -126,7 +125,7 @@ class Match(OutcomeWithPage):
 
     @cached_property
     def joint_numbers(self) -> tuple[MatchedNumber, ...]:
-        """Numbers of the joints and drives that were estimated."""
+        """Estimated numbers of the joints and drives."""
         c, fit = self.fit.coordinates, self.fit
         before = c.centre
         out = []
@@ -186,14 +185,14 @@ class Match(OutcomeWithPage):
 
     @cached_property
     def for_mujoco(self) -> WindowFit:
-        """The fit that the MJCF contains: its goals alone come late."""
+        """The fit of the MJCF, with a delay of the goals alone."""
         from steelyard.matching.actuators_mjcf import fit_for_mujoco
 
         return fit_for_mujoco(self.fit, self.physics)
 
     @cached_property
     def score_in_mujoco(self) -> MotionScore:
-        """Score of that fit on the left-out motion."""
+        """Score of `for_mujoco` on the left-out motion."""
         from steelyard.matching.rollout_score import score_rollouts
 
         stretches = self.test or self.train

@@ -1,4 +1,4 @@
-"""`match_verdict`: whether a simulator may use a matched robot."""
+"""`match_verdict`: judges whether a matched robot is accurate enough for a simulator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from steelyard.report import Verdict
 if TYPE_CHECKING:
     from steelyard.matching.match_result import Match
 
-# Share of the motion that a rollout may miss: a tenth is what drives of good robots track, a third is another robot.
+# Largest rollout errors, as shares of the motion: a tenth is a usual tracking error of drives; with a third, the
+# simulated motion differs clearly from the logs.
 _GOOD, _FAIR = 0.1, 0.3
 
 
@@ -23,7 +24,7 @@ def error_shares(match: Match) -> list[float]:
 
 
 def match_verdict(match: Match) -> Verdict:
-    """Judge a `match` by rollouts that the fit did not see."""
+    """Judge a `match` by rollouts on the left-out motion."""
     names = match.robot.joint_names
     shares = error_shares(match)
     worst = int(np.argmax(shares))
@@ -38,8 +39,8 @@ def match_verdict(match: Match) -> Verdict:
     for s in match.missed:
         assert s.missed_hz is not None
         points.append(
-            f"Joint '{s.joint}' answers its goal wrongly by {number(100 * s.missed, 2)} % at "
-            f"{number(s.missed_hz, 3)} Hz: the model lacks something there, such as a resonance, play or a filter."
+            f"The response of joint '{s.joint}' to its goal is wrong by {number(100 * s.missed, 2)} % at "
+            f"{number(s.missed_hz, 3)} Hz: the model lacks an effect there, such as a resonance, play or a filter."
         )
     fit_worst = float(np.sqrt(np.mean(match.scores["fit"].windows_rms ** 2)))
     if match.test and total > 2.0 * fit_worst:
@@ -51,13 +52,15 @@ def match_verdict(match: Match) -> Verdict:
         points.append(f"{match.fit.diverged[1]} of {len(match.fit.windows)} windows diverge in simulation.")
     stays = match.at_description
     if stays:
-        points.append(f"{len(stays)} numbers stay at the description, because the logs do not show them.")
+        points.append(f"{len(stays)} numbers stay near the description, because the logs do not determine them.")
     points += list(match.remarks)
     if not match.fit.converged or shares[worst] > _FAIR or total > stated:
-        what = (
-            "The search did not end." if not match.fit.converged else "The matched robot does not move like the logs."
+        headline = (
+            "The search did not converge."
+            if not match.fit.converged
+            else "The matched robot does not move like the logs."
         )
-        return Verdict("bad", what, tuple(points))
+        return Verdict("bad", headline, tuple(points))
     if shares[worst] > _GOOD or match.missed or match.fit.diverged[1]:
         return Verdict("warning", "The matched robot moves like the logs, with exceptions.", tuple(points))
     return Verdict("good", "The matched robot moves like the logs.", tuple(points))

@@ -109,9 +109,10 @@ def _links(match: Match) -> list[Html]:
     stays = [n.name for n in match.base_numbers if not n.from_logs]
     weight = number(100 * match.fit.coordinates.link_std, 2)
     text = (
-        f"The logs weigh the described links as right to {weight} % (the most probable scatter of the relative "
-        f"coordinates of their inertia). {len(match.base_numbers) - len(stays)} of {len(match.base_numbers)} base "
-        "parameters are determined by the logs, the others stay near the description."
+        f"According to the logs, the described links are right to {weight} % (the most probable standard deviation of "
+        f"the relative coordinates of their inertia). {len(match.base_numbers) - len(stays)} of "
+        f"{len(match.base_numbers)} base "
+        "parameters are determined by the logs; the others stay near the description."
     )
     return [
         paragraph(text),
@@ -135,17 +136,17 @@ def _frequency(match: Match) -> list[Html]:
         for s in match.missed
     ]
     text = (
-        "Density of the position and of the residual of the whole run. A residual that follows the goal is dynamics "
-        "that the model lacks; noise does not follow it."
+        "Density of the position and of the residual of the whole run. A residual that is coherent with the goal "
+        "shows missing dynamics of the model; noise is not coherent with the goal."
     )
     return [paragraph(text), *missed, figure_html(line_panels(panels), "Residual over frequency", "Frequency in Hz.")]
 
 
 def _about_files() -> Html:
     return paragraph(
-        "The MJCF has rotor inertias, damping, friction and a drive per joint, whose ctrl is the goal as it is logged. "
-        "The URDF has links, damping and friction. parameters.csv has all numbers with 95 % intervals, draws.csv "
-        "correlated draws of them for domain randomisation."
+        "The MJCF contains rotor inertias, damping, friction and one drive per joint; ctrl is the logged goal. "
+        "The URDF contains links, damping and friction. parameters.csv contains all numbers with 95 % intervals, "
+        "draws.csv their correlated draws for domain randomisation."
     )
 
 

@@ -15,11 +15,11 @@ from steelyard.matching.log_windows import Windows
 from steelyard.matching.match_coordinates import MatchPoint
 from steelyard.matching.window_rollout import Physics, rollout
 
-# A response that is wrong by more than this share (2 dB) at some frequency is a missed dynamics there.
+# A response error above this share (2 dB) at some frequency shows missing dynamics of the model.
 MISSED = 0.25
 # Chance of a false alarm of the coherence at one frequency.
 _FALSE_ALARM = 1e-3
-# Frequencies where the goal has less than this share of its largest density are not excited.
+# Frequencies with less than this share of the largest density of the goal are not excited.
 _EXCITED = 1e-4
 _SEGMENTS = 8
 
@@ -56,8 +56,8 @@ class FrequencyResidual:
         hz: Frequencies [Hz].
         motion: Amplitude density of the position [rad/√Hz, m/√Hz].
         residual: Amplitude density of the residual.
-        missed_hz: Frequency at which the response to the goal is most wrong, if by more than `MISSED`; else None.
-        missed: Error of the response there, relative to it.
+        missed_hz: Frequency of the largest relative error of the response to the goal, if above `MISSED`; else None.
+        missed: Largest relative error of the response at the excited frequencies.
     """
 
     joint: str
@@ -79,7 +79,7 @@ def simulate_stretch(physics: Physics, point: MatchPoint, windows: Windows) -> t
     run = rollout(physics, windows, point, windows.past_q[-1].copy(), windows.past_dq[-1].copy())
     residuals = windows.q - run.at_samples(windows)
     lost = run.good < windows.samples
-    # A diverged window is as wrong as a robot that stands still.
+    # A diverged window counts like a prediction without motion.
     residuals[lost] = windows.q[lost] - windows.q[lost][:, :1]
     return residuals, int(lost.sum())
 

@@ -1,8 +1,8 @@
-"""Output error by multiple shooting: windows start from their own states, and all share the robot's numbers.
+"""Output error by multiple shooting: each window has its own initial state, and all share the robot's parameters.
 
 Levenberg–Marquardt on the positions of all windows. Initial states are eliminated window by window. The weight of a
-residual is the inverse variance of its joint, divided by the number of neighbours that repeat it (its correlation
-time), so that data and description are weighed honestly. Windows that diverge count until they do.
+residual is the inverse variance of its joint, divided by the correlation time in samples, so that the weights count
+independent residuals relative to the prior. A diverged window counts up to its divergence.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ROUNDS = 20
 # A step below this share of the standard errors ends the rounds.
 _DONE = 0.05
 _HALVINGS = 6
-# Windows with residuals this many times the median count less (Huber).
+# Windows with residuals above this multiple of the median have smaller weights (Huber).
 _OUTLIER = 2.5
-# Initial states before the logs: standard deviation relative to the noise of the position and to the rms speed. Each
-# window determines its own state; this only keeps sticking joints regular.
+# Prior of the initial states: standard deviations relative to the noise of the position and to the rms speed. Each
+# window determines its own state; the prior only regularises sticking joints.
 _START_NOISE, _START_SPEED = 5.0, 0.3
-# Steps resolve the fastest motion of a position loop by this phase [rad]: the leapfrog's frequency error is its square
-# over 24, 0.3 %. Loops that damping hides need only be stable: the limit of the leapfrog is a phase of two.
+# Largest phase per step of the fastest motion of a position loop [rad]: the frequency error of the leapfrog is its
+# square over 24, 0.3 %. Overdamped loops need only be stable: the limit of the leapfrog is a phase of two.
 _PHASE, _STABLE = 0.25, 1.0
 _MOST_STEPS = 16
 
@@ -49,7 +49,7 @@ class WindowFit:
         residuals: Measured minus simulated positions, shape (windows, samples, joints) [rad, m].
         H, g: Normal equations of each window in z, initial states eliminated.
         noise: Standard deviation of the residuals of each joint [rad, m].
-        repeats: Samples that repeat each other (correlation time), by joint.
+        repeats: Correlation time of the residuals, by joint [samples].
         diverged: Windows that diverged at the start and at the end of the search.
         rounds: Number of rounds.
         converged: Whether the steps became small.
@@ -162,7 +162,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Pieces:
-    """Reduced normal equations of each window, and what restores the change of its initial state."""
+    """Reduced normal equations of each window, and the terms for the change of its initial state."""
 
     H: Array
     g: Array
@@ -185,7 +185,7 @@ class _Search:
         for s in windows.stretches:
             noise = np.maximum(noise, np.std(s.q - s.motion.q, axis=0))
             speed = np.maximum(speed, np.sqrt(np.mean(s.motion.dq**2, axis=0)))
-        # Rounded positions have at least the error of their rounding.
+        # The noise of the positions is at least the error of their rounding.
         smallest = np.maximum(resolution(windows.stretches) / np.sqrt(12.0), 1e-7)
         q_std = _START_NOISE * np.maximum(noise, smallest)
         return cls(physics, coordinates, windows, smallest, np.concatenate([q_std, _START_SPEED * speed + 1e-6]))
@@ -258,7 +258,7 @@ class _Search:
         return self.simulate(goal, state.q0 + change[:, :n], state.v0 + change[:, n:])
 
     def cost(self, state: _State, weights: Array) -> float:
-        """Weighted squares; samples after a divergence count like the largest residuals before it."""
+        """Weighted sum of squares; samples after a divergence count like the largest residuals before it."""
         c = self.coordinates
         own = np.concatenate([state.q0 - self.windows.past_q[-1], state.v0 - self.windows.past_dq[-1]], axis=1)
         prior = np.sum(((state.z - c.centre) / c.stds) ** 2) + np.sum((own / self.start_std) ** 2)
@@ -273,7 +273,7 @@ class _Search:
 
 
 def resolution(stretches: Sequence[CommandStretch]) -> Array:
-    """Return the rounding of the positions of each joint [rad, m]: the smallest change that is common; 0 if none.
+    """Return the resolution of the positions of each joint [rad, m]: the smallest frequent change, or 0.
 
     Args:
         stretches: Pieces of the logs.
@@ -289,11 +289,11 @@ def resolution(stretches: Sequence[CommandStretch]) -> Array:
 
 
 def correlation_samples(residuals: Array, good: NDArray[np.bool_]) -> Array:
-    """Return how many neighbouring residuals repeat each other, by joint: 1 + 2 Σ of the autocorrelation.
+    """Return the correlation time of the residuals in samples, by joint: 1 + 2 Σ of the autocorrelation.
 
     Args:
         residuals: Residuals, shape (windows, samples, joints).
-        good: Which samples count.
+        good: Mask of the samples before a divergence.
     """
     N, n = residuals.shape[1:]
     x = residuals * good[..., None]

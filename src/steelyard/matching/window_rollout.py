@@ -1,12 +1,12 @@
-"""Simulates windows of a robot under its drives: leapfrog steps with implicit damping and true dry friction.
+"""Simulates windows of a robot with its drives: leapfrog steps with implicit damping and dry friction.
 
-Positions q_k belong to the steps, velocities v_k to the instants half a step earlier, and
+Positions q_k are at the steps, velocities v_k half a step earlier, and
 
     M(q_k) (v_{k+1} − v_k)/h + c(q_k, v̂_k) + D (v_{k+1} + v_k)/2 + λ = τ_k,    q_{k+1} = q_k + h v_{k+1},
 
-with λ_j = Fc_j·clip(v_{k+1,j}/w, −1, 1). This is of second order in h, needs the dynamics once per step, and treats
-damping, dry friction and the undelayed damping of the drives implicitly, so that steps need not resolve them. Which
-joints stick is found by Newton's method on the piecewise linear equation.
+with λ_j = Fc_j·clip(v_{k+1,j}/w, −1, 1). The method is of second order in h, needs the dynamics once per step, and
+treats damping, dry friction and the undelayed damping of the drives implicitly, so that steps need not resolve them.
+Newton's method on the piecewise linear equation determines the sticking joints.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steelyard.robot.robot import Robot
 
 # Rounds of Newton's method for stick and slip; one or two are usual.
 _ROUNDS = 8
-# Speeds above this count as diverged [rad/s, m/s].
+# A window with a higher speed has diverged [rad/s, m/s].
 _FASTEST = 1e3
 
 
@@ -37,7 +37,7 @@ class Physics:
     Attributes:
         robot: Robot.
         links: Its dynamics without joint terms.
-        widths: Speed below which dry friction holds a joint [rad/s, m/s].
+        widths: Largest speed of a sticking joint [rad/s, m/s].
     """
 
     robot: Robot
@@ -50,7 +50,7 @@ class Physics:
 
         Args:
             robot: Robot.
-            widths: Speed below which dry friction holds a joint [rad/s, m/s].
+            widths: Largest speed of a sticking joint [rad/s, m/s].
         """
         return cls(robot, Dynamics(robot), widths)
 
@@ -82,9 +82,9 @@ def _traced(links: Dynamics) -> Evaluator:
     matrix = links.mass_over_scalars(q, theta)
     entries = [matrix.get((i, j), 0.0) for i in range(n) for j in range(n)]
     bias = links.inverse_over_scalars(q, dq, [0.0] * n, theta)
-    made = Evaluator(dense("mass_and_bias", trace.graph, widths, [*entries, *bias]))
-    made.compile()
-    return made
+    evaluator = Evaluator(dense("mass_and_bias", trace.graph, widths, [*entries, *bias]))
+    evaluator.compile()
+    return evaluator
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Feedback:
     """Weights of past steps in the feedback of a delayed drive.
 
     Attributes:
-        first: Steps between now and the first position that counts.
+        first: Number of steps between the present and the first position with a weight.
         position, position_slope: Weights of three positions, and their derivative by the delay.
         first_speed: The same for velocities; 0 includes the unknown velocity of the step.
         speed, speed_slope: Weights of two velocities, and their derivative by the delay.
@@ -128,11 +128,11 @@ class Feedback:
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """Simulated windows with all that their derivatives need.
+    """Simulated windows, with the values for their derivatives.
 
     Attributes:
         q: Positions at past steps and all steps, shape (past + steps + 1, windows, joints).
-        v: Velocities half a step earlier, in the same places.
+        v: Velocities half a step before each position, of the same shape.
         side: 0 for sticking joints, ±1 for the direction of sliding, shape (steps, windows, joints).
         saturated: 0, or ±1 where the torque is at its limit.
         past: Number of steps before the first sample.
@@ -183,8 +183,8 @@ def rollout(physics: Physics, windows: Windows, point: MatchPoint, q0: Array, v0
             M, c = physics.mass_and_bias(Q[now] - point.bias, 1.5 * v - 0.5 * V[now - 1], point.links)
             M[:, eye, eye] += point.armature
             M /= h
-            seen = sum(w * Q[now - loop.first - i] for i, w in enumerate(loop.position))
-            u = d.kp * (goals[k] - seen) + feeds[k]
+            feedback = sum(w * Q[now - loop.first - i] for i, w in enumerate(loop.position))
+            u = d.kp * (goals[k] - feedback) + feeds[k]
             for i, w in enumerate(loop.speed):
                 if loop.first_speed + i > 0:
                     u = u - d.kd * w * V[now + 1 - loop.first_speed - i]
@@ -214,7 +214,7 @@ def rollout(physics: Physics, windows: Windows, point: MatchPoint, q0: Array, v0
 def _friction(
     A: Array, b: Array, state: NDArray[np.int8], dry: Array, hold: Array, width: Array, eye: NDArray[np.int64]
 ) -> tuple[Array, NDArray[np.int8]]:
-    """Solve A v + Fc·clip(v/w, −1, 1) = b for all windows; start from the sides of the step before."""
+    """Solve A v + Fc·clip(v/w, −1, 1) = b for all windows; start from the sides of the previous step."""
     if not dry.any():
         v = np.linalg.solve(A, b[..., None])[..., 0]
         return np.asarray(v, dtype=np.float64), np.sign(v).astype(np.int8)
@@ -223,7 +223,7 @@ def _friction(
         stiff = A.copy()
         stiff[:, eye, eye] += np.where(state == 0, hold, 0.0)
         v = np.linalg.solve(stiff, (b - state * dry)[..., None])[..., 0]
-        # A joint that slides holds its side until its speed falls below the width; one that sticks leaves above it.
+        # A sliding joint keeps its side until its speed is below the width; a sticking joint slides above the width.
         outside = np.where(np.abs(v) <= width, 0, np.sign(v))
         new = np.where((state != 0) & (outside != state), 0, outside).astype(np.int8)
         if np.array_equal(new, state):

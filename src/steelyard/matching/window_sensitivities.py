@@ -1,8 +1,7 @@
 """Exact derivatives of simulated windows, and their normal equations.
 
-The derivative of a leapfrog step by all parameters follows from its equation by implicit differentiation: one matrix
-per step, the same as in the step itself. The matrices ∂τ/∂q, ∂τ/∂q̇ and the regressor are computed for many steps at
-once, after the simulation.
+The derivative of a leapfrog step with respect to all parameters follows by implicit differentiation, with the matrix of
+the step itself. The matrices ∂τ/∂q, ∂τ/∂q̇ and the regressor are computed for many steps together, after the simulation.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from steelyard.matching.match_coordinates import JOINT_BLOCKS, MatchPoint
 from steelyard.matching.window_rollout import Feedback, Physics, Trajectories
 from steelyard.regression.base_parameters import BaseParameters
 
-# Steps whose matrices are computed together: enough for machine code, few enough for memory.
+# Number of steps in one evaluation of the matrices: enough for vectorised code, few enough for memory.
 _TOGETHER = 64
 
 
@@ -49,9 +48,9 @@ def normal_equations(
         windows: Windows.
         point: Parameters.
         run: Simulated windows.
-        weights: Weight of each residual, shape (windows, samples, joints); zero leaves a residual out.
+        weights: Weight of each residual, shape (windows, samples, joints); zero excludes a residual.
         residuals: Measured minus simulated positions, of the same shape [rad, m].
-        fit: Estimated blocks; the derivatives by the others are not needed.
+        fit: Estimated blocks; the derivatives with respect to the others are zero.
     """
     n, nb, h = physics.robot.dof, base.rank, windows.step
     sizes = [("beta", nb), *((b, 1 if b == "delay" else n) for b in JOINT_BLOCKS), ("q0", n), ("v0", n)]
@@ -127,10 +126,10 @@ def normal_equations(
                     if loop.first_speed + j > 0:
                         back_v = back_v + w * Sv[loop.first_speed + j - 1]
                 pull = pull - d.kd[:, None] * back_v
-                seen = sum(w * run.q[now - loop.first - j] for j, w in enumerate(loop.position))
+                feedback = sum(w * run.q[now - loop.first - j] for j, w in enumerate(loop.position))
                 speed = sum(w * run.v[now + 1 - loop.first_speed - j] for j, w in enumerate(loop.speed))
                 if "kp" in fit:
-                    pull[:, eye, eye + place["kp"].start] += goals[k] - seen
+                    pull[:, eye, eye + place["kp"].start] += goals[k] - feedback
                 if "kd" in fit:
                     pull[:, eye, eye + place["kd"].start] -= speed
                 if "delay" in fit:

@@ -56,15 +56,15 @@ def _notes(model: DriveModel, actuator: str, volts: float) -> tuple[str, ...]:
             f"{model['duty_gain']:.6g} per unit of kp and radian at {volts:g} V."
         ]
     if model.kind == "position-loop":
-        notes.append("BAM has no drive with an unknown gain; register an actuator with this stiffness.")
-    for name, what in (
+        notes.append("BAM does not support drives with unknown gains; register an actuator with this stiffness.")
+    for name, effect in (
         ("goal_time", "the filter of the goal"),
         ("backlash", "play"),
         ("no_load_speed", "the speed line"),
         ("load_friction_quad", "friction per squared torque through the gears"),
     ):
         if name in model.parameters:
-            notes.append(f"BAM does not hold {what}.")
+            notes.append(f"BAM does not model {effect}.")
     return tuple(notes)
 
 
@@ -73,7 +73,7 @@ def _write(drive: SimulatorDrive, target: ActuatorTarget) -> WrittenDrive:
     model = drive.for_bam or drive.model
     notes = _notes(model, actuator, drive.volts)
     if drive.for_bam is not None:
-        notes = ("Fitted to the logs again, without friction per squared torque, which BAM does not hold.", *notes)
+        notes = ("Fitted to the logs again without friction per squared torque, which BAM does not model.", *notes)
     return WrittenDrive({f"bam-{model.friction.lower()}.json": json_text(bam_parameters(model, actuator))}, notes)
 
 

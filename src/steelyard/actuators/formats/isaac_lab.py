@@ -8,7 +8,7 @@ from steelyard.actuators._python_text import Argument, call, literal, quoted, re
 from steelyard.actuators.actuator_formats import ACTUATOR_FORMATS, ActuatorFormat, ActuatorTarget, WrittenDrive
 from steelyard.actuators.simulator_drive import SimulatorDrive
 
-# The speed line is the only limit of a voltage drive: a continuous limit beyond the torque of braking never acts.
+# The torque-speed line is the only limit of a voltage drive: the continuous limit exceeds any braking torque.
 _BEYOND = 2.0
 
 
@@ -22,7 +22,7 @@ def isaac_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
     name = variable(drive.name)
     head = [
         f"Drive '{one_line(drive.name)}' ({drive.setting()}), identified by Steelyard; comments: 95 % intervals.",
-        "Use one of the configurations, in ArticulationCfg(actuators={...}); the names are those of Isaac Lab 2.",
+        "Use one of the configurations in ArticulationCfg(actuators={...}); the names are from Isaac Lab 2.",
         *isaac_notes(drive, target),
     ]
     lines = [f"# {line}" for line in head]
@@ -46,12 +46,12 @@ def isaac_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a `text` without line ends, for a comment."""
+    """Return a `text` without line breaks, for a comment."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def isaac_notes(drive: SimulatorDrive, target: ActuatorTarget) -> list[str]:
-    """Return what no configuration holds.
+    """Return remarks on effects that the configurations do not represent.
 
     Args:
         drive: Drive at one setting.
@@ -83,7 +83,7 @@ def _joint(drive: SimulatorDrive) -> dict[str, Argument]:
 
 
 def dc_motor(drive: SimulatorDrive) -> dict[str, Argument]:
-    """Return the arguments that the DC motors of Isaac Lab and mjlab share.
+    """Return the common arguments of the DC motors of Isaac Lab and mjlab.
 
     Args:
         drive: Drive at one setting.
@@ -102,7 +102,7 @@ def dc_motor(drive: SimulatorDrive) -> dict[str, Argument]:
 def _effort_note(drive: SimulatorDrive) -> str:
     if math.isfinite(drive["effort_limit"]):
         return drive.numbers["effort_limit"].shown()
-    return "never acts: braking adds to the torque" if drive["drag"] else "torque limit"
+    return "above any braking torque" if drive["drag"] else "torque limit"
 
 
 def _pd(drive: SimulatorDrive, target: ActuatorTarget, limit: str) -> dict[str, Argument]:

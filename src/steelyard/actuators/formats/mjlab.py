@@ -37,7 +37,7 @@ def mjlab_text(drive: SimulatorDrive, target: ActuatorTarget) -> str:
 
 
 def mjlab_notes(drive: SimulatorDrive, target: ActuatorTarget) -> list[str]:
-    """Return what no configuration holds.
+    """Return remarks on effects that the configurations do not represent.
 
     Args:
         drive: Drive at one setting.

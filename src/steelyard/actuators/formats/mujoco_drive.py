@@ -1,4 +1,4 @@
-"""MuJoCo: the joint and its actuator, edited in the user's MJCF, which is unchanged otherwise."""
+"""MuJoCo: edits the joint and its actuator in the user's MJCF; the rest of the file stays unchanged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from steelyard.ground.xml import Element, parse_xml
 
 # Kinds of actuators on a joint that are replaced. Muscles and plug-ins are not drives.
 _REPLACED = ("motor", "position", "velocity", "intvelocity", "general", "pid", "dcmotor", "damper", "cylinder")
-# Attributes of a replaced actuator that remain.
+# Attributes that a new actuator takes from the replaced one.
 _KEPT = ("name", "class", "group", "user")
 _USUAL_TIMESTEP = 0.002
-# Torque limit of a motor that only its voltage limits, as a multiple of its torque at standstill.
+# Torque limit of a motor without a limit except its voltage, as a multiple of its torque at standstill.
 _BEYOND = 4.0
 
 
@@ -27,7 +27,7 @@ def joint_attributes(drive: SimulatorDrive, kind: str = "position") -> dict[str,
 
     Args:
         drive: Drive at one setting.
-        kind: "position" or "dcmotor", which has the drag of the back-EMF itself.
+        kind: "position" or "dcmotor"; a dcmotor contains the drag of the back-EMF.
     """
     damping = drive["viscous"] + (drive["drag"] if kind == "position" else 0.0)
     values = {"armature": drive["armature"], "damping": damping, "frictionloss": drive["frictionloss"]}
@@ -50,27 +50,27 @@ def actuator_element(
     """
     attributes = {**(others or {}), "joint": joint}
     if drive["delay"] > 0.0:
-        # One sample more than the delay is long, so that interpolation has two.
+        # One sample more than the length of the delay, because the interpolation needs two.
         size = math.ceil(drive["delay"] / timestep - 1e-9) + 1
         attributes |= {"nsample": str(size), "interp": "linear", "delay": number(drive["delay"])}
     limit, gear = drive["torque_limit"], {"gear": "1"}
     if kind == "dcmotor" and drive["goal_time"] == 0.0:
         volts = drive.volts
         k = volts / drive["no_load_speed"]
-        # The controller adds K·dq to its voltage, as a current loop does; the same drag in its gain takes it out again.
+        # The controller adds K·dq to its voltage, like a current loop; the same drag in its gain cancels this term.
         gain = drive["damping"] + drive["drag"]
         attributes |= {
             "motorconst": numbers((k, k)), "resistance": number(k * volts / limit), "input": "pos",
             "controller": numbers((drive["stiffness"], 0.0, gain, 0.0, 0.0, volts)),
         }  # fmt: skip
-        # Without drag the torque limit also holds while the motor brakes.
+        # Without drag, the torque limit also applies while the motor brakes.
         most = drive["effort_limit"] if drive["drag"] else limit
         # A stated saturation clears the force range of a default class; braking stays below it up to three times the
         # no-load speed.
         attributes["saturation"] = numbers((min(most, _BEYOND * limit), 0.0, 0.0))
         return tag("dcmotor", attributes | gear)
     attributes |= {"kp": number(drive["stiffness"]), "kv": number(drive["damping"])}
-    # Also without a filter or a limit: a default class may have other values.
+    # Write these attributes even without a filter or a limit: a default class may have other values.
     attributes["timeconst"] = number(drive["goal_time"])
     limit = min(limit, drive["effort_limit"])
     if math.isfinite(limit):
@@ -80,7 +80,7 @@ def actuator_element(
     servo = tag("position", attributes | gear)
     if kind == "position":
         return servo
-    # A dcmotor has no filter of its goal. A passive one beside the servo has the drag: it is off with the servo.
+    # A dcmotor cannot filter its goal. An additional passive dcmotor generates the drag; it is off with the servo.
     speed = drive["no_load_speed"]
     name = {"name": f"{(others or {}).get('name', joint)}_back_emf"}
     group = {k: v for k, v in (others or {}).items() if k == "group"}
@@ -90,7 +90,7 @@ def actuator_element(
 
 
 def holds_dcmotor(drive: SimulatorDrive) -> bool:
-    """Whether `<dcmotor>` holds a `drive`: it has a torque–speed line, and a filter of its goal only with back-EMF."""
+    """Whether `<dcmotor>` can represent a `drive`: torque–speed line, and a filter of the goal only with back-EMF."""
     return (
         math.isfinite(drive["torque_limit"]) and drive["torque_limit"] > 0.0
         and math.isfinite(drive["no_load_speed"]) and (drive["goal_time"] == 0.0 or drive["drag"] > 0.0)
@@ -99,7 +99,7 @@ def holds_dcmotor(drive: SimulatorDrive) -> bool:
 
 
 def mjcf_notes(drive: SimulatorDrive, kind: str) -> list[str]:
-    """Return what the file does not hold, and what it needs.
+    """Return remarks on effects that the file does not represent, and on its requirements.
 
     Args:
         drive: Drive at one setting.
@@ -117,7 +117,7 @@ def mjcf_notes(drive: SimulatorDrive, kind: str) -> list[str]:
     if drive["delay"]:
         notes.append("The delay needs MuJoCo 3.5 or newer; remove nsample, interp and delay for an older one.")
     if kind == "dcmotor":
-        notes.append("The dcmotor's controller has torque-space gains, as MuJoCo 3.12 and newer read them.")
+        notes.append("The gains of the dcmotor's controller are in torque units, for MuJoCo 3.12 and newer.")
     return notes
 
 
@@ -138,14 +138,14 @@ def edited_drive(source: Path, joint: str, drive: SimulatorDrive, kind: str = "p
         included = ", ".join(e.attributes.get("file", "?") for e in root.walk() if e.tag == "include")
         if included:
             raise ExportError(
-                f"{source}: has no joint '{joint}' itself; give the included file that has it: {included}."
+                f"{source}: joint '{joint}' is not in this file; give the included file that contains it: {included}."
             )
         raise UnknownNameError("joint", joint, sorted(name for name in joints if name))
     element = joints[joint]
     if element.attributes.get("type", "hinge") in ("ball", "free"):
         raise ExportError(f"{source}: joint '{joint}' is a {element.attributes['type']} joint; a drive turns one axis.")
-    kept = {k: v for k, v in element.attributes.items() if k != "springdamper"}  # it would replace the damping
-    text = tag("joint", {**kept, **joint_attributes(drive, kind)}, closed=document.span(element).empty)
+    others = {k: v for k, v in element.attributes.items() if k != "springdamper"}  # it would replace the damping
+    text = tag("joint", {**others, **joint_attributes(drive, kind)}, closed=document.span(element).empty)
     document.replace_tag(element, text)
     _put_actuator(document, joint, drive, kind, _timestep(root))
     head = [f"Joint '{joint}': drive '{drive.name}' ({drive.setting()}), identified by Steelyard.", *drive.comments()]
@@ -161,7 +161,7 @@ def _timestep(root: Element) -> float:
 
 
 def integration(source: Path | None) -> tuple[float, str]:
-    """Return time step [s] and integrator of an MJCF; those of MuJoCo without one.
+    """Return time step [s] and integrator of an MJCF; without an MJCF, MuJoCo's defaults.
 
     Args:
         source: MJCF of the user.
@@ -183,13 +183,13 @@ def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: s
     if own and _takes_positions(own[0]):
         others |= {k: v for k, v in own[0].attributes.items() if k in ("ctrlrange", "ctrllimited")}
     elif own:
-        others["ctrllimited"] = "false"  # its range, perhaps of a default class, was one of torques or speeds
+        others["ctrllimited"] = "false"  # the old range, perhaps from a default class, is one of torques or speeds
     element = actuator_element(drive, joint, kind, timestep=timestep, others=others)
     if own:
         gear = own[0].attributes.get("gear", "1").split()
         if gear and gear[0] not in ("1", "1.0"):
-            said = f"the actuator of joint '{joint}' had gear {gear[0]}; the drive's goal is the angle of the joint"
-            element = f"{comment([said])}\n    {element}"
+            remark = f"the actuator of joint '{joint}' had gear {gear[0]}; the drive's goal is the angle of the joint"
+            element = f"{comment([remark])}\n    {element}"
         document.replace(own[0], element)
         for extra in own[1:]:
             document.replace(extra, comment([f"a second actuator of joint '{joint}' is replaced by its drive"]))
@@ -200,7 +200,7 @@ def _put_actuator(document: Document, joint: str, drive: SimulatorDrive, kind: s
 
 
 def _takes_positions(element: Element) -> bool:
-    """Whether the control of an actuator is a position, as that of its drive will be."""
+    """Whether the control of an actuator is a position, like the control of the drive."""
     if element.tag == "general":
         return element.attributes.get("biastype") == "affine"
     return element.tag == "position"

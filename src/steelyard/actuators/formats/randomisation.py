@@ -11,7 +11,7 @@ from steelyard.actuators.simulator_drive import SIMULATOR_NUMBERS, SimulatorDriv
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import json_text
 
-# As many as environments of one training run use; each row is one drive.
+# Typical number of environments in one training run; each row is one drive.
 _ROWS = 1000
 
 
@@ -36,7 +36,7 @@ def _write(drive: SimulatorDrive, target: ActuatorTarget) -> WrittenDrive:
     names, rows = draws_table(drive)
     text = csv_text([names, *([f"{x:.8g}" for x in row] for row in rows)])
     unknown = [name for name, x in drive.numbers.items() if not x.known and math.isfinite(x.value) and x.value]
-    notes = tuple(f"The data do not determine {name}; the events leave it alone." for name in unknown)
+    notes = tuple(f"The data do not determine {name}; the events do not randomise it." for name in unknown)
     ranges = {**drive.to_json(), "joint": target.joint, "rows": len(rows),
               "about": "ranges are 95 % intervals; the rows of randomisation.csv are drawn jointly"}  # fmt: skip
     return WrittenDrive({"randomisation.csv": text, "randomisation.json": json_text(ranges)}, notes)

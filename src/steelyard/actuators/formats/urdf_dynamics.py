@@ -55,7 +55,7 @@ def _dynamics(drive: SimulatorDrive) -> dict[str, str]:
 def _notes(drive: SimulatorDrive) -> tuple[str, ...]:
     notes = [
         *drive.missing,
-        "URDF has no armature, no position gain and no delay; the sidecars of simulators have them.",
+        "URDF lacks armature, position gain and delay; use the files of the simulators for them.",
     ]
     if drive["drag"]:
         notes.append("The damping includes the back-EMF's drag, so it also acts while the drive is off.")

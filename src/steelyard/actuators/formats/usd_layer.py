@@ -45,7 +45,7 @@ def drive_layer(source: Path, joint: str, drive: SimulatorDrive) -> bytes:
         )
         _author(prim, drive, UsdPhysics, Sdf)
         text: str = layer.ExportToString()
-        # The layer belongs beside the robot's file, so that the reference is relative.
+        # The layer must be in the folder of the robot's file, because the reference is relative.
         return text.replace(f"@{source.resolve()}@", f"@./{source.name}@").encode()
 
 
@@ -72,7 +72,7 @@ def _author(prim: Any, drive: SimulatorDrive, physics: Any, sdf: Any) -> None:
     if math.isfinite(drive["torque_limit"]):
         api.CreateMaxForceAttr(drive["torque_limit"])
     kind = sdf.ValueTypeNames.Float
-    # Both names of the armature: the one of the joint is older, the one of the axis wins where it is read.
+    # Both names of the armature: the attribute of the joint is older; where supported, the axis has priority.
     prim.AddAppliedSchema("PhysxJointAPI")
     prim.CreateAttribute("physxJoint:armature", kind).Set(drive["armature"])
     prim.AddAppliedSchema(f"PhysxJointAxisAPI:{axis}")
@@ -87,9 +87,9 @@ def _author(prim: Any, drive: SimulatorDrive, physics: Any, sdf: Any) -> None:
 
 def _notes(drive: SimulatorDrive) -> list[str]:
     notes = list(drive.missing)
-    for name, what in (("delay", "delay"), ("goal_time", "filter of the goal")):
+    for name, effect in (("delay", "delay"), ("goal_time", "filter of the goal")):
         if drive[name]:
-            notes.append(f"USD holds no {what}.")
+            notes.append(f"USD does not represent the {effect}.")
     if math.isfinite(drive["no_load_speed"]):
         notes.append("The torque limit of USD's drive does not fall with the speed.")
     notes += drive.supply_note()

@@ -1,4 +1,4 @@
-"""BAM's logs of a pendulum: a JSON file a run, raw or on its regular grid."""
+"""BAM's logs of a pendulum: one JSON file per run, raw or on a regular time grid."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from steelyard.ground.field import Field
 
 _SETTINGS = {"mass": "mass", "length": "length", "arm_mass": "arm_mass", "kp": "kp", "vin": "supply"}
-# Largest number of the register that BAM stores as `load`, which is the full supply voltage, by the makers' tables of
-# registers: Dynamixel X430 and XL330 "Present PWM" (PWM limit 885), MX with protocol 1 and Feetech STS "Present Load".
+# Number of the register in BAM's `load` at the full supply voltage, from the manufacturers' register tables: Dynamixel
+# X430 and XL330 "Present PWM" (PWM limit 885), MX with protocol 1 and Feetech STS "Present Load".
 _FULL_SCALE = {"xl330": 885, "xc330": 885, "xl430": 885, "xm430": 885, "xm540": 885, "mx64": 1023, "mx106": 1023}
 _FEETECH = ("sts", "scs", "feetech", "st3", "hls")
 _PER_MILLE = 1000
@@ -38,7 +38,7 @@ def read_bam(path: Path, full_scale: float | None = None) -> CommandColumns:
 
     Args:
         path: JSON file with `entries`.
-        full_scale: Number of the register `load` at full supply voltage; default: that of the motor, if it is known.
+        full_scale: Number of the register `load` at full supply voltage; default: the value for the motor, if known.
     """
     document = read_json(path, LogError, "record it again with BAM")
     top = document.entries()
@@ -49,7 +49,7 @@ def read_bam(path: Path, full_scale: float | None = None) -> CommandColumns:
     words: dict[str, str] = {key: shortened(str(top[key].value), 60) for key in ("motor", "trajectory") if key in top}
     motor = words.get("motor", "")
     if _is_number(top.get("damping")):
-        # BAM's eRob control multiplies its damping by √kp; other drives take it as it is.
+        # BAM's eRob control multiplies its damping by √kp; other drives use the damping itself.
         scale = math.sqrt(max(numbers.get("kp", 0.0), 0.0)) if motor.lower().startswith("erob") else 1.0
         numbers["kd"] = top["damping"].number() * scale
     time = _times(entries, top)
@@ -98,7 +98,7 @@ def _times(entries: Sequence[Field], top: dict[str, Field]) -> Array:
 def _column(entries: Sequence[Field], key: str) -> Array | None:
     """Values of a key in all entries, NaN where it is null; None if no entry has it."""
     out = np.full(len(entries), np.nan)
-    seen = False
+    present = False
     for k, entry in enumerate(entries):
         row = entry.value
         if not isinstance(row, dict):
@@ -112,13 +112,13 @@ def _column(entries: Sequence[Field], key: str) -> Array | None:
             entry.inside(value, key).number()  # raises with the place
         if not abs(value) < 1e300:  # an integer of JSON may be larger than any float
             entry.fail(f"{key} is too large; the file may be damaged.")
-        out[k], seen = float(value), True
-    return out if seen else None
+        out[k], present = float(value), True
+    return out if present else None
 
 
 def _duty(raw: Array | None, motor: str, full_scale: float | None, notes: list[str]) -> Array | None:
-    """Signed duty from the register `load`; None, with a note, where its numbers cannot be trusted."""
-    if raw is None or not np.any(raw):  # a register that was never read is zero throughout
+    """Signed duty from the register `load`; None, with a note, if its numbers are unreliable."""
+    if raw is None or not np.any(raw):  # a register that was not read has only zeros
         return None
     code = guess_code(raw)
     if code is None:
@@ -133,7 +133,7 @@ def _duty(raw: Array | None, motor: str, full_scale: float | None, notes: list[s
         )
         return None
     duty = decode(raw, code) / scale
-    if np.nanmax(np.abs(duty)) > 1.05:  # rounding of the register stays below
+    if np.nanmax(np.abs(duty)) > 1.05:  # more than rounding of the register
         notes.append("The column 'load' exceeds its full scale, so it is not used; state duty_full_scale.")
         return None
     return filled(duty)

@@ -11,7 +11,7 @@ from steelyard.signals.families import stated_unit, tokens
 _COMMANDS = frozenset(
     ("goal", "target", "cmd", "command", "commanded", "desired", "des", "ref", "reference", "setpoint", "action")
 )
-# Words of each signal, the most telling signal first: "goal_velocity" is no position.
+# Words of each signal, the most specific signal first: "goal_velocity" is a velocity and not a position.
 _WORDS = {
     "enabled": ("enable", "enabled"),
     "feedforward": ("feedforward", "ff"),
@@ -25,7 +25,7 @@ _WORDS = {
 _IGNORED = frozenset(("temp", "temperature", "error", "err", "ddq", "qdd", "acceleration", "acc", "image", "images"))
 _TIME = frozenset(("t", "time", "timestamp", "stamp", "seconds"))
 _RUN = ("log", "run", "episode", "episode_index", "trial", "file")
-# Settings of the firmware and the load, as columns that are constant in a run.
+# Columns with settings of the firmware and the load, which are constant in a run.
 SETTINGS = {
     "kp": "kp", "p_gain": "kp", "kd": "kd", "d_gain": "kd", "damping": "kd", "mass": "mass", "length": "length",
     "arm_mass": "arm_mass", "vin": "supply", "volts": "supply", "nominal_voltage": "supply", "duty_gain": "duty_gain",
@@ -44,17 +44,17 @@ def find_columns(source: str, names: Sequence[str], joint: str | None) -> dict[s
     Args:
         source: Log, for errors.
         names: Columns of the table.
-        joint: Name or number of the joint; not needed for a table of one actuator.
+        joint: Name or number of the joint; optional for a table of one actuator.
     """
     usable = names if joint is None else _of_joint(source, names, joint)
-    found: dict[str, list[str]] = {}
+    matches: dict[str, list[str]] = {}
     for name in usable:
         if name in _RUN or name.lower() in SETTINGS:
             continue
         if meaning := _meaning(name if joint is None else _without(name, joint)):
-            found.setdefault(meaning, []).append(name)
+            matches.setdefault(meaning, []).append(name)
     out: dict[str, str] = {}
-    for meaning, columns in found.items():
+    for meaning, columns in matches.items():
         if len(columns) > 1:
             exact = [c for c in columns if c.lower() == meaning]
             columns = exact or columns
@@ -80,10 +80,10 @@ def unit_in_name(name: str, signal: str) -> str:
         name: Column.
         signal: Its signal.
     """
-    # Unlike `tokens`, this keeps "mV" in one piece.
+    # Unlike `tokens`, this pattern does not split "mV".
     words = [word.lower() for word in re.split(r"[^A-Za-z]+", name) if word]
     last = words[-1] if len(words) > 1 else ""
-    # "q_ticks_s" is a speed, "q_s" is none.
+    # "q_ticks_s" is a speed, "q_s" is not.
     if last == "s" and len(words) > 2 and (whole := _UNITS.get(words[-2], words[-2])) in ("ticks", "rad", "deg"):
         return f"{whole}/s" if signal == "velocity" else whole
     if signal == "time" and last in ("s", "ms", "us", "ns"):
@@ -115,17 +115,17 @@ def _meaning(name: str) -> str | None:
 
 
 def _of_joint(source: str, names: Sequence[str], joint: str) -> list[str]:
-    """Columns of one joint, and those that name no joint."""
+    """Columns of one joint, and those without the name of a joint."""
     own = [name for name in names if _without(name, joint) != name]
     if not own:
         if sum(_meaning(name) == "position" for name in names) == 1:
-            return list(names)  # a table of one actuator, whose columns need no name
+            return list(names)  # a table of one actuator: its columns may lack the name of the joint
         raise LogError(
-            f"{source}: no column is of the joint '{shortened(joint, 40)}'; columns: "
+            f"{source}: no column belongs to the joint '{shortened(joint, 40)}'; columns: "
             f"{shortened(', '.join(names), 200)}."
         )
     shapes = {_without(name, joint) for name in own}
-    # A column is of another joint if another name in the place of ours would make it.
+    # A column belongs to another joint if its name differs from one of ours only in the name of the joint.
     others = {name for name in names if name not in own and any(_same_shape(name, shape) for shape in shapes)}
     return [name for name in names if name not in others]
 
@@ -136,6 +136,6 @@ def _same_shape(name: str, shape: str) -> bool:
 
 
 def _without(name: str, joint: str) -> str:
-    """The name with a mark in the place of the joint: a whole word of it, or its number, as in "goal2"."""
+    """The name with a mark in place of the joint, which is a whole word or a number, as in "goal2"."""
     before, after = (r"(?<!\d)", r"(?!\d)") if joint.isdigit() else (r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])")
     return re.sub(f"{before}{re.escape(joint)}{after}", "\0", name, count=1)

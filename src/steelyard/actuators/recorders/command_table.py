@@ -1,4 +1,4 @@
-"""Tables: CSV, Parquet and the other formats of logs, and LeRobot's data sets, one actuator of them."""
+"""Reads one actuator from tables: CSV, Parquet and the other formats of logs, and LeRobot's data sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steelyard.signals.table import Table, open_reader
 if TYPE_CHECKING:
     from steelyard.ground.arrays import Array
 
-# Runs of one table; more are a column that does not number runs.
+# Largest number of runs of one table; a column with more values does not number runs.
 _MOST_RUNS = 10_000
 _SIGNALS = ("goal", "position", "velocity", "duty", "voltage", "current", "torque", "enabled", "feedforward")
 
@@ -38,15 +38,15 @@ def read_table_runs(
     Args:
         path: File, or the folder of a LeRobot data set.
         joint: Name or number of the joint, if the table has several.
-        units: Units by signal, where the names of the columns do not state them.
-        columns: Columns by signal, where their names do not tell.
-        codes: How registers store negative numbers, by signal; default: guessed for duty, else as they are.
+        units: Units by signal, if the names of the columns do not contain them.
+        columns: Columns by signal, if their names do not identify the signal.
+        codes: How registers store negative numbers, by signal; default: guessed for duty, else "signed".
         episodes: Episodes of a LeRobot data set, such as "0-4,7"; default: all.
     """
     if is_lerobot(path):
         if "position" not in (units or {}):
             raise LogError(
-                f"{path}: a LeRobot data set does not state its unit of positions; state units position = deg "
+                f"{path}: a LeRobot data set does not contain the unit of its positions; state units position = deg "
                 "(recorded with use_degrees)."
             )
         return [
@@ -96,19 +96,19 @@ def _run(
     for signal, name in named.items():
         if name not in table.names:
             raise LogError(f"{source}: {UnknownNameError(f'column ({signal})', name, table.names)}")
-    left = [name for name in table.names if name not in named.values()]
-    found = {**{k: v for k, v in find_columns(source, left, joint).items() if k not in named}, **named}
+    rest = [name for name in table.names if name not in named.values()]
+    meanings = {**{k: v for k, v in find_columns(source, rest, joint).items() if k not in named}, **named}
     for needed in ("time", "goal", "position"):
-        if needed not in found:
+        if needed not in meanings:
             raise LogError(
                 f"{source}: no column looks like the {needed}; name it (columns: {needed}). Columns: "
                 f"{shortened(', '.join(table.names), 150)}."
             )
-    time = _time(table, found["time"], units)
+    time = _time(table, meanings["time"], units)
     signals: dict[str, Array | None] = dict.fromkeys(_SIGNALS)
     notes: list[str] = []
     enabled: NDArray[np.bool_] | None = None
-    for signal, name in found.items():
+    for signal, name in meanings.items():
         if signal == "time":
             continue
         values = _numbers(table, name)
@@ -131,7 +131,7 @@ def _run(
             unit = "1"
         signals[signal] = values * command_unit_size(_unit_signal(signal), unit) if unit else values
     goal, position = signals["goal"], signals["position"]
-    assert goal is not None  # both were found above
+    assert goal is not None  # the check above requires both
     assert position is not None
     if enabled is None:
         goal = filled(goal)
@@ -149,7 +149,7 @@ def _maybe_filled(values: Array | None) -> Array | None:
 
 
 def _usual(signal: str, units: Mapping[str, str]) -> str:
-    """Goals have the unit of the positions, unless another is stated."""
+    """The unit of a signal without a stated one: goals have the unit of the positions."""
     return units.get("position", "") if signal == "goal" else ""
 
 
@@ -188,7 +188,7 @@ def _numbers(table: Table, name: str) -> Array:
 
 
 def _settings(table: Table) -> tuple[dict[str, float], dict[str, str]]:
-    """Columns that hold one number or text for the whole run."""
+    """Columns with one number or text for the whole run."""
     numbers: dict[str, float] = {}
     words: dict[str, str] = {}
     for name in table.names:
@@ -202,7 +202,7 @@ def _settings(table: Table) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def settings_table(path: Path) -> dict[str, tuple[dict[str, float], dict[str, str]]]:
-    """Read a table with one row a run: its number or name, and mass, length, kp, kd, volts, motor, trajectory.
+    """Read a table with one row per run: its number or name, and mass, length, kp, kd, volts, motor, trajectory.
 
     Args:
         path: File.
@@ -210,12 +210,12 @@ def settings_table(path: Path) -> dict[str, tuple[dict[str, float], dict[str, st
     table = _whole(path, None)
     run = run_column(table.names)
     if run is None:
-        raise LogError(f"{path}: has no column log, run or episode, which names the run of each row.")
+        raise LogError(f"{path}: the column with the run of each row is missing; name it log, run or episode.")
     out = {}
     labels: Sequence[object] = table.column(run).tolist()
     for k, label in enumerate(labels):
         numbers, words = _settings(table.rows(k, k + 1))
-        # Other columns are properties by which runs may be grouped.
+        # Other columns are properties that may define groups of runs.
         others = [n for n in table.names if n != run and n.lower() not in SETTINGS]
         more = {n: shortened(str(table.column(n)[k]), 60) for n in others if n not in words}
         out[str(label)] = numbers, {**words, **more}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steelyard.ground.arrays import Array
 
 _CONTROL, _STATE, _JOINTS, _EVENTS = "control.csv", "state_motor.csv", "joint_list.txt", "event.csv"
-# An hour of a whole humanoid at 200 Hz; a cell holds one vector of all joints.
+# An hour of a whole humanoid at 200 Hz; a cell contains one vector of all joints.
 _MOST_ROWS, _LONGEST_CELL, _MOST_JOINTS = 1_000_000, 16_384, 256
 # Median steps [unit of the file] that separate clocks in s, ms and µs, for samples between 5 kHz and 2 Hz.
 _SECONDS_BELOW, _MICROSECONDS_FROM = 0.5, 200.0
@@ -31,12 +31,12 @@ def is_sage(path: Path) -> bool:
 
 
 def read_sage(path: Path, joint: str | None = None, position_unit: str = "rad") -> CommandColumns:
-    """Read one joint of a SAGE folder; its commands are held until the next one.
+    """Read one joint of a SAGE folder; a command is constant until the next one.
 
     Args:
         path: Folder.
         joint: Name of the joint; default: the only one.
-        position_unit: Unit of the positions; velocities are in this unit per second.
+        position_unit: Unit of the positions; velocities have this unit per second.
     """
     state_time, state = _vectors(path / _STATE, ("positions",), ("velocities", "torques", "currents"))
     command_time, command = _vectors(path / _CONTROL, ("positions",), ())
@@ -56,7 +56,7 @@ def read_sage(path: Path, joint: str | None = None, position_unit: str = "rad") 
     begin, end = _window(path / _EVENTS, first, scale)
     inside &= (time >= begin) & (time <= end)
     if not inside.any():
-        raise LogError(f"{path}: no state lies between the events MOTION_START and DISABLE of {_EVENTS}; remove it.")
+        raise LogError(f"{path}: no state is between the events MOTION_START and DISABLE of {_EVENTS}; remove it.")
 
     def part(name: str, factor: float) -> Array | None:
         values = state.get(name)
@@ -97,7 +97,7 @@ def _clock_scale(time: Array) -> float:
 
 
 def _window(path: Path, first: float, scale: float) -> tuple[float, float]:
-    """Times [s] between which the motion was played, by the recorder's events."""
+    """Begin and end [s] of the motion, from the recorder's events."""
     begin, end = -np.inf, np.inf
     if path.exists():
         for row, cells in _rows(path):
@@ -116,7 +116,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             heads = [cell.strip() for cell in next(lines, [])]
             for row, cells in enumerate(lines, start=1):
                 if row > _MOST_ROWS:
-                    raise LogError(f"{path}: has more than {_MOST_ROWS} rows; give one run a folder.")
+                    raise LogError(f"{path}: has more than {_MOST_ROWS} rows; use one folder per run.")
                 if cells:
                     yield row, dict(zip(heads, cells, strict=False))
         except (csv.Error, UnicodeDecodeError) as why:
@@ -132,9 +132,9 @@ def _short_lines(path: Path, file: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _vectors(path: Path, needed: Sequence[str], optional: Sequence[str]) -> tuple[Array, dict[str, Array]]:
-    """Times and vectors of a CSV file; rows of other types than the file's first are skipped."""
+    """Times and vectors of a CSV file; only rows with the type of the first row are read."""
     times: list[float] = []
-    found: dict[str, list[list[float]]] = {}
+    vectors: dict[str, list[list[float]]] = {}
     kind: str | None = None
     for row, cells in _rows(path):
         if kind is None:
@@ -142,22 +142,22 @@ def _vectors(path: Path, needed: Sequence[str], optional: Sequence[str]) -> tupl
             for name in ("timestamp", *needed):
                 if name not in cells:
                     raise LogError(f"{path}: has no column '{name}', which every {path.name} of SAGE has.")
-            found = {name: [] for name in (*needed, *optional) if cells.get(name, "").strip(" []()")}
+            vectors = {name: [] for name in (*needed, *optional) if cells.get(name, "").strip(" []()")}
         if cells.get("type", "") != kind:
             continue
         times.append(_number(path, row, "timestamp", cells.get("timestamp", "")))
-        for name, values in found.items():
+        for name, values in vectors.items():
             values.append(_vector(path, row, name, cells.get(name, "")))
     if len(times) < 2:
         raise LogError(f"{path}: has {len(times)} samples; is the recording complete?")
     time = np.array(times)
     if np.any(np.diff(time) < 0.0):
         row = int(np.argmax(np.diff(time) < 0.0)) + 2
-        raise LogError(f"{path}: row {row}: the clock steps back; give one run a folder.")
-    last = np.append(np.diff(time) > 0.0, True)  # of rows with the same time stamp, the last one holds
+        raise LogError(f"{path}: row {row}: the clock steps back; use one folder per run.")
+    last = np.append(np.diff(time) > 0.0, True)  # the last one of several rows with the same time stamp
     out: dict[str, Array] = {}
-    width = len(found[needed[0]][0])
-    for name, values in found.items():
+    width = len(vectors[needed[0]][0])
+    for name, values in vectors.items():
         lengths = {len(v) for v in values}
         if lengths == {width}:
             out[name] = np.array(values)[last]
