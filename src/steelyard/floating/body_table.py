@@ -1,7 +1,7 @@
 """`identify_bodies`: bodies without a robot, from a regressor and a description of the bodies.
 
-A person with markers on force plates, an animal, or a mechanism of another program: each row states one measured force
-or moment and its derivative by the ten parameters of every body.
+The bodies may be a person with markers on force plates, an animal, or a mechanism of another program. Each row has one
+measured force or moment, and its derivatives with respect to the ten parameters of every body.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SPELLINGS = {"hx": "mx", "hy": "my", "hz": "mz", "mcx": "mx", "mcy": "my", "mcz
 _RIGHT_SIDES = ("b", "y")
 _EQUATIONS = ("row_in_sample", "equation")
 _SAMPLES = ("t", "time", "sample")
-# Stretches of time per fold, so that error bars see the scatter between stretches.
+# Stretches of time per fold, so that error bars include the scatter between stretches.
 _PARTS = 4
 
 
@@ -102,7 +102,7 @@ def identify_bodies(
         rows: Table of rows, or several: columns `m_NAME` … `Izz_NAME` for each body (or its number from 1), the
             measurement `b` (or y), and perhaps the equation of the row (`row_in_sample`) and its time (`t`, `sample`).
         validate: Further tables, for scores.
-        holdout: Share at the end that is held out.
+        holdout: Share of the end of the rows for the hold-out.
         holdout_blocks: "LENGTH:K" holds out every K-th block of this length, in the unit of the time or in samples.
     """
     robot = bodies if isinstance(bodies, Robot) else read_bodies(bodies)
@@ -197,17 +197,17 @@ def read_body_rows(path: str | os.PathLike[str], robot: Robot) -> BodyRows:
 
 def _regressor_columns(table: Table, robot: Robot, path: str) -> list[str]:
     """Return the columns in the order of the parameters."""
-    found: dict[tuple[str, str], str] = {}
+    columns_by_key: dict[tuple[str, str], str] = {}
     for name in table.names:
         if match := re.fullmatch(r"([A-Za-z]+)_(.+)", name):
             symbol = _SPELLINGS.get(match[1], match[1])
             if symbol in _TEN:
-                found[symbol, match[2].lstrip("0") or "0"] = name
+                columns_by_key[symbol, match[2].lstrip("0") or "0"] = name
     out = []
     for k, link in enumerate(robot.links, start=1):
         keys = (link.name, link.name.removeprefix("body"), str(k))
         for symbol in _TEN:
-            column = next((found[symbol, key] for key in keys if (symbol, key) in found), None)
+            column = next((columns_by_key[symbol, key] for key in keys if (symbol, key) in columns_by_key), None)
             if column is None:
                 raise SteelyardError(
                     f"{path}: the column '{symbol}_{keys[1]}' is missing; a table of rows has one column for each of "
@@ -218,7 +218,7 @@ def _regressor_columns(table: Table, robot: Robot, path: str) -> list[str]:
 
 
 def _split(rows: BodyRows, share: float | None, blocks: str) -> tuple[list[BodyRows], list[BodyRows]]:
-    """Divide rows into those of the fit and those held out."""
+    """Divide rows into fit and hold-out."""
     if share is not None and blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
     if share is None and not blocks:
@@ -244,7 +244,7 @@ def _split(rows: BodyRows, share: float | None, blocks: str) -> tuple[list[BodyR
 
 
 def _stretches(rows: BodyRows, others: int) -> list[BodyRows]:
-    """Cut rows into stretches of time, so that all logs together have enough for the folds."""
+    """Cut rows into stretches of time, enough for the folds of all logs."""
     times = np.unique(rows.time)
     count = int(np.clip(-(-_PARTS * FOLDS // others), 1, len(times)))
     number = np.searchsorted(times, rows.time) * count // len(times)

@@ -1,4 +1,4 @@
-"""What a result states about closed loops."""
+"""Summary of closed loops in a result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def loop_summary(mechanism: Mechanism, preparer: Preparer, rows: Mapping[str, in
 
     Args:
         mechanism: The loops.
-        preparer: Preparer that solved them.
+        preparer: Preparer of the logs.
         rows: Rows used and left out, by reason.
     """
     prefix = "samples left out: "
