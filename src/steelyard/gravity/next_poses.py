@@ -20,18 +20,18 @@ def next_poses(gravity: GravityModel, count: int = 5) -> tuple[Array, Array]:
     """Choose poses to hold next, within the limits of the joints; collisions are not checked.
 
     The measure is the variance of the torque over the workspace, in units of each joint's friction and noise (V-optimal
-    design, Fedorov 1972), so that poses for parameters that nobody needs are not asked for.
+    design, Fedorov 1972), so it ignores parameters without effect on the torque.
 
     Args:
         gravity: Gravity model.
         count: Number of poses.
 
     Returns:
-        Poses [rad, m], shape (poses, joints), and the half band of the torque that remains after each [N m or N],
+        Poses [rad, m], shape (poses, joints), and the half band of the torque after each pose [N m or N],
         shape (poses, joints): the half band of `GravityModel.workspace_band`, to first order.
     """
     robot = gravity.robot
-    # The same seed gives the same poses; they differ from those that judge the band.
+    # A fixed seed gives reproducible poses; the band uses other poses.
     q = random_postures(robot, _CANDIDATES, np.random.default_rng(1))
     weights = np.array(
         [f.information() if u else 0.0 for f, u in zip(gravity.friction, robot.torque_used, strict=True)]
