@@ -108,23 +108,25 @@ def identify_bodies(
     robot = bodies if isinstance(bodies, Robot) else read_bodies(bodies)
     several = [rows] if isinstance(rows, BodyRows | str | os.PathLike) else list(rows)
     read = [one if isinstance(one, BodyRows) else read_body_rows(one, robot) for one in several]
-    used, held = [], []
+    fit_rows, holdout_rows = [], []
     for one in read:
         first, second = _split(one, holdout, holdout_blocks)
-        used += first
-        held += second
-    judged = [one if isinstance(one, BodyRows) else read_body_rows(one, robot) for one in validate]
-    parts = [part.data() for stretch in used for part in _stretches(stretch, len(used))]
+        fit_rows += first
+        holdout_rows += second
+    validation = [one if isinstance(one, BodyRows) else read_body_rows(one, robot) for one in validate]
+    parts = [part.data() for stretch in fit_rows for part in _stretches(stretch, len(fit_rows))]
     theta = robot.inertial_parameters
     prior = Prior(theta)
     base = base_parameters(robot)
     fit = fit_possible(parts, base, prior)
     model = Model(robot, Terms(robot, ()), fit.estimate.theta)
     scores: list[RowScore] = []
-    for name, tables in (("Hold-out", held), ("Validation", judged)):
+    for name, tables in (("Hold-out", holdout_rows), ("Validation", validation)):
         if tables:
             scores.append(row_score(name, [t.data() for t in tables], base, fit.estimate.theta, theta))
-    count = {"used": sum(len(x.b) for x in used)} | ({"held out": sum(len(x.b) for x in held)} if held else {})
+    count = {"used": sum(len(x.b) for x in fit_rows)} | (
+        {"held out": sum(len(x.b) for x in holdout_rows)} if holdout_rows else {}
+    )
     return FloatingIdentification(
         robot, model, fit, read[0].names, tuple(scores), theta, _remarks(robot, fit.base.rank), count
     )
@@ -231,15 +233,15 @@ def _split(rows: BodyRows, share: float | None, blocks: str) -> tuple[list[BodyR
     length, _, every = blocks.partition(":")
     try:
         number = np.floor((rows.time - rows.time[0]) / float(length) + 1e-9).astype(int)
-        held = number % int(every) == int(every) - 1
+        holdout = number % int(every) == int(every) - 1
     except (ValueError, ZeroDivisionError):
         raise SteelyardError(f"--holdout-blocks is '{blocks}'. Give LENGTH:K, for example 33:2.") from None
-    if held.all() or not held.any():
+    if holdout.all() or not holdout.any():
         raise SteelyardError(f"--holdout-blocks is '{blocks}', which leaves one part empty; give shorter blocks.")
     groups: Mapping[bool, list[BodyRows]] = {False: [], True: []}
     for k in np.unique(number):
         own = number == k
-        groups[bool(held[own][0])].append(rows.part(own))
+        groups[bool(holdout[own][0])].append(rows.part(own))
     return groups[False], groups[True]
 
 

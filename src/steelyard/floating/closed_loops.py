@@ -45,5 +45,5 @@ def loop_sentence(loops: Mapping[str, Any]) -> str:
         (loops["singular_samples"], "near singular poses"),
         (loops["open_samples"], "where the loops do not close"),
     ]
-    left = [f"{count} {what}" for count, what in parts if count]
-    return text + (f" Samples left out: {', '.join(left)}." if left else "")
+    counts = [f"{count} {place}" for count, place in parts if count]
+    return text + (f" Samples left out: {', '.join(counts)}." if counts else "")

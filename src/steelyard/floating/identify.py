@@ -120,16 +120,16 @@ def _trusted(robot: Robot, logs: Sequence[Log]) -> Robot:
     lacking = any(log.tau is None for log in logs)
     if lacking and robot.loops:
         raise LogError("A mechanism with closed loops needs torques, and the logs lack them; name their columns.")
-    stated = next((log.meta.get("torque_used") for log in logs if log.meta.get("torque_used")), None)
-    if not lacking and stated is None:
+    reliable = next((log.meta.get("torque_used") for log in logs if log.meta.get("torque_used")), None)
+    if not lacking and reliable is None:
         return robot
     driven = set(logs[0].joints)
-    used = [n for n in robot.joint_names if n not in driven or (not lacking and n in (stated or ()))]
-    if not used:
+    names = [n for n in robot.joint_names if n not in driven or (not lacking and n in (reliable or ()))]
+    if not names:
         raise LogError(
             "The logs lack torques and the base of the robot is fixed; name the torque columns, or let the base float."
         )
-    return robot.with_torque_used(used)
+    return robot.with_torque_used(names)
 
 
 def bound_terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Terms:
@@ -146,17 +146,17 @@ def bound_terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) 
     from steelyard.parameters.terms import terms as bind
     from steelyard.robot.free import driven_joints
 
-    used = dict(zip(robot.joint_names, robot.torque_used, strict=True))
-    moving = [n for n in driven_joints(robot) or robot.joint_names if used[n]]
+    measures = dict(zip(robot.joint_names, robot.torque_used, strict=True))
+    moving = [n for n in driven_joints(robot) or robot.joint_names if measures[n]]
     # Friction of joints without an encoder is optional: it is nearly collinear with the friction of the drives.
     if robot.loops:
         measured = {*(stated.log.joints or robot.actuated), *stated.passive}
         moving = [n for n in moving if n in measured]
-    driven = tuple(n for n in moving if n not in stated.passive)
-    made = [t for name in DEFAULT_TERMS for t in terms_named(robot, name, driven)] if driven else []
+    drives = tuple(n for n in moving if n not in stated.passive)
+    result = [t for name in DEFAULT_TERMS for t in terms_named(robot, name, drives)] if drives else []
     passive = tuple(n for n in moving if n in stated.passive)
-    made += [t for name in _PASSIVE_TERMS for t in terms_named(robot, name, passive)] if passive else []
-    return bind(robot, *made)
+    result += [t for name in _PASSIVE_TERMS for t in terms_named(robot, name, passive)] if passive else []
+    return bind(robot, *result)
 
 
 class _Task:
@@ -172,22 +172,22 @@ class _Task:
     ) -> tuple[list[PhasePiece], list[PhasePiece]]:
         """Return the stretches of fit and hold-out."""
         self.preparer.left_out.clear()
-        used: list[PhasePiece] = []
-        held: list[PhasePiece] = []
+        fit: list[PhasePiece] = []
+        rest: list[PhasePiece] = []
         for log in logs:
             motions: list[FloatingMotion] = list(self.preparer.motions(log, cutoff_hz))
             border = np.inf if holdout is None else log.t[0] + (1.0 - holdout) * (log.t[-1] - log.t[0])
             for s in stretches_of(motions):
                 first = s.motion.t[s.samples] < border
-                for part, own in ((used, first), (held, ~first)):
+                for part, own in ((fit, first), (rest, ~first)):
                     if own.sum() >= 4:
                         part.append(replace(s, samples=s.samples[own]))
-        if sum(len(s.samples) for s in used) < 2 * 4 * FOLDS:
+        if sum(len(s.samples) for s in fit) < 2 * 4 * FOLDS:
             raise LogError(
                 "Too few samples remain: the log is too short for its cut-off, or its contacts change too often; "
                 "raise the cut-off, or record longer phases."
             )
-        return used, held
+        return fit, rest
 
     def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
         """Return the cut-off whose fit predicts left-out rows best.

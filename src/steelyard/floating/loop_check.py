@@ -119,23 +119,23 @@ def check_loops(robot: RobotLike, logs: Any, *, mapping: Any = None, terms: Any 
         terms: Joint terms; default: those of `identify_floating`.
     """
     robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=True)
-    stated = FloatingMapping.of(mapping, robot)
-    preparer = Preparer(robot, stated)
+    columns = FloatingMapping.of(mapping, robot)
+    preparer = Preparer(robot, columns)
     several = list(logs) if isinstance(logs, list | tuple) else [logs]
-    read = [preparer.read(one) for one in several]
-    base = base_parameters(robot, bound_terms(robot, stated, terms))
-    trial = _Trial(robot, stated, base)
+    readings = [preparer.read(one) for one in several]
+    base = base_parameters(robot, bound_terms(robot, columns, terms))
+    trial = _Trial(robot, columns, base)
     try:
-        error, preparer, rank = trial.run(read)
+        error, preparer, rank = trial.run(readings)
     except LogError as why:
-        rivals = list(_closing_rivals(trial, read))
+        rivals = list(_closing_rivals(trial, readings))
         return LoopCheck(robot.name, None, float("nan"), 0, base.rank, tuple(rivals) or (_finding("loops", str(why)),))
     assert preparer.mechanism is not None
     rows = {f"samples left out: {reason}": n for reason, n in preparer.left_out.items()}
     summary = loop_summary(preparer.mechanism, preparer, rows)
-    entries = [Finding("loops", "ok", loop_sentence(summary)), *_shares(summary, sum(len(log.t) for log in read))]
+    entries = [Finding("loops", "ok", loop_sentence(summary)), *_shares(summary, sum(len(log.t) for log in readings))]
     if error > _EXPLAINS:
-        entries += _better_rivals(trial, read, error)
+        entries += _better_rivals(trial, readings, error)
     entries.append(Finding("fit", "ok", f"The error of left-out stretches is {number(error, 3)} % of the torques."))
     if rank < base.rank:
         text = f"The motion determines {rank} of {base.rank} base parameters."

@@ -121,10 +121,10 @@ class Preparer:
         """Read the driven joints of a log at `path`, with base and contacts as channels."""
         if isinstance(path, Log):
             return path
-        driven = self.mapping.driven(self.robot)
-        if all(free_mask(driven)):
+        drives = self.mapping.driven(self.robot)
+        if all(free_mask(drives)):
             return self._without_joints(path)
-        return read_log(path, driven, self.mapping.log)
+        return read_log(path, drives, self.mapping.log)
 
     def _without_joints(self, path: Any) -> Log:
         """Read a log of a single body, which has channels only."""
@@ -203,13 +203,13 @@ class Preparer:
         mechanism = self.mechanism
         assert mechanism is not None
         own = mechanism.measured
-        done = mechanism.complete(q[:, own], dq[:, own], ddq[:, own], self.pose)
-        if not done.closed.any():
-            raise OpenLoopError(_does_not_close(mechanism, q, piece.t, done))
-        q[:], dq[:], ddq[:] = done.q, done.dq, done.ddq
-        self.pose = done.q[np.flatnonzero(done.closed)[-1]]
-        self.gap = max(self.gap, float(done.gap[done.closed].max()))
-        return done
+        motion = mechanism.complete(q[:, own], dq[:, own], ddq[:, own], self.pose)
+        if not motion.closed.any():
+            raise OpenLoopError(_does_not_close(mechanism, q, piece.t, motion))
+        q[:], dq[:], ddq[:] = motion.q, motion.dq, motion.ddq
+        self.pose = motion.q[np.flatnonzero(motion.closed)[-1]]
+        self.gap = max(self.gap, float(motion.gap[motion.closed].max()))
+        return motion
 
     def contact_jacobian(self, contact: ContactColumns, q: Array) -> Array:
         """Compute the Jacobian of the point of a contact in the axes of its frame, `(samples, 6, joints)`.

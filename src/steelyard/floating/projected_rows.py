@@ -248,10 +248,10 @@ def divided(stretches: Sequence[PhasePiece], parts: int) -> list[list[PhasePiece
     total = sum(len(s.samples) for s in stretches)
     parts = max(min(parts, total // (2 * _SHORTEST)), 1)
     out: list[list[PhasePiece]] = [[] for _ in range(parts)]
-    done = 0
+    start = 0
     for stretch in stretches:
-        number = (done + np.arange(len(stretch.samples))) * parts // max(total, 1)
-        done += len(stretch.samples)
+        number = (start + np.arange(len(stretch.samples))) * parts // max(total, 1)
+        start += len(stretch.samples)
         for k in np.unique(number):
             own = stretch.samples[number == k]
             if len(own) >= _SHORTEST:

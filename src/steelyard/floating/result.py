@@ -110,11 +110,11 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
             f"standard error below {_UNKNOWN:.0%}. The description decides the others."
         )
         better = described is None or fit.chosen.deviation < described.deviation
-        held = all(not np.isfinite(s.described) or s.error < s.described for s in self.scores)
+        improves = all(not np.isfinite(s.described) or s.error < s.described for s in self.scores)
         points += self.findings
         if self.loops is not None:
             points.append(loop_sentence(self.loops))
-        if not better or not held:
+        if not better or not improves:
             return Headline("bad", "The logs do not improve the description; do not use this model.", tuple(points))
         varied = max((s.variation for s in self.scores), default=fit.variation)
         points.insert(0, f"Error relative to the variation of the measurements: {number(varied, 3)} %.")

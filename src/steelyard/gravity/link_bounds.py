@@ -71,8 +71,8 @@ def nearest_links(
             if decrement < 1e-9:
                 break
     blocks = x[: 4 * links].reshape(links, 4)
-    left = 1.0 - np.linalg.norm(blocks[:, 1:], axis=1) / (reach * blocks[:, 0])
-    return x, tuple(int(k) for k in np.flatnonzero(left < _AT_BORDER))
+    margin = 1.0 - np.linalg.norm(blocks[:, 1:], axis=1) / (reach * blocks[:, 0])
+    return x, tuple(int(k) for k in np.flatnonzero(margin < _AT_BORDER))
 
 
 def _room(x: Array, reach: Array) -> Array:

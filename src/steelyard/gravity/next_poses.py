@@ -36,21 +36,21 @@ def next_poses(gravity: GravityModel, count: int = 5) -> tuple[Array, Array]:
     weights = np.array(
         [f.information() if u else 0.0 for f, u in zip(gravity.friction, robot.torque_used, strict=True)]
     )
-    used = np.flatnonzero(weights > 0.0)
-    rows = gravity.columns.base_rows(q)[:, used] * np.sqrt(weights[used])[:, None]
+    joints = np.flatnonzero(weights > 0.0)
+    rows = gravity.columns.base_rows(q)[:, joints] * np.sqrt(weights[joints])[:, None]
     everywhere = rows[:_WORKSPACE]
-    wanted = np.einsum("njk,njl->kl", everywhere, everywhere) / _WORKSPACE
-    C, start = gravity.covariance.copy(), np.trace(wanted @ gravity.covariance)
-    taken: list[int] = []
+    workspace = np.einsum("njk,njl->kl", everywhere, everywhere) / _WORKSPACE
+    C, start = gravity.covariance.copy(), np.trace(workspace @ gravity.covariance)
+    indices: list[int] = []
     chosen, bands = [], []
     for _ in range(count):
         CA = rows @ C
-        inner = np.linalg.inv(np.eye(len(used)) + np.einsum("njk,nlk->njl", CA, rows))
-        gains = np.einsum("njl,nlk,km,njm->n", inner, CA, wanted, CA)
-        gains[taken] = -np.inf  # the same pose again would repeat its friction
+        inner = np.linalg.inv(np.eye(len(joints)) + np.einsum("njk,nlk->njl", CA, rows))
+        gains = np.einsum("njl,nlk,km,njm->n", inner, CA, workspace, CA)
+        gains[indices] = -np.inf  # the same pose again would repeat its friction
         best = int(np.argmax(gains))
-        taken.append(best)
+        indices.append(best)
         C = C - CA[best].T @ inner[best] @ CA[best]
         chosen.append(q[best])
-        bands.append(gravity.workspace_band * np.sqrt(max(np.trace(wanted @ C), 0.0) / max(start, 1e-300)))
+        bands.append(gravity.workspace_band * np.sqrt(max(np.trace(workspace @ C), 0.0) / max(start, 1e-300)))
     return np.array(chosen), np.array(bands)

@@ -123,10 +123,10 @@ class _Walker:
         m = self.m
         step_now = stride
         for _ in range(int(4.0 * np.pi / _SMALLEST)):
-            left = target - pose[m.measured]
-            size = float(np.max(np.abs(left) / self.unit[m.measured], initial=0.0))
+            distance = target - pose[m.measured]
+            size = float(np.max(np.abs(distance) / self.unit[m.measured], initial=0.0))
             share = min(1.0, step_now / size) if size > 0.0 else 1.0
-            goal = pose[m.measured] + share * left
+            goal = pose[m.measured] + share * distance
             there, ok = self._step(pose, goal)
             if not ok:
                 step_now *= 0.5
@@ -141,8 +141,8 @@ class _Walker:
 
     def _step(self, pose: Array, goal: Array) -> tuple[Array, bool]:
         guess, size = self._predicted(pose[None], np.zeros(1, dtype=int), goal[None])
-        there, moved, converged = self._newton(guess, goal[None])
-        return there[0], bool(converged[0] and moved[0] <= _BENT * size[0] + 1e-6)
+        there, length, converged = self._newton(guess, goal[None])
+        return there[0], bool(converged[0] and length[0] <= _BENT * size[0] + 1e-6)
 
     def _predicted(self, base: Array, owner: NDArray[np.int64], targets: Array) -> tuple[Array, Array]:
         """Move poses along their tangents to targets; also return the sizes of the steps."""
@@ -157,21 +157,21 @@ class _Walker:
         """Close the loops with the solved joints; also return the displacements, and flags of convergence."""
         m = self.m
         q, first = q.copy(), q
-        moved = np.zeros(len(q))
-        done = np.zeros(len(q), dtype=bool)
+        lengths = np.zeros(len(q))
+        converged = np.zeros(len(q), dtype=bool)
         for _ in range(_NEWTON):
-            own = np.flatnonzero(~done)
+            own = np.flatnonzero(~converged)
             if not own.size:
                 break
             step = self._correction(q[own])
             size = np.linalg.norm(step, axis=1)
             q[own] = moved_by(m.robot, q[own], step * self.unit)
-            moved[own] += size
-            done[own] = size < _CONVERGED
+            lengths[own] += size
+            converged[own] = size < _CONVERGED
             if np.any(size > 3.0):  # divergence: these samples return to their start
                 q[own[size > 3.0]] = first[own[size > 3.0]]
         gap = np.max(np.abs(m.structure.equations(q)[0]), axis=1, initial=0.0)
-        return q, moved, done & (gap < CLOSES)
+        return q, lengths, converged & (gap < CLOSES)
 
     def _correction(self, q: Array) -> Array:
         """Return a Newton step of all joints, without units; measured joints move only if they are redundant."""

@@ -64,9 +64,9 @@ class LoopStructure:
     def closed(self, q: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Move poses to the nearest closed poses; also return flags of success."""
         q = np.array(q, dtype=float)
-        done = np.zeros(len(q), dtype=bool)
+        converged = np.zeros(len(q), dtype=bool)
         for _ in range(_STEPS):
-            own = np.flatnonzero(~done)
+            own = np.flatnonzero(~converged)
             if not own.size:
                 break
             phi, J = self.equations(q[own])
@@ -77,7 +77,7 @@ class LoopStructure:
             length = np.linalg.norm(step, axis=1)
             step *= np.minimum(1.0, _STRIDE / np.maximum(length, 1e-300))[:, None]
             q[own] = moved_by(self.robot, q[own], step * self.unit)
-            done[own] = length < _CONVERGED
+            converged[own] = length < _CONVERGED
         gap = np.max(np.abs(self.equations(q)[0]), axis=1, initial=0.0)
         return q, np.isfinite(gap) & (gap < CLOSES)
 
