@@ -3,10 +3,11 @@
     θ − q = c·(τ_m − Ia θ̈ − Fc sgn θ̇ − Fv θ̇) + T q̇ − (D/K)(θ̇ − q̇) + e₀
 
 with the compliance c = 1/K, the clock skew T of the link encoder, and an offset e₀ of each log. The torque sensor is
-noisy, and plain least squares would make c too small. The torque that the sum row predicts, which has another error,
-is the instrument: c stays unbiased. Fv is that of the sum row, because in this row it looks like a skew. Ia and Fc are
-free: c·Ia and c·Fc are columns of their own. The damping D of a soft spring would look like a skew without its column;
-that of a stiff one does not show, and D/K stays near zero as far as damping ratios of gears and springs go.
+noisy, so plain least squares underestimates c. The instrument is the torque that the sum row predicts: its error is
+not the sensor noise, so c is unbiased. The sum row gives Fv, because Fv and the skew T have nearly the same
+column here. Ia and Fc are free: the columns of c·Ia and c·Fc are separate. The damping D of a soft spring needs a
+column, or it biases T. The data do not determine the damping of a stiff spring; a ridge keeps D/K within the usual
+damping ratios of gears and springs.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from steelyard.ground.student import quantile
 # Unknowns before the offsets: compliance, compliance times rotor, times Coulomb friction, skew, damping over stiffness.
 DEFLECTION_UNKNOWNS = 5
 _DAMPING = 4
-# Largest usual damping ratio of gears and springs; D/K = 2ζ/ω is known to be within that before the fit.
+# Largest usual damping ratio ζ of gears and springs: the prior standard deviation of D/K is 2ζ/ω.
 _RATIO = 0.1
-# Rounds of the weight of what is known about the damping.
+# Iterations of the weight of the damping's prior.
 _ROUNDS = 2
-# Level of the intervals.
+# Confidence level of the intervals.
 _LEVEL = 0.95
 
 
@@ -80,17 +81,17 @@ def fit_deflection(
 
     Args:
         joint: Index of the joint.
-        tables: Rows of the logs, with a skew removed; T is that which remains.
+        tables: Rows of the logs after the removal of a skew; T is the remaining skew.
         sums: Sum row of the same tables.
         blocks: Block of each row of each table.
         count: Number of blocks.
         logs: Number of logs.
-        motor: Whether the torque is that of the motor, with rotor and friction; else it is that of the links.
+        motor: True: motor torque, with rotor and friction; False: link torque.
     """
     size = DEFLECTION_UNKNOWNS + logs
     used = np.ones(size, dtype=bool)
     used[1:3] = motor
-    # Sums by block of instruments × [columns, y, θ̇ column]: the viscous friction of each block's fit differs.
+    # Sums by block of instruments × [columns, y, θ̇ column]: each fit without a block has its own viscous friction.
     cross = np.zeros((count, size, size + 2))
     squares = np.zeros((count, size + 2, size + 2))
     variance, rows = 0.0, 0
@@ -120,10 +121,10 @@ def fit_deflection(
         inertia = np.sqrt(all_squares[0, 0] / max(all_squares[1, 1], 1e-300))
         usual = 2.0 * _RATIO * np.sqrt(max(x[0], 0.0) * inertia)
         x = _solve(total, viscous, ridge := noise / max(usual, 1e-12) ** 2, used)
-    left = np.array([
+    estimates = np.array([
         _solve(total - cross[b], float(sums.viscous_left[b, joint]), ridge, used) for b in range(count)
     ])  # fmt: skip
-    errors = np.sqrt((count - 1) / count * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
+    errors = np.sqrt((count - 1) / count * np.sum((estimates - estimates.mean(axis=0)) ** 2, axis=0))
     full = np.concatenate([x, [-1.0, -x[0] * viscous]])
     residual = max(float(full @ all_squares @ full), 0.0)
     seen = np.array([np.any(squares[:, DEFLECTION_UNKNOWNS + k, DEFLECTION_UNKNOWNS + k] > 0.0) for k in range(logs)])
@@ -139,7 +140,7 @@ def predicted(fit: DeflectionFit, viscous: float, table: ElasticTable) -> Array:
     Args:
         fit: Deflection row.
         viscous: Viscous friction of the joint.
-        table: Rows, with the same skew removed as for the fit.
+        table: Rows, after the removal of the skew of the fit.
     """
     k = fit.joint
     own = _regressors(table, k, 0, table.tau[:, k] - viscous * table.dtheta[:, k], table.deflection_rate[:, k])

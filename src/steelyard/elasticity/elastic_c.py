@@ -12,7 +12,7 @@ def elastic_c(elasticity: Elasticity, prefix: str) -> tuple[str, str]:
     """Return the header and the source.
 
     Args:
-        elasticity: Elastic joints; those that are not known are stiff.
+        elasticity: Elastic joints; joints with unknown stiffness are rigid.
         prefix: Prefix of the functions, a name in C.
     """
     n = elasticity.robot.dof
@@ -25,10 +25,10 @@ extern "C" {{
 #endif
 /* Deflections (motor minus link) under torques of the springs. */
 void {prefix}_deflection(const double spring[{n}], double deflection[{n}]);
-/* Torques of the springs from motion of motors and links; 0 for stiff joints. */
+/* Torques of the springs from motion of motors and links; 0 for rigid joints. */
 void {prefix}_spring_torque(const double theta[{n}], const double dtheta[{n}], const double q[{n}],
                        const double dq[{n}], double spring[{n}]);
-/* Positions of the links from torque and motion of the motors: without rotor and friction the rest is in the spring. */
+/* Positions of the links from torque and motion of the motors: spring torque = torque - rotor - friction. */
 void {prefix}_link_position(const double theta[{n}], const double dtheta[{n}], const double ddtheta[{n}],
                        const double tau[{n}], double q[{n}]);
 #ifdef __cplusplus
@@ -40,7 +40,7 @@ void {prefix}_link_position(const double theta[{n}], const double dtheta[{n}], c
     arrays = "\n".join(f"static const double {name}[{n}] = {{{_numbers(x)}}};" for name, x in tables.items())
     source = f"""#include "{prefix}_elastic.h"
 
-/* Compliance 1/K, stiffness, damping, rotor, Coulomb and viscous friction; zeros of the first two: a stiff joint. */
+/* Compliance 1/K, stiffness, damping, rotor, Coulomb and viscous friction. Rigid joints: compliance, stiffness = 0. */
 {arrays}
 
 static double direction(double speed) {{ return (speed > 0.0) - (speed < 0.0); }}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def elastic_files(elasticity: Elasticity, name: str) -> dict[str, Content]:
-    """Return the files of a run, by name; none if no stiffness is known.
+    """Return the files of a run by name; an empty mapping if no stiffness is known.
 
     Args:
         elasticity: Elastic joints.
@@ -40,7 +40,7 @@ def elastic_files(elasticity: Elasticity, name: str) -> dict[str, Content]:
 
 
 def _can_be_mjcf(elasticity: Elasticity) -> bool:
-    """Whether the robot has bodies that MuJoCo accepts."""
+    """Return whether MuJoCo accepts the robot's bodies."""
     if elasticity.source is not None and is_mjcf(elasticity.source):
         return True
     return bool(elasticity.robot.has_inertia) and not impossible_links(Model.nominal(elasticity.robot))

@@ -1,9 +1,9 @@
-"""`ElasticMapping`: what a mapping file states about the second encoders of a log.
+"""`ElasticMapping`: the table [elastic] of a mapping file, which states the second encoders of a log.
 
 [elastic]
-link = {joint1 = "qlink1", joint2 = "qlink2"}   # encoders behind the gear and its elasticity
-motor = {knee = "knee_motor"}                   # motor encoders over the gear, if `position` is the link's
-deflection = {knee = "spring"}                  # sensors of the spring itself: motor minus link
+link = {joint1 = "qlink1", joint2 = "qlink2"}   # encoders on the link side of the gear
+motor = {knee = "knee_motor"}                   # motor encoders over the gear, if `position` is the link position
+deflection = {knee = "spring"}                  # sensors of the spring deflection: motor minus link
 units = "rad"                                   # or "deg"; prismatic joints: "m", "mm"
 sign = {joint2 = -1}
 """
@@ -36,7 +36,7 @@ _LINK_NAMES = ("qlink{}", "linkq{}", "linkposition{}", "positionlink{}", "qlinkp
 @short_repr
 @dataclass(frozen=True)
 class ElasticMapping:
-    """The parts of a mapping about second encoders.
+    """The entries of a mapping for second encoders.
 
     Attributes:
         log: The rest of the mapping, with a channel for each second encoder.
@@ -54,7 +54,7 @@ class ElasticMapping:
 
     @classmethod
     def of(cls, mapping: Any, robot: Robot) -> ElasticMapping:
-        """Read the parts of a mapping.
+        """Read the entries of a mapping.
 
         Args:
             mapping: File, dict or None.
@@ -96,7 +96,7 @@ class ElasticMapping:
         return cls(_with_channels(log, columns), columns, units, sign, True)
 
     def for_file(self, path: Any, robot: Robot) -> ElasticMapping:
-        """Add the link encoders that the names of a file's columns show, unless the mapping states encoders.
+        """Add link encoders recognised by the column names of a file, unless the mapping states encoders.
 
         Args:
             path: Path of the log.
@@ -112,7 +112,7 @@ class ElasticMapping:
         return replace(self, log=_with_channels(self.log, columns), columns=columns)
 
     def size_of(self, joint: str, revolute: bool) -> float:
-        """Compute the factor of a joint's column: unit and sign.
+        """Compute the factor of a joint's column from unit and sign.
 
         Args:
             joint: Name of the joint.

@@ -1,7 +1,7 @@
-"""`elastic_to_mjcf`: writes elastic joints into an MJCF: a rotor, and a spring between it and its link.
+"""`elastic_to_mjcf`: writes elastic joints into an MJCF, each as a rotor and a spring between rotor and link.
 
-The joint of the description moves the rotor, with its limits, its friction and its motor, and keeps its name, so that
-actuators and sensors stay on the motor's side. A joint NAME_spring with the stiffness follows in the link's own body.
+The joint of the description moves the rotor. It keeps its name, limits, friction and actuator, so actuators and sensors
+stay on the motor side. A joint NAME_spring with the stiffness connects the rotor to the body of the link.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SPRING = "_spring"
 _PLACE = ("pos", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 # Attributes of a joint that define its axis.
 _AXIS = ("type", "axis", "pos", "class", "group")
-# MuJoCo demands a mass of every moving body. These of a rotor have no effect beside its inertia over the gear.
+# MuJoCo requires mass and inertia of every moving body. These values are negligible next to the reflected inertia.
 _MASS, _INERTIA = 1e-6, 1e-9
 
 
 def elastic_to_mjcf(
     elasticity: Elasticity, path: str | os.PathLike[str], source: str | os.PathLike[str] | Model | None = None
 ) -> tuple[str, ...]:
-    """Write the known elastic joints into an MJCF; return a sentence for each thing that it leaves out.
+    """Write the known elastic joints into an MJCF; return a sentence for each omitted element.
 
     Args:
         elasticity: Elastic joints.
@@ -47,7 +47,7 @@ def elastic_to_mjcf(
     if isinstance(origin, Model) or origin is None or not is_mjcf(Path(origin)):
         model = origin if isinstance(origin, Model) else Model.nominal(elasticity.robot)
         if not model.robot.has_inertia and not np.any(model.theta):
-            raise ExportError(f"'{model.robot.name}' has no inertias, which MuJoCo needs; identify a model first.")
+            raise ExportError(f"'{model.robot.name}' lacks the inertias that MuJoCo needs; identify a model first.")
         notes = model_to_mjcf(model, target)
         document = Document(target)
     else:
@@ -63,7 +63,7 @@ def _edited(document: Document, elasticity: Elasticity) -> tuple[bytes, tuple[st
     root = document.root
     if any(e.attributes.get("inertiafromgeom") == "true" for e in root.all("compiler")):
         raise ExportError(
-            f'{document.path}: inertiafromgeom="true" ignores written inertias, and a rotor has no geometry; '
+            f'{document.path}: inertiafromgeom="true" ignores the inertia of the rotors, which lack geometry; '
             'set it to "auto" and write the inertias of the bodies.'
         )
     places = mjcf_elements(root)
@@ -71,14 +71,14 @@ def _edited(document: Document, elasticity: Elasticity) -> tuple[bytes, tuple[st
     notes, excluded = [], []
     for one in elasticity.joints:
         if not one.known:
-            notes.append(f"Joint '{one.joint}' stays stiff, because {one.unknown}.")
+            notes.append(f"Joint '{one.joint}' is exported as rigid, because {one.unknown}.")
             continue
         joint = places.joints.get(one.joint)
         if joint is None:
             raise ExportError(f"{document.path}: there is no joint '{one.joint}'; give the description of this robot.")
         body = places.bodies[places.carriers[one.joint]]
         if len(body.all("joint")) + len(body.all("freejoint")) > 1:
-            notes.append(f"Joint '{one.joint}' stays stiff, because its body has several joints.")
+            notes.append(f"Joint '{one.joint}' is exported as rigid, because its body has several joints.")
             continue
         _split(document, body, joint, one)
         above = parents[id(body)]
@@ -98,7 +98,7 @@ def _edited(document: Document, elasticity: Elasticity) -> tuple[bytes, tuple[st
 
 
 def _split(document: Document, body: Element, joint: Element, one: JointElasticity) -> None:
-    """Put a rotor between a body and its parent."""
+    """Insert a rotor between a body and its parent."""
     name = body.attributes["name"]
     place = {k: v for k, v in body.attributes.items() if k in (*_PLACE, "childclass")}
     rotor_joint = {**joint.attributes, "name": one.joint, **_numbers_of_rotor(one)}
@@ -119,7 +119,7 @@ def _split(document: Document, body: Element, joint: Element, one: JointElastici
 
 
 def _numbers_of_rotor(one: JointElasticity) -> Mapping[str, str]:
-    """Numbers of the motor's joint; without an estimate those of the description stay."""
+    """Return the attributes of the motor's joint; without an estimate the description's values stay."""
     out = {"stiffness": "0"}
     if one.rotor is not None and one.rotor.value > 0.0:
         out["armature"] = number(one.rotor.value)
@@ -132,5 +132,5 @@ def _numbers_of_rotor(one: JointElasticity) -> Mapping[str, str]:
 
 
 def _damping(one: JointElasticity) -> float:
-    """Damping of the spring, where it is significantly positive."""
+    """Return the damping of the spring; 0 unless it is significantly positive."""
     return one.damping.value if one.damping is not None and one.damping.low > 0.0 else 0.0

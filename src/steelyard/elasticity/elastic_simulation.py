@@ -30,23 +30,22 @@ def simulate_elastic(
 ) -> Log:
     """Simulate the motion of motors and links, and return a log with both positions.
 
-    The links are those of `model`. Elastic joints get the rotor and friction of the elasticity, the other joints those
-    of the model.
+    `model` gives the links. `elasticity` gives rotor and friction of elastic joints, `model` those of the other joints.
 
     Args:
         model: Model of the links.
-        elasticity: Elastic joints; those that are not known are stiff.
+        elasticity: Elastic joints; joints with unknown stiffness are rigid.
         drive: Torque of the motors [N m or N], from time [s], positions and velocities of the motors.
         duration: Length [s].
         rate: Sampling rate of the log [Hz].
-        start: Positions at rest at the beginning [rad or m], with relaxed springs.
+        start: Initial positions at rest [rad or m], with relaxed springs.
     """
     from scipy.integrate import solve_ivp
 
     plant = _Plant(model, elasticity, drive)
     n, m = model.robot.dof, len(plant.elastic)
     if not duration > 0.0 or not rate > 0.0:
-        raise SteelyardError(f"A simulation of {duration:g} s at {rate:g} Hz has no samples; give positive numbers.")
+        raise SteelyardError(f"A simulation of {duration:g} s at {rate:g} Hz is empty; give positive numbers.")
     q = np.broadcast_to(np.asarray(start, dtype=float), (n,))
     state = np.concatenate([q, np.zeros(n), q[plant.elastic], np.zeros(m)])
     t = np.arange(int(np.floor(duration * rate + 1e-9)) + 1) / rate
@@ -84,10 +83,10 @@ class _Plant:
         self.rotor = np.array([one.rotor.value for one in each if one.rotor])
         self.friction = np.array([one.friction for one in each])
         self.smooth = np.array([SMOOTHING_SPEED[robot.joints[k].kind] for k in self.elastic])
-        # Rotors and friction of the model act on stiff joints alone.
-        moved = model.terms.per_parameter(lambda _, c: bool(np.any(np.array(c.weights)[self.elastic] != 0.0)))
+        # Rotors and friction of the model act only on rigid joints.
+        elastic_terms = model.terms.per_parameter(lambda _, c: bool(np.any(np.array(c.weights)[self.elastic] != 0.0)))
         self.theta = model.theta.copy()
-        self.theta[robot.inertial_count :][np.array(moved, dtype=bool)] = 0.0
+        self.theta[robot.inertial_count :][np.array(elastic_terms, dtype=bool)] = 0.0
         self.dynamics = model.dynamics
 
     def torque(self, t: float, theta: Array, dtheta: Array) -> Array:

@@ -1,4 +1,4 @@
-"""`ElasticTable`: the smooth signals of motors and links of a log, on one clock and with the clock skew removed."""
+"""`ElasticTable`: filtered signals of motors and links of a log, on one clock and without clock skew."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from steelyard.signals.standing import standing
 
 # Rows closer than a fifth of the cut-off's period are redundant after the filter.
 _STEP = 0.2
-# Friction near a reversal has no law here: presliding, Stribeck, soft constraints of simulators. Rows are left out
-# while the speed is below this share of its rms value, and as far as the low-pass spreads them (in periods of its
-# cut-off). With the rows c is 3 % too small on a pendulum of MuJoCo whose friction is a tenth of the gravity torque.
+# Friction models fail near a reversal: presliding, Stribeck effect, soft constraints of simulators. The fit excludes
+# rows while the speed is below this share of its rms value, and neighbours within the reach of the low-pass (in periods
+# of its cut-off). Including them makes c 3 % too small on a MuJoCo pendulum with friction of a tenth of gravity.
 _SLOW, _SPREAD = 0.1, 0.5
-# Deviation of a clock from a uniform one beyond which it is resampled, in samples.
+# Clocks that deviate from a uniform one by more than this are resampled [samples].
 _UNIFORM = 1e-3
 
 
@@ -39,8 +39,8 @@ class ElasticTable:
         q, dq, ddq: Motion of the links.
         tau: Torque of the motors over the gears.
         direction: Direction of the motors' motion, −1 to 1.
-        deflection, deflection_rate: Motor minus link, of the sensors, and its rate.
-        moves: Whether a joint moves at a row, away from reversals; the friction of a standing one is unknown.
+        deflection, deflection_rate: Motor minus link position by the sensors, and its rate.
+        moves: Whether a joint moves at a row, away from reversals; the friction at rest is unknown.
     """
 
     log: int
@@ -63,7 +63,7 @@ def cutoff_of(logs: Sequence[Log], cutoff_hz: float | None) -> float:
 
     Args:
         logs: Logs of the fit.
-        cutoff_hz: Stated cut-off; None: by the band of the motion.
+        cutoff_hz: Cut-off of the user; None: computed from the band of the motion.
     """
     return chosen_cutoff(logs, Preparation(cutoff_hz=cutoff_hz))
 
@@ -77,7 +77,7 @@ def elastic_tables(
         robot: Robot of the logs.
         readings: Logs with two encoders.
         cutoff_hz: Cut-off of the low-pass [Hz].
-        skew: Time by which each link encoder lags [s]; it is removed.
+        skew: Lag of each link encoder [s], to be removed.
     """
     smooth = np.array([SMOOTHING_SPEED[joint.kind] for joint in robot.joints])
     return [t for k, one in enumerate(readings) for t in _tables_of(one, k, cutoff_hz, skew, smooth)]
@@ -111,14 +111,14 @@ def _tables_of(
 
 
 def _around(flags: NDArray[np.bool_], samples: float) -> NDArray[np.bool_]:
-    """Extend flags to the samples on either side."""
+    """Extend flags to neighbouring samples."""
     width = 2 * int(np.ceil(samples)) + 1
     counts = np.cumsum(np.pad(flags.astype(int), ((width // 2 + 1, width // 2), (0, 0))), axis=0)
     return np.asarray(counts[width:] > counts[:-width])
 
 
 def uniform(t: Array, signals: Sequence[Array]) -> tuple[float, Array, list[Array]]:
-    """Resample signals of a jittering clock to a uniform one; return its period and times, too.
+    """Resample signals of a jittering clock to a uniform clock; return period, times and signals.
 
     Args:
         t: Times [s].

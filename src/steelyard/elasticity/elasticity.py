@@ -19,22 +19,22 @@ from steelyard.robot.robot import Robot
 
 _WHY_NULL = {
     "skew_s": "The joints have one encoder, or the skews of their link encoders differ.",
-    "joints/*/stiffness": "It is not known; unknown_because has the reason.",
-    "joints/*/stiffness_interval": "It is not known; unknown_because has the reason.",
+    "joints/*/stiffness": "The logs do not determine it; unknown_because states the reason.",
+    "joints/*/stiffness_interval": "The logs do not determine it; unknown_because states the reason.",
     "joints/*/stiffness_interval/*": "The compliance may be zero.",
     "joints/*/damping": "The stiffness is not known.",
-    "joints/*/rotor": "The stiffness is not known, or known links gave the torque.",
-    "joints/*/link": "Two encoders show the spring without the inertia behind it.",
+    "joints/*/rotor": "The stiffness is not known, or known links give the torque.",
+    "joints/*/link": "Two encoders determine the stiffness without the inertia of the link.",
     "joints/*/skew": "The joint has one encoder.",
     "joints/*/hysteresis": "It needs two encoders and the torque of the motor.",
     "joints/*/frequencies_hz": "They belong to joints with one encoder.",
     "joints/*/explained": "It belongs to joints with two encoders.",
     "joints/*/explained_without_skew": "It belongs to joints with two encoders.",
     "joints/*/held_out/*": "The joint hardly moves in this log.",
-    "torque_explained/*": "Known links gave the torque.",
+    "torque_explained/*": "Known links give the torque.",
 }
 
-# Share of the deflection in left-out or held-out logs below which the row describes the joint badly.
+# The deflection row is a poor model of a joint if it explains less than this share of a validation log's deflection.
 _EXPLAINS = 0.9
 
 
@@ -49,7 +49,7 @@ class Elasticity(OutcomeWithPage, DisplayMixin):
         findings: Remarks on the logs.
         cutoff_hz: Cut-off of the low-pass [Hz]; 0 for resonances.
         torque_explained: Share of the variance of each joint's torque that the rigid robot explains.
-        source: Description that the exported elastic model keeps.
+        source: Description that the exported model extends.
     """
 
     robot: Robot
@@ -74,14 +74,14 @@ class Elasticity(OutcomeWithPage, DisplayMixin):
 
     @property
     def skew(self) -> Interval | None:
-        """Clock skew of the link encoders, if those of all joints agree [s]; None if they do not."""
+        """Clock skew of the link encoders [s]; None if the joints disagree."""
         each = [one.skew for one in self.joints if one.skew is not None]
         if not each:
             return None
         values, widths = (np.array([getattr(x, n) for x in each]) for n in ("value", "half_width"))
         weights = 1.0 / np.maximum(widths, 1e-12) ** 2
         mean = float(weights @ values / weights.sum())
-        # The 99 % of a normal distribution are 1.31 of its 95 %, per joint; more joints differ by chance more often.
+        # The 99 % interval of a normal distribution is 1.31 times the 95 % interval; the factor √n allows for n joints.
         if np.any(np.abs(values - mean) > 1.31 * np.sqrt(len(each)) * widths):
             return None
         return Interval(mean, float(1.0 / np.sqrt(weights.sum())))
@@ -100,24 +100,28 @@ class Elasticity(OutcomeWithPage, DisplayMixin):
                     f"(95 %: {number(low, 3)} to {upper})."
                 )
             else:
-                points.append(f"{one.joint}: stiffness not known, because {one.unknown}.")
-        held = [x for one in self.joints for x in one.held_out.values()]
-        if held:
-            points.append(f"Deflection of validation logs: explained to {number(100 * min(held), 4)} % or more.")
+                points.append(f"{one.joint}: the stiffness is unknown, because {one.unknown}.")
+        scores = [x for one in self.joints for x in one.held_out.values()]
+        if scores:
+            points.append(
+                f"The fit explains {number(100 * min(scores), 4)} % or more of the deflection of validation logs."
+            )
         points += self.findings
         if not known:
-            return Headline("bad", "The logs show the stiffness of no joint.", tuple(points))
+            return Headline("bad", "The logs do not determine the stiffness of any joint.", tuple(points))
         badly = [one for one in known if min([*one.held_out.values(), 1.0]) < _EXPLAINS]
         if len(known) < count or badly:
-            return Headline("warning", f"The stiffness is known of {len(known)} of {count} joints.", tuple(points))
-        return Headline("good", f"The stiffness is known of {'all ' if count > 1 else ''}{count} joint"
+            return Headline(
+                "warning", f"The logs determine the stiffness of {len(known)} of {count} joints.", tuple(points)
+            )
+        return Headline("good", f"The logs determine the stiffness of {'all ' if count > 1 else ''}{count} joint"
                         f"{'s' if count > 1 else ''}.", tuple(points))  # fmt: skip
 
     def _skew_sentence(self) -> str:
         skew, ms = self.skew, 1e3
         if skew is None:
             each = ", ".join(f"{x.joint} {number(ms * x.skew.value, 3)}" for x in self.joints if x.skew is not None)
-            return f"The link encoders lag by different times [ms], which were removed: {each}."
+            return f"The clock skews of the link encoders differ, and were removed [ms]: {each}."
         verb = "lag behind" if skew.value >= 0.0 else "are ahead of"
         return (
             f"The link encoders {verb} those of the motors by {number(ms * abs(skew.value), 3)} ± "

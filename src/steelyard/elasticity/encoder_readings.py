@@ -1,4 +1,4 @@
-"""`EncoderReadings`: a log with the positions of motors and links, and the mistakes that its second encoders show."""
+"""`EncoderReadings`: a log with positions of motors and links, and checks of its second encoders."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.read import read_log
 
-# A second encoder follows the first with a slope near one: gears and springs that give a fifth of the motion are not
-# among the robots, nor are encoders with such errors.
+# The slope of the second encoder against the first is near one: a deflection of a fifth of the motion, or an encoder
+# with such a scale error, is implausible.
 _SLOPE = 0.2
-# Correlation below which two columns are not of one joint.
+# Two columns with a smaller correlation belong to different joints.
 _ALIKE = 0.9
 # A joint moves if its range is larger than this share of the largest one.
 _MOVES = 0.02
-# Units that are taken for each other, by their ratio.
+# Ratio of degrees to radians, for the detection of a wrong unit.
 _DEGREE = 180.0 / np.pi
 
 
@@ -33,7 +33,7 @@ class EncoderReadings:
     Attributes:
         log: The log.
         theta: Positions of the motors over their gears [rad or m], shape (samples, joints).
-        q: Positions of the links; of joints without a second encoder those of the motors.
+        q: Positions of the links; motor positions for joints without a second encoder.
         elastic: Indices of the joints with two encoders.
         findings: Remarks.
     """
@@ -56,7 +56,7 @@ def read_readings(given: Any, robot: Robot, mapping: ElasticMapping, needed: boo
         given: Path, frame, dict of arrays, or a `Log` with the channels "elastic.link.JOINT".
         robot: Robot of the log.
         mapping: Meaning of the columns.
-        needed: Refuse a log without a second encoder.
+        needed: True refuses a log without a second encoder.
     """
     own = mapping if isinstance(given, Log) else mapping.for_file(given, robot)
     log = given if isinstance(given, Log) else read_log(given, robot, own.log)
@@ -103,7 +103,10 @@ def _moving(q: Array) -> Array:
 
 def _refuse_missing(log: Log, source: str, robot: Robot, mapping: ElasticMapping) -> None:
     if mapping.columns or any(name.startswith(f"{ELASTIC_CHANNEL}.") for name in log.channels):
-        raise LogError(f"{source}: no joint with a second encoder moves, so no elasticity shows; log a motion of them.")
+        raise LogError(
+            f"{source}: no joint with a second encoder moves, so the log does not determine elasticity; "
+            "log a motion of these joints."
+        )
     joint = robot.joint_names[0]
     raise LogError(
         f"{source}: no column of a link encoder was recognised; name it in the mapping, as "
@@ -117,7 +120,7 @@ def _refuse_odd(source: str, robot: Robot, theta: Array, q: Array, k: int, colum
     x, y = theta[:, k] - theta[:, k].mean(), q[:, k] - q[:, k].mean()
     where = f"{source}: joint '{joint}': {column}"
     if np.array_equal(theta[:, k], q[:, k]):
-        raise LogError(f"{where} equals the first encoder in every sample; name the column of the other encoder.")
+        raise LogError(f"{where} equals the first encoder in every sample; name the column of the link encoder.")
     if not y.any():
         raise LogError(f"{where} is constant while the joint moves; name the column of the link encoder.")
     slope = float(x @ y / (x @ x))
@@ -130,7 +133,9 @@ def _refuse_odd(source: str, robot: Robot, theta: Array, q: Array, k: int, colum
         raise LogError(f"{where} does not follow the joint (correlation {alike:.2f}); {hint}.")
     size = abs(slope)
     if abs(size - _DEGREE) < _SLOPE * _DEGREE:
-        raise LogError(f'{where} is {size:.1f} times the first encoder: degrees; state units = "deg" in [elastic].')
+        raise LogError(
+            f'{where} is {size:.1f} times the first encoder, so it is in degrees; state units = "deg" in [elastic].'
+        )
     if abs(size * _DEGREE - 1.0) < _SLOPE:
         raise LogError(
             f"{where} is 1/{1 / size:.1f} of the first encoder, which seems to be in degrees; state its unit "
@@ -147,7 +152,10 @@ def _refuse_odd(source: str, robot: Robot, theta: Array, q: Array, k: int, colum
     offset = float(np.mean(theta[:, k] - q[:, k]))
     if abs(offset) > 2.0 * np.ptp(x):
         unit = robot.joints[k].unit if hasattr(robot.joints[k], "unit") else "rad"
-        return [f"Joint '{joint}' of {source}: the encoders differ by {offset:.4g} {unit} on average; it is estimated."]
+        return [
+            f"Joint '{joint}' of {source}: the encoders differ by {offset:.4g} {unit} on average; "
+            "the fit estimates this offset."
+        ]
     return []
 
 
@@ -157,7 +165,7 @@ def _correlations(theta: Array, y: Array) -> Array:
 
 
 def joints_named(robot: Robot, names: Sequence[str]) -> tuple[int, ...]:
-    """Return the indices of joints; none means all.
+    """Return the indices of joints; an empty list selects all joints.
 
     Args:
         robot: The robot.

@@ -35,51 +35,51 @@ def identify_elasticity(
     resonance: bool = False,
     source: Path | None = None,
 ) -> Elasticity:
-    """Identify the elasticity of joints from two encoders, or from the resonance that one encoder shows.
+    """Identify the elasticity of joints from two encoders, or from the resonance in the signal of one encoder.
 
     Args:
-        robot: Robot, as `load_robot` takes it.
+        robot: Robot, in any form that `load_robot` accepts.
         log: Path of a log, a frame, a dict of arrays, a `Log`, or several.
-        validate: Validation logs, which choose nothing.
+        validate: Validation logs; the fit does not use them.
         mapping: Mapping file or dict; its table [elastic] states the second encoders. Columns such as `qlink1` are
             recognised.
-        joints: Joints to report; default: all that have a second encoder, or that move.
+        joints: Joints to report; default: all joints with a second encoder, or all that move.
         terms: Additional terms of the rigid robot, such as "counterbalance"; rotor, friction and offset are included.
-        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; default: by the band of the motion.
-        links: Known model. Its link torque replaces that of the motors, to calibrate springs of series-elastic drives.
-        resonance: Use one encoder, and a motion that excites the resonance.
-        source: Description (MJCF) that the exported elastic model keeps.
+        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; default: computed from the band of the motion.
+        links: Known model. Its link torque replaces the motor torque, to calibrate springs of series-elastic drives.
+        resonance: Identify from one encoder and a motion that excites the resonance.
+        source: Description (MJCF) that the exported elastic model extends.
     """
     arm = refuse_free(as_robot(robot), "elastic joints of it cannot be identified", "Lock its coordinates.")
-    stated = ElasticMapping.of(mapping, arm)
-    wanted = joints_named(arm, joints)
-    logs, judged = (_several(x) for x in (log, validate))
+    encoders = ElasticMapping.of(mapping, arm)
+    selection = joints_named(arm, joints)
+    logs, validation_logs = (_several(x) for x in (log, validate))
     if not logs:
         raise SteelyardError("Identification needs at least one log; name one.")
     if resonance and links is not None:
-        raise SteelyardError("A resonance is found without known links; remove one of the two options.")
-    readings = [read_readings(x, arm, stated, needed=not resonance) for x in logs]
-    held = [read_readings(x, arm, stated, needed=False) for x in judged]
+        raise SteelyardError("Identification from a resonance does not use known links; remove one of the two options.")
+    readings = [read_readings(x, arm, encoders, needed=not resonance) for x in logs]
+    validation = [read_readings(x, arm, encoders, needed=False) for x in validation_logs]
     if links is None:
-        _refuse_without_torque([one.log for one in (*readings, *held)])
-    _refuse_copies(readings, held)
-    names = log_names([*readings, *held])
-    findings = tuple(dict.fromkeys(text for one in (*readings, *held) for text in one.findings))
+        _refuse_without_torque([one.log for one in (*readings, *validation)])
+    _refuse_copies(readings, validation)
+    names = log_names([*readings, *validation])
+    findings = tuple(dict.fromkeys(text for one in (*readings, *validation) for text in one.findings))
     if resonance:
-        found = resonances(arm, readings, wanted, bool(joints))
-        return Elasticity(arm, found, names=tuple(names), findings=findings, source=source)
+        estimates = resonances(arm, readings, selection, bool(joints))
+        return Elasticity(arm, estimates, names=tuple(names), findings=findings, source=source)
     cutoff = cutoff_of([one.log for one in readings], cutoff_hz)
-    whole, every = TwoEncoders(arm, cutoff, terms, links).joints_of(readings, held, names)
-    named = {arm.joint_names[k] for k in wanted}
-    shown = tuple(x for x in every if x.joint in named)
-    missing = [name for name in joints if name not in {x.joint for x in shown}]
+    whole, every = TwoEncoders(arm, cutoff, terms, links).joints_of(readings, validation, names)
+    names_of_selection = {arm.joint_names[k] for k in selection}
+    estimates = tuple(x for x in every if x.joint in names_of_selection)
+    missing = [name for name in joints if name not in {x.joint for x in estimates}]
     if missing:
         raise SteelyardError(
-            f"Joint '{missing[0]}' has no second encoder in the logs, or does not move; leave it out of --only."
+            f"Joint '{missing[0]}' does not move or lacks a second encoder in the logs; leave it out of --only."
         )
     explained = np.asarray(whole.sums.explained)
     return Elasticity(
-        arm, shown, names=tuple(names), findings=findings, source=source, cutoff_hz=cutoff,
+        arm, estimates, names=tuple(names), findings=findings, source=source, cutoff_hz=cutoff,
         torque_explained=tuple(float(x) for x in explained),
     )  # fmt: skip
 
@@ -99,15 +99,17 @@ def _refuse_without_torque(logs: Sequence[Log]) -> None:
             )
         if log.meta.get("torque_kind") == "current":
             raise SteelyardError(
-                f"{log.meta.get('source', 'The log')}: the torque is in amperes, so the stiffness would be, too; state "
-                "torque_constants in the mapping."
+                f"{log.meta.get('source', 'The log')}: the torque is in amperes, and the stiffness needs N m; "
+                "state torque_constants in the mapping."
             )
     refuse_without_torque(logs)
 
 
-def _refuse_copies(readings: Sequence[EncoderReadings], held: Sequence[EncoderReadings]) -> None:
-    """A log that judges must not be one of the fit."""
-    for one in held:
+def _refuse_copies(readings: Sequence[EncoderReadings], validation: Sequence[EncoderReadings]) -> None:
+    """Refuse validation logs that the fit uses."""
+    for one in validation:
         for other in readings:
             if one.q.shape == other.q.shape and np.array_equal(one.q, other.q):
-                raise SteelyardError(f"{one.source} is also a log of the fit, so it judges nothing; give another log.")
+                raise SteelyardError(
+                    f"{one.source} is also a log of the fit, so it cannot validate the fit; give another log."
+                )

@@ -1,4 +1,4 @@
-"""`JointElasticity`: the elasticity of one joint, with intervals, and whether the logs show it."""
+"""`JointElasticity`: the elasticity of one joint, with intervals."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ class JointElasticity:
         unit: "rad" or "m".
         source: "two encoders", "known links" (spring against the torque of a known model), or "resonance".
         compliance: c = 1/K [rad/(N m) or m/N].
-        unknown: Why the stiffness is not known; "" if it is.
-        damping: D [N m s/rad or N s/m]; None if it does not show.
-        rotor: Inertia of the rotor over its gear [kg m² or kg]; None if it does not show.
-        link: Inertia behind the spring, from a resonance [kg m² or kg]; None for two encoders.
-        skew: Time by which the link encoder lags [s]; None with one encoder.
-        hysteresis: Half the width of the hysteresis of the deflection beyond friction of the motor [rad or m].
+        unknown: Reason for an unknown stiffness; "" if it is known.
+        damping: D [N m s/rad or N s/m]; None if it is not identifiable.
+        rotor: Inertia of the rotor over its gear [kg m² or kg]; None if it is not identifiable.
+        link: Inertia of the link, from a resonance [kg m² or kg]; None for two encoders.
+        skew: Lag of the link encoder [s]; None with one encoder.
+        hysteresis: Half width of the deflection's hysteresis, without the motor's friction [rad or m].
         friction: Coulomb and viscous friction of the motor [N m, N m s/rad].
         explained: Share of the variance of the deflection, skew included, that the fit explains.
-        without_skew: The same for the deflection after the skew was removed.
+        without_skew: The same for the deflection after the removal of the skew.
         held_out: The same as `explained` in validation logs, by log.
         offsets: Mean difference of the encoders, by log [rad or m].
         by_log: Compliance of each log alone.
@@ -91,7 +91,7 @@ class JointElasticity:
 
     @property
     def stiffness_interval(self) -> tuple[float, float]:
-        """95 % interval of K, from that of c; the upper end is infinite if c may be zero."""
+        """95 % interval of K, from the interval of c; the upper end is infinite if c may be zero."""
         low, high = self.compliance.low, self.compliance.high
         return (1.0 / high if high > 0.0 else float("nan"), 1.0 / low if low > 0.0 else float("inf"))
 

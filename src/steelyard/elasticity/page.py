@@ -87,8 +87,8 @@ def _joints(result: Elasticity) -> Html:
         TableColumn("± 95 %", digits=2), "not known because",
     ]  # fmt: skip
     below = (
-        "The interval of the stiffness is the reciprocal of that of the compliance, so it is not symmetric. The rotor "
-        "is its inertia over the gear."
+        "The interval of the stiffness is the reciprocal of the compliance interval, so it is not symmetric. Rotor: "
+        "inertia of the rotor over the gear."
     )
     return join(table_html(heads, rows, "Stiffness of the joints", dash="Not known."), paragraph(below))
 
@@ -117,9 +117,9 @@ def _encoders(result: Elasticity) -> Html:
         TableColumn("± 95 %", "mrad", digits=2),
     ]  # fmt: skip
     below = (
-        "Skew: time by which the link encoder lags. Explained: share of the variance of the deflection about the mean "
-        "of each log, while the joint moves and away from reversals; 'without skew' after it was removed. Friction is "
-        "that of the motor; the hysteresis is that of the deflection beyond it."
+        "Skew: lag of the link encoder. Explained: share of the variance of the deflection about the mean of each log, "
+        "while the joint moves and away from reversals; 'without skew' after the removal of the skew. Coulomb and "
+        "viscous friction act on the motor; the hysteresis of the deflection excludes this friction."
     )
     return join(table_html(heads, rows, "Encoders and friction", dash="Not available."), paragraph(below))
 

@@ -1,4 +1,4 @@
-"""Elasticity from one encoder: antiresonance and resonance of joints that are excited one at a time."""
+"""Elasticity from one encoder: antiresonance and resonance of one excited joint at a time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from steelyard.signals.filters import LowPass, derivative
 
 # The 95 % interval of a normal distribution.
 _NORMAL = 1.96
-# Log likelihood that three more unknowns gain by chance once in a million fits: half of chi-square's quantile.
+# Three more unknowns gain this log likelihood by chance in one of a million fits: half the chi-square quantile.
 _BY_CHANCE = 15.4
-# Largest relative standard error of a stiffness that counts as known: its interval excludes a factor of two.
+# Largest relative standard error of a known stiffness: its interval excludes a factor of two.
 _KNOWN = 0.25
-# Lines of the window within which a frequency is known, because window and product with s² do not commute.
+# Resolution of a frequency in lines of the spectrum: the window and the product with s² do not commute.
 _RESOLUTION = 0.25
-# Motion of the other joints beyond which their torques disturb, as a share of the joint's (standard deviation of
-# accelerations).
+# Largest motion of the other joints, as a share of the joint's motion (standard deviation of accelerations): their
+# torques disturb the fit.
 _OTHERS = 0.2
 # Shortest log [samples].
 _SHORTEST = 256
@@ -34,13 +34,13 @@ _SHORTEST = 256
 def resonances(
     robot: Robot, readings: Sequence[EncoderReadings], wanted: Sequence[int], stated: bool
 ) -> tuple[JointElasticity, ...]:
-    """Find the elasticity of joints, each from the logs in which it moves and the others hold.
+    """Identify the elasticity of joints, each from the logs that move this joint and hold the others.
 
     Args:
         robot: Robot.
-        readings: Logs; the position is that of the motors.
+        readings: Logs with motor positions.
         wanted: Indices of the joints.
-        stated: Whether the user named the joints, so that each of them must be found.
+        stated: Whether the user named the joints; a named joint without an excited log is an error.
     """
     own: dict[int, list[EncoderReadings]] = {}
     for one in readings:
@@ -50,18 +50,20 @@ def resonances(
     missing = [k for k in wanted if k not in own]
     if (stated and missing) or not own:
         name = robot.joint_names[(missing or list(wanted))[0]]
-        raise SteelyardError(f"No log excites joint '{name}' while the others hold; log one for it.")
+        raise SteelyardError(f"No log excites joint '{name}' while the others hold; record such a log.")
     return tuple(_joint(robot, k, own[k]) for k in sorted(own))
 
 
 def _excited(robot: Robot, one: EncoderReadings) -> int:
-    """The joint that a log excites; a log in which several move is refused."""
+    """Return the joint that a log excites; refuse a log with several moving joints."""
     size = np.std(np.diff(one.theta, 2, axis=0), axis=0) / np.array([_typical(j.kind) for j in robot.joints])
     k = int(np.argmax(size))
     if not size[k] > 0.0:
-        raise SteelyardError(f"{one.source}: no joint moves, so no resonance shows; log an excited motion.")
+        raise SteelyardError(
+            f"{one.source}: no joint moves, so the log does not show a resonance; log an excited motion."
+        )
     position = np.std(one.theta, axis=0)
-    # Encoder noise of resting joints looks like acceleration; they also have to move.
+    # The encoder noise of resting joints looks like acceleration, so the position range is tested too.
     busy = [i for i in np.flatnonzero(size > _OTHERS * size[k]) if i != k and position[i] > _OTHERS * position[k]]
     if busy:
         raise SteelyardError(
@@ -85,21 +87,21 @@ def _joint(robot: Robot, k: int, readings: Sequence[EncoderReadings]) -> JointEl
                 continue
             period, t, (theta, tau) = uniform(one.log.t[start:stop], [one.theta[start:stop], one.log.tau[start:stop]])
             speed = derivative(LowPass(0.1 / period, period)(theta[:, k : k + 1]), period)[:, 0]
-            found = JointSpectra.of(theta[:, k], tau[:, k], np.tanh(speed / smooth), period)
-            if len(found.s) > _SHORTEST // 8:
-                spectra.append(found)
+            spectrum = JointSpectra.of(theta[:, k], tau[:, k], np.tanh(speed / smooth), period)
+            if len(spectrum.s) > _SHORTEST // 8:
+                spectra.append(spectrum)
                 longest = max(longest, float(t[-1] - t[0]))
     joint = robot.joints[k]
     if not spectra:
         raise SteelyardError(
-            f"{readings[0].source}: the motion of joint '{joint.name}' does not stand above the noise of its encoder "
-            "for long enough; excite it more, or for longer."
+            f"{readings[0].source}: the motion of joint '{joint.name}' exceeds the noise of its encoder too "
+            "briefly; excite it more, or for longer."
         )
     return _result(joint.name, joint.unit, fit_two_masses(spectra), longest)
 
 
 def _result(name: str, unit: str, fit: TwoMassFit, seconds: float) -> JointElasticity:
-    # Without a resonance the fit may end at any number; infinite intervals say so.
+    # Without a resonance the estimates are arbitrary; the intervals are infinite.
     with np.errstate(all="ignore"):
         values = np.maximum(numbers_of(fit.x), 1e-300)
         variance = _variance_of_logs(fit)
@@ -120,7 +122,7 @@ def _result(name: str, unit: str, fit: TwoMassFit, seconds: float) -> JointElast
 
 
 def _variance_of_logs(fit: TwoMassFit) -> Array:
-    """Variances of the logarithms of the numbers, by the chain rule."""
+    """Return the variances of the logarithms of the numbers, by the chain rule."""
     step, rows = 1e-5, []
     for k in range(4):
         move = np.zeros_like(fit.x)
@@ -135,7 +137,7 @@ def _why_unknown(fit: TwoMassFit, values: Array, error: float) -> str:
     if fit.gain < _BY_CHANCE:
         return f"{reach}, and no resonance shows below"
     if values[4] > fit.reached_hz:
-        return f"{reach}, and the resonance lies above"
+        return f"{reach}, and the resonance is above"
     if not error < _KNOWN:
         return f"the excitation does not determine it ({reach})"
     return ""

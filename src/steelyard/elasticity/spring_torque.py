@@ -18,15 +18,15 @@ from steelyard.signals.log import Log
 
 
 def spring_torque(robot: RobotLike, log: Any, springs: Elasticity | Mapping[str, float], *, mapping: Any = None) -> Log:
-    """Convert a log with motor and link positions to one of the links, whose torques are those of the springs.
+    """Convert a log with motor and link positions to a log of the links, with the torques of the springs.
 
-    Its torques contain neither rotors nor friction of the motors, so identify it with `terms=("viscous", "coulomb")`.
-    Joints without a known spring keep their motor torque, and are not in `torque_used`.
+    The torques exclude rotors and friction of the motors, so identify the log with `terms=("viscous", "coulomb")`.
+    Joints without a known spring keep their motor torque, and `torque_used` excludes them.
 
     Args:
-        robot: Robot, as `load_robot` takes it.
+        robot: Robot, in any form that `load_robot` accepts.
         log: Path of a log, a frame, a dict of arrays, or a `Log`.
-        springs: Identified elasticity, whose offsets and skew are removed too, or stiffness by joint [N m/rad or N/m].
+        springs: Identified elasticity, with offsets and skew, or stiffness by joint [N m/rad or N/m].
         mapping: Mapping with the second encoders (`identify_elasticity`).
     """
     arm = as_robot(robot)
@@ -38,15 +38,15 @@ def spring_torque(robot: RobotLike, log: Any, springs: Elasticity | Mapping[str,
     else:
         stiffness, skew, own = values_by_joint(springs, arm), {}, {}
     missing = [k for k in one.elastic if k not in stiffness]
-    used = [k for k in one.elastic if k in stiffness]
-    if not used:
+    spring_joints = [k for k in one.elastic if k in stiffness]
+    if not spring_joints:
         raise SteelyardError(
             f"{one.source}: none of its joints with two encoders has a known spring "
             f"({', '.join(arm.joint_names[k] for k in missing)}); state their stiffness."
         )
     tau = np.zeros_like(one.theta) if one.log.tau is None else one.log.tau.copy()
     q = one.q.copy()
-    for k in used:
+    for k in spring_joints:
         if not stiffness[k] > 0.0:
             raise SteelyardError(
                 f"The stiffness of joint '{arm.joint_names[k]}' is {stiffness[k]:g}; give a positive one."
@@ -57,13 +57,13 @@ def spring_torque(robot: RobotLike, log: Any, springs: Elasticity | Mapping[str,
                 q[start:stop, k] = delayed(one.q[start:stop, k], -skew[k] / period)
         gap = one.theta[:, k] - q[:, k]
         tau[:, k] = stiffness[k] * (gap - _offset(own.get(k, {}), one.source))
-    names = [arm.joint_names[k] for k in used]
+    names = [arm.joint_names[k] for k in spring_joints]
     meta = {**one.log.meta, "torque_used": names, "torque_from": "springs"}
     return replace(one.log, q=q, dq=None, ddq=None, tau=tau, channels={}, meta=meta)
 
 
 def _offset(offsets: Mapping[str, float], source: str) -> float:
-    """Offset of the same log, or the mean of the others."""
+    """Return the offset of the same log, or the mean of the others."""
     from pathlib import Path
 
     stem = Path(source).stem

@@ -1,9 +1,9 @@
-"""The sum row: rigid links on the motion of the links, rotor and friction on that of the motors, and no stiffness.
+"""The sum row: rigid links on link motion, rotor and friction on motor motion, without the stiffness.
 
     Y(q, q̇, q̈) β + Ia θ̈ + Fv θ̇ + Fc sgn θ̇ + τ₀ = τ_m
 
-Motor and link equation added: the torque of the spring drops out. The row gives the viscous friction, which a
-deflection cannot tell from a clock skew, and a torque without the noise of the sensor.
+The sum of motor and link equation cancels the torque of the spring. The row gives the viscous friction and a torque
+without sensor noise. The deflection row cannot separate viscous friction from a clock skew.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from steelyard.robot.robot import Robot
 
 # Columns of each motor: rotor, viscous, Coulomb, offset.
 MOTOR_COLUMNS = 4
-# Directions of the scaled normal equations that rounding alone determines, such as a rotor and a link behind a stiff
-# spring; they are left at zero.
+# Relative eigenvalue of the scaled normal equations at the level of rounding, such as rotor against link behind a stiff
+# spring; the solution is zero in these directions.
 _RANK = 1e-12
-# Rounds of weights of the joints.
+# Iterations of the weights of the joints.
 _ROUNDS = 2
 
 
@@ -40,7 +40,7 @@ class SumRow:
         base: Base parameters of the links and additional terms.
         beta: Base parameters, then rotor, viscous, Coulomb and offset of each joint.
         viscous: Viscous friction of each joint [N m s/rad or N s/m].
-        viscous_left: The same from fits that each leave out a block, shape (blocks, joints).
+        viscous_left: The same from jackknife fits, each without one block, shape (blocks, joints).
         coulomb: Coulomb friction of each joint [N m or N].
         torque: Torque that the fit predicts in each table [N m or N].
         residual_std: Standard deviation of the residuals of each joint [N m or N].
@@ -73,7 +73,7 @@ def fit_sum_row(
         blocks: Block of each row of each table.
         count: Number of blocks.
         terms: Additional joint terms on the motion of the links, such as a counterbalance.
-        base: Base parameters of these, if known.
+        base: Base parameters of the robot with these terms, if already computed.
     """
     base = base or base_parameters(robot, terms)
     regressors = [_columns(base, table) for table in tables]
@@ -82,7 +82,7 @@ def fit_sum_row(
     if not all(any(m[:, k].any() for m in moving) for k in range(n)):
         still = next(k for k in range(n) if not any(m[:, k].any() for m in moving))
         raise SteelyardError(
-            f"Joint '{robot.joint_names[still]}' stands in every log; select the moving joints (--joints) or lock it."
+            f"Joint '{robot.joint_names[still]}' moves in no log; select the moving joints (--joints) or lock it."
         )
     grams = np.zeros((n, count, size + 1, size + 1))
     with one_blas_thread():
@@ -102,7 +102,7 @@ def fit_sum_row(
             weights = freedom / np.maximum(squares, 1e-12 * grams[:, :, -1, -1].sum(axis=1) + 1e-300)
         weighted = np.einsum("k,kbij->bij", weights, grams)
         total = weighted.sum(axis=0)
-        left = np.array([_solve(total - weighted[b]) for b in range(count)])
+        estimates = np.array([_solve(total - weighted[b]) for b in range(count)])
     first = len(base.names)
     places = first + MOTOR_COLUMNS * np.arange(n)
     torque = tuple(Y @ beta for Y in regressors)
@@ -111,16 +111,16 @@ def fit_sum_row(
     ])  # fmt: skip
     residual = squares / freedom
     return SumRow(
-        base, beta, beta[places + 1], left[:, places + 1], beta[places + 2], torque, np.sqrt(residual),
+        base, beta, beta[places + 1], estimates[:, places + 1], beta[places + 2], torque, np.sqrt(residual),
         1.0 - squares / np.maximum(samples * spread, 1e-300),
     )  # fmt: skip
 
 
 def model_torque(model: Model, tables: Sequence[ElasticTable], count: int) -> SumRow:
-    """Compute the torque of the links by a known model, in place of a fit.
+    """Compute the link torque by a known model instead of a fit.
 
     Args:
-        model: Known model; its rotors and friction are not used.
+        model: Known model, without its rotors and friction.
         tables: Rows of the logs.
         count: Number of blocks.
     """

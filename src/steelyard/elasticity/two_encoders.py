@@ -23,11 +23,11 @@ from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
-# Rounds in which the skew is removed and estimated again; the remaining skew falls by orders of magnitude in each.
+# Iterations that remove and estimate the skew; each one reduces the remaining skew by orders of magnitude.
 _ROUNDS = 6
-# A skew is removed when its rest is below this share of its standard error.
+# The iteration ends when the remaining skew is below this share of its standard error.
 _SMALL = 0.05
-# Probability that the compliances of logs of the same robot are called different.
+# Probability of a false disagreement between the compliances of logs of one robot.
 _FALSE = 0.01
 
 
@@ -36,10 +36,10 @@ class TwoEncoderFit:
     """Fit of all joints with two encoders.
 
     Attributes:
-        tables: Rows, with the skew removed.
+        tables: Rows after the removal of the skew.
         sums: Sum row.
         joints: Deflection row of each joint, by index.
-        skew: Time by which each link encoder lags [s].
+        skew: Lag of each link encoder [s].
     """
 
     tables: tuple[ElasticTable, ...]
@@ -56,8 +56,8 @@ class TwoEncoders:
         robot: The robot.
         cutoff_hz: Cut-off of the low-pass of all signals [Hz].
         terms: Additional terms of the sum row.
-        model: Known links, if the torque of the motors is not used.
-        base: Base parameters of the sum row, once known.
+        model: Known links that replace the motor torque, or None.
+        base: Base parameters of the sum row, after the first fit.
     """
 
     robot: Robot
@@ -89,16 +89,16 @@ class TwoEncoders:
                 k: fit_deflection(k, tables, sums, blocks, JACKKNIFE_BLOCKS, len(readings), self.model is None)
                 for k in joints
             }
-            done = {k: f for k, f in fits.items() if f is not None}
-            if not done:
+            estimates = {k: f for k, f in fits.items() if f is not None}
+            if not estimates:
                 names = ", ".join(self.robot.joint_names[k] for k in joints)
-                raise SteelyardError(f"The logs have too few rows in which {names} moves; log a longer motion.")
-            rest = {k: float(f.values[3]) for k, f in done.items()}
-            if all(abs(x) <= _SMALL * done[k].errors[3] for k, x in rest.items()):
+                raise SteelyardError(f"The motion of {names} is too short in the logs; log a longer motion.")
+            rest = {k: float(f.values[3]) for k, f in estimates.items()}
+            if all(abs(x) <= _SMALL * estimates[k].errors[3] for k, x in rest.items()):
                 break
             for k, x in rest.items():
                 skew[k] += x
-        return TwoEncoderFit(tuple(tables), sums, done, skew)
+        return TwoEncoderFit(tuple(tables), sums, estimates, skew)
 
     def joints_of(
         self, readings: Sequence[EncoderReadings], validate: Sequence[EncoderReadings], names: Sequence[str]
@@ -116,24 +116,24 @@ class TwoEncoders:
         out = []
         for k, fit in whole.joints.items():
             by_log = {names[i]: _interval(one.joints[k], 0) for i, one in enumerate(alone) if one and k in one.joints}
-            held = {
+            scores = {
                 names[len(readings) + i]: self.score(whole, k, [one])
                 for i, one in enumerate(validate)
                 if k in one.elastic
             }
             own = [x.joints[k] for x in alone if x and k in x.joints]
-            out.append(_joint(self.robot, k, whole, fit, own, _share(whole, k, raw, whole.tables), by_log, held,
+            out.append(_joint(self.robot, k, whole, fit, own, _share(whole, k, raw, whole.tables), by_log, scores,
                               names[: len(readings)], self.model is None))  # fmt: skip
         return whole, tuple(out)
 
     def _alone(self, one: EncoderReadings) -> TwoEncoderFit | None:
         try:
             return self.fit([one])
-        except SteelyardError:  # too short alone, or a joint stands in this log
+        except SteelyardError:  # this log is too short, or does not move a joint
             return None
 
     def score(self, whole: TwoEncoderFit, joint: int, readings: Sequence[EncoderReadings]) -> float:
-        """Compute the share of the variance of the deflection of other logs that a fit explains.
+        """Compute the explained share of the deflection's variance in other logs.
 
         Args:
             whole: The fit.
@@ -158,7 +158,7 @@ def _blocks(tables: Sequence[ElasticTable]) -> list[NDArray[np.int64]]:
 
 
 def _share(whole: TwoEncoderFit, k: int, raw: Sequence[ElasticTable], tables: Sequence[ElasticTable]) -> float:
-    """Share of the variance of the deflection, about each piece's mean, in rows where the joint moves."""
+    """Return the explained share of the deflection's variance about each piece's mean, in rows with motion."""
     errors, variance = 0.0, 0.0
     for before, table in zip(raw, tables, strict=True):
         use = table.moves[:, k] & before.moves[:, k]
@@ -212,7 +212,7 @@ def _joint(
 
 
 def _scaled(fit: DeflectionFit, place: int) -> Interval:
-    """A product with the compliance, divided by it; the error of the compliance enters."""
+    """Divide a product with the compliance by the compliance, and propagate both errors."""
     c, x = float(fit.values[0]), float(fit.values[place])
     relative = fit.half_widths[0] / c
     return Interval(x / c, float(np.hypot(fit.half_widths[place] / c, relative * x / c)))
@@ -229,7 +229,7 @@ def _why_unknown(compliance: Interval, fit: DeflectionFit, alone: Sequence[Defle
 
 
 def log_names(readings: Sequence[EncoderReadings]) -> list[str]:
-    """Return short names of logs, all different.
+    """Return short, unique names of logs.
 
     Args:
         readings: The logs.

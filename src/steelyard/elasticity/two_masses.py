@@ -21,26 +21,26 @@ Spectrum = NDArray[np.complex128]
 
 # Unknowns: log total inertia, log of link over rotor, log antiresonance [rad/s], log damping ratio there, then viscous
 # friction, Coulomb friction and gravity in units of the total inertia, the log noise of the torque's equation, and the
-# delay with which the logged torque acts [ms].
+# delay of the logged torque [ms].
 _UNKNOWNS = 9
-# Unknowns that a stiff joint has not.
+# Unknowns that the model of a rigid joint lacks.
 _ELASTIC = (1, 2, 3)
-# Bins of a Hann window that a mean or a trend reaches.
+# Leakage of a mean or a trend under a Hann window [bins].
 _LEAKED = 3
-# Highest frequency used, in sampling rates: anti-aliasing filters and holds act above.
+# Upper end of the band, as a share of the sampling rate: anti-aliasing filters and holds act above it.
 _HIGHEST = 0.4
-# A line is excited if its power is this many times the noise; a band ends where fewer than half of its lines are.
+# A line is excited if its power exceeds the noise by this factor; the band ends when less than half are excited.
 _EXCITED, _BAND = 10.0, 0.01
 # Grid of the search: antiresonances, ratios of the masses, damping ratio.
 _FREQUENCIES, _RATIOS, _DAMPING = 80, (0.1, 0.3, 1.0, 3.0, 10.0), 0.03
-# Lines of the spectrum in the search, at most; the refinement uses all.
+# Maximum number of spectral lines in the search; the refinement uses all lines.
 _SEARCHED = 1_500
-# Best points of the grid that are refined.
+# Number of the best grid points that start a refinement.
 _REFINED = 6
-# Errors relative to the torque that the refinement allows for, one after the other. The likelihood of an exact log is a
-# needle; with large errors it is wide, and leads to the next.
+# Continuation of the refinement: relative errors of the torque, in this order. The likelihood of an exact log has a
+# very narrow peak; a larger error widens the peak, and its maximum starts the next refinement.
 _RELATIVE = (0.3, 0.1, 0.03, 0.0)
-# Bins that share a leakage; their scores are added before they are squared.
+# Neighbouring bins are correlated by leakage; their scores are summed before the squares.
 _GROUP = 4
 # Step of numerical derivatives of the residual.
 _DELTA = 1e-5
@@ -48,13 +48,13 @@ _DELTA = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class JointSpectra:
-    """JointSpectra of a log of one joint, under a Hann window.
+    """Spectra of a log of one joint, under a Hann window.
 
     Attributes:
         s: 2πi times the frequencies [rad/s].
-        torque, position, direction: JointSpectra of torque, motor position and direction of its motion.
-        noise: Variance of the position's noise, the same at all frequencies [rad² or m²].
-        reached_hz: Highest frequency at which the motion stands above the noise; there are no lines above.
+        torque, position, direction: Spectra of torque, motor position and direction of motion.
+        noise: Variance of the position noise, equal at all frequencies [rad² or m²].
+        reached_hz: Highest frequency of motion above the noise, and end of the spectra.
     """
 
     s: Spectrum
@@ -78,7 +78,7 @@ class JointSpectra:
         window = np.hanning(n) / np.sqrt(np.sum(np.hanning(n) ** 2))
         u, p, d = (np.fft.rfft(window * (x - x.mean()))[_LEAKED : int(_HIGHEST * n)] for x in (tau, theta, direction))
         frequencies = np.fft.rfftfreq(n, period)[_LEAKED : int(_HIGHEST * n)]
-        # The noise of an encoder is white; its power is the lowest of the bands.
+        # Encoder noise is white, so its power is the power of the quietest band.
         width = max(int(_BAND * len(p)), 8)
         white = float(
             min(np.median(np.abs(p[k : k + width]) ** 2) for k in range(0, len(p) - width, width)) / np.log(2)
@@ -91,19 +91,19 @@ class JointSpectra:
         return cls(lines[0], lines[1], lines[2], lines[3], np.full(count, white), reached)
 
 
-# s, torque, position, direction, and the variance of the position's noise and of errors of the torque.
+# s, torque, position, direction, and the variances of position noise and torque errors.
 _Data = tuple[Spectrum, Spectrum, Spectrum, Spectrum, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class TwoMassFit:
-    """The most likely joint.
+    """The joint with the highest likelihood.
 
     Attributes:
         x: Unknowns.
         covariance: Their covariance.
-        gain: Log likelihood above that of a stiff joint.
-        reached_hz: Highest frequency at which the motion stands above the noise.
+        gain: Log likelihood minus that of a rigid joint.
+        reached_hz: Highest frequency of motion above the noise.
     """
 
     x: Array
@@ -143,7 +143,7 @@ def fit_two_masses(spectra: Sequence[JointSpectra]) -> TwoMassFit:
     """Fit a joint of two masses.
 
     Args:
-        spectra: JointSpectra of the logs.
+        spectra: Spectra of the logs.
     """
     s, u, p, d, white = (
         np.concatenate([getattr(x, n) for x in spectra]) for n in ("s", "torque", "position", "direction", "noise")
@@ -168,7 +168,7 @@ def _residual(x: Array, data: _Data) -> tuple[Spectrum, Array]:
 
 
 def _cost(x: Array, data: _Data) -> float:
-    """Negative log likelihood."""
+    """Return the negative log likelihood."""
     if abs(x[1]) > 12.0 or not -9.0 < x[3] < 1.0 or np.any(np.abs(x) > 1e8):
         return np.inf
     with np.errstate(all="ignore"):
@@ -191,7 +191,7 @@ def _slopes(x: Array, data: _Data) -> tuple[Array, Array, Spectrum, Array]:
 
 
 def _scores(slopes: Array, logs: Array, error: Spectrum, variance: Array) -> tuple[Array, Array]:
-    """Gradient of each line's cost, and the expected curvature of all."""
+    """Return the gradient of each line's cost, and the expected curvature of the sum."""
     size = np.abs(error) ** 2 / variance
     gradient = 2.0 * np.real(slopes.conj() * error) / variance + logs * (1.0 - size)
     return gradient, 2.0 * np.real((slopes.conj() / variance) @ slopes.T) + logs @ logs.T
@@ -221,7 +221,7 @@ def _refined(start: Array, data: _Data, stiff: bool = False) -> tuple[Array, flo
 
 
 def _covariance(x: Array, data: _Data) -> Array:
-    """Sandwich of curvature and scores; neighbouring lines share a window and are added."""
+    """Return the sandwich covariance; sums the scores of neighbouring lines, because the window correlates them."""
     scores, curvature = _scores(*_slopes(x, data))
     groups = np.add.reduceat(scores, np.arange(0, scores.shape[1], _GROUP), axis=1)
     inverse = np.linalg.pinv(curvature)
@@ -229,11 +229,11 @@ def _covariance(x: Array, data: _Data) -> Array:
 
 
 def _starts(data: tuple[Spectrum, ...]) -> list[Array]:
-    """The best joints of a grid, with linear least squares for inertia and friction."""
+    """Return the best joints of a grid, with linear least squares for inertia and friction."""
     thin = max(1, len(data[0]) // _SEARCHED)
     s, u, p, d = (x[::thin] for x in data)
     low, high = np.min(np.abs(s)), np.max(np.abs(s))
-    weight = 1.0 / np.maximum(np.abs(u), 0.1 * np.median(np.abs(u)))  # relative errors: no end of the band dominates
+    weight = 1.0 / np.maximum(np.abs(u), 0.1 * np.median(np.abs(u)))  # relative errors balance both ends of the band
     y = np.concatenate([(u * weight).real, (u * weight).imag])
     out = []
     for wa in np.geomspace(3.0 * low, high, _FREQUENCIES):
@@ -250,10 +250,10 @@ def _starts(data: tuple[Spectrum, ...]) -> list[Array]:
                 x[[0, 4, 5, 7]] = np.log(J), max(beta[1], 0.0) / J, beta[2] / J, noise
                 out.append((float(np.sum((y - A @ beta) ** 2)), x))
     out.sort(key=lambda one: one[0])
-    kept: list[Array] = []
-    for _, x in out:  # different antiresonances
-        if all(abs(x[2] - other[2]) > 0.1 for other in kept):
-            kept.append(x)
-        if len(kept) == _REFINED:
+    starts: list[Array] = []
+    for _, x in out:  # starts with different antiresonances
+        if all(abs(x[2] - other[2]) > 0.1 for other in starts):
+            starts.append(x)
+        if len(starts) == _REFINED:
             break
-    return kept
+    return starts

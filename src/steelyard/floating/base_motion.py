@@ -1,8 +1,8 @@
 """Motion of a floating body from motion capture, a state estimator, or an IMU.
 
-The rows need three things in the body's own axes: angular velocity ω, its derivative, and the acceleration of the
-origin minus gravity. An IMU measures the first and the last directly; its position and heading have no effect. Motion
-capture gives position and orientation, whose derivatives are computed after a low-pass that all signals pass.
+The rows need three signals in the axes of the body: angular velocity ω, its derivative, and the acceleration of the
+origin minus gravity. An IMU measures the first and the last directly; the equations do not depend on position and
+heading. Motion capture gives position and orientation; their derivatives follow after the low-pass of all signals.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from steelyard.robot.spatial import rotation_from_rpy
 from steelyard.signals.filters import LowPass, derivative
 from steelyard.signals.log import Finding
 
-# A unit quaternion has this length up to the rounding of logs with three decimals.
+# Tolerance of the length of a unit quaternion, for logs with three decimals.
 _UNIT = 0.02
-# The specific force at rest is g. A mean outside of half to twice g means another unit, or that gravity is missing.
+# The specific force at rest is g. A mean outside of half to twice g shows another unit or missing gravity.
 _MEAN_FORCE = (0.5, 2.0)
 
 
@@ -90,8 +90,8 @@ def _smooth_quaternion(signals: dict[str, Array], columns: BaseColumns, low_pass
     if np.any(np.abs(length - 1.0) > _UNIT):
         row = int(np.argmax(np.abs(length - 1.0) > _UNIT))
         raise LogError(
-            f"The orientation of the base at sample {row + 1} has length {length[row]:.3g}, not 1: it is no "
-            "quaternion; check its columns."
+            f"The orientation of the base at sample {row + 1} has length {length[row]:.3g}, not 1; "
+            "check the columns of the quaternion."
         )
     flips = np.concatenate([[1.0], np.where(np.sum(q[1:] * q[:-1], axis=1) < 0.0, -1.0, 1.0)])
     smooth = low_pass(q * np.cumprod(flips)[:, None])
@@ -136,7 +136,7 @@ def _velocities(
 
 
 def _pull(signals: dict[str, Array], columns: BaseColumns, low_pass: LowPass, angular: Array, turn: Array) -> Array:
-    """Return the specific force at the body's origin, from that at the IMU."""
+    """Convert the specific force at the IMU to the origin of the body."""
     force = low_pass(signals["accelerometer"]) @ rotation_from_rpy(*columns.imu_rpy).T
     lever = np.array(columns.imu_position)
     return np.asarray(force - np.cross(turn, lever) - np.cross(angular, np.cross(angular, lever)))
@@ -158,7 +158,7 @@ def look_at_base(signals: dict[str, Array], columns: BaseColumns, gravity: Array
         quaternion = _smooth_quaternion(signals, columns, low_pass)
         if quaternion is None:
             mean = float(np.median(np.linalg.norm(force, axis=1)))
-        else:  # in the world the motion averages out
+        else:  # the mean over the motion is about zero in world axes
             mean = float(np.linalg.norm(np.mean(np.einsum("tij,tj->ti", rotations_of(quaternion), force), axis=0)))
         if mean < _MEAN_FORCE[0] * g:
             out.append(
@@ -177,7 +177,7 @@ def look_at_base(signals: dict[str, Array], columns: BaseColumns, gravity: Array
 
 
 def _compare_turns(signals: dict[str, Array], columns: BaseColumns, low_pass: LowPass) -> list[Finding]:
-    """Compare the measured angular velocity with that of the orientation, under every order and axes."""
+    """Compare the measured angular velocity with the derivative of the orientation, for each order and axes."""
     gyroscope = "gyroscope" in signals
     pose = {"orientation": signals["orientation"], "position": np.zeros((len(signals["orientation"]), 3))}
     errors: dict[tuple[str, str], float] = {}
@@ -199,7 +199,7 @@ def _compare_turns(signals: dict[str, Array], columns: BaseColumns, low_pass: Lo
             errors[order, axes] = float(np.linalg.norm(spin - turned)) / max(float(np.linalg.norm(spin)), 1e-12)
     stated = columns.quaternion, "world" if columns.twist == "world" and not gyroscope else "body"
     best = min(errors, key=lambda key: errors[key])
-    # Both describe one motion, so a wrong statement leaves an error of the size of the motion itself.
+    # Both signals describe one motion, so a wrong statement leaves an error as large as the motion.
     if best == stated or errors[best] > 0.5 or errors[stated] < 2.0 * errors[best]:
         return []
     text = f"leaves {100 * errors[stated]:.0f} % of the angular velocity unexplained by the orientation"

@@ -1,7 +1,7 @@
 """`identify_bodies`: bodies without a robot, from a regressor and a description of the bodies.
 
-A person with markers on force plates, an animal, or a mechanism of another program: each row states one measured force
-or moment and its derivative by the ten parameters of every body.
+The bodies may be a person with markers on force plates, an animal, or a mechanism of another program. Each row has one
+measured force or moment, and its derivatives with respect to the ten parameters of every body.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SPELLINGS = {"hx": "mx", "hy": "my", "hz": "mz", "mcx": "mx", "mcy": "my", "mcz
 _RIGHT_SIDES = ("b", "y")
 _EQUATIONS = ("row_in_sample", "equation")
 _SAMPLES = ("t", "time", "sample")
-# Stretches of time per fold, so that error bars see the scatter between stretches.
+# Stretches of time per fold, so that error bars include the scatter between stretches.
 _PARTS = 4
 
 
@@ -102,29 +102,31 @@ def identify_bodies(
         rows: Table of rows, or several: columns `m_NAME` … `Izz_NAME` for each body (or its number from 1), the
             measurement `b` (or y), and perhaps the equation of the row (`row_in_sample`) and its time (`t`, `sample`).
         validate: Further tables, for scores.
-        holdout: Share at the end that is held out.
+        holdout: Share of the end of the rows for the hold-out.
         holdout_blocks: "LENGTH:K" holds out every K-th block of this length, in the unit of the time or in samples.
     """
     robot = bodies if isinstance(bodies, Robot) else read_bodies(bodies)
     several = [rows] if isinstance(rows, BodyRows | str | os.PathLike) else list(rows)
     read = [one if isinstance(one, BodyRows) else read_body_rows(one, robot) for one in several]
-    used, held = [], []
+    fit_rows, holdout_rows = [], []
     for one in read:
         first, second = _split(one, holdout, holdout_blocks)
-        used += first
-        held += second
-    judged = [one if isinstance(one, BodyRows) else read_body_rows(one, robot) for one in validate]
-    parts = [part.data() for stretch in used for part in _stretches(stretch, len(used))]
+        fit_rows += first
+        holdout_rows += second
+    validation = [one if isinstance(one, BodyRows) else read_body_rows(one, robot) for one in validate]
+    parts = [part.data() for stretch in fit_rows for part in _stretches(stretch, len(fit_rows))]
     theta = robot.inertial_parameters
     prior = Prior(theta)
     base = base_parameters(robot)
     fit = fit_possible(parts, base, prior)
     model = Model(robot, Terms(robot, ()), fit.estimate.theta)
     scores: list[RowScore] = []
-    for name, tables in (("Hold-out", held), ("Validation", judged)):
+    for name, tables in (("Hold-out", holdout_rows), ("Validation", validation)):
         if tables:
             scores.append(row_score(name, [t.data() for t in tables], base, fit.estimate.theta, theta))
-    count = {"used": sum(len(x.b) for x in used)} | ({"held out": sum(len(x.b) for x in held)} if held else {})
+    count = {"used": sum(len(x.b) for x in fit_rows)} | (
+        {"held out": sum(len(x.b) for x in holdout_rows)} if holdout_rows else {}
+    )
     return FloatingIdentification(
         robot, model, fit, read[0].names, tuple(scores), theta, _remarks(robot, fit.base.rank), count
     )
@@ -197,17 +199,17 @@ def read_body_rows(path: str | os.PathLike[str], robot: Robot) -> BodyRows:
 
 def _regressor_columns(table: Table, robot: Robot, path: str) -> list[str]:
     """Return the columns in the order of the parameters."""
-    found: dict[tuple[str, str], str] = {}
+    columns_by_key: dict[tuple[str, str], str] = {}
     for name in table.names:
         if match := re.fullmatch(r"([A-Za-z]+)_(.+)", name):
             symbol = _SPELLINGS.get(match[1], match[1])
             if symbol in _TEN:
-                found[symbol, match[2].lstrip("0") or "0"] = name
+                columns_by_key[symbol, match[2].lstrip("0") or "0"] = name
     out = []
     for k, link in enumerate(robot.links, start=1):
         keys = (link.name, link.name.removeprefix("body"), str(k))
         for symbol in _TEN:
-            column = next((found[symbol, key] for key in keys if (symbol, key) in found), None)
+            column = next((columns_by_key[symbol, key] for key in keys if (symbol, key) in columns_by_key), None)
             if column is None:
                 raise SteelyardError(
                     f"{path}: the column '{symbol}_{keys[1]}' is missing; a table of rows has one column for each of "
@@ -218,7 +220,7 @@ def _regressor_columns(table: Table, robot: Robot, path: str) -> list[str]:
 
 
 def _split(rows: BodyRows, share: float | None, blocks: str) -> tuple[list[BodyRows], list[BodyRows]]:
-    """Divide rows into those of the fit and those held out."""
+    """Divide rows into fit and hold-out."""
     if share is not None and blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
     if share is None and not blocks:
@@ -231,20 +233,20 @@ def _split(rows: BodyRows, share: float | None, blocks: str) -> tuple[list[BodyR
     length, _, every = blocks.partition(":")
     try:
         number = np.floor((rows.time - rows.time[0]) / float(length) + 1e-9).astype(int)
-        held = number % int(every) == int(every) - 1
+        holdout = number % int(every) == int(every) - 1
     except (ValueError, ZeroDivisionError):
         raise SteelyardError(f"--holdout-blocks is '{blocks}'. Give LENGTH:K, for example 33:2.") from None
-    if held.all() or not held.any():
+    if holdout.all() or not holdout.any():
         raise SteelyardError(f"--holdout-blocks is '{blocks}', which leaves one part empty; give shorter blocks.")
     groups: Mapping[bool, list[BodyRows]] = {False: [], True: []}
     for k in np.unique(number):
         own = number == k
-        groups[bool(held[own][0])].append(rows.part(own))
+        groups[bool(holdout[own][0])].append(rows.part(own))
     return groups[False], groups[True]
 
 
 def _stretches(rows: BodyRows, others: int) -> list[BodyRows]:
-    """Cut rows into stretches of time, so that all logs together have enough for the folds."""
+    """Cut rows into stretches of time, enough for the folds of all logs."""
     times = np.unique(rows.time)
     count = int(np.clip(-(-_PARTS * FOLDS // others), 1, len(times)))
     number = np.searchsorted(times, rows.time) * count // len(times)

@@ -1,4 +1,4 @@
-"""What a result states about closed loops."""
+"""Summary of closed loops in a result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def loop_summary(mechanism: Mechanism, preparer: Preparer, rows: Mapping[str, in
 
     Args:
         mechanism: The loops.
-        preparer: Preparer that solved them.
+        preparer: Preparer of the logs.
         rows: Rows used and left out, by reason.
     """
     prefix = "samples left out: "
@@ -45,5 +45,5 @@ def loop_sentence(loops: Mapping[str, Any]) -> str:
         (loops["singular_samples"], "near singular poses"),
         (loops["open_samples"], "where the loops do not close"),
     ]
-    left = [f"{count} {what}" for count, what in parts if count]
-    return text + (f" Samples left out: {', '.join(left)}." if left else "")
+    counts = [f"{count} {place}" for count, place in parts if count]
+    return text + (f" Samples left out: {', '.join(counts)}." if counts else "")

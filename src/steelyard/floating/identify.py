@@ -33,12 +33,12 @@ from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import motion_frequency
 
-# Stretches of time: four to each fold, so that error bars see the scatter between them.
+# Stretches of time: four per fold, so that error bars include the scatter between stretches.
 FIT_PARTS = 4 * FOLDS
-# Candidates for the cut-off, relative to the band of the motion. Below it, the motion itself would be lost; above ten
-# times it, accelerations of most encoders are noise.
+# Candidates for the cut-off, relative to the band of the motion. A lower cut-off removes motion; above ten times
+# the band, accelerations of most encoders are noise.
 _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
-# One number is chosen: blocks with so many samples in all show it as well as a longer log.
+# Samples for the choice of the cut-off: a longer log does not improve the choice of one number.
 _CHOICE_SAMPLES = 200_000
 # Terms of joints without a drive.
 _PASSIVE_TERMS = ("viscous", "coulomb")
@@ -58,8 +58,8 @@ def identify_floating(
 ) -> FloatingIdentification:
     """Identify a mechanism with a floating base, passive joints, contacts or closed loops.
 
-    Forces of contacts that were measured enter the equations of motion. Those that were not, and torques that are
-    missing, are projected out. Joints of closed loops need no encoder: their motion follows from the loops.
+    Measured contact forces enter the equations of motion. A projection removes unknown contact forces and torques.
+    Joints of closed loops need no encoder: the loops determine their motion.
 
     Args:
         robot: Robot, as `load_robot` takes it, with `floating=True` or a floating joint; with `loops=…` for a loop
@@ -70,9 +70,9 @@ def identify_floating(
         terms: Joint terms; default: rotor, viscous, Coulomb and offset of driven joints, friction of passive ones with
             an encoder. Stated terms act on all joints, also on those of closed loops without an encoder.
         prior: "nominal" (inertias of the description) or "none".
-        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; None: chosen by stretches left out.
-        holdout: Share at the end of each log that is held out.
-        source: Description whose meshes and names the exported file keeps.
+        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; None: chosen by the error of left-out stretches.
+        holdout: Share of the end of each log for the hold-out.
+        source: Description with the meshes and names of the exported file.
     """
     robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=True)
     stated = FloatingMapping.of(mapping, robot)
@@ -116,22 +116,24 @@ def _several(some: Any) -> list[Any]:
 
 
 def _trusted(robot: Robot, logs: Sequence[Log]) -> Robot:
-    """Return the robot without the torques that the logs lack or distrust; the forces on free joints are known."""
+    """Return the robot without torques that the logs lack or distrust; joints without a drive have zero torque."""
     lacking = any(log.tau is None for log in logs)
     if lacking and robot.loops:
-        raise LogError("The logs have no torque, which a mechanism with closed loops needs; name its columns.")
-    stated = next((log.meta.get("torque_used") for log in logs if log.meta.get("torque_used")), None)
-    if not lacking and stated is None:
+        raise LogError("A mechanism with closed loops needs torques, and the logs lack them; name their columns.")
+    reliable = next((log.meta.get("torque_used") for log in logs if log.meta.get("torque_used")), None)
+    if not lacking and reliable is None:
         return robot
     driven = set(logs[0].joints)
-    used = [n for n in robot.joint_names if n not in driven or (not lacking and n in (stated or ()))]
-    if not used:
-        raise LogError("The logs have no torque and the robot has no floating base, so nothing can be identified.")
-    return robot.with_torque_used(used)
+    names = [n for n in robot.joint_names if n not in driven or (not lacking and n in (reliable or ()))]
+    if not names:
+        raise LogError(
+            "The logs lack torques and the base of the robot is fixed; name the torque columns, or let the base float."
+        )
+    return robot.with_torque_used(names)
 
 
 def bound_terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) -> Terms:
-    """Bind the terms: of joints with a measured torque, and friction of passive joints.
+    """Bind the terms of joints with a measured torque, and the friction of passive joints.
 
     Args:
         robot: Robot.
@@ -144,16 +146,17 @@ def bound_terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) 
     from steelyard.parameters.terms import terms as bind
     from steelyard.robot.free import driven_joints
 
-    used = dict(zip(robot.joint_names, robot.torque_used, strict=True))
-    moving = [n for n in driven_joints(robot) or robot.joint_names if used[n]]
-    if robot.loops:  # joints without an encoder get friction by a stated term only: theirs resembles that of the drives
+    measures = dict(zip(robot.joint_names, robot.torque_used, strict=True))
+    moving = [n for n in driven_joints(robot) or robot.joint_names if measures[n]]
+    # Friction of joints without an encoder is optional: it is nearly collinear with the friction of the drives.
+    if robot.loops:
         measured = {*(stated.log.joints or robot.actuated), *stated.passive}
         moving = [n for n in moving if n in measured]
-    driven = tuple(n for n in moving if n not in stated.passive)
-    made = [t for name in DEFAULT_TERMS for t in terms_named(robot, name, driven)] if driven else []
+    drives = tuple(n for n in moving if n not in stated.passive)
+    result = [t for name in DEFAULT_TERMS for t in terms_named(robot, name, drives)] if drives else []
     passive = tuple(n for n in moving if n in stated.passive)
-    made += [t for name in _PASSIVE_TERMS for t in terms_named(robot, name, passive)] if passive else []
-    return bind(robot, *made)
+    result += [t for name in _PASSIVE_TERMS for t in terms_named(robot, name, passive)] if passive else []
+    return bind(robot, *result)
 
 
 class _Task:
@@ -167,31 +170,31 @@ class _Task:
     def stretches(
         self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None
     ) -> tuple[list[PhasePiece], list[PhasePiece]]:
-        """Return the stretches of the fit and those held out."""
+        """Return the stretches of fit and hold-out."""
         self.preparer.left_out.clear()
-        used: list[PhasePiece] = []
-        held: list[PhasePiece] = []
+        fit: list[PhasePiece] = []
+        rest: list[PhasePiece] = []
         for log in logs:
             motions: list[FloatingMotion] = list(self.preparer.motions(log, cutoff_hz))
             border = np.inf if holdout is None else log.t[0] + (1.0 - holdout) * (log.t[-1] - log.t[0])
             for s in stretches_of(motions):
                 first = s.motion.t[s.samples] < border
-                for part, own in ((used, first), (held, ~first)):
+                for part, own in ((fit, first), (rest, ~first)):
                     if own.sum() >= 4:
                         part.append(replace(s, samples=s.samples[own]))
-        if sum(len(s.samples) for s in used) < 2 * 4 * FOLDS:
+        if sum(len(s.samples) for s in fit) < 2 * 4 * FOLDS:
             raise LogError(
                 "Too few samples remain: the log is too short for its cut-off, or its contacts change too often; "
                 "raise the cut-off, or record longer phases."
             )
-        return used, held
+        return fit, rest
 
     def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
         """Return the cut-off whose fit predicts left-out rows best.
 
-        The rows are those of the lowest cut-off, which all candidates share. Joints of closed loops turn much faster
-        than their drives at some poses, and a low cut-off distorts their products; there the rows of all cut-offs
-        count, by the product of the errors.
+        The rows of the lowest cut-off judge all candidates. Joints of closed loops turn much faster than their drives
+        at some poses, and a low cut-off distorts products of signals; for closed loops the measure is the product of
+        the errors on the rows of all cut-offs.
         """
         period = max(float(np.median(np.diff(log.t))) for log in logs)
         band = mechanism_band(self.preparer, logs)
@@ -221,7 +224,7 @@ class _Task:
         return min(errors, key=lambda c: errors[c])
 
     def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
-        """Make the rows, whose equations have the scale of their forces."""
+        """Make the rows, with each equation divided by the size of its forces."""
         ones = np.ones(self.preparer.robot.dof)
         maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
         if not maker.projects:
@@ -229,21 +232,21 @@ class _Task:
         width = max(self._rows(s.closed, s.motion) for s in stretches)
         maker = RowMaker(self.preparer, self.dynamics, self.base, 1.0 / self._sizes(stretches), width)
         sets = frozenset(s.closed for s in stretches)
-        if not self.preparer.unknown:  # redundant drives of closed loops: all rows show the same
+        if not self.preparer.unknown:  # redundant drives of closed loops: one combination for all rows
             return maker
         if sets not in self._shown:
             self._shown[sets] = base_of_phases(maker, stretches)
         return replace(maker, base=self._shown[sets])
 
     def _rows(self, closed: Sequence[int], motion: FloatingMotion) -> int:
-        """Return an upper limit of the rows of a sample: contacts may repeat each other, single ones do not."""
+        """Return an upper limit of the rows of a sample: several contacts may be redundant, one contact is not."""
         if (mechanism := self.preparer.mechanism) is not None:
             return mechanism.mobility
         most = max((len(CONTACT_ROWS[self.preparer.unknown[k].kind]) for k in closed), default=0)
         return self.preparer.robot.dof - max(most, int(motion.missing.sum()))
 
     def _sizes(self, stretches: Sequence[PhasePiece]) -> Array:
-        """Return the size of each coordinate's force, without knowledge of the noise: that of the described bodies."""
+        """Return the size of each coordinate's force by the described bodies, as a scale before the noise is known."""
         robot = self.preparer.robot
         theta = np.zeros(len(self.base.parameters))
         bodies = robot.inertial_parameters if robot.has_inertia else default_bodies(robot).ravel()
@@ -272,7 +275,7 @@ def _blocks_of(log: Log, samples: int) -> Log:
 
     Args:
         log: Log.
-        samples: Number of samples above which blocks are taken.
+        samples: Largest number of samples of an uncut log.
     """
     if len(log) <= samples:
         return log

@@ -21,12 +21,12 @@ from steelyard.signals.log import Finding
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Cut-off relative to the band of the motion: the middle of those that an identification tries.
+# Cut-off relative to the band of the motion: the middle of the candidates of an identification.
 _CUTOFF = 4.0
-# A closed contact slides if its speed exceeds this share of the speed that it would have if the joints were held. Wrong
-# radii and lengths of legs move a standing foot by some percent.
+# A closed contact slides if its speed exceeds this share of its speed with locked joints. Wrong radii and leg lengths
+# move a standing foot by some percent.
 _SLIDES = 0.15
-# Share of the path that the net displacement of a quarter of a period makes: jitter goes back and forth.
+# Smallest ratio of net displacement to path in a quarter of a period: jitter has almost no net displacement.
 _DIRECTED = 0.5
 
 
@@ -36,9 +36,9 @@ class ContactCheck:
 
     Attributes:
         frame: Frame of the contact.
-        closed: Share of the time that it is closed.
-        stances: Number of times that it is closed for long enough.
-        speed: Median speed while it is closed, over a quarter of the motion's period [m/s]; NaN if it is not known.
+        closed: Share of the time in contact.
+        stances: Number of sufficiently long stances.
+        speed: Median speed while it is closed, over a quarter of the motion's period [m/s]; NaN if it is unknown.
         slides: Whether it slides.
     """
 
@@ -59,7 +59,7 @@ class FloatingLogCheck(Outcome):
         source: The log.
         findings: Mistakes and remarks.
         contacts: Contacts whose force is unknown.
-        left_out: Number of samples that an identification would leave out, by reason.
+        left_out: Number of samples that an identification excludes, by reason.
         samples: Number of samples.
     """
 
@@ -87,7 +87,7 @@ class FloatingLogCheck(Outcome):
             ],
             "contacts": [vars(c) | {"speed": _finite(c.speed)} for c in self.contacts],
             "why_null": {
-                "contacts/*/speed": "The contact has no long stance, or the log no velocity or position of the base.",
+                "contacts/*/speed": "The stances are too short, or the log lacks velocity and position of the base.",
             },
         }
 
@@ -110,11 +110,11 @@ class FloatingLogCheck(Outcome):
 def check_floating_log(robot: RobotLike, log: Any, *, mapping: Any = None) -> FloatingLogCheck:
     """Check a log of a mechanism with a floating base or contacts.
 
-    It looks for another order of the quaternion, other axes of the twist, gravity that is missing from the
-    accelerometer, other units of it, and contacts that slide while they are stated as closed.
+    It detects a wrong order of the quaternion, wrong axes of the twist, an accelerometer without gravity or in another
+    unit, and contacts that slide while the log states contact.
 
     Args:
-        robot: Robot, as `load_robot` takes it, with `floating=True` or a floating joint.
+        robot: Robot, in any form that `load_robot` accepts, with `floating=True` or a floating joint.
         log: Path of a log, or a `Log` as `Preparer.read` returns it.
         mapping: Mapping file or dict with the tables [base], [contacts] and passive.
     """
@@ -126,10 +126,10 @@ def check_floating_log(robot: RobotLike, log: Any, *, mapping: Any = None) -> Fl
     motions = list(preparer.motions(one, cutoff))
     source = str(one.meta.get("source", "The log"))
     if not motions:
-        raise LogError(f"{source}: every piece of the log is too short to be checked; record longer phases.")
+        raise LogError(f"{source}: every piece of the log is too short for a check; record longer phases.")
     findings = [*one.findings, *preparer.findings]
     contacts = []
-    # A wrong base makes every foot slide.
+    # A wrong base motion makes every foot slide, so it is tested first.
     wrong = any(f.severity == "problem" for f in preparer.findings)
     for contact in preparer.unknown:
         checked = _contact(preparer, contact, motions, 0.25 * _CUTOFF / cutoff)
@@ -165,7 +165,7 @@ def _contact(
         closed, total = closed + int(standing.sum()), total + int(inside.sum())
         length = max(round(quarter / h), 2)
         for first, last in _stretches(standing):
-            edge = length if last - first < inside.sum() else 0  # the filter spreads steps into a stance
+            edge = length if last - first < inside.sum() else 0  # the filter spreads a step into the stance
             starts = range(first + edge, last - edge - length + 1, length)
             stances += bool(len(starts))
             for at in starts:
@@ -183,7 +183,7 @@ def _contact(
 
 
 def _knows_velocity(preparer: Preparer) -> bool:
-    """Whether the log shows how fast the base moves; an IMU alone does not."""
+    """Whether the log contains the velocity of the base; an IMU alone does not measure it."""
     base = preparer.mapping.base
     return (
         preparer.floating is not None and base is not None and bool({"position", "linear_velocity"} & set(base.columns))

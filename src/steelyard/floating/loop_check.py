@@ -1,8 +1,8 @@
-"""`check_loops`: whether a log of a mechanism with closed loops can be identified from, and mistakes in its mapping.
+"""`check_loops`: checks logs of a mechanism with closed loops, and their mapping, before identification.
 
-A mistake is a rival: the sign of one joint's positions or torques, or degrees instead of radians, is changed on trial.
-A rival is reported if the loops close with it alone, or if the stretches of time that a fit leaves out are predicted
-with less than half of the error.
+The check corrects each possible mistake on trial: the sign of a joint's positions or torques, degrees instead of
+radians. It reports a mistake if the loops close only after the correction, or if the correction halves the error of
+left-out stretches.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from steelyard.signals.log import Finding, Log
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Cut-off relative to the band of the motion: accelerations of faster joints pass, noise mostly does not.
+# Cut-off relative to the band of the motion: it passes accelerations of faster joints and removes most noise.
 _CUTOFF = 4.0
-# Left-out errors [%]: below the first, no mistake is looked for, as a wrong sign leaves more; a mistake at least halves
-# the error, which is far more than the scatter between stretches.
+# Left-out errors [%]: a wrong sign exceeds the first, so smaller errors end the search. The correction of a mistake
+# reduces the error to less than the second as a share; the scatter between stretches is far smaller.
 _EXPLAINS, _BETTER = 12.0, 0.5
-# Shares of samples: beyond, the motion is near singular poses, or the loops do not close, for too long.
+# Largest acceptable share of samples near singular poses, or with open loops.
 _MANY = 0.5
 
 
@@ -50,7 +50,7 @@ class LoopCheck(Outcome, DisplayMixin):
     Attributes:
         robot: Name of the robot.
         loops: Loops, joints, and samples left out; None if the loops do not close.
-        error: Error of stretches left out by a fit, relative to the torques [%]; NaN without a fit.
+        error: Error of left-out stretches, relative to the torques [%]; NaN without a fit.
         rank: Base parameters that the rows determine.
         structural: Base parameters of the mechanism.
         entries: Findings.
@@ -119,28 +119,24 @@ def check_loops(robot: RobotLike, logs: Any, *, mapping: Any = None, terms: Any 
         terms: Joint terms; default: those of `identify_floating`.
     """
     robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=True)
-    stated = FloatingMapping.of(mapping, robot)
-    preparer = Preparer(robot, stated)
+    columns = FloatingMapping.of(mapping, robot)
+    preparer = Preparer(robot, columns)
     several = list(logs) if isinstance(logs, list | tuple) else [logs]
-    read = [preparer.read(one) for one in several]
-    base = base_parameters(robot, bound_terms(robot, stated, terms))
-    trial = _Trial(robot, stated, base)
+    readings = [preparer.read(one) for one in several]
+    base = base_parameters(robot, bound_terms(robot, columns, terms))
+    trial = _Trial(robot, columns, base)
     try:
-        error, preparer, rank = trial.run(read)
+        error, preparer, rank = trial.run(readings)
     except LogError as why:
-        found = list(_closing_rivals(trial, read))
-        return LoopCheck(robot.name, None, float("nan"), 0, base.rank, tuple(found) or (_finding("loops", str(why)),))
+        rivals = list(_closing_rivals(trial, readings))
+        return LoopCheck(robot.name, None, float("nan"), 0, base.rank, tuple(rivals) or (_finding("loops", str(why)),))
     assert preparer.mechanism is not None
     rows = {f"samples left out: {reason}": n for reason, n in preparer.left_out.items()}
     summary = loop_summary(preparer.mechanism, preparer, rows)
-    entries = [Finding("loops", "ok", loop_sentence(summary)), *_shares(summary, sum(len(log.t) for log in read))]
+    entries = [Finding("loops", "ok", loop_sentence(summary)), *_shares(summary, sum(len(log.t) for log in readings))]
     if error > _EXPLAINS:
-        entries += _better_rivals(trial, read, error)
-    entries.append(
-        Finding(
-            "fit", "ok", f"A fit predicts stretches of time that it left out to {number(error, 3)} % of the torques."
-        )
-    )
+        entries += _better_rivals(trial, readings, error)
+    entries.append(Finding("fit", "ok", f"The error of left-out stretches is {number(error, 3)} % of the torques."))
     if rank < base.rank:
         text = f"The motion determines {rank} of {base.rank} base parameters."
         entries.append(
@@ -159,12 +155,12 @@ def _shares(summary: Mapping[str, Any], samples: int) -> Iterator[Finding]:
         if share > _MANY:
             yield Finding(
                 kind=key, severity="warning", message=f"{100.0 * share:.0f} % of the samples are {where}.",
-                advice="Record motions away from there, or check the zeros of the encoders.",
+                advice="Record motions away from these poses, or check the zeros of the encoders.",
             )  # fmt: skip
 
 
 class _Trial:
-    """A fit to logs that a change may have corrected."""
+    """A fit to logs after the trial correction of a mistake."""
 
     def __init__(self, robot: Robot, stated: FloatingMapping, base: BaseParameters) -> None:
         self.robot, self.stated, self.base = robot, stated, base
@@ -190,7 +186,7 @@ class _Trial:
 
 
 def _rivals(logs: list[Log]) -> Iterator[tuple[str, str, str, list[Log]]]:
-    """Yield kind, joint, description and changed logs of each possible mistake."""
+    """Yield kind, joint, description and corrected logs of each possible mistake."""
     for k, name in enumerate(logs[0].joints):
         sign = np.ones(len(logs[0].joints))
         sign[k] = -1.0
@@ -211,7 +207,7 @@ _ADVICE = {
 
 
 def _closing_rivals(trial: _Trial, logs: list[Log]) -> Iterator[Finding]:
-    """Yield mistakes without which the loops close over the logs."""
+    """Yield mistakes; after their correction the loops close over the logs."""
     for kind, joint, text, changed in _rivals(logs):
         if kind == "torque sign":
             continue
@@ -219,12 +215,12 @@ def _closing_rivals(trial: _Trial, logs: list[Log]) -> Iterator[Finding]:
         assert mechanism is not None
         motions: list[LoopMotion] = [mechanism.complete(log.q) for log in changed]
         if all(m.closed.mean() > 1.0 - 0.1 * _MANY for m in motions):
-            message = f"The loops do not close with the positions of the logs, but do if {text}."
+            message = f"The loops do not close with the positions of the logs; they close if {text}."
             yield _finding(kind, message, _ADVICE[kind].format(joint=joint), joint or None)
 
 
 def _better_rivals(trial: _Trial, logs: list[Log], error: float) -> list[Finding]:
-    """Return the mistake without which the left-out error is smallest, if it is at most half."""
+    """Return the mistake with the smallest left-out error after its correction, if that is at most half."""
     best: tuple[float, Finding] | None = None
     for kind, joint, text, changed in _rivals(logs):
         try:
@@ -233,8 +229,8 @@ def _better_rivals(trial: _Trial, logs: list[Log], error: float) -> list[Finding
             continue
         if own < _BETTER * error and (best is None or own < best[0]):
             message = (
-                f"It seems that {text}: stretches left out are then predicted to {number(own, 3)} % instead of "
-                f"{number(error, 3)} %."
+                f"It seems that {text}: the correction reduces the error of left-out stretches from "
+                f"{number(error, 3)} % to {number(own, 3)} %."
             )
             best = own, _finding(kind, message, _ADVICE[kind].format(joint=joint), joint or None)
     return [best[1]] if best else []

@@ -24,20 +24,20 @@ from steelyard.signals.log import Finding, Log
 from steelyard.signals.read import read_log
 from steelyard.signals.table import read_table
 
-# The speed of a foot is smooth: it is computed this often, in periods of the cut-off.
+# Step between samples of a foot's speed, in periods of the cut-off: the speed is smooth.
 _SPEED_STEP = 0.1
-# Around a change of contacts feet slip and bounce. An impact of stiff feet is over after this time [s].
+# Duration of an impact of stiff feet [s]: feet slip and bounce around a change of contacts.
 _IMPACT = 0.02
 # The low-pass spreads a force over this many periods of its cut-off on either side, up to two percent of it.
 _REACH = 1.5
 # A contact with a smaller share of its usual force is open.
 _RELEASED = 0.1
-# Standard deviations of the speed of a standing foot beyond which it slides.
+# A foot slides if its speed exceeds this number of standard deviations of the speed at rest.
 _SLIDES = 6.0
 
 
 class OpenLoopError(LogError):
-    """Closed loops do not close with the positions of a log."""
+    """The closed loops of a robot do not close with the positions of a log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class FloatingMotion:
         t: Times [s].
         q, dq, ddq: Motion of all coordinates of the robot, `(samples, joints)`.
         force: Known generalised forces: torques of the drives, known contacts; zero elsewhere.
-        missing: Coordinates whose torque was not measured.
+        missing: Coordinates without a measured torque.
         standing: Unknown contacts that are closed, or whose force reaches the sample through the filter, `(samples,
             contacts)`.
         usable: Samples away from changes of contacts and without sliding feet.
@@ -73,7 +73,7 @@ class Preparer:
     Attributes:
         robot: The robot.
         mapping: Meaning of the columns.
-        findings: Remarks, filled while logs are prepared.
+        findings: Remarks on the prepared logs.
         left_out: Number of samples left out, by reason.
     """
 
@@ -87,7 +87,7 @@ class Preparer:
         self.known = tuple(c for c in self.mapping.contacts if c.known)
         self.jacobians = {c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame)) for c in self.mapping.contacts}
         self.mechanism = self._mechanism() if self.robot.loops else None
-        self.pose: Array | None = None  # of the last sample: the branch of the next piece
+        self.pose: Array | None = None  # pose of the last sample: start of the next piece
         self.gap = 0.0
         if self.mechanism is not None:
             self.floating = None
@@ -121,10 +121,10 @@ class Preparer:
         """Read the driven joints of a log at `path`, with base and contacts as channels."""
         if isinstance(path, Log):
             return path
-        driven = self.mapping.driven(self.robot)
-        if all(free_mask(driven)):
+        drives = self.mapping.driven(self.robot)
+        if all(free_mask(drives)):
             return self._without_joints(path)
-        return read_log(path, driven, self.mapping.log)
+        return read_log(path, drives, self.mapping.log)
 
     def _without_joints(self, path: Any) -> Log:
         """Read a log of a single body, which has channels only."""
@@ -159,7 +159,7 @@ class Preparer:
         columns = [robot.joint_index(name) for name in joints]
         if columns:
             smooth = low_pass(piece.q)
-            # Every signal passes the filter once: at impacts forces and accelerations must stay equal.
+            # Each signal passes the filter exactly once: force and acceleration must balance at impacts.
             rate = derivative(smooth, h) if piece.dq is None else low_pass(piece.dq)
             q[:, columns], dq[:, columns], ddq[:, columns] = smooth, rate, derivative(rate, h)
             if piece.tau is None:
@@ -203,13 +203,13 @@ class Preparer:
         mechanism = self.mechanism
         assert mechanism is not None
         own = mechanism.measured
-        done = mechanism.complete(q[:, own], dq[:, own], ddq[:, own], self.pose)
-        if not done.closed.any():
-            raise OpenLoopError(_does_not_close(mechanism, q, piece.t, done))
-        q[:], dq[:], ddq[:] = done.q, done.dq, done.ddq
-        self.pose = done.q[np.flatnonzero(done.closed)[-1]]
-        self.gap = max(self.gap, float(done.gap[done.closed].max()))
-        return done
+        motion = mechanism.complete(q[:, own], dq[:, own], ddq[:, own], self.pose)
+        if not motion.closed.any():
+            raise OpenLoopError(_does_not_close(mechanism, q, piece.t, motion))
+        q[:], dq[:], ddq[:] = motion.q, motion.dq, motion.ddq
+        self.pose = motion.q[np.flatnonzero(motion.closed)[-1]]
+        self.gap = max(self.gap, float(motion.gap[motion.closed].max()))
+        return motion
 
     def contact_jacobian(self, contact: ContactColumns, q: Array) -> Array:
         """Compute the Jacobian of the point of a contact in the axes of its frame, `(samples, 6, joints)`.
@@ -246,15 +246,14 @@ class Preparer:
         if contact.axes != "frame":
             if contact.axes == "world" and self.floating is not None and not oriented:
                 raise LogError(
-                    f"The wrench of contact '{contact.frame}' is in world axes, which needs the orientation of the "
-                    "base; name it."
+                    f"The wrench of contact '{contact.frame}' is in world axes; name the orientation of the base."
                 )
             turn = self.contact_axes(contact, q)
             if contact.axes == "base" and self.floating is not None:
                 root = link_poses(self.robot, q)[0][:, self.robot.links.index(self.floating)]
                 turn = np.swapaxes(root, 1, 2) @ turn
             wrench = np.hstack([np.einsum("tji,tj->ti", turn, wrench[:, k : k + 3]) for k in (0, 3)])
-        # Filtered as a whole: during an impact the force changes faster than the posture.
+        # The filter acts on the generalised force: during an impact the force changes faster than the posture.
         return low_pass(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
 
     def _standing(self, piece: _Piece) -> NDArray[np.bool_]:
@@ -265,12 +264,12 @@ class Preparer:
         return out
 
     def _loaded(self, piece: _Piece) -> NDArray[np.bool_]:
-        """Return whether each measured contact bears a force; it changes at impacts."""
+        """Return whether each measured contact carries a force."""
         out = np.ones((len(piece.t), len(self.known)), dtype=bool)
         for k, contact in enumerate(self.known):
             size = np.linalg.norm(piece.channels[f"contact.{contact.frame}.wrench"][:, :3], axis=1)
             low, high = np.quantile(size, (0.05, 0.95))
-            if low < _RELEASED * high:  # else it never opens
+            if low < _RELEASED * high:  # otherwise the contact never opens
                 out[:, k] = size > _RELEASED * high
         return out
 
@@ -311,13 +310,13 @@ class Preparer:
 
 
 def _does_not_close(mechanism: Mechanism, q: Array, t: Array, motion: LoopMotion) -> str:
-    """Say by how much the loops miss each other at the first sample, and at which measured position they close."""
+    """Describe the gap of the loops at the first sample, and the nearest measured position that closes it."""
     structure = mechanism.structure
     near, _ = structure.closed(motion.q[:1])
     shift = (near[0] - q[0])[mechanism.measured]
     worst = int(np.argmax(np.abs(shift) / structure.unit[mechanism.measured]))
     joint = mechanism.robot.joints[mechanism.measured[worst]]
-    # The solved joints as near as they come, with the measured ones held.
+    # Solved joints at the smallest gap, with fixed measured joints.
     text, _ = structure.gap_text(mechanism.nearest(q[0][mechanism.measured], motion.q[0]))
     return (
         f"{mechanism.robot.name}: {text} at t = {t[0]:.6g} s with the positions of the log; it closes if "

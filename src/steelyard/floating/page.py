@@ -52,8 +52,8 @@ def _bodies(result: FloatingIdentification) -> Html:
         *(TableColumn(f"centre {x}", "mm") for x in "xyz"),
     ]  # fmt: skip
     below = (
-        "Dot: identified mass with the interval that rows and description leave; diamond: described mass. 'From the "
-        "rows' is the part of the knowledge of a mass that the rows add to the description."
+        "Dot: identified mass with its interval from rows and description; diamond: described mass. 'From the rows' is "
+        "the share of the information about a mass that the rows add to the description."
     )
     return join(table_html(heads, rows, "Masses and centres of mass", dash="Not described."), paragraph(below))
 
@@ -63,8 +63,8 @@ def _left_out(result: FloatingIdentification) -> Html:
     names = [_weight(c.weight) for c in fit.candidates]
     figure = error_ranking(names, [c.error for c in fit.candidates], "error of rows left out [%]", _weight(fit.weight))
     caption = (
-        "Weight of the description against the rows. Each bar: error of stretches of time that the fit had left out. "
-        "The best weight is used."
+        "Weight of the description against the rows. Each bar: error of left-out stretches of time. "
+        "The model uses the best weight."
     )
     rows: list[list[TableCell]] = [
         [name, *(x for s in result.scores for x in (s.rms[k], _finite(s.described_rms, k))), float(noise)]

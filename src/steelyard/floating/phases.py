@@ -1,4 +1,4 @@
-"""What a set of contact phases can show: structural ranks over motions that keep the feet in place."""
+"""Identifiability of contact phases: structural ranks over motions that keep the feet in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEED = 20261118
 
 
 def phase_summaries(maker: RowMaker, stretches: Sequence[PhasePiece]) -> tuple[dict[str, Any], ...]:
-    """Summarise the contact phases: time, stretches, rows per sample, and base parameters that they can show.
+    """Summarise the contact phases: time, stretches, rows per sample, and identifiable base parameters.
 
     Args:
         maker: Rows of the mechanism.
@@ -49,7 +49,7 @@ def phase_summaries(maker: RowMaker, stretches: Sequence[PhasePiece]) -> tuple[d
 
 
 def base_of_phases(maker: RowMaker, stretches: Sequence[PhasePiece]) -> BaseParameters:
-    """Return the combinations of base parameters that all contact phases together can show.
+    """Return the combinations of base parameters that are identifiable from all contact phases together.
 
     Args:
         maker: Rows of the mechanism.
@@ -84,7 +84,7 @@ def consistent_rows(maker: RowMaker, closed: Sequence[int], missing: NDArray[np.
         for k in closed:
             contact = maker.preparer.unknown[k]
             m = FrameKinematics(robot, robot.frame(contact.frame))(q, dq, ddq)
-            # The velocity of the origin is zero, so its acceleration is that of the numbers of J q̇.
+            # The velocity of the origin is zero, so the derivative of the components of J q̇ is its acceleration.
             whole = np.hstack([m.pull + m.gravity, m.turn])
             a.append(whole[:, list(CONTACT_ROWS[contact.kind])])
         ddq = ddq - np.einsum("tnm,tm->tn", inverse, np.hstack(a))

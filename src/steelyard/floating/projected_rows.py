@@ -1,9 +1,9 @@
 """Rows of a mechanism with unknown contact forces: N(q)ᵀ D (Y θ − f) = noise.
 
-The forces f_c of closed contacts enter the equations of motion as J_cᵀ f_c; torques that were not measured enter their
-own row. With U the rows of J_c and of those torques, and D = diag(1/σ) for the noise of each row, N has orthonormal
-columns with U D N = 0, so N removes all unknown forces and keeps white noise white. Of all such bases, N is the one
-made from a fixed basis, so that it turns smoothly along a motion and the colour of the noise stays visible.
+The forces f_c of closed contacts enter the equations of motion as J_cᵀ f_c; an unmeasured torque enters the row of its
+joint. With U the rows of J_c and of those torques, and D = diag(1/σ) for the noise of each row, N has orthonormal
+columns with U D N = 0, so N removes all unknown forces and keeps white noise white. N is the projection of a fixed
+basis, so it varies smoothly along a motion and preserves the spectrum of coloured noise.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 
-# Singular values of U D below this share of the largest are zero: contacts that repeat each other.
+# Singular values of U D below this share of the largest are zero: redundant contacts.
 _DEPENDENT = 1e-8
 # Smallest eigenvalue of Bᵀ N Nᵀ B: below it, a sample is too far from the middle of its stretch for the fixed basis B.
 _TURNED = 1e-3
 # Rows closer than a fifth of the cut-off's period are redundant.
 _STEP = 0.2
-# Samples whose regressors are in memory at once.
+# Samples per chunk of regressors, to limit the memory.
 _CHUNK = 2_000
 # Shortest stretch of rows [samples].
 _SHORTEST = 4
@@ -66,7 +66,7 @@ def stretches_of(motions: Sequence[FloatingMotion]) -> list[PhasePiece]:
 
 
 def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Compute the smooth bases N of a stretch, `(samples, joints, rows)`, and which samples have their usual rank.
+    """Compute the smooth bases N of a stretch, `(samples, joints, rows)`, and flag samples with the usual rank.
 
     Args:
         U: Rows of the unknown forces, `(samples, unknowns, joints)`.
@@ -85,7 +85,7 @@ def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
     W = np.swapaxes(B, 0, 1) @ near
     try:
         inverse = np.linalg.inv(np.linalg.cholesky(W))
-    except np.linalg.LinAlgError:  # Some sample has turned by a right angle from the middle of the stretch.
+    except np.linalg.LinAlgError:  # A sample is orthogonal to the middle of the stretch.
         turned = np.linalg.eigvalsh(W)[:, 0] <= _TURNED
         W[turned] = np.eye(W.shape[1])
         inverse = np.linalg.inv(np.linalg.cholesky(W))
@@ -95,12 +95,12 @@ def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _orthonormal(columns: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return orthonormal bases of the spans of `columns`, and which samples have the usual rank."""
+    """Return orthonormal bases of the spans of `columns`, and flag samples with the usual rank."""
     Q, R = np.linalg.qr(columns)
     size = np.abs(np.diagonal(R, axis1=1, axis2=2))
     if Q.shape[2] <= columns.shape[1] and np.all(size.min(axis=1) > _DEPENDENT * size.max(axis=1)):
         return Q, np.ones(len(columns), dtype=bool)
-    # Contacts that repeat each other need the rank, which only singular values show reliably.
+    # Redundant contacts need a reliable rank, so it follows from singular values.
     u, s, _ = np.linalg.svd(columns, full_matrices=False)
     ranks = np.sum(s > _DEPENDENT * s[:, :1], axis=1)
     rank = int(np.median(ranks))
@@ -114,9 +114,9 @@ class RowMaker:
     Attributes:
         preparer: Robot, contacts and their Jacobians.
         dynamics: Physics with the terms.
-        base: Base parameters, whose columns the rows have.
+        base: Base parameters of the columns.
         scale: D: 1/σ of each coordinate's equation.
-        width: Largest number of rows of a sample, if rows are projected.
+        width: Largest number of rows of a sample after projection.
         equations: Equations of the rows.
     """
 
@@ -229,11 +229,11 @@ class RowMaker:
                     right += squares.T @ r.ravel() ** 2
         size = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
         root = np.linalg.cholesky(normal * size * size[:, None] + 1e-9 * np.eye(n)).T
-        found = nnls(root, np.linalg.solve(root.T, right * size))[0] * size
-        # An equation without a share in any row gets the typical noise, and none has less than a tenth of it.
-        typical = float(np.median(found[found > 0.0])) if np.any(found > 0.0) else 1.0
+        estimates = nnls(root, np.linalg.solve(root.T, right * size))[0] * size
+        # An equation without a share in any row gets the typical noise; the lower limit is a tenth of it.
+        typical = float(np.median(estimates[estimates > 0.0])) if np.any(estimates > 0.0) else 1.0
         variances = np.where(
-            np.diag(normal) > 1e-12 * np.diag(normal).max(), np.maximum(found, 0.01 * typical), typical
+            np.diag(normal) > 1e-12 * np.diag(normal).max(), np.maximum(estimates, 0.01 * typical), typical
         )
         return np.asarray(np.sqrt(variances) / self.scale)
 
@@ -248,10 +248,10 @@ def divided(stretches: Sequence[PhasePiece], parts: int) -> list[list[PhasePiece
     total = sum(len(s.samples) for s in stretches)
     parts = max(min(parts, total // (2 * _SHORTEST)), 1)
     out: list[list[PhasePiece]] = [[] for _ in range(parts)]
-    done = 0
+    start = 0
     for stretch in stretches:
-        number = (done + np.arange(len(stretch.samples))) * parts // max(total, 1)
-        done += len(stretch.samples)
+        number = (start + np.arange(len(stretch.samples))) * parts // max(total, 1)
+        start += len(stretch.samples)
         for k in np.unique(number):
             own = stretch.samples[number == k]
             if len(own) >= _SHORTEST:

@@ -28,20 +28,19 @@ from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, fil
 from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 
-# Errors in percent of the variation of the measurements, as for arms: up to the first the model is good; beyond the
-# second it explains too little.
+# Limits of the error in percent of the variation of the measurements, as for arms: good model, insufficient model.
 EXPLAINS_WELL, EXPLAINS_TOO_LITTLE = 12.0, 33.0
-# A base parameter with a larger relative standard error is known in sign at best (95 % of a normal distribution).
+# A larger relative standard error determines at best the sign of a base parameter (95 % of a normal distribution).
 _UNKNOWN = 0.5
 
 
 @short_repr
 @dataclass(frozen=True)
 class RowScore:
-    """Errors of rows that took no part in a fit.
+    """Errors of rows outside of a fit.
 
     Attributes:
-        name: The rows: stretches left out in turn, or hold-out data.
+        name: Name of the rows: left-out stretches, or hold-out data.
         error: Norm of the errors relative to the norm of the measurements [%].
         described: The same of the description; infinite without one.
         variation: Norm of the errors relative to the variation of the measurements about their means [%].
@@ -69,8 +68,8 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         scores: Scores on hold-out data; empty without them.
         described: Parameters of the description; None without one.
         findings: Remarks on the data, one sentence each.
-        rows: Number of rows used, and of those left out, by reason.
-        source: Description of the robot, whose meshes and names the exported file keeps.
+        rows: Number of rows in the fit, and of left-out samples by reason.
+        source: Description of the robot, with the meshes and names of the exported file.
         phases: Contact phases, for the report.
         loops: Closed loops: degrees of freedom, joints with and without encoder, gap; None without loops.
     """
@@ -93,7 +92,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         return self.fit.structure.rank
 
     def verdict(self) -> Headline:
-        """Rate the result by rows that took no part in the fit, and by what the rows determine."""
+        """Rate the result by rows outside of the fit, and by the number of determined base parameters."""
         fit, described = self.fit, self.fit.described
         left_out, points = fit.chosen.error, []
         points.append(
@@ -111,11 +110,11 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
             f"standard error below {_UNKNOWN:.0%}. The description decides the others."
         )
         better = described is None or fit.chosen.deviation < described.deviation
-        held = all(not np.isfinite(s.described) or s.error < s.described for s in self.scores)
+        improves = all(not np.isfinite(s.described) or s.error < s.described for s in self.scores)
         points += self.findings
         if self.loops is not None:
             points.append(loop_sentence(self.loops))
-        if not better or not held:
+        if not better or not improves:
             return Headline("bad", "The logs do not improve the description; do not use this model.", tuple(points))
         varied = max((s.variation for s in self.scores), default=fit.variation)
         points.insert(0, f"Error relative to the variation of the measurements: {number(varied, 3)} %.")
@@ -253,7 +252,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         return out | {file: write for file, write in writers.items() if self._can(write)}
 
     def _stated_loops(self) -> tuple[str, ...]:
-        """Return the loops that the exported URDF states by its own joints."""
+        """Return the loops that the exported URDF represents by joints."""
         if self.source is None or self.source.suffix.lower() != ".urdf":
             return ()
         return tuple(loop.name for loop in self.robot.loops if loop.cut)

@@ -1,4 +1,4 @@
-"""What rows show: combinations of base parameters, and sums of the rows' errors, from small triangles."""
+"""Information of rows: identifiable combinations of base parameters, and sums of squared errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import Factor
 
-# Directions of the data below this share of the strongest are rounding.
+# Singular values of the data below this share of the largest are rounding.
 _RANK = 1e-9
 
 
@@ -39,7 +39,7 @@ def determined(base: BaseParameters, factor: Factor, weights: Array) -> tuple[Ba
 
 
 def shown_base(base: BaseParameters, W: Array, tolerance: float) -> tuple[BaseParameters, NDArray[np.int64]]:
-    """Return the combinations of base parameters that rows show, and the places of their leading ones.
+    """Return the identifiable combinations of base parameters, and the indices of their leading parameters.
 
     Args:
         base: Base parameters.
@@ -47,7 +47,7 @@ def shown_base(base: BaseParameters, W: Array, tolerance: float) -> tuple[BasePa
         tolerance: Singular values of the scaled columns below this share of the largest are zero.
     """
     scale = np.linalg.norm(W, axis=0)
-    scale = np.where(scale > HIDDEN * float(scale.max(initial=0.0)), scale, 0.0)  # less is rounding
+    scale = np.where(scale > HIDDEN * float(scale.max(initial=0.0)), scale, 0.0)  # smaller columns are rounding
     scaled = np.where(scale > 0.0, W, 0.0) / np.where(scale > 0.0, scale, 1.0)
     values = np.linalg.svd(scaled, compute_uv=False)
     rank = int(np.sum(values > tolerance * max(float(values[0]), 1e-300)))
@@ -55,7 +55,7 @@ def shown_base(base: BaseParameters, W: Array, tolerance: float) -> tuple[BasePa
         return base, np.arange(rank)
     from scipy.linalg import qr
 
-    # Earlier parameters lead: a column is dependent if those before it explain it.
+    # Earlier parameters lead: a column is dependent if earlier columns explain it.
     order = qr(scaled * np.linspace(1.0, 0.5, base.rank), mode="economic", pivoting=True)[2]
     kept = np.sort(order[:rank])
     rest = np.setdiff1d(np.arange(base.rank), kept)

@@ -1,4 +1,4 @@
-"""Scores of rows that took no part in a fit."""
+"""Scores of rows outside of a fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`FloatingMapping`: what a mapping file states about the base, passive joints and contacts of a log.
+"""`FloatingMapping`: the base, passive joints and contacts in a mapping file.
 
 passive = {slider = "height_m"}              # joints without a drive, with the columns of their positions
 [base]                                       # the floating joint
@@ -73,7 +73,7 @@ class ContactColumns:
         wrench: Columns of the measured force or wrench; empty: unknown.
         axes: Axes of the wrench: "world", "base" or "frame".
         sign: 1: on the robot; -1: on the ground.
-        radius: Radius of a round foot about the frame, whose lowest point touches the ground [m].
+        radius: Radius of a round foot about the frame [m]; its lowest point touches the ground.
     """
 
     frame: str
@@ -91,10 +91,10 @@ class ContactColumns:
 
 @dataclass(frozen=True)
 class FloatingMapping:
-    """The parts of a mapping about base, passive joints and contacts.
+    """The entries of a mapping for base, passive joints and contacts.
 
     Attributes:
-        log: The rest of the mapping, with channels for the columns of these parts.
+        log: The rest of the mapping, with channels for the columns of these entries.
         base: Columns of the base; None: not stated.
         passive: Column of the position of each passive joint.
         contacts: Contacts.
@@ -107,7 +107,7 @@ class FloatingMapping:
 
     @classmethod
     def of(cls, mapping: Any, robot: Robot) -> FloatingMapping:
-        """Read the parts of a mapping.
+        """Read the entries of a mapping.
 
         Args:
             mapping: File, dict or None.
@@ -185,7 +185,7 @@ def _base(entry: Field) -> BaseColumns:
 
 
 def _order(names: tuple[str, ...]) -> str:
-    """Return the order of a quaternion whose columns end with w, x, y and z; "" if they do not."""
+    """Return the order of a quaternion by the endings w, x, y and z of its columns; "" for other names."""
     ends = "".join(name.rstrip("_]) ")[-1:].lower() for name in names)
     return ends if ends in QUATERNIONS else ""
 

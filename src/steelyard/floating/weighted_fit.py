@@ -1,11 +1,10 @@
-"""The fit of a mechanism whose logs leave much open: possible bodies near those of the description.
+"""The fit of a mechanism with little excitation: possible bodies near the bodies of the description.
 
     min ½ Σ_e ‖y_e − A_e θ‖²/σ_e² + w·Σ_i D(P_i, P⁰_i),   P_i ≻ 0
 
 with the log-det divergence D from the described bodies (Lee, Wensing & Park 2020). Standing robots, people and short
-logs determine only a part of θ, and their largest errors are those of the model (feet that give, markers on skin), so
-neither σ nor w can be stated beforehand. Both follow from stretches of time that are left out: the weight w is the one
-that predicts them best, and σ_e is the error of equation e there.
+logs determine only a part of θ, and model errors dominate (soft feet, markers on skin), so σ and w are unknown before
+the fit. Left-out stretches of time determine both: w minimises their error, and σ_e is their error in equation e.
 """
 
 from __future__ import annotations
@@ -33,21 +32,21 @@ from steelyard.regression.factor import Factor
 # Weights of the divergence, in variances of the noise: from almost none to almost the description alone.
 WEIGHTS = tuple(0.0125 * 4.0**k for k in range(9))
 _TYPICAL = WEIGHTS[2]
-# Stretches of time that are left out in turn.
+# Number of left-out stretches of time.
 FOLDS = 5
 # Distance of the bodies from the boundary, as in `PhysicallyConsistent`.
 _MARGIN = 1e-6
-# Rounds of weights and noise; the noise changes little after the first.
+# Iterations of weight and noise; the noise changes little after the first.
 _ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class PriorWeight:
-    """A weight of the description, with the error of the stretches left out.
+    """A weight of the description, with the error of left-out stretches.
 
     Attributes:
         weight: Weight of the divergence; infinite: the description alone.
-        error: Error of the rows left out, relative to the rows [%].
+        error: Error of left-out rows, relative to the rows [%].
         deviation: The same in standard deviations of each equation's noise (rms).
     """
 
@@ -66,11 +65,11 @@ class PossibleFit:
         base: Combinations of parameters that the rows determine.
         candidates: All weights, the description alone last.
         weight: The chosen weight.
-        noise: Standard deviation of each equation, from the stretches left out.
-        structure: Base parameters of the mechanism, which a perfect motion would show.
+        noise: Standard deviation of each equation, from left-out stretches.
+        structure: Base parameters of the mechanism, identifiable from a perfect motion.
         theta_error: Standard error of each parameter as far as rows and description determine it.
         varying: Variation of the measurements about their means, relative to the measurements.
-        data_share: Part of the knowledge of each parameter that comes from the rows, 0 to 1.
+        data_share: Share of the information about each parameter from the rows, 0 to 1.
     """
 
     estimate: Estimate
@@ -86,7 +85,7 @@ class PossibleFit:
 
     @property
     def variation(self) -> float:
-        """Error of the stretches left out relative to the variation of the measurements [%]."""
+        """Error of left-out stretches relative to the variation of the measurements [%]."""
         return self.chosen.error / self.varying
 
     @property
@@ -111,7 +110,9 @@ def fit_possible(
         structure: Base parameters of the mechanism, if contacts hide some of them; default: `base`.
     """
     if len(parts) < FOLDS:
-        raise SteelyardError(f"The rows have {len(parts)} stretches of time; the fit needs {FOLDS} to leave some out.")
+        raise SteelyardError(
+            f"The rows have {len(parts)} stretches of time; the fit needs {FOLDS} for cross-validation."
+        )
     with one_blas_thread():
         factors = [part.reduction().factor for part in parts]
         folds = [factors[k * len(factors) // FOLDS : (k + 1) * len(factors) // FOLDS] for k in range(FOLDS)]
@@ -154,8 +155,8 @@ def fit_possible(
 def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) -> tuple[Array, Array]:
     """Return the standard error of every parameter and the share of the data in it.
 
-    At the optimum, the Hessian of the cost is the sum of that of the rows, here with their measured covariance, and
-    that of the divergence.
+    At the optimum, the Hessian of the cost is the sum of the Hessians of rows and divergence; the rows enter with their
+    measured covariance.
     """
     p = formulation.program
     inverse = np.asarray(np.linalg.inv(p.matrices(x)), dtype=float)
@@ -166,7 +167,7 @@ def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) ->
     prior = prior + (p.D.T * (p.scalar_weights / scalars**2)) @ p.D + p.F.T @ p.F
     L = formulation.base.matrix @ formulation.lift
     data = L.T @ np.linalg.pinv(covariance, rcond=1e-13, hermitian=True) @ L
-    # Unbounded directions that neither rows nor description determine keep a huge, finite variance.
+    # Directions that neither rows nor description determine get a huge, finite variance.
     scale = np.sqrt(np.maximum(np.diag(prior) + np.diag(data), 1e-300))
     both = np.linalg.inv((prior + data) / scale / scale[:, None] + 1e-12 * np.eye(len(x))) / scale / scale[:, None]
     alone = np.linalg.inv(prior / scale / scale[:, None] + 1e-12 * np.eye(len(x))) / scale / scale[:, None]
@@ -198,7 +199,7 @@ def quick_fit(parts: Sequence[RegressionData], base: BaseParameters, prior: Prio
 def left_out_error(
     parts: Sequence[RegressionData], judged: Sequence[RegressionData], base: BaseParameters, prior: Prior | None
 ) -> float:
-    """Compute the error of stretches left out (rms, in standard deviations of their own size).
+    """Compute the error of left-out stretches (rms, relative to the size of each equation).
 
     Args:
         parts: Rows of the fit by stretch.
@@ -215,7 +216,7 @@ def left_out_errors(
     base: BaseParameters,
     prior: Prior | None,
 ) -> list[float]:
-    """Compute the errors of stretches left out, as `left_out_error`, on rows of several preparations.
+    """Compute the errors of left-out stretches, as `left_out_error`, on rows of several preparations.
 
     Args:
         parts: Rows of the fit by stretch.
@@ -238,7 +239,7 @@ def left_out_errors(
 
 
 def _sizes(factors: Sequence[Factor]) -> Array:
-    """Root mean square of each equation's measurements; the largest for equations without any."""
+    """Return the root mean square of each equation's measurements; the largest one for equations without rows."""
     rows = np.maximum(np.sum([f.rows for f in factors], axis=0), 1)
     size = np.sqrt(np.sum([squares(f) for f in factors], axis=0) / rows)
     return np.where(size > 1e-9 * size.max(), size, max(float(size.max()), 1e-9))
@@ -289,11 +290,11 @@ class _Search:
         return candidates, noise
 
     def _left_out(self, fold: Factor, others: Factor, noise: Array) -> Array:
-        """Sum the squared errors of a fold by weight and equation, without it in the fit."""
+        """Sum the squared errors of a left-out fold by weight and equation."""
         formulation: Formulation | None = None
         out = np.zeros((len(WEIGHTS), len(noise)))
         x = None
-        for k in reversed(range(len(WEIGHTS))):  # from the description on: each solution starts the next
+        for k in reversed(range(len(WEIGHTS))):  # largest weight first: each solution is the start of the next
             formulation = formulation or self.formulation(others, 1.0 / noise)[1]
             program = replace(
                 formulation.program,
@@ -316,7 +317,7 @@ class _Search:
 
 
 def _solution(program: Program, inside: Array, warm: bool) -> Array:
-    """Solve from the start of the program if it is near the solution; rounding can put it outside of the bodies."""
+    """Solve from the start of the program if it is near the solution; rounding can make the start infeasible."""
     if warm:
         try:
             return solve_interior(program, first=LAST_WITH_PRIOR).x

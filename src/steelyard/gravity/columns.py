@@ -1,4 +1,4 @@
-"""`GravityColumns`: the part of the torque regressor that a standing robot shows, and its base parameters."""
+"""`GravityColumns`: the torque regressor of a robot at rest, and its base parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.robot.robot import Robot
 
 # Random postures for the rank; it depends on the structure alone, so their number only has to exceed the columns.
 _POSTURES = 120
-# A column is dependent if less than this share of its length is its own.
+# A column is dependent if its independent part is below this share of its length.
 _INDEPENDENT = 1e-7
 # Coefficients below this are rounding of the elimination.
 _ROUNDING = 1e-8
@@ -30,7 +30,7 @@ class GravityColumns:
         dynamics: Robot with its terms.
         columns: Indices of masses, first moments and terms in the parameters of the dynamics.
         independent: Positions in `columns` of the base parameters.
-        groups: Combination of parameters that each base parameter is, shape (base parameters, columns).
+        groups: Combination of parameters of each base parameter, shape (base parameters, columns).
     """
 
     dynamics: Dynamics
@@ -55,7 +55,7 @@ class GravityColumns:
         wide = _widths(robot)
         q = rng.uniform(-wide, wide, (_POSTURES, robot.dof))
         rows = _static_rows(dynamics, q, columns)[:, robot.torque_used].reshape(-1, len(columns))
-        # First moments before masses: a mass then appears as a part of the moments that its link's place adds to.
+        # First moments precede masses: the elimination then adds a mass to the first moments of the previous links.
         place = {0: 2, 1: 0, 2: 0, 3: 0}
         order = sorted(range(len(columns)), key=lambda k: (1 if k >= len(of_links) else place[k % 4], k))
         independent, groups = _eliminate(rows, order)
@@ -98,7 +98,7 @@ class GravityColumns:
 
     @cached_property
     def invisible(self) -> tuple[str, ...]:
-        """Names of the parameters that no pose shows."""
+        """Names of the parameters without effect on any torque at rest."""
         seen = np.any(self.groups != 0.0, axis=0)
         return tuple(n for n, s in zip(self.names, seen, strict=True) if not s)
 
@@ -130,7 +130,7 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
     known = np.array([np.isfinite(j.lower) and np.isfinite(j.upper) and j.upper > j.lower for j in robot.joints])
     low = np.where(known, [j.lower for j in robot.joints], -wide)
     high = np.where(known, [j.upper for j in robot.joints], wide)
-    # A full turn shows all that several turns show.
+    # Several turns add no information to a full turn.
     turns = np.array([j.kind == "revolute" for j in robot.joints]) & (high - low > 2.0 * np.pi)
     low, high = np.where(turns, -np.pi, low), np.where(turns, np.pi, high)
     return np.asarray(rng.uniform(low, high, (count, robot.dof)))

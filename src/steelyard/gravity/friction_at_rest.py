@@ -1,9 +1,9 @@
 """Dry friction of a standing joint: noise, a torque against the last motion, or any value inside a tube.
 
-At rest, friction takes the value that balances the joint, anywhere between −F and F. So a residual inside the tube says
-nothing about gravity, and one beyond it does: with f uniform in the tube and Gaussian noise σ, the density of r = f + e
+At rest, friction takes the value that balances the joint, anywhere between −F and F. Only residuals outside
+of the tube contain information about gravity. With f uniform in the tube and Gaussian noise σ, the density of r = f + e
 is (Φ((F − r)/σ) − Φ((−F − r)/σ)) / 2F, which is log-concave in r. Its maximum over the parameters minimises the
-distance of the residuals to the tube, and the tube itself is as narrow as the residuals allow.
+distance of the residuals to the tube, and the width of the tube.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from steelyard.ground.arrays import Array
 
 FrictionKind = Literal["noise", "side", "tube"]
-# Noise below this share of the tube cannot be found: it would take fifty poses to place one within it.
+# Noise below this share of the tube is not identifiable: only one of fifty poses would show it.
 _LEAST_NOISE = 0.02
 # Width of the search of a tube at its end, as a share of its limit and noise; thirty poses determine no more.
 _FINEST = 0.03
@@ -77,7 +77,7 @@ class FrictionAtRest:
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval that has 95 % of the residuals [N m or N]."""
+        """Half the width of the 95 % interval of the residuals [N m or N]."""
         if self.kind != "tube":
             return 1.96 * self.noise
         r = np.linspace(0.0, self.limit + 5.0 * self.noise, 400)
@@ -100,7 +100,7 @@ def _information_table() -> tuple[Array, Array]:
 
 
 def _log_difference(r: Array, limit: Array | float, noise: Array | float) -> Array:
-    """Compute log(Φ((F − r)/σ) − Φ((−F − r)/σ)), far outside of the tube too."""
+    """Compute log(Φ((F − r)/σ) − Φ((−F − r)/σ)), also far outside of the tube."""
     from scipy.special import log_ndtr
 
     r = np.abs(r)

@@ -31,7 +31,7 @@ def gravity_files(gravity: GravityModel, name: str) -> dict[str, Content]:
         model_to_c(gravity.model, path, prefix, only=("gravity",))
 
     def write_header(path: Path) -> None:
-        """Both files are written together; this one exists once the source is written."""
+        """Check the header: the writer of the source creates both files."""
         if not path.exists():
             write_c(path.with_suffix(".c"))
 

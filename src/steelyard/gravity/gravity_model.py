@@ -21,9 +21,9 @@ from steelyard.ground.student import quantile
 from steelyard.robot.robot import Robot
 from steelyard.signals.held_poses import HeldPoses
 
-# Postures at which the band of the torque is judged.
+# Number of postures for the band of the torque.
 _POSTURES = 400
-# A base parameter is open if the poses take less than half of the variance that it had before them.
+# A base parameter is open if the poses reduce its prior variance by less than half.
 _OPEN = 0.5
 # Standard deviations below this [N m or N] are rounding.
 _LEAST = 1e-12
@@ -34,7 +34,7 @@ _CARRIES = 0.5
 @short_repr
 @dataclass(frozen=True, eq=False)
 class GravityScore:
-    """Errors of the gravity torque at poses that took no part in the fit.
+    """Errors of the gravity torque at poses outside of the fit.
 
     Attributes:
         rms: Root mean square error of gravity and offset of each joint [N m or N].
@@ -87,7 +87,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
         scores: Errors at left-out poses, and at those for validation.
         errors: Errors at each left-out pose [N m or N], shape (poses, joints).
         border: Links whose mass is zero, or whose centre of mass is at the end of their reach.
-        odd: Poses that were left out as odd: number of the log and row, both from 1.
+        odd: Poses rejected as outliers: number of the log and row, both from 1.
     """
 
     model: Model
@@ -123,13 +123,13 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
 
     @cached_property
     def open(self) -> tuple[bool, ...]:
-        """Whether the poses leave each base parameter open."""
+        """Whether each base parameter is open: not determined by the poses."""
         before = np.diag(np.linalg.inv(self.prior))
         return tuple(bool(x) for x in np.diag(self.covariance) > _OPEN * before)
 
     @cached_property
     def carries(self) -> tuple[bool, ...]:
-        """Whether each joint carries gravity, as left-out poses show."""
+        """Whether each joint carries gravity, by the score of left-out poses."""
         return tuple(bool(x) for x in self.scores["left-out poses"].explained > _CARRIES)
 
     def torque(self, q: ArrayLike) -> Array:
@@ -143,7 +143,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
 
     @cached_property
     def workspace_band(self) -> Array:
-        """Half band of each joint that 95 % of random postures within the limits keep to [N m or N]."""
+        """The 95 % quantile of each joint's half band over random postures within the limits [N m or N]."""
         q = random_postures(self.robot, _POSTURES, np.random.default_rng(0))
         return np.asarray(np.quantile(self.half_band(q), 0.95, axis=0))
 

@@ -1,8 +1,8 @@
 """`identify_gravity`: identifies the gravity torque of a robot from poses at rest.
 
 At rest τ = Y_g(q) θ + offset + friction: only masses, first moments, offsets and springs act. Dry friction is between
-−F and F at every pose. Whether it is like noise, opposes the last motion or may have any value in a tube is chosen per
-joint by left-out poses.
+−F and F at every pose. Left-out poses choose its model for each joint: noise, Coulomb friction against the last motion,
+or any value in a tube.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from steelyard.signals.read import AnyMapping
 
 # Left-out parts: ten leave nine tenths of the poses for every fit.
 _PARTS = 10
-# A pose is odd if noise with heavy tails, Student's t with this many degrees of freedom, would bring less than half
-# such a pose among all of them. Odd poses may inflate the noise by the second number. If more than this share is odd,
-# none is: the model is wrong, not the poses.
+# A pose is odd if heavy-tailed noise (Student's t with the first number of degrees of freedom) makes less than half a
+# pose with such a residual in all. Odd poses may inflate the noise by the second number. If the share of odd poses
+# exceeds the third, all poses stay: then the model is wrong.
 _TAILS, _INFLATED, _MOST_ODD = 3, 5.0, 0.1
 _KINDS: tuple[FrictionKind, ...] = ("noise", "side", "tube")
 
@@ -54,9 +54,9 @@ def identify_gravity(
     """Identify the gravity torque of a robot from poses at rest.
 
     Args:
-        robot: Robot, as `load_robot` takes it; its masses are the values that the poses leave open.
+        robot: Robot, in any form that `load_robot` accepts; its masses are the prior.
         log: Tables with a pose in each row, or logs of motions with stops.
-        validate: The same for validation; they take no part in any choice.
+        validate: The same for validation; the fit does not use them.
         terms: Joint terms that act at rest: offset, spring, counterbalance.
         rows: Whether each row of the logs is a pose at rest; None: each log shows it.
         mapping: Meaning of the columns of files and frames, as in `read_log`; tables of poses need no time.
@@ -114,7 +114,7 @@ def _identify(
 
 
 def odd_poses(rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequence[StaticFit]) -> NDArray[np.bool_]:
-    """Find poses whose torques no distribution of the others explains: a touched robot, a wrong row.
+    """Find outliers, such as poses of a touched robot or wrong rows.
 
     Args:
         rows: Equations.
@@ -128,10 +128,10 @@ def odd_poses(rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequen
         variance = np.maximum(np.sum(r.A @ one.covariance * r.A, axis=2), 0.0)
         limit = np.array([abs(f.limit) for f in one.friction])
         noise = np.array([f.noise for f in one.friction])
-        # Friction may have any value in its tube, whatever kind was chosen.
+        # The test allows any friction in the tube, for each kind of friction.
         scores[out] = np.maximum(np.abs(error) - limit, 0.0) / np.sqrt(noise**2 + variance)
     scores = scores[:, rows.used]
-    # The noise itself includes odd poses, so that it is taken from the middle of the scores.
+    # Odd poses inflate the noise, so its estimate is the median of the scores.
     middle = np.maximum(np.median(scores, axis=0) / 0.6745, 1.0 / _INFLATED)
     odd = np.any(scores > quantile(1.0 - 0.5 / scores.size, _TAILS) * middle, axis=1)
     return odd if odd.sum() <= _MOST_ODD * len(odd) else np.zeros(len(odd), dtype=bool)
@@ -144,13 +144,13 @@ def _refuse_too_few(columns: GravityColumns, poses: HeldPoses) -> None:
             "longer, or give a table with a pose in each row."
         )
     if not np.any(np.ptp(poses.q, axis=0) > 0.0):
-        raise LogError("All poses are the same; gravity needs several.")
+        raise LogError("All poses are equal; gravity needs different poses.")
 
 
 def link_prior(columns: GravityColumns, poses: HeldPoses) -> tuple[Array, Array]:
-    """Return values and standard deviations of all parameters before the data: the description's, with wide errors.
+    """Return prior values of all parameters from the description, and wide standard deviations.
 
-    The standard deviation of a mass is that of a body that alone makes the largest torque on the shortest reach.
+    The standard deviation of a mass is the mass of a body that makes the largest torque on the shortest reach.
 
     Args:
         columns: Columns of the robot.
@@ -173,7 +173,7 @@ def link_prior(columns: GravityColumns, poses: HeldPoses) -> tuple[Array, Array]
 
 
 def left_out_parts(poses: HeldPoses) -> list[NDArray[np.bool_]]:
-    """Divide `poses` into consecutive parts, so that neighbours of a sweep are left out together."""
+    """Divide `poses` into consecutive parts, so that neighbours of a sweep are in one part."""
     count = min(_PARTS, len(poses))
     edges = np.linspace(0, len(poses), count + 1).round().astype(int)
     rows = np.arange(len(poses))
@@ -224,7 +224,7 @@ def widened(fit: StaticFit, fits: Sequence[StaticFit]) -> Array:
 
     Args:
         fit: Fit to all poses.
-        fits: Fits that each leave out a part.
+        fits: Jackknife fits, each without one part.
     """
     noise = np.maximum(np.diag(fit.covariance), 0.0)
     added = motion_variance(noise, jackknife([one.beta for one in fits]), len(fits))

@@ -1,7 +1,8 @@
 """`nearest_links`: link parameters with positive masses and centres of mass within reach, nearest to a fit.
 
 Both conditions are one second-order cone per link: ‖h‖ ≤ r m, with the mass m, the first moment h and the reach r. A
-logarithmic barrier keeps to them while Newton minimises the distance to the fit (Boyd & Vandenberghe, chapter 11).
+logarithmic barrier enforces them, and Newton's method minimises the distance to the fit (Boyd & Vandenberghe, chapter
+11).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from steelyard.ground.arrays import Array
 _BARRIERS = 10.0 ** np.arange(2.0, -7.0, -1.0)
 _NEWTON = 30
 _MOST_INFORMATION = 1e10
-# A link is at the border of its cone if less than this share of its reach is left.
+# A link is at the border of its cone if its remaining reach is below this share.
 _AT_BORDER = 1e-3
 
 
@@ -23,11 +24,11 @@ def nearest_links(
     """Find the parameters whose base parameters are nearest to a fit, within the cones of all links.
 
     Args:
-        groups: Combination of parameters that each base parameter is.
+        groups: Combination of parameters of each base parameter.
         beta: Base parameters of the fit.
         information: Their information.
         slope: Slope of the log-likelihood at `beta`.
-        middle: Parameters where the data say nothing.
+        middle: Prior values, for directions without data.
         std: Standard deviations of the prior.
         reach: Largest distance of the centre of mass from the link's frame [m], one per link.
 
@@ -36,7 +37,7 @@ def nearest_links(
     """
     links = len(reach)
     H = groups.T @ information @ groups
-    # Beyond this the prior would be lost in rounding; both sides shrink, so that the best fit stays where it is.
+    # More information of the data loses the prior in rounding; the factor does not change the optimum of the data.
     share = min(1.0, _MOST_INFORMATION / float(np.linalg.eigvalsh(H * np.outer(std, std))[-1]))
     H = share * H + np.diag(std**-2)
     h = share * groups.T @ (information @ beta + slope) + middle / std**2
@@ -60,7 +61,7 @@ def nearest_links(
             step = -np.linalg.solve(hessian / np.outer(scale, scale), gradient / scale) / scale
             decrement = float(-gradient @ step)
             factor, here = 1.0, _room(x, reach)
-            # Not too near to the border at once: the barrier is steep there.
+            # Limit the step towards the border: the barrier is steep there.
             while factor > 1e-9 and not np.all(_room(x + factor * step, reach) >= 0.05 * here):
                 factor *= 0.5
             now = _cost(x, H, h, mu, reach)
@@ -70,8 +71,8 @@ def nearest_links(
             if decrement < 1e-9:
                 break
     blocks = x[: 4 * links].reshape(links, 4)
-    left = 1.0 - np.linalg.norm(blocks[:, 1:], axis=1) / (reach * blocks[:, 0])
-    return x, tuple(int(k) for k in np.flatnonzero(left < _AT_BORDER))
+    margin = 1.0 - np.linalg.norm(blocks[:, 1:], axis=1) / (reach * blocks[:, 0])
+    return x, tuple(int(k) for k in np.flatnonzero(margin < _AT_BORDER))
 
 
 def _room(x: Array, reach: Array) -> Array:

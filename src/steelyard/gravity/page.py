@@ -57,7 +57,7 @@ def gravity_page(gravity: GravityModel) -> str:
     return render_report(f"{gravity.robot.name}: gravity", sections, verdict=verdict)
 
 
-_CAPTION = "Measured torque minus gravity and offset, of poses that took no part in the fit; the row counts from 1."
+_CAPTION = "Measured torque minus gravity and offset, at poses outside of the fit; the row counts from 1."
 
 
 def _title(gravity: GravityModel) -> str:
@@ -133,7 +133,7 @@ def _links(gravity: GravityModel) -> Html:
     ]  # fmt: skip
     below = (
         "One robot among those with the same gravity torque: masses are positive and centres of mass within reach. A "
-        "single mass here has no meaning unless the table above has it alone."
+        "single mass is meaningful only if the table above lists it alone."
     )
     heads = ["link", "mass, kg", "centre x, mm", "y", "z", ""]
     return join(table_html(heads, rows, "Links of the exported model"), paragraph(below))

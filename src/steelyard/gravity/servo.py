@@ -1,7 +1,7 @@
 """`servo_log`: torques of a servo that logs only its goal and its position.
 
-At rest a servo with proportional control makes the torque τ = K (q* − q): the distance that gravity pulls it from its
-goal q* shows the torque. An integral part would hide it, so it must be off.
+At rest a servo with proportional control makes the torque τ = K (q* − q): gravity moves it away from its goal q* in
+proportion to the torque. An integral part removes this distance, so it must be off.
 """
 
 from __future__ import annotations

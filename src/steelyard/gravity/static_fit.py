@@ -12,9 +12,9 @@ from steelyard.gravity.friction_at_rest import FrictionAtRest, FrictionKind, fit
 from steelyard.ground.arrays import Array
 
 _ITERATIONS = 60
-# Steps below this share of a standard error, and changes of the noise below this share, are too small to matter.
+# Convergence: steps below this share of a standard error, and relative changes of the noise below it.
 _SMALL_STEP, _SMALL_CHANGE = 0.02, 0.02
-# Residuals of a joint are never taken for more exact than this share of its torques: rounding of files.
+# Lower limit of a joint's noise, as a share of its torques: rounding of files.
 _EXACT = 1e-6
 _RIDGE = 1e-13
 
@@ -90,7 +90,7 @@ def fit_static(
     Args:
         rows: Equations.
         kinds: Kind of friction of each joint.
-        center: Values of the unknowns where the data say nothing.
+        center: Prior values of the unknowns.
         prior: Information of the prior about the unknowns.
         start: Fit of nearly the same rows.
     """
@@ -105,7 +105,7 @@ def fit_static(
     wide[:p, :p] = prior
     middle = np.concatenate([center, np.zeros(len(sided))])
     rms = np.sqrt(np.mean(rows.y**2, axis=0))
-    # A joint without load is judged by the others, in numbers: its own torque is rounding.
+    # The limit of a joint without load follows from the other joints: its torque is rounding.
     floor = np.maximum(_EXACT * np.maximum(rms, 1e-3 * rms.max()), 1e-12)
     used = np.flatnonzero(rows.used).tolist()
     size = np.maximum(rows.y.std(axis=0), floor)
@@ -154,7 +154,7 @@ def fit_static(
 
 
 def _unknown_side(friction: Sequence[FrictionAtRest], side: Array) -> Array:
-    """Compute the variance of the friction where the side that a pose was approached from is unknown."""
+    """Compute the variance of the friction of poses with an unknown side of approach."""
     return np.asarray(np.array([f.limit**2 if f.kind == "side" else 0.0 for f in friction]) * (side == 0.0))
 
 
@@ -193,6 +193,6 @@ def _inverse(matrix: Array) -> Array:
     lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = np.where(lengths > 0.0, lengths, 1.0)
     scaled = matrix / np.outer(scale, scale)
-    # A little on the diagonal, below rounding of the data, keeps directions finite that nothing determines.
+    # A small diagonal below the rounding of the data makes the inverse finite in undetermined directions.
     inverse = np.linalg.inv(scaled + _RIDGE * np.eye(len(scale)))
     return np.asarray(0.5 * (inverse + inverse.T) / np.outer(scale, scale))

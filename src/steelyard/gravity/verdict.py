@@ -12,7 +12,7 @@ from steelyard.ground.numbers import number, percent
 if TYPE_CHECKING:
     from steelyard.gravity.gravity_model import GravityModel
 
-# A compensation that leaves more than a quarter of the torque's standard deviation is felt by hand.
+# A user feels an error of more than a quarter of the torque's standard deviation by hand.
 _ROUGH = 25.0
 
 

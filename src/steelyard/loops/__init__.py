@@ -1,4 +1,4 @@
-"""Closed kinematic loops: their equations, and the motion of joints that have no encoder."""
+"""Closed kinematic loops: their equations, and the motion of joints without encoder."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
 """`follow_branch`: poses of a mechanism along the positions of its measured joints, on one continuous branch.
 
-A few samples (anchors) are followed one after the other, each from the one before; their distance adapts to the
-curvature of the branch. All samples between two anchors are then solved at once, from the tangent at the anchor.
+A continuation solves a few samples (anchors) one after the other, each from its predecessor; their distance adapts to
+the curvature of the branch. A batch of Newton steps solves all samples between the anchors from the anchors' tangents.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from steelyard.loops.loop_structure import CLOSES
 if TYPE_CHECKING:
     from steelyard.loops.mechanism import Mechanism
 
-# Samples that are solved at once.
+# Samples per batch.
 CHUNK = 8_192
-# Steps along a path [rad, or lengths of the longest link]: first size, and the smallest one before it is given up.
+# Steps along a path [rad, or lengths of the longest link]: first size, and smallest size before the path ends.
 _FIRST, _SMALLEST, _LARGEST = 0.05, 1e-4, 0.3
-# A correction of the tangent's prediction above this share of the step means that the branch bends too much for it.
+# The step is too long for the curvature of the branch if its correction exceeds this share of it.
 _BENT = 0.2
-# Where the branch ends, the next attempt is this far away; a log whose first attempts all fail is not on the branch.
+# Distance to the next attempt after the end of a branch; a log is not on the branch if all first attempts fail.
 _PROBE, _ATTEMPTS = 0.01, 30
 _NEWTON = 12
 _CONVERGED = 1e-10
@@ -58,7 +58,7 @@ class LoopMotion:
 
 
 def follow_branch(mechanism: Mechanism, targets: Array, start: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Solve all joints along `targets`; also return which samples have a closed pose on the branch.
+    """Solve all joints along `targets`; also return flags of samples with a closed pose on the branch.
 
     Args:
         mechanism: The mechanism.
@@ -99,7 +99,7 @@ def _reach(mechanism: Mechanism, targets: Array, k: int, stride: float) -> int:
         some = targets[k + 1 : k + 1 + block]
         far = np.flatnonzero(np.max(np.abs(some - targets[k]) / unit, axis=1) >= stride)
         if far.size:
-            # The sample before it, so that no sample is farther away than the stride.
+            # The previous sample, so that the stride limits the distance of all samples.
             return k + max(int(far[0]), 1)
         if k + 1 + block >= len(targets):
             break
@@ -119,14 +119,14 @@ class _Walker:
         self.unit = mechanism.structure.unit
 
     def to(self, pose: Array, target: Array, stride: float) -> tuple[Array, bool, float]:
-        """Go from a pose to a target in steps; also return whether it arrived, and the stride for the next one."""
+        """Move from a pose to a target in steps; also return the success, and the next stride."""
         m = self.m
         step_now = stride
         for _ in range(int(4.0 * np.pi / _SMALLEST)):
-            left = target - pose[m.measured]
-            size = float(np.max(np.abs(left) / self.unit[m.measured], initial=0.0))
+            distance = target - pose[m.measured]
+            size = float(np.max(np.abs(distance) / self.unit[m.measured], initial=0.0))
             share = min(1.0, step_now / size) if size > 0.0 else 1.0
-            goal = pose[m.measured] + share * left
+            goal = pose[m.measured] + share * distance
             there, ok = self._step(pose, goal)
             if not ok:
                 step_now *= 0.5
@@ -141,8 +141,8 @@ class _Walker:
 
     def _step(self, pose: Array, goal: Array) -> tuple[Array, bool]:
         guess, size = self._predicted(pose[None], np.zeros(1, dtype=int), goal[None])
-        there, moved, converged = self._newton(guess, goal[None])
-        return there[0], bool(converged[0] and moved[0] <= _BENT * size[0] + 1e-6)
+        there, length, converged = self._newton(guess, goal[None])
+        return there[0], bool(converged[0] and length[0] <= _BENT * size[0] + 1e-6)
 
     def _predicted(self, base: Array, owner: NDArray[np.int64], targets: Array) -> tuple[Array, Array]:
         """Move poses along their tangents to targets; also return the sizes of the steps."""
@@ -154,24 +154,24 @@ class _Walker:
         return guess, np.linalg.norm(move / self.unit, axis=1)
 
     def _newton(self, q: Array, targets: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Close the loops with the solved joints; also return the distances moved, and which samples converged."""
+        """Close the loops with the solved joints; also return the displacements, and flags of convergence."""
         m = self.m
         q, first = q.copy(), q
-        moved = np.zeros(len(q))
-        done = np.zeros(len(q), dtype=bool)
+        lengths = np.zeros(len(q))
+        converged = np.zeros(len(q), dtype=bool)
         for _ in range(_NEWTON):
-            own = np.flatnonzero(~done)
+            own = np.flatnonzero(~converged)
             if not own.size:
                 break
             step = self._correction(q[own])
             size = np.linalg.norm(step, axis=1)
             q[own] = moved_by(m.robot, q[own], step * self.unit)
-            moved[own] += size
-            done[own] = size < _CONVERGED
-            if np.any(size > 3.0):  # lost; the rest of the batch goes on
+            lengths[own] += size
+            converged[own] = size < _CONVERGED
+            if np.any(size > 3.0):  # divergence: these samples return to their start
                 q[own[size > 3.0]] = first[own[size > 3.0]]
         gap = np.max(np.abs(m.structure.equations(q)[0]), axis=1, initial=0.0)
-        return q, moved, done & (gap < CLOSES)
+        return q, lengths, converged & (gap < CLOSES)
 
     def _correction(self, q: Array) -> Array:
         """Return a Newton step of all joints, without units; measured joints move only if they are redundant."""
@@ -181,7 +181,7 @@ class _Walker:
         if not m.redundant:
             out[:, m.solved] = -np.einsum("tir,tr->ti", m.inverse(J)[0], phi)
             return out
-        # Encoders contradict each other by their noise: the smallest change of all joints closes the loops.
+        # Noise makes redundant encoders inconsistent: the smallest change of all joints closes the loops.
         u, s, v = np.linalg.svd(np.concatenate([J, M], axis=2), full_matrices=False)
         r = m.structure.rank
         step = np.einsum("tk,tkn->tn", -np.einsum("tki,tk->ti", u[:, :, :r], phi) / s[:, :r], v[:, :r])
@@ -199,13 +199,13 @@ class _Walker:
         used, place = np.unique(owner, return_inverse=True)
         guess, size = self._predicted(base[used], place, targets)
         out, moved, converged = self._newton(guess, targets)
-        # Samples farther away had no anchor: the branch could not be followed there.
+        # Samples farther away lack an anchor: the branch ends before them.
         apart = np.abs(targets - base[owner][:, self.m.measured]) / self.unit[self.m.measured]
         near = np.max(apart, axis=1, initial=0.0) <= 1.01 * _LARGEST
         return out, converged & near & (moved <= 0.5 * size + 1e-3)
 
     def nearest(self, q: Array, targets: Array) -> Array:
-        """Return poses with the measured joints at their targets and the other joints where the gap is smallest."""
+        """Return poses with the measured joints at their targets and the smallest gap of the loops."""
         q = q.copy()
         q[:, self.m.measured] = targets
         return q

@@ -32,7 +32,7 @@ class ClosureRow:
 
     Attributes:
         loop: Number of the loop.
-        angle: Whether it is an angle; else a length.
+        angle: True for an angle, False for a length.
     """
 
     loop: int

@@ -14,24 +14,24 @@ from steelyard.robot.robot import Robot
 
 # Singular values below this share of the largest are rounding.
 _ROUNDING = 1e-8
-# A loop closes if its gap is below this share of the longest link: anchors are written with three digits or more.
+# A loop closes if its gap is below this share of the longest link: descriptions have three digits or more.
 CLOSES = 1e-3
-# Steps to a closed pose: Gauss–Newton, damped by this share of the largest singular value, so that rows that repeat
-# each other except for rounding do not move anything.
+# Damping of Gauss–Newton steps to a closed pose, as a share of the largest singular value: rows that differ only by
+# rounding do not move joints.
 _DAMPING = 1e-4
 _STEPS = 60
 _CONVERGED = 1e-9
 # Walks to random poses: steps of this size [rad, or lengths of the longest link], small enough to keep the branch.
 _STRIDE = 0.3
 _WALKS = 12
-# A step stops where its Jacobian has less than this share of its rank's usual singular value: another branch is near.
+# A step ends if the singular value at the rank falls below this share of its usual value: another branch is near.
 _NEAR_BRANCH = 0.05
 _SEED = 20261119
 _PROBES = 48
 
 
 class LoopStructure:
-    """The closed loops of a robot and what follows from their geometry.
+    """The closed loops of a robot and their kinematics.
 
     Args:
         robot: Robot with loops.
@@ -62,11 +62,11 @@ class LoopStructure:
         return np.asarray(self.closure.drift(q, dq) * self.row_scale)
 
     def closed(self, q: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Move poses to the nearest closed ones; also return which poses arrived."""
+        """Move poses to the nearest closed poses; also return flags of success."""
         q = np.array(q, dtype=float)
-        done = np.zeros(len(q), dtype=bool)
+        converged = np.zeros(len(q), dtype=bool)
         for _ in range(_STEPS):
-            own = np.flatnonzero(~done)
+            own = np.flatnonzero(~converged)
             if not own.size:
                 break
             phi, J = self.equations(q[own])
@@ -77,13 +77,13 @@ class LoopStructure:
             length = np.linalg.norm(step, axis=1)
             step *= np.minimum(1.0, _STRIDE / np.maximum(length, 1e-300))[:, None]
             q[own] = moved_by(self.robot, q[own], step * self.unit)
-            done[own] = length < _CONVERGED
+            converged[own] = length < _CONVERGED
         gap = np.max(np.abs(self.equations(q)[0]), axis=1, initial=0.0)
         return q, np.isfinite(gap) & (gap < CLOSES)
 
     @cached_property
     def start(self) -> Array:
-        """The closed pose nearest to that of the description, `(joints,)`."""
+        """The nearest closed pose to the pose of the description, `(joints,)`."""
         stated = np.array([[self.robot.start.get(name, 0.0) for name in self.robot.joint_names]])
         q, arrived = self.closed(stated)
         if not arrived[0]:
@@ -146,7 +146,7 @@ class LoopStructure:
         return self._walk(count, seed, self.rank, _WALKS)
 
     def _walk(self, count: int, seed: int, rank: int, steps: int) -> Array:
-        """Walk from the start in random directions; steps that come near another branch are not made."""
+        """Walk from the start in random directions; reject steps near another branch."""
         rng = np.random.default_rng(seed)
         q = np.repeat(self.start[None], count, axis=0)
         usual = np.linalg.svd(self.equations(q[:1])[1][0], compute_uv=False)[rank - 1] if rank else 1.0

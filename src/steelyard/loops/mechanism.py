@@ -1,4 +1,4 @@
-"""`Mechanism`: a robot with closed loops, seen from the joints whose positions are measured.
+"""`Mechanism`: a robot with closed loops, in the coordinates of its measured joints.
 
 With J the Jacobian of the loops, J q̇ = 0. Joints with an encoder (measured) determine the others (solved):
 q̇ = G q̇_m, q̈ = G q̈_m + drift. The forces that close the loops do no work, so Gᵀ (Y θ − τ) = 0.
@@ -23,8 +23,8 @@ from steelyard.robot.free import free_links
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
 
-# A pose is singular if errors of encoders grow by this factor against a usual pose of the branch: a 0.1 mrad encoder
-# then reads like one of 3 mrad.
+# A pose is singular if it amplifies encoder errors by this factor against a usual pose of the branch: a 0.1 mrad
+# encoder is then as accurate as a 3 mrad encoder.
 SINGULAR = 30.0
 _SEED = 20261120
 
@@ -40,7 +40,7 @@ class Mechanism:
         q: Positions of the measured joints [rad, m], `(samples, measured)`.
         dq: Their velocities.
         ddq: Their accelerations.
-        start: Pose of all joints before the first sample; default: that of the description.
+        start: Pose of all joints before the first sample; default: the pose of the description.
         everything: Positions of all joints, `(samples, joints)`.
         model: Model of the open tree.
         J: Jacobian of the loops for the solved joints, without units, `(samples, rows, solved)`.
@@ -49,7 +49,7 @@ class Mechanism:
     def __init__(self, robot: RobotLike, measured: Sequence[str] | None = None, loops: Any = True) -> None:
         self.robot: Robot = robot if isinstance(robot, Robot) else load_robot(robot, loops=loops)
         if not self.robot.loops:
-            raise RobotError(f"{self.robot.name}: it has no closed loop; use the robot itself.")
+            raise RobotError(f"{self.robot.name}: it has no closed loop; use the robot directly.")
         self.structure = structure_of(self.robot)
         names = tuple(measured) if measured is not None else self.robot.actuated
         if not names:
@@ -61,7 +61,9 @@ class Mechanism:
         self.solved = np.setdiff1d(np.arange(self.robot.dof), self.measured)
         free = {k for link in free_links(self.robot) for k in link.coordinates}
         if wrong := free & set(self.measured.tolist()):
-            raise LogError(f"Joint '{self.robot.joint_names[min(wrong)]}' is free and has no encoder; leave it out.")
+            raise LogError(
+                f"Joint '{self.robot.joint_names[min(wrong)]}' is free, so it cannot have an encoder; leave it out."
+            )
         with one_blas_thread():
             self._demand_determined()
 
@@ -80,7 +82,7 @@ class Mechanism:
 
     @property
     def redundant(self) -> bool:
-        """Whether more joints are measured than the mechanism has degrees of freedom."""
+        """Whether the measured joints outnumber the degrees of freedom."""
         return len(self.measured) > self.mobility
 
     def _demand_determined(self) -> None:
@@ -94,7 +96,7 @@ class Mechanism:
         seen = np.median(np.linalg.svd(N[:, self.measured], compute_uv=False), axis=0)
         known = int(np.sum(seen > 1e-6))
         if known < mobility:
-            # Motions that no encoder sees.
+            # Null space of the encoders.
             hidden = [np.linalg.svd(M[self.measured])[2][known:] @ M.T for M in N]
             size = np.median([np.abs(h).max(axis=0) for h in hidden], axis=0)
             moving = ", ".join(self.robot.joint_names[k] for k in self.solved if size[k] > 1e-3)
@@ -153,7 +155,7 @@ class Mechanism:
     def complete(
         self, q: ArrayLike, dq: ArrayLike | None = None, ddq: ArrayLike | None = None, start: ArrayLike | None = None
     ) -> LoopMotion:
-        """Compute the motion of all joints from that of the measured ones, on the branch of `start`."""
+        """Compute the motion of all joints from the measured joints, on the branch of `start`."""
         q_m, rate, turn = (None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, dq, ddq))
         assert q_m is not None
         for x in (q_m, rate, turn):
@@ -206,8 +208,8 @@ class Mechanism:
 
         held = np.array(everything, dtype=float)[None]
         held[0, self.measured] = q
-        found = least_squares(lambda x: self.structure.equations(placed(x))[0][0], np.zeros(len(self.solved)))
-        return np.asarray(placed(found.x)[0])
+        solution = least_squares(lambda x: self.structure.equations(placed(x))[0][0], np.zeros(len(self.solved)))
+        return np.asarray(placed(solution.x)[0])
 
     # ------------------------------------------------------------ forces
 

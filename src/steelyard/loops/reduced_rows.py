@@ -9,7 +9,7 @@ from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
 from steelyard.loops.mechanism import structure_of
 
-# As for trees: speeds and accelerations whose effects are about as strong as gravity on one metre [rad/s, rad/s²].
+# As for trees: speeds and accelerations with effects as large as gravity on one metre [rad/s, rad/s²].
 _SPEED, _ACCELERATION = 3.0, 10.0
 # Friction terms differ only at low speed, so with terms a third of the states is slow: decades of speed.
 _SLOW_DECADES = (-3.0, 0.0)
@@ -18,7 +18,7 @@ _SLOW_DECADES = (-3.0, 0.0)
 def reduced_observation(dynamics: Dynamics, seed: int, count: int) -> Array:
     """Compute Nᵀ Y at random states, `(rows, parameters)`; N spans the velocities that keep the loops closed.
 
-    A joint whose torque is not used takes its part of the rows away.
+    The rows exclude joints without a usable torque.
 
     Args:
         dynamics: Physics of the open tree.
