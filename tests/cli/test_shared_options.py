@@ -26,8 +26,9 @@ def command(name: str) -> Any:
 
 
 EVERY = {name: {p.name: p for p in command(name).params} for name in COMMANDS if name not in GROUPS}
-# `watch` uses the robot of its model, so a description would be another robot.
-WITH_ROBOT = [name for name, params in EVERY.items() if {"robot", "model"} & set(params) and name != "watch"]
+# `watch` uses the robot of its model, so a description would be another robot. `actuator` takes one joint as its load.
+OTHERS = ("watch", "actuator")
+WITH_ROBOT = [name for name, params in EVERY.items() if {"robot", "model"} & set(params) and name not in OTHERS]
 
 
 def declaration(param: Any) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +24,15 @@ FEW, MANY = 30, 20_000
 
 @pytest.fixture(autouse=True)
 def own_settings() -> Iterator[None]:
-    """Restore the state folder and the working directory, which a campaign changes."""
+    """Restore the state folder and the working directory, which a campaign changes.
+
+    Playwright leaves a running event loop in this thread for the whole session; a campaign runs loops of its own.
+    """
     before, here = os.environ["STEELYARD_STATE"], Path.cwd()
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
     yield
+    asyncio._set_running_loop(loop)
     os.environ["STEELYARD_STATE"] = before
     os.chdir(here)
 

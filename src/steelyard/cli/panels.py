@@ -9,8 +9,11 @@ PANELS = {
     "Input": (
         "mapping", "log", "validate", "given", "with_load", "without", "arm", "known", "controller", "controllers",
         "against", "motion", "torque", "description", "speed", "torque_variable", "hold", "gap", "stale",
+        "runs", "units", "columns",
     ),
     "Options": (),
+    "Load": ("mass", "length", "arm_mass", "inertia", "gravity_torque", "rest_angle"),
+    "Drive": ("kind", "effects", "kp", "kd", "volts", "duty_gain"),
     "Robot": ("joints", "lock", "gravity", "snap", "torque_used", "packages", "frame", "srdf"),
     "Model": (
         "term_names", "terms", "friction", "physical", "prior", "significant", "plain", "tune", "truth", "spread",
@@ -34,7 +37,10 @@ PANELS = {
         "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts",
         "search_time", "gpu", "checkpoint", "workers", "resume",
     ),
-    "Output": ("to", "targets", "every", "output", "overwrite", "as_json", "fix", "help", "help_all"),
+    "Output": (
+        "simulators", "into", "physics_step", "to", "targets", "every", "output", "overwrite", "as_json", "fix",
+        "help", "help_all",
+    ),
 }  # fmt: skip
 # Commands with many options: the options that `--help` shows; `--help-all` shows the others too.
 COMMON_OPTIONS = {

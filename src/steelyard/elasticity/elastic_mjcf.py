@@ -63,7 +63,7 @@ def _edited(document: Document, elasticity: Elasticity) -> tuple[bytes, tuple[st
     root = document.root
     if any(e.attributes.get("inertiafromgeom") == "true" for e in root.all("compiler")):
         raise ExportError(
-            f'{document.path}: inertiafromgeom="true" ignores the inertia of the rotors, which lack geometry; '
+            f'{document.path}: <compiler inertiafromgeom="true"> ignores inertias of rotors without geometry; '
             'set it to "auto" and write the inertias of the bodies.'
         )
     places = mjcf_elements(root)
