@@ -188,7 +188,9 @@ def identified(s: Set) -> Identification:
 
 
 # Five seconds of a quiet machine are more than one test may take.
-SLOW = ("krang_arm", "tiago", "panda_unisa", "dfki_dp_c1", "unitree_z1", "unitree_aliengo_legs", "berkeley_blue")
+SLOW = (
+    "krang_arm", "tiago", "airbot_play", "staubli_tx40 blocks", "panda_unisa", "dfki_dp_c1", "unitree_z1", "unitree_aliengo_legs", "berkeley_blue",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.proof) if n in SLOW else n for n in SETS])

@@ -80,11 +80,11 @@ CAUSES = {
 }
 
 
-# The search finds much to try in a robot that is all upside down.
-SLOW = ("all torques × -1", "fit")
+# The search tries many structures for robots that are as wrong as these.
+SLOW = {("all torques × -1", "fit"), ("zero of joint 2 off by 90°", "fit"), ("clock × 1000, no velocity", "fit")}
 
 
-@pytest.mark.parametrize("fault", [pytest.param(f, marks=pytest.mark.proof) if f == SLOW else f for f in CAUSES])
+@pytest.mark.parametrize("fault", [pytest.param(f, marks=pytest.mark.proof) if f in SLOW else f for f in CAUSES])
 def test_the_true_cause_is_named(fault: tuple[str, str]) -> None:
     case = next(f.case for f in planted(simulated_base()) if (f.name, f.where) == fault)
     try:

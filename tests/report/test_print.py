@@ -51,6 +51,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.proof  # A browser draws 20,000 samples on paper.
 @pytest.mark.skipif(not CHROMIUM, reason="needs Chromium")
 def test_a_print_out_is_small_and_shows_the_robot(page_file: Path) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
