@@ -189,7 +189,8 @@ def identified(s: Set) -> Identification:
 
 # Five seconds of a quiet machine are more than one test may take.
 SLOW = (
-    "krang_arm", "tiago", "airbot_play", "staubli_tx40 blocks", "panda_unisa", "dfki_dp_c1", "unitree_z1", "unitree_aliengo_legs", "berkeley_blue",
+    "krang_arm", "tiago", "airbot_play", "staubli_tx40 blocks", "panda_unisa", "dfki_dp_c1", "unitree_z1",
+    "unitree_aliengo_legs", "berkeley_blue",
 )  # fmt: skip
 
 
