@@ -46,7 +46,8 @@ def say(out: Console, *pieces: str | Text) -> None:
         out: Console to print to.
         *pieces: Parts of one line.
     """
-    out.print(Text.assemble(*(plain_text(piece) for piece in pieces)))
+    # Lines break between words only: a path must stay whole, so that it can be copied.
+    out.print(Text.assemble(*(plain_text(piece) for piece in pieces)), overflow="ignore", crop=False)
 
 
 def table(
