@@ -27,7 +27,15 @@ WITH_CODE = [
 BLOCK = re.compile(r'```(python|shell|toml|yaml|c)(?: title="([\w.-]+)")?\n(.*?)```', re.DOTALL)
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: str(p.relative_to(ROOT)))
+# Pages whose code takes longest run under make proof.
+_LONG = ("5-seven-axes.md", "project.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.proof) if p.name in _LONG else p for p in WITH_CODE],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of one page share their names and their folder, as a reader would type them one after the other."""
     monkeypatch.chdir(tmp_path)

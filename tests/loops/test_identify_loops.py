@@ -126,6 +126,7 @@ def test_the_command_writes_models_that_load_with_their_loops(palletiser: tuple[
     assert (code, "closes a loop" in text) == (2, True)
 
 
+@pytest.mark.proof
 def test_check_finds_wrong_signs_and_units(palletiser: tuple[Path, LoopLog]) -> None:
     folder, _ = palletiser
     code, text = run("check", folder / "arm.xml", folder / "log.csv", "--map", folder / "map.toml")
