@@ -253,12 +253,12 @@ def _print_files(result: Identification, console: Console, folder: str, missing:
     """Print the path of each written file; that of a robot file with its own torque error."""
     at = f"{folder}/" if folder else ""
     if folder:
-        say(console, f"\nReport: {at}report.html")
-        say(console, f"Model:  {folder} (for steelyard validate, predict, export and watch)")
+        say(console, f"\nReport: {at}report.html", whole_words=True)
+        say(console, f"Model:  {folder} (for steelyard validate, predict, export and watch)", whole_words=True)
     for file in result.files:
         if file.file not in missing:
-            say(console, f"{'Robot:  ' if folder else ''}{at}{file.sentence}")
+            say(console, f"{'Robot:  ' if folder else ''}{at}{file.sentence}", whole_words=True)
     for name, why in missing.items():
         say(console, f"{name} cannot be written: {why}")
     if folder:
-        say(console, f"Data:   {at}result.json, {at}parameters.csv, {at}covariance.csv")
+        say(console, f"Data:   {at}result.json, {at}parameters.csv, {at}covariance.csv", whole_words=True)

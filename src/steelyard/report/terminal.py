@@ -39,15 +39,19 @@ def bold(words: str) -> Text:
     return Text(printable(words), "bold")
 
 
-def say(out: Console, *pieces: str | Text) -> None:
+def say(out: Console, *pieces: str | Text, whole_words: bool = False) -> None:
     """Print text without interpretation of markup: names come from files. All output uses this function or `table`.
 
     Args:
         out: Console to print to.
         *pieces: Parts of one line.
+        whole_words: Whether the line breaks between words only, so that a path can be copied.
     """
-    # Lines break between words only: a path must stay whole, so that it can be copied.
-    out.print(Text.assemble(*(plain_text(piece) for piece in pieces)), overflow="ignore", crop=False)
+    text = Text.assemble(*(plain_text(piece) for piece in pieces))
+    if whole_words:
+        out.print(text, overflow="ignore", crop=False)
+    else:
+        out.print(text)
 
 
 def table(
