@@ -106,12 +106,18 @@ def fitted_baseline(case: Case, data: Path) -> tuple[Baseline, list[tuple[Any, A
     return baseline, [(s, np.ones(len(s.t), bool)) for s in tests]
 
 
+def urdf_case(case: Case, joints: int) -> Case:
+    """The case with the baseline's terms that a URDF can hold: no rotors, no offsets, no coupled drives."""
+    return replace(case, recipe=replace(case.recipe, rotor=False, no_offset=tuple(range(joints)), coupled=None))
+
+
 def compare(name: str, case: Case, data: Path, options: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     found, logs = ours(case, data, **options)
     seconds = time.perf_counter() - start
     used = np.flatnonzero(found.robot.torque_used)
     baseline, theirs = fitted_baseline(case, data)
+    holdable, its_own = fitted_baseline(urdf_case(case, found.robot.dof), data)
     labels = case.test or (f"{case.train[0]}, held back",)
     holdouts: dict[str, Any] = {}
     for k, (label, log, (signals, rows)) in enumerate(zip(labels, logs, theirs, strict=True)):
@@ -121,6 +127,7 @@ def compare(name: str, case: Case, data: Path, options: dict[str, Any]) -> dict[
         figures = {
             "published": list(case.published[k]) if k < len(case.published) else None,
             "baseline": {way: rmse(e).tolist() for way, e in both.items()},
+            "baseline, URDF's terms": rmse(holdable.errors(its_own[k][0], True)[its_own[k][1]][:, used]).tolist(),
             "ours": {
                 "a": [j.rmse for j in joints],
                 "b": rmse(own).tolist(),
@@ -167,11 +174,19 @@ def percent(figures: dict[str, Any], way: str) -> tuple[float, float]:
 
 
 def file_ratios(one: dict[str, Any]) -> dict[str, Array]:
-    """Of every file of a run its errors over the baseline's, score (a), hold-out by hold-out and joint by joint."""
+    """Of every file of a run its errors over the baseline's, score (a), hold-out by hold-out and joint by joint.
+
+    The URDF is also compared with the baseline fitted to the terms that a URDF can hold.
+    """
     holdouts = one["holdouts"].values()
-    return {
+    ratios = {
         name: np.array([np.asarray(f["files"][name]) / f["baseline"]["a"] for f in holdouts]) for name in one["files"]
     }
+    if "urdf" in ratios:
+        ratios["urdf, like for like"] = np.array(
+            [np.asarray(f["files"]["urdf"]) / f["baseline, URDF's terms"] for f in holdouts]
+        )
+    return ratios
 
 
 def files_summary(results: dict[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from steelyard.errors import LogError
-from steelyard.regression.band import HARMLESS
+from steelyard.regression.band import HARMLESS, NearestPossible
 from steelyard.signals.prepare import chosen_cutoff, motion_frequency, velocity_plan
 from steelyard.signals.velocity import VelocityPlan
 from steelyard.study import Study
 
 
-def choose_cutoff(study: Study) -> Study:
+def choose_cutoff(study: Study, possible: NearestPossible | None = None) -> Study:
     """Choose the cut-off, the torques' delay and the source of the velocities by left-out blocks of the logs.
 
     Settings of the preparation are kept. All choices use the usual terms and the torques of all joints
@@ -19,6 +19,7 @@ def choose_cutoff(study: Study) -> Study:
 
     Args:
         study: Study with the usual terms.
+        possible: Gives the nearest physically possible base parameters, if a possible model is delivered.
     """
     plan = study.sources or velocity_plan(study.beginnings, study.preparation)
     chosen = replace(study, sources=plan)
@@ -43,6 +44,8 @@ def choose_cutoff(study: Study) -> Study:
             others = other.band_levels(motion_hz)
             if others.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
                 chosen, levels, choice = other, others, others.choose()
+    if possible is not None:
+        choice = levels.lower_for_bounds(choice, possible)
     if choice.is_ceiling:
         study.leave_tables(levels)
     return replace(chosen, cutoff_hz=choice.cutoff_hz, band=choice)

@@ -13,10 +13,10 @@ import pytest
 
 import steelyard as sy
 from steelyard.cutoff import choose_cutoff
-from steelyard.regression.band import HARMLESS, BandChoice
+from steelyard.regression.band import HARMLESS, BandChoice, BandLevels
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation
+from steelyard.signals.prepare import Preparation, motion_frequency
 from steelyard.study import Study
 
 PERIOD, SECONDS = 5e-3, 40.0
@@ -100,6 +100,44 @@ def test_the_choice_is_the_highest_equivalent_candidate_or_torque_dominated_octa
         assert band.cutoff_hz >= harmless
         above = [e for f, e in zip(band.candidates_hz, errors, strict=True) if f > band.cutoff_hz]
         assert all(e > (1 + HARMLESS) * errors.min() for e in above)
+
+
+def levels_and_choice(one: Log) -> tuple[BandLevels, BandChoice]:
+    study = Study.of(arm()[1], one, None, Preparation().for_rows(torques=True, one_by_one=True))
+    levels = study.band_levels(motion_frequency(study.beginnings))
+    return levels, levels.choose()
+
+
+def test_bounds_that_cost_nothing_do_not_change_the_choice() -> None:
+    levels, free = levels_and_choice(log(1e-6))
+    trials: list[np.ndarray] = []
+
+    def possible(beta: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        trials.append(beta)
+        return beta
+
+    bounded = levels.lower_for_bounds(free, possible)
+    assert bounded.cutoff_hz == free.cutoff_hz
+    assert len(trials) == 2  # the lowest equivalent candidate and the chosen one
+    assert np.allclose(list(bounded.bound_growth.values()), 1.0)
+
+
+def test_bounds_that_cost_more_at_high_cut_offs_lower_the_choice() -> None:
+    """Here the bounds change the fits of all candidates but the two lowest by a tenth of each parameter."""
+    levels, free = levels_and_choice(log(1e-6))
+    low = [
+        levels.below[k].weighted(np.ones(levels.base.rank, bool)).fit(np.ones(levels.base.rank, bool)) for k in (0, 1)
+    ]
+
+    def possible(beta: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        return beta if any(np.array_equal(beta, fits.free[0]) for fits in low) else 1.1 * beta
+
+    bounded = levels.lower_for_bounds(free, possible)
+    assert free.is_ceiling
+    assert bounded.cutoff_hz == levels.edges[1]
+    assert bounded.bound_growth[free.cutoff_hz] > 1.5
+    assert "bodies that can exist fit worse" in bounded.sentence
+    assert bounded.to_json()["bound_growth"][0]["ratio"] == pytest.approx(1.0)
 
 
 def test_a_stated_cut_off_is_kept() -> None:

@@ -17,6 +17,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.linear.rounding_bias import fit_beta, include_bias, rounding_shift
+from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.estimation.possible.reference import described_prior, nominal_prior
 from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
@@ -33,6 +34,7 @@ from steelyard.identification.description_share import description_share
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.identification.identify_options import OF_FILES, IdentifyOptions
 from steelyard.parameters.terms import identification_terms
+from steelyard.regression.band import NearestPossible
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Dynamic, make_scheme, scheme_text
@@ -131,7 +133,8 @@ def identify(
     study = study.with_torque_between()
     settings = replace(settings, preparation=study.preparation)
     if torques and study.band is None:
-        study = choose_cutoff(study)
+        bounds = _nearest_possible(_Task(study, settings, {}, None, rotors_stated=terms is not None))
+        study = choose_cutoff(study, bounds if o.physical else None)
         settings = replace(settings, preparation=study.preparation)
         if o.check and study.band is None:
             study = judge_stated_cutoff(study)
@@ -331,6 +334,18 @@ def _fit_loads(task: _Task, fit: _Fit) -> tuple[_Task, _Fit]:
         task = replace(task, study=study.with_terms(limit_loads(study, model), model))
         fit = _fit(task)
     return task, fit
+
+
+def _nearest_possible(task: _Task) -> NearestPossible:
+    """Return a function that gives the nearest physically possible base parameters."""
+    base = task.study.base
+
+    def nearest(beta: Array, covariance: Array) -> Array:
+        full, std = np.zeros(len(base.parameters)), np.ones(len(base.robot.joint_names))
+        estimate = Estimate(base=base, beta=beta, covariance=covariance, theta=full, residual_std=std, cost=0.0)
+        return nearest_possible(estimate, task.prior, shares=False).beta
+
+    return nearest
 
 
 def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:

@@ -8,8 +8,8 @@ only in the octaves with predictable torque, the same for all candidates (docs/t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -38,6 +38,9 @@ _MOSTLY_TORQUE = 0.5
 # Independent samples (2 f T of each equation) per parameter that a fit below a frequency f needs.
 _SAMPLES_PER_PARAMETER = 4.0
 
+# Base parameters of the nearest physically possible robot, from free base parameters and their covariance.
+NearestPossible = Callable[[Array, Array], Array]
+
 
 @dataclass(frozen=True)
 class BandChoice:
@@ -53,6 +56,8 @@ class BandChoice:
         explained: Share of the torque in the octave below each candidate that a fit to everything lower explains on
             left-out blocks (R², median over joints); not for the lowest.
         advised_hz: If the user stated the cut-off, the one chosen by left-out blocks [Hz]; else None.
+        bound_growth: Ratio of the errors of the physically possible and the free fit by cut-off [Hz], where it was
+            needed for the choice.
     """
 
     cutoff_hz: float
@@ -62,6 +67,7 @@ class BandChoice:
     left_out_percent: tuple[float, ...]
     explained: tuple[float, ...]
     advised_hz: float | None = None
+    bound_growth: Mapping[float, float] = field(default_factory=dict)
 
     @property
     def stated(self) -> bool:
@@ -105,6 +111,14 @@ class BandChoice:
             return (
                 f"Cut-off {self.cutoff_hz:.3g} Hz: errors on left-out blocks do not grow up to the highest candidate."
             )
+        top_hz = max(self.bound_growth, default=self.cutoff_hz)
+        if top_hz > self.cutoff_hz:
+            percent = {f: f"{100.0 * (growth - 1.0):.0f} %" for f, growth in self.bound_growth.items()}
+            return (
+                f"Cut-off {self.cutoff_hz:.3g} Hz: errors on left-out blocks are equal up to {top_hz:.3g} Hz, but "
+                f"bodies that can exist fit worse there: their error is {percent[top_hz]} larger than without bounds, "
+                f"{percent[self.cutoff_hz]} at the cut-off. Noise of the motion makes inertias too small."
+            )
         chosen = self.candidates_hz.index(self.cutoff_hz)
         own, above, top = (
             f"{self.left_out_percent[k]:.3g} % at {self.candidates_hz[k]:.3g} Hz" for k in (chosen, chosen + 1, -1)
@@ -132,6 +146,7 @@ class BandChoice:
             "stated": self.stated,
             "advised_cutoff_hz": self.cutoff_hz if self.advised_hz is None else self.advised_hz,
             "harm_percent": self.harm_percent,
+            "bound_growth": [{"cutoff_hz": f, "ratio": growth} for f, growth in self.bound_growth.items()],
         }
 
 
@@ -269,6 +284,40 @@ class BandLevels:
         edges = tuple(self.edges)
         chosen = edges[max(harmless, sound)]
         return BandChoice(chosen, self.motion_hz, edges[judge], edges, tuple(errors), tuple(explained))
+
+    def lower_for_bounds(self, choice: BandChoice, possible: NearestPossible) -> BandChoice:
+        """Lower the cut-off if noise hurts the physically possible fit, which is delivered, but not the free one.
+
+        Noise in the columns makes inertias too small for the gravity that is seen. A free fit compensates for this in
+        other parameters, bodies that can exist cannot. So the left-out error of each equivalent candidate is
+        multiplied by the growth of the error from the free to the possible fit.
+
+        Args:
+            choice: Choice by the free fits.
+            possible: Gives the nearest physically possible base parameters.
+        """
+        top, judge = self.edges.index(choice.cutoff_hz), self.below[self.edges.index(choice.judged_hz)]
+        errors = np.array(choice.left_out_percent)
+        equal = [k for k in range(top + 1) if errors[k] <= (1.0 + HARMLESS) * errors.min()]
+        if len(equal) < 2 or top not in equal:
+            return choice
+        growth: dict[int, float] = {}
+        with one_blas_thread():
+            # The lowest candidate has the least noise. From the top down, the first that is as good is chosen.
+            for k in (equal[0], *reversed(equal)):
+                if k not in growth:
+                    growth[k] = self._bound_growth(self.below[k], judge, possible)
+                if k != equal[0] and errors[k] * growth[k] <= (1.0 + HARMLESS) * errors[equal[0]] * growth[equal[0]]:
+                    break
+        known = {self.edges[n]: growth[n] for n in sorted(growth)}
+        return replace(choice, cutoff_hz=self.edges[k], bound_growth=known)
+
+    def _bound_growth(self, grams: BlockGrams, judge: BlockGrams, possible: NearestPossible) -> float:
+        """Compute the ratio of the errors of the possible and the free fit to `grams`, geometric mean over joints."""
+        every = np.ones(self.base.rank, dtype=bool)
+        fit = grams.weighted(every).fit(every)
+        free, bounded = (judge.squares(x) for x in (fit.free[0], possible(fit.free[0], fit.free_inverse[0])))
+        return float(np.exp(0.5 * np.mean(np.log(np.maximum(bounded, 1e-300) / np.maximum(free, 1e-300)))))
 
     def would_do(self, others: Sequence[Motion], judged_hz: float) -> bool:
         """Tell whether other motions of the same logs cannot do better than these by more than is harmless.

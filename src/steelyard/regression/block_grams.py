@@ -150,9 +150,16 @@ class BlockGrams:
         count, weights = self.rows.sum(axis=0), 1.0 / self.deviations if near is None else near.weights
         for _ in range(4 if near is None else 2):
             x = Weighted(self, weights).whole(structure).x[0]
-            squares = [_square(g, x[every, None])[0] for g, every in zip(self.totals, self.every, strict=True)]
-            weights = 1.0 / np.sqrt(np.maximum(squares / count, 1e-18 * self.deviations**2))
+            weights = 1.0 / np.sqrt(np.maximum(self.squares(x) / count, 1e-18 * self.deviations**2))
         return Weighted(self, weights)
+
+    def squares(self, x: Array) -> Array:
+        """Sum the squared errors of every equation over all blocks.
+
+        Args:
+            x: Values of all columns.
+        """
+        return np.array([_square(g, x[every, None])[0] for g, every in zip(self.totals, self.every, strict=True)])
 
     def left_out(self, fits: Fits) -> Array:
         """Sum the squared errors on each block of the fit without it, shape (blocks, equations).
