@@ -20,8 +20,9 @@ from steelyard.floating.phases import base_of_phases, phase_summaries
 from steelyard.floating.projected_rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.scores import row_score
+from steelyard.floating.sensor_errors import error_rows
 from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
-from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit
+from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit, white_fit
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import report_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
@@ -38,6 +39,8 @@ FIT_PARTS = 4 * FOLDS
 # Candidates for the cut-off, relative to the band of the motion. A lower cut-off removes motion; above ten times
 # the band, accelerations of most encoders are noise.
 _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
+# Gauss-Newton steps to the delays and biases of sensors: delays are short relative to the cut-off.
+_STEPS = 2
 # Samples for the choice of the cut-off: a longer log does not improve the choice of one number.
 _CHOICE_SAMPLES = 200_000
 # Terms of joints without a drive.
@@ -86,7 +89,9 @@ def identify_floating(
     base = base_parameters(robot, bound)
     known = nominal_prior(robot, bound) if prior == "nominal" else None
     task = _Task(preparer, base, known)
+    task.find_errors(logs, cutoff_hz or task.middle_cutoff(logs), holdout)
     chosen = cutoff_hz or task.choose_cutoff(logs, holdout)
+    task.find_errors(logs, chosen, holdout)
     used, held = task.stretches(logs, chosen, holdout)
     fit, maker = task.fit(used)
     described = None
@@ -102,6 +107,7 @@ def identify_floating(
     rows |= {f"samples left out: {reason}": n for reason, n in preparer.left_out.items() if n}
     findings = [f"{f.message} {f.advice}".strip() for f in preparer.findings]
     findings.append(f"Cut-off of all signals: {chosen:.3g} Hz{'' if cutoff_hz else ', chosen by stretches left out'}.")
+    findings += preparer.errors.sentences()
     mechanism = preparer.mechanism
     phases = phase_summaries(maker, used) if mechanism is None else ()
     loops = None if mechanism is None else loop_summary(mechanism, preparer, rows)
@@ -189,6 +195,34 @@ class _Task:
             )
         return fit, rest
 
+    def _band(self, logs: Sequence[Log]) -> tuple[float, float]:
+        """Return the band of the motion and the highest cut-off [Hz]."""
+        period = max(float(np.median(np.diff(log.t))) for log in logs)
+        return mechanism_band(self.preparer, logs), 0.4 / period
+
+    def middle_cutoff(self, logs: Sequence[Log]) -> float:
+        """Return the middle of the candidates for the cut-off [Hz]."""
+        band, most = self._band(logs)
+        return min(_CUTOFFS[len(_CUTOFFS) // 2] * band, most)
+
+    def find_errors(self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None) -> None:
+        """Estimate delays and biases of the sensors, and let the preparer take them off."""
+        logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
+        for _ in range(_STEPS):
+            try:
+                used, _ = self.stretches(logs, cutoff_hz, holdout)
+            except OpenLoopError:
+                raise
+            except LogError:
+                return
+            maker = self.white(used)
+            parts = [maker.data(part) for part in divided(used, FIT_PARTS)]
+            formulation, theta, hessian = white_fit(parts, maker.base, self.prior)
+            rows = error_rows(maker, used, theta)
+            if rows is None:
+                return
+            self.preparer.errors = rows.corrected(formulation, hessian, self.preparer.errors)
+
     def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
         """Return the cut-off whose fit predicts left-out rows best.
 
@@ -196,9 +230,7 @@ class _Task:
         at some poses, and a low cut-off distorts products of signals; for closed loops the measure is the product of
         the errors on the rows of all cut-offs.
         """
-        period = max(float(np.median(np.diff(log.t))) for log in logs)
-        band = mechanism_band(self.preparer, logs)
-        most = 0.4 / period
+        band, most = self._band(logs)
         rows: dict[float, tuple[BaseParameters, list[RegressionData]]] = {}
         logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
         for k, cutoff in enumerate(sorted({min(factor * band, most) for factor in _CUTOFFS})):
@@ -261,13 +293,22 @@ class _Task:
 
     def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
         """Fit, estimate the noise of each coordinate from the residuals, and fit again with rows of white noise."""
+        maker = self.white(stretches) if self.maker(stretches).projects else self.maker(stretches)
+        parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
+        errors = self.preparer.errors
+
+        def wider(base: BaseParameters, theta: Array) -> Array:
+            rows = error_rows(maker, stretches, theta)
+            return np.zeros((base.rank, base.rank)) if rows is None else rows.widening(base.independent, errors)
+
+        return fit_possible(parts, maker.base, self.prior, self.base, wider if errors.present.any() else None), maker
+
+    def white(self, stretches: Sequence[PhasePiece]) -> RowMaker:
+        """Make rows of unit noise: the residuals of a first fit give the noise of each coordinate."""
         maker = self.maker(stretches)
-        for number in range(2 if maker.projects else 1):
-            parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
-            if maker.projects and not number:
-                scale = 1.0 / maker.noise(stretches, quick_fit(parts, maker.base, self.prior))
-                maker = replace(maker, scale=scale)
-        return fit_possible(parts, maker.base, self.prior, self.base), maker
+        parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
+        theta = quick_fit(parts, maker.base, self.prior)
+        return replace(maker, scale=1.0 / maker.noise(stretches, theta))
 
 
 def _blocks_of(log: Log, samples: int) -> Log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.frame_motion import FrameJacobian
 from steelyard.errors import LogError
 from steelyard.floating.base_motion import body_motion, look_at_base
+from steelyard.floating.sensor_errors import SensorErrors
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
 from steelyard.ground.arrays import Array
 from steelyard.loops.branch import LoopMotion
@@ -48,6 +49,7 @@ class FloatingMotion:
         t: Times [s].
         q, dq, ddq: Motion of all coordinates of the robot, `(samples, joints)`.
         force: Known generalised forces: torques of the drives, known contacts; zero elsewhere.
+        torque: The torques of the drives alone.
         missing: Coordinates without a measured torque.
         standing: Unknown contacts that are closed, or whose force reaches the sample through the filter, `(samples,
             contacts)`.
@@ -60,6 +62,7 @@ class FloatingMotion:
     dq: Array
     ddq: Array
     force: Array
+    torque: Array
     missing: NDArray[np.bool_]
     standing: NDArray[np.bool_]
     usable: NDArray[np.bool_]
@@ -75,10 +78,12 @@ class Preparer:
         mapping: Meaning of the columns.
         findings: Remarks on the prepared logs.
         left_out: Number of samples left out, by reason.
+        errors: Delays and biases that are taken off the signals.
     """
 
     robot: Robot
     mapping: FloatingMapping
+    errors: SensorErrors = field(default_factory=SensorErrors)
 
     def __post_init__(self) -> None:
         self.findings: list[Finding] = []
@@ -165,7 +170,7 @@ class Preparer:
             if piece.tau is None:
                 missing[columns] = True
             else:
-                force[:, columns] = low_pass(piece.tau)
+                force[:, columns] = self.errors.torque_at(low_pass(piece.tau), h)
                 missing[columns] = ~np.array(robot.torque_used)[columns]
         for name in self.mapping.passive:
             k = robot.joint_index(name)
@@ -177,10 +182,13 @@ class Preparer:
             signals = {k: piece.channels[f"base.{k}"] for k in self.mapping.base.columns}
             if not self.findings:
                 self.findings += look_at_base(signals, self.mapping.base, robot.gravity, low_pass)
+            if "accelerometer" in signals:
+                signals["accelerometer"] = signals["accelerometer"] - self.errors.bias
             base = body_motion(signals, self.mapping.base, robot.gravity, low_pass)
             own = list(self.floating.coordinates)
-            q[:, own], dq[:, own], ddq[:, own] = base.q, base.dq, base.ddq
+            q[:, own], dq[:, own], ddq[:, own] = (self.errors.base_at(x, h) for x in (base.q, base.dq, base.ddq))
             rotation = base.rotation
+        torque = force.copy() if self.known else force
         for contact in self.known:
             force += self._known_force(contact, piece, low_pass, q, rotation is not None)
         closed = None
@@ -196,7 +204,7 @@ class Preparer:
             usable &= closed.regular
             self._add("singular poses", before - int(usable.sum()))
         reach = int(np.ceil(_REACH / (low_pass.cutoff_hz * low_pass.period)))
-        return FloatingMotion(piece.t, q, dq, ddq, force, missing, _widened(standing, reach), usable, low_pass)
+        return FloatingMotion(piece.t, q, dq, ddq, force, torque, missing, _widened(standing, reach), usable, low_pass)
 
     def _complete(self, piece: _Piece, q: Array, dq: Array, ddq: Array) -> LoopMotion:
         """Fill in the motion of the joints without encoders."""

@@ -9,7 +9,7 @@ basis, so it varies smoothly along a motion and preserves the spectrum of colour
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ class PhasePiece:
     motion: FloatingMotion
     samples: NDArray[np.int64]
     closed: tuple[int, ...]
+
+    def every(self, step: int) -> PhasePiece:
+        """Return one of `step` rows."""
+        return self if step == 1 else replace(self, samples=self.samples[::step])
 
 
 def stretches_of(motions: Sequence[FloatingMotion]) -> list[PhasePiece]:
