@@ -247,14 +247,15 @@ def motion(walker: Walker, kind: str, seconds: float, seed: int) -> tuple[np.nda
     t = np.arange(0.0, seconds + 2 * KNOTS, KNOTS)
     robot, flat = walker.robot(), walker.sole is not None
     places = _feet_at(robot, walker)
-    sizes = {"sway": [0.03, 0.03, 0.02, 0.2, 0.2, 0.2], "squat": [0.01, 0.01, 0.08, 0.05, 0.08, 0.05],
+    sizes = {"sway": [0.03, 0.03, 0.02, 0.2, 0.2, 0.2], "squat": [0.01, 0.01, 0.05, 0.05, 0.08, 0.05],
              "trot": [0.01, 0.01, 0.01, 0.03, 0.03, 0.05]}[kind]  # fmt: skip
     high = {"sway": 1.2, "squat": 1.5, "trot": 1.0}[kind]
     if flat:
         sizes, high = [0.03, 0.04, 0.06 if kind == "squat" else 0.02, 0.1, 0.15, 0.15], 0.8
     waves = _waves(t, rng, 0.2, high, 6)
     base = np.array([0.0, 0.0, -places[:, 2].mean() + (0.0 if flat else walker.radius), 0.0, 0.0, 0.0])
-    base = base + 2.0 * waves * sizes - [0, 0, sizes[2], 0, 0, 0]
+    # Joints stay away from their limits, whose force no sensor measures.
+    base = base + (1.0 if flat else 2.0) * waves * sizes - [0, 0, sizes[2], 0, 0, 0]
     feet = np.tile(places - [0.0, 0.0, places[:, 2].mean()], (len(t), 1, 1))
     if not flat:
         feet[:, :, 2] += walker.radius
@@ -267,7 +268,7 @@ def motion(walker: Walker, kind: str, seconds: float, seed: int) -> tuple[np.nda
             feet[:, k, 2] += 0.05 * lift * on
     arms = None
     if flat:
-        arms = np.array(walker.posture[12:]) + 1.2 * _waves(t, rng, 0.2, 1.0, len(walker.posture) - 12) * 0.5
+        arms = np.array(walker.posture[12:]) + 0.6 * _waves(t, rng, 0.2, 1.0, len(walker.posture) - 12)
     return base, feet, arms
 
 

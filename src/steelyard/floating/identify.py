@@ -22,7 +22,16 @@ from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.scores import row_score
 from steelyard.floating.sensor_errors import error_rows
 from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
-from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit, white_fit
+from steelyard.floating.weighted_fit import (
+    FOLDS,
+    PossibleFit,
+    Precision,
+    fit_possible,
+    left_out_errors,
+    precision,
+    quick_fit,
+    white_fit,
+)
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import report_progress
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
@@ -43,6 +52,8 @@ _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
 _STEPS = 2
 # Samples for the choice of the cut-off: a longer log does not improve the choice of one number.
 _CHOICE_SAMPLES = 200_000
+# Samples for the error bars of each cut-off, which need several passes.
+_PRECISION_SAMPLES = 60_000
 # Terms of joints without a drive.
 _PASSIVE_TERMS = ("viscous", "coulomb")
 
@@ -198,6 +209,8 @@ class _Task:
     def _band(self, logs: Sequence[Log]) -> tuple[float, float]:
         """Return the band of the motion and the highest cut-off [Hz]."""
         period = max(float(np.median(np.diff(log.t))) for log in logs)
+        if self.preparer.unknown:  # the fastest log has the shortest contact phases
+            return max(mechanism_band(self.preparer, [log]) for log in logs), 0.4 / period
         return mechanism_band(self.preparer, logs), 0.4 / period
 
     def middle_cutoff(self, logs: Sequence[Log]) -> float:
@@ -231,6 +244,8 @@ class _Task:
         the errors on the rows of all cut-offs.
         """
         band, most = self._band(logs)
+        if self.preparer.unknown:
+            return self._most_precise(logs, holdout, sorted({min(factor * band, most) for factor in _CUTOFFS}))
         rows: dict[float, tuple[BaseParameters, list[RegressionData]]] = {}
         logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
         for k, cutoff in enumerate(sorted({min(factor * band, most) for factor in _CUTOFFS})):
@@ -254,6 +269,32 @@ class _Task:
             for cutoff, (base, parts) in rows.items()
         }
         return min(errors, key=lambda c: errors[c])
+
+    def _most_precise(self, logs: Sequence[Log], holdout: float | None, cutoffs: Sequence[float]) -> float:
+        """Return the cut-off with the smallest error bars among those without a visible bias.
+
+        A low cut-off spreads the forces of a step over its neighbours, so short contact phases lose their rows; left-out
+        rows, which lack these phases as well, cannot show that, but error bars do. Noise of accelerations and impacts
+        bias the fit of a high cut-off: it differs from the fit of the next lower one by more than the bars of that one
+        (the idea of Lepski's rule).
+        """
+        logs = [_blocks_of(log, _PRECISION_SAMPLES // len(logs)) for log in logs]
+        fits: dict[float, Precision] = {}
+        for k, cutoff in enumerate(cutoffs):
+            report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
+            try:
+                used, _ = self.stretches(logs, cutoff, holdout)
+            except LogError:
+                continue
+            maker = self.white(used)
+            fit = precision([maker.data(part) for part in divided(used, FIT_PARTS)], maker.base, self.prior)
+            fits[cutoff] = fit
+        if not fits:
+            raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
+        low = [*fits]
+        while len(low) > 1 and fits[low[-2]].excludes(fits[low[-1]].theta):
+            low.pop()
+        return min(low, key=lambda c: fits[c].size)
 
     def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
         """Make the rows, with each equation divided by the size of its forces."""

@@ -226,6 +226,59 @@ def white_fit(
         return formulation, formulation.theta(x), _description_hessian(formulation.program, x)
 
 
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """How well rows determine the parameters.
+
+    Attributes:
+        base: Combinations of parameters that the rows determine.
+        beta, errors: Their free fit and its standard errors, which include the scatter between stretches.
+        theta: Parameters with a weak weight of the description.
+        size: Mean logarithm of the standard errors of θ.
+    """
+
+    base: BaseParameters
+    beta: Array
+    errors: Array
+    theta: Array
+    size: float
+
+    def excludes(self, theta: Array) -> bool:
+        """Whether parameters differ from this fit by more than its error bars (χ² at 5 %).
+
+        The errors of base parameters are correlated: four of them count as one.
+
+        Args:
+            theta: All parameters.
+        """
+        from scipy.special import chdtri
+
+        squares = (self.base.matrix @ theta - self.beta) ** 2 / np.maximum(self.errors, 1e-300) ** 2
+        degrees = max(len(squares) / 4.0, 1.0)
+        return bool(np.mean(squares) > chdtri(degrees, 0.05) / degrees)
+
+
+def precision(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Precision:
+    """Compute how well rows of unit noise determine the parameters.
+
+    Args:
+        parts: Rows.
+        base: Base parameters.
+        prior: Bodies of the description.
+    """
+    formulation, theta, hessian = white_fit(parts, base, prior)
+    own = formulation.base
+    free, covariance, _ = _free(RegressionData.concatenate(parts), own, np.ones(len(parts[0].equations)))
+    L = own.matrix @ formulation.lift
+    information = L.T @ np.linalg.pinv(covariance, rcond=1e-13, hermitian=True) @ L + hessian
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
+    inverse = np.linalg.inv(information * scale * scale[:, None] + 1e-12 * np.eye(len(scale))) * scale * scale[:, None]
+    variances = np.einsum("ij,jk,ik->i", formulation.lift, inverse, formulation.lift)
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    size = float(np.mean(0.5 * np.log(variances[variances > 0.0])))
+    return Precision(own, np.asarray(free.beta if free else own.matrix @ theta), errors, theta, size)
+
+
 def left_out_error(
     parts: Sequence[RegressionData], judged: Sequence[RegressionData], base: BaseParameters, prior: Prior | None
 ) -> float:
