@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.dynamics.frame_motion import FrameJacobian
+from steelyard.dynamics.frame_motion import FrameJacobian, StackedJacobian
 from steelyard.errors import LogError
 from steelyard.floating.base_motion import body_motion, look_at_base
 from steelyard.floating.sensor_errors import SensorErrors
@@ -90,7 +90,10 @@ class Preparer:
         self.left_out: dict[str, int] = {}
         self.unknown = tuple(c for c in self.mapping.contacts if not c.known)
         self.known = tuple(c for c in self.mapping.contacts if c.known)
-        self.jacobians = {c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame)) for c in self.mapping.contacts}
+        self.jacobians = {
+            c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame), c.radius) for c in self.mapping.contacts
+        }
+        self._stacked: dict[tuple[int, ...], StackedJacobian] = {}
         self.mechanism = self._mechanism() if self.robot.loops else None
         self.pose: Array | None = None  # pose of the last sample: start of the next piece
         self.gap = 0.0
@@ -226,14 +229,21 @@ class Preparer:
             contact: Contact; a round foot touches the ground at its lowest point.
             q: Positions, `(samples, joints)`.
         """
-        J = self.jacobians[contact.frame](q)
-        if not contact.radius:
-            return J
-        up = -self.robot.gravity / max(float(np.linalg.norm(self.robot.gravity)), 1e-12)
-        r = -contact.radius * np.einsum("tji,j->ti", self.contact_axes(contact, q), up)
-        point = J.copy()
-        point[:, :3] += np.cross(J[:, 3:], r[:, :, None], axis=1)
-        return point
+        return self.jacobians[contact.frame](q)
+
+    def closed_rows(self, closed: Sequence[int], q: Array) -> Array:
+        """Compute the rows of the Jacobians of closed unknown contacts, `(samples, rows, joints)`.
+
+        Args:
+            closed: Indices of the contacts.
+            q: Positions, `(samples, joints)`.
+        """
+        key = tuple(closed)
+        if key not in self._stacked:
+            own = [self.unknown[k] for k in key]
+            rows = [CONTACT_ROWS[c.kind] for c in own]
+            self._stacked[key] = StackedJacobian([self.jacobians[c.frame] for c in own], rows)
+        return self._stacked[key](q)
 
     def contact_axes(self, contact: ContactColumns, q: Array) -> Array:
         """Compute the orientation of the frame of a contact in the world, `(samples, 3, 3)`.

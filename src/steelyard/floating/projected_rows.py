@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.floating.motion import FloatingMotion, Preparer
-from steelyard.floating.setup import CONTACT_ROWS
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
@@ -164,12 +163,11 @@ class RowMaker:
         parts = [np.zeros((len(q), 0, n))]
         if self.preparer.mechanism is not None:
             parts.append(self.preparer.mechanism.loop_rows(q))
-        for k in closed:
-            contact = self.preparer.unknown[k]
-            parts.append(self.preparer.contact_jacobian(contact, q)[:, list(CONTACT_ROWS[contact.kind])])
+        if closed:
+            parts.append(self.preparer.closed_rows(closed, q))
         if missing.any():
             parts.append(np.broadcast_to(np.eye(n)[missing], (len(q), int(missing.sum()), n)))
-        return np.concatenate(parts, axis=1)
+        return parts[-1] if len(parts) == 2 else np.concatenate(parts, axis=1)
 
     def tables(self, stretch: PhasePiece) -> Iterator[tuple[Array, Array, Array, NDArray[np.int64]]]:
         """Yield N, D Y and D f of the samples of `stretch`, in chunks, with the samples."""
@@ -203,7 +201,7 @@ class RowMaker:
                         for e, k in enumerate(np.flatnonzero(self.preparer.robot.torque_used)):
                             yield Block(e, Y[:, k], f[:, k])
                         continue
-                    A, y = np.einsum("tnk,tnp->tkp", N, Y), np.einsum("tnk,tn->tk", N, f)
+                    A, y = np.swapaxes(N, 1, 2) @ Y, np.einsum("tnk,tn->tk", N, f)
                     for e in range(A.shape[1]):
                         yield Block(e, A[:, e], y[:, e])
 

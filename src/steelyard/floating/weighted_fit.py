@@ -204,7 +204,7 @@ def quick_fit(parts: Sequence[RegressionData], base: BaseParameters, prior: Prio
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.reduction().factor for part in parts]
+        factors = [part.factor() for part in parts]
         _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), 1.0 / _sizes(factors), _TYPICAL)
     return formulation.theta(x)
 
@@ -220,7 +220,7 @@ def white_fit(
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.reduction().factor for part in parts]
+        factors = [part.factor() for part in parts]
         ones = np.ones(len(factors[0].rows))
         _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), ones, _TYPICAL)
         return formulation, formulation.theta(x), _description_hessian(formulation.program, x)
@@ -308,8 +308,8 @@ def left_out_errors(
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.reduction().factor for part in parts]
-        scored = [[part.reduction().factor for part in some] for some in judged]
+        factors = [part.factor() for part in parts]
+        scored = [[part.factor() for part in some] for some in judged]
         sizes, own = [_sizes(some) for some in scored], _sizes(factors)
         totals = np.zeros(len(judged))
         for k in range(len(factors)):
