@@ -13,6 +13,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Prior
+from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS
 from steelyard.estimation.possible.reference import default_bodies, nominal_prior
 from steelyard.floating.closed_loops import loop_summary
 from steelyard.floating.motion import FloatingMotion, OpenLoopError, Preparer
@@ -52,6 +53,8 @@ _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
 _STEPS = 2
 # Samples for the choice of the cut-off: a longer log does not improve the choice of one number.
 _CHOICE_SAMPLES = 200_000
+# Relative uncertainty of error bars from the scatter of so many blocks.
+_UNSURE = 1.0 / np.sqrt(2.0 * (JACKKNIFE_BLOCKS - 1))
 # Samples for the error bars of each cut-off, which need several passes.
 _PRECISION_SAMPLES = 60_000
 # Terms of joints without a drive.
@@ -118,14 +121,21 @@ def identify_floating(
     rows |= {f"samples left out: {reason}": n for reason, n in preparer.left_out.items() if n}
     findings = [f"{f.message} {f.advice}".strip() for f in preparer.findings]
     findings.append(f"Cut-off of all signals: {chosen:.3g} Hz{'' if cutoff_hz else ', chosen by stretches left out'}.")
-    findings += preparer.errors.sentences()
+    findings += [*preparer.errors.sentences(), *preparer.contact_states.sentences(), *_about_left_out(preparer)]
     mechanism = preparer.mechanism
     phases = phase_summaries(maker, used) if mechanism is None else ()
     loops = None if mechanism is None else loop_summary(mechanism, preparer, rows)
     return FloatingIdentification(
         robot, model, fit, tuple(e.name for e in maker.equations), tuple(scores), described, tuple(findings), rows,
-        source, phases, loops,
+        source, phases, loops, preparer.errors if preparer.errors.present.any() else None, chosen,
     )  # fmt: skip
+
+
+def _about_left_out(preparer: Preparer) -> list[str]:
+    """State the samples that contacts cost."""
+    counts = {k: preparer.left_out.get(k, 0) for k in ("changes of contacts", "sliding feet")}
+    text = ", ".join(f"{n} near {k}" if k.startswith("changes") else f"{n} with {k}" for k, n in counts.items() if n)
+    return [f"Samples left out: {text}."] if text else []
 
 
 def _several(some: Any) -> list[Any]:
@@ -276,7 +286,7 @@ class _Task:
         A low cut-off spreads the forces of a step over its neighbours, so short contact phases lose their rows; left-out
         rows, which lack these phases as well, cannot show that, but error bars do. Noise of accelerations and impacts
         bias the fit of a high cut-off: it differs from the fit of the next lower one by more than the bars of that one
-        (the idea of Lepski's rule).
+        (the idea of Lepski's rule). Among bars of about the same size, the lowest cut-off passes the least noise.
         """
         logs = [_blocks_of(log, _PRECISION_SAMPLES // len(logs)) for log in logs]
         fits: dict[float, Precision] = {}
@@ -294,7 +304,8 @@ class _Task:
         low = [*fits]
         while len(low) > 1 and fits[low[-2]].excludes(fits[low[-1]].theta):
             low.pop()
-        return min(low, key=lambda c: fits[c].size)
+        least = min(fits[c].size for c in low)
+        return min(c for c in low if fits[c].size <= least + _UNSURE)
 
     def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
         """Make the rows, with each equation divided by the size of its forces."""

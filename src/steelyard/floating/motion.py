@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from steelyard.dynamics.frame_motion import FrameJacobian, StackedJacobian
 from steelyard.errors import LogError
 from steelyard.floating.base_motion import body_motion, look_at_base
+from steelyard.floating.contact_states import ContactStates
+from steelyard.floating.log_piece import LogPiece
 from steelyard.floating.sensor_errors import SensorErrors
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
 from steelyard.ground.arrays import Array
@@ -25,16 +27,8 @@ from steelyard.signals.log import Finding, Log
 from steelyard.signals.read import read_log
 from steelyard.signals.table import read_table
 
-# Step between samples of a foot's speed, in periods of the cut-off: the speed is smooth.
-_SPEED_STEP = 0.1
-# Duration of an impact of stiff feet [s]: feet slip and bounce around a change of contacts.
-_IMPACT = 0.02
 # The low-pass spreads a force over this many periods of its cut-off on either side, up to two percent of it.
 _REACH = 1.5
-# A contact with a smaller share of its usual force is open.
-_RELEASED = 0.1
-# A foot slides if its speed exceeds this number of standard deviations of the speed at rest.
-_SLIDES = 6.0
 
 
 class OpenLoopError(LogError):
@@ -69,6 +63,24 @@ class FloatingMotion:
     low_pass: LowPass
 
 
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Filtered signals of all coordinates of a robot.
+
+    Attributes:
+        q, dq, ddq, torque: Motion and torques of the drives, `(samples, joints)`; zero if they are not measured.
+        missing: Coordinates without a measured torque.
+        rotation: Orientation of the base in the world, `(samples, 3, 3)`; None: not measured.
+    """
+
+    q: Array
+    dq: Array
+    ddq: Array
+    torque: Array
+    missing: NDArray[np.bool_]
+    rotation: Array | None
+
+
 @dataclass(eq=False)
 class Preparer:
     """Prepares logs of one robot.
@@ -93,6 +105,7 @@ class Preparer:
         self.jacobians = {
             c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame), c.radius) for c in self.mapping.contacts
         }
+        self.contact_states = ContactStates(self)
         self._stacked: dict[tuple[int, ...], StackedJacobian] = {}
         self.mechanism = self._mechanism() if self.robot.loops else None
         self.pose: Array | None = None  # pose of the last sample: start of the next piece
@@ -154,15 +167,22 @@ class Preparer:
             cutoff_hz: Cut-off of the low-pass of all signals [Hz].
         """
         for start, stop in log.segments:
-            piece = _Piece.of(log, start, stop)
+            piece = LogPiece.of(log, start, stop)
             if piece is not None and len(piece.t) > 8 and cutoff_hz < 0.45 / piece.period:
                 low_pass = LowPass(cutoff_hz, piece.period)
                 if len(piece.t) > low_pass.memory:
                     yield self._motion(log.joints, piece, low_pass)
 
-    def _motion(self, joints: Sequence[str], piece: _Piece, low_pass: LowPass) -> FloatingMotion:
+    def coordinates(self, joints: Sequence[str], piece: LogPiece, low_pass: LowPass) -> Coordinates:
+        """Filter the signals of all coordinates of a piece.
+
+        Args:
+            joints: Joints of the columns of the piece.
+            piece: Piece of a log.
+            low_pass: Filter of all signals.
+        """
         robot, h, n = self.robot, low_pass.period, len(piece.t)
-        q, dq, ddq, force = (np.zeros((n, robot.dof)) for _ in range(4))
+        q, dq, ddq, torque = (np.zeros((n, robot.dof)) for _ in range(4))
         missing = np.zeros(robot.dof, dtype=bool)
         columns = [robot.joint_index(name) for name in joints]
         if columns:
@@ -173,7 +193,7 @@ class Preparer:
             if piece.tau is None:
                 missing[columns] = True
             else:
-                force[:, columns] = self.errors.torque_at(low_pass(piece.tau), h)
+                torque[:, columns] = self.errors.torque_at(low_pass(piece.tau), h)
                 missing[columns] = ~np.array(robot.torque_used)[columns]
         for name in self.mapping.passive:
             k = robot.joint_index(name)
@@ -191,25 +211,30 @@ class Preparer:
             own = list(self.floating.coordinates)
             q[:, own], dq[:, own], ddq[:, own] = (self.errors.base_at(x, h) for x in (base.q, base.dq, base.ddq))
             rotation = base.rotation
-        torque = force.copy() if self.known else force
+        return Coordinates(q, dq, ddq, torque, missing, rotation)
+
+    def _motion(self, joints: Sequence[str], piece: LogPiece, low_pass: LowPass) -> FloatingMotion:
+        motion = self.coordinates(joints, piece, low_pass)
+        q, dq, ddq, torque, rotation = motion.q, motion.dq, motion.ddq, motion.torque, motion.rotation
+        force = torque.copy() if self.known else torque
         for contact in self.known:
             force += self._known_force(contact, piece, low_pass, q, rotation is not None)
         closed = None
         if self.mechanism is not None:
             closed = self._complete(piece, q, dq, ddq)
-        standing = self._standing(piece)
-        usable = self._usable(piece, standing, q, dq, low_pass)
+        standing = self.contact_states.standing(joints, piece)
+        usable = self.contact_states.usable(piece, standing, q, dq, low_pass)
         if closed is not None:
             before = int(usable.sum())
             usable &= closed.closed
-            self._add("poses at which the loops do not close", before - int(usable.sum()))
+            self.count("poses at which the loops do not close", before - int(usable.sum()))
             before = int(usable.sum())
             usable &= closed.regular
-            self._add("singular poses", before - int(usable.sum()))
+            self.count("singular poses", before - int(usable.sum()))
         reach = int(np.ceil(_REACH / (low_pass.cutoff_hz * low_pass.period)))
-        return FloatingMotion(piece.t, q, dq, ddq, force, torque, missing, _widened(standing, reach), usable, low_pass)
+        return FloatingMotion(piece.t, q, dq, ddq, force, torque, motion.missing, _widened(standing, reach), usable, low_pass)
 
-    def _complete(self, piece: _Piece, q: Array, dq: Array, ddq: Array) -> LoopMotion:
+    def _complete(self, piece: LogPiece, q: Array, dq: Array, ddq: Array) -> LoopMotion:
         """Fill in the motion of the joints without encoders."""
         mechanism = self.mechanism
         assert mechanism is not None
@@ -256,7 +281,7 @@ class Preparer:
         return np.asarray(link_poses(self.robot, q)[0][:, place.host] @ place.rotation)
 
     def _known_force(
-        self, contact: ContactColumns, piece: _Piece, low_pass: LowPass, q: Array, oriented: bool
+        self, contact: ContactColumns, piece: LogPiece, low_pass: LowPass, q: Array, oriented: bool
     ) -> Array:
         """Return the generalised force of a measured wrench."""
         wrench = contact.sign * piece.channels[f"contact.{contact.frame}.wrench"]
@@ -274,57 +299,9 @@ class Preparer:
         # The filter acts on the generalised force: during an impact the force changes faster than the posture.
         return low_pass(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
 
-    def _standing(self, piece: _Piece) -> NDArray[np.bool_]:
-        out = np.ones((len(piece.t), len(self.unknown)), dtype=bool)
-        for k, contact in enumerate(self.unknown):
-            if contact.state:
-                out[:, k] = piece.channels[f"contact.{contact.frame}.state"][:, 0] > 0.5
-        return out
-
-    def _loaded(self, piece: _Piece) -> NDArray[np.bool_]:
-        """Return whether each measured contact carries a force."""
-        out = np.ones((len(piece.t), len(self.known)), dtype=bool)
-        for k, contact in enumerate(self.known):
-            size = np.linalg.norm(piece.channels[f"contact.{contact.frame}.wrench"][:, :3], axis=1)
-            low, high = np.quantile(size, (0.05, 0.95))
-            if low < _RELEASED * high:  # otherwise the contact never opens
-                out[:, k] = size > _RELEASED * high
-        return out
-
-    def _usable(
-        self, piece: _Piece, standing: NDArray[np.bool_], q: Array, dq: Array, low_pass: LowPass
-    ) -> NDArray[np.bool_]:
-        """Return samples far from the ends, from changes of contacts, and without sliding feet."""
-        usable = np.ones(len(piece.t), dtype=bool)
-        trim = max(low_pass.memory // 3, 1)
-        usable[:trim] = usable[-trim:] = False
-        self._count("the ends", usable)
-        near = int(np.ceil(_IMPACT / low_pass.period))
-        closed = np.column_stack([standing, self._loaded(piece)])
-        for at in np.flatnonzero(np.any(closed[1:] != closed[:-1], axis=1)) + 1:
-            usable[max(at - near, 0) : at + near] = False
-        self._count("changes of contacts", usable, trim)
-        before = usable.copy()
-        step = max(1, int(_SPEED_STEP / (low_pass.cutoff_hz * low_pass.period)))
-        for k, contact in enumerate(self.unknown):
-            own = standing[:, k] & usable
-            if own.sum() < 2:
-                continue
-            rows = list(CONTACT_ROWS[contact.kind][:3])
-            some = self.contact_jacobian(contact, q[::step])[:, rows]
-            speed = np.repeat(np.linalg.norm((some @ dq[::step, :, None])[..., 0], axis=1), step)[: len(q)]
-            typical = float(np.median(speed[own]))
-            # The speed of a foot at rest is noise of three normal components; its median is 1.54 σ.
-            usable &= ~(own & (speed > _SLIDES * typical / 1.54))
-        self.left_out["sliding feet"] = self.left_out.get("sliding feet", 0) + int(before.sum() - usable.sum())
-        return usable
-
-    def _add(self, reason: str, count: int) -> None:
-        self.left_out[reason] = self.left_out.get(reason, 0) + count
-
-    def _count(self, reason: str, usable: NDArray[np.bool_], already: int = 0) -> None:
-        count = int(len(usable) - usable.sum()) - 2 * already
-        self.left_out[reason] = self.left_out.get(reason, 0) + max(count, 0)
+    def count(self, reason: str, samples: int) -> None:
+        """Add to the samples that are left out for a reason."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + max(samples, 0)
 
 
 def _does_not_close(mechanism: Mechanism, q: Array, t: Array, motion: LoopMotion) -> str:
@@ -348,44 +325,3 @@ def _widened(flags: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
     sums = np.cumsum(np.vstack([np.zeros((1, flags.shape[1]), dtype=int), flags]), axis=0)
     at = np.arange(len(flags))
     return np.asarray(sums[np.minimum(at + reach + 1, len(flags))] > sums[np.maximum(at - reach, 0)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """A gap-free piece on a uniform clock."""
-
-    t: Array
-    q: Array
-    dq: Array | None
-    tau: Array | None
-    channels: dict[str, Array]
-    period: float
-
-    @classmethod
-    def of(cls, log: Log, start: int, stop: int) -> _Piece | None:
-        """Return samples `start` to `stop` of a `log`, resampled if the clock jitters; None if there are too few."""
-        t = log.t[start:stop]
-        if len(t) < 3:
-            return None
-        period = float(np.median(np.diff(t)))
-        clock = t[0] + period * np.arange(int(np.floor((t[-1] - t[0]) / period + 1e-6)) + 1)
-        same = len(clock) == len(t) and float(np.max(np.abs(clock - t))) < 1e-3 * period
-
-        def at(x: Array | None) -> Array | None:
-            if x is None or same:
-                return None if x is None else x[start:stop]
-            return np.column_stack([np.interp(clock, t, c) for c in x[start:stop].T]).reshape(len(clock), x.shape[1])
-
-        channels = {name: np.asarray(at(x)) for name, x in log.channels.items()}
-        for name in channels:
-            if name.endswith(".orientation") and not same:
-                channels[name] = _nearest(log.channels[name][start:stop], t, clock)
-        return cls(clock, np.asarray(at(log.q)), at(log.dq), at(log.tau), channels, period)
-
-
-def _nearest(x: Array, t: Array, clock: Array) -> Array:
-    """Resample quaternions between neighbours of one sign."""
-    flips = np.concatenate([[1.0], np.where(np.sum(x[1:] * x[:-1], axis=1) < 0.0, -1.0, 1.0)])
-    whole = x * np.cumprod(flips)[:, None]
-    made = np.column_stack([np.interp(clock, t, c) for c in whole.T])
-    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True))

@@ -72,6 +72,14 @@ class SensorErrors:
         """
         return advanced(x, self.values[1] / period)
 
+    def table(self) -> list[dict[str, str | float]]:
+        """Return name, unit, value and standard error of each error that the logs can have."""
+        errors = np.sqrt(np.diag(self.covariance))
+        return [
+            {"name": NAMES[k], "unit": UNITS[k], "value": float(self.values[k]), "standard_error": float(errors[k])}
+            for k in np.flatnonzero(self.present)
+        ]
+
     def sentences(self) -> list[str]:
         """State the errors that exceed twice their standard errors."""
         errors = np.sqrt(np.diag(self.covariance))
