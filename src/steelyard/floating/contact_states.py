@@ -251,8 +251,9 @@ class ContactStates:
         if self._relative:
             # An IMU does not measure the velocity of the base: feet at rest have one common velocity relative to it.
             stands = standing[::step, :, None]
-            common = np.nanmedian(np.where(stands & (stands.sum(axis=1, keepdims=True) > 1), speeds, np.nan), axis=1)
-            speeds = np.nan_to_num(speeds - common[:, None])
+            count = stands.sum(axis=1)
+            common = np.sum(speeds * stands, axis=1) / np.maximum(count, 1)
+            speeds = np.where((count > 1)[:, None], speeds - common[:, None], 0.0)
         for k in range(len(preparer.unknown)):
             own = standing[:, k] & usable
             if own.sum() < 2:
