@@ -18,7 +18,6 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import pyarrow as pa
 from common import save, show
 from pyarrow import parquet
@@ -26,9 +25,13 @@ from pyarrow import parquet
 from steelyard.floating import identify_floating
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "floating"))
-from legged_plants import GO1, TALOS, Plant, Sensors, classical_fit, composite, judged, mapping_of, measured, motion
+from legged_plants import GO1, TALOS, Plant, Sensors, mapping_of, measured, motion
+from legged_scores import classical_fit, composite, judged
 
-ROBOTS = {"go1": (GO1, (("sway", 15.0), ("squat", 10.0), ("trot", 15.0))), "talos": (TALOS, (("sway", 20.0), ("squat", 20.0)))}
+ROBOTS = {
+    "go1": (GO1, (("sway", 15.0), ("squat", 10.0), ("trot", 15.0))),
+    "talos": (TALOS, (("sway", 20.0), ("squat", 20.0))),
+}
 
 
 def one(name: str, seed: int) -> dict[str, float]:

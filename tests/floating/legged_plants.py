@@ -67,8 +67,8 @@ GO1 = Walker(
 _LEG = tuple(range(1, 7))
 TALOS = Walker(
     "talos_data/robots/talos_reduced.urdf", ("left_sole_link", "right_sole_link"),
-    (0.0, 0.0, -0.45, 0.9, -0.45, 0.0) * 2 + (0.0, 0.0) + (0.2, 0.4, 0.0, -0.8, -0.2, -0.4, 0.0, -0.8), 4000.0, 80.0, rotor=0.3,
-    radius=0.01, sole=(0.09, 0.055),
+    (0.0, 0.0, -0.45, 0.9, -0.45, 0.0) * 2 + (0.0, 0.0) + (0.2, 0.4, 0.0, -0.8, -0.2, -0.4, 0.0, -0.8), 4000.0, 80.0,
+    rotor=0.3, radius=0.01, sole=(0.09, 0.055),
     joints=(*(f"leg_{s}_{k}_joint" for s in ("left", "right") for k in _LEG), "torso_1_joint", "torso_2_joint",
             *(f"arm_{s}_{k}_joint" for s in ("left", "right") for k in (1, 2, 3, 4))),
 )  # fmt: skip
@@ -157,10 +157,11 @@ class Plant:
         mujoco.mju_euler2Quat(data.qpos[3:7], base[0, 3:], "XYZ")
         n, dof = int((len(base) - 1) * KNOTS / STEP), self.robot.dof
         drives = np.array([model.joint(name).dofadr[0] for name in self.robot.joint_names[6:]])
-        out = {name: np.empty((n // EVERY, w)) for name, w in
-               (("q", dof - 6), ("tau", dof - 6), ("pose", 7), ("gyro", 3), ("acc", 3), ("force", len(self.walker.feet)))}
-        feet_of = {model.body(self.robot.link_names[self.robot.frame(f).host]).id: k
-                   for k, f in enumerate(self.walker.feet)}
+        widths = {"q": dof - 6, "tau": dof - 6, "pose": 7, "gyro": 3, "acc": 3, "force": len(self.walker.feet)}
+        out = {name: np.empty((n // EVERY, w)) for name, w in widths.items()}
+        feet_of = {
+            model.body(self.robot.link_names[self.robot.frame(f).host]).id: k for k, f in enumerate(self.walker.feet)
+        }
         force = np.zeros(6)
         lag = np.zeros(dof - 6)
         speed = np.gradient(angles, KNOTS, axis=0)
@@ -215,7 +216,8 @@ class Plant:
                     errors.append(foot - data.oMf[f].translation)
                     if flat:
                         errors.append(pin.log3(data.oMf[f].rotation.T))
-                joints[:legs] += np.clip(np.linalg.lstsq(np.vstack(rows), np.concatenate(errors), rcond=1e-6)[0], -0.3, 0.3)
+                turn = np.linalg.lstsq(np.vstack(rows), np.concatenate(errors), rcond=1e-6)[0]
+                joints[:legs] += np.clip(turn, -0.3, 0.3)
             angles[k] = joints
             share = np.exp(-np.maximum(feet[k, :, 2] - feet[k, :, 2].min(), 0.0) / 0.005)
             force = weight * share / share.sum()
@@ -240,7 +242,8 @@ def pinocchio_model(robot: Robot) -> Any:
         frame = robot.frame(name)
         if frame.host >= 0 and not model.existFrame(name, pin.FrameType.OP_FRAME):
             joint = ids[frame.host]
-            model.addFrame(pin.Frame(name, joint, 0, pin.SE3(frame.rotation, frame.translation), pin.FrameType.OP_FRAME))
+            place = pin.SE3(frame.rotation, frame.translation)
+            model.addFrame(pin.Frame(name, joint, 0, place, pin.FrameType.OP_FRAME))
     return model
 
 
@@ -297,7 +300,7 @@ def measured(out: dict[str, np.ndarray], sensors: Sensors, seed: int) -> dict[st
     t, rate = out["t"], 1.0 / (STEP * EVERY)
 
     def late(x: np.ndarray, delay: float) -> np.ndarray:
-        back = int(round(delay * rate))
+        back = round(delay * rate)
         return x[np.maximum(np.arange(len(x)) - back, 0)]
 
     def noisy(x: np.ndarray, size: float) -> np.ndarray:
@@ -321,99 +324,14 @@ def mapping_of(walker: Walker, robot: Robot, phases: str = "state") -> dict[str,
     """The mapping of a log of `measured`; `phases`: "state", "force" or "from_torques"."""
     n = robot.dof - 6
     source = {"state": "on{}", "force": "force{}"}
-    contact: dict[str, Any] = {"kind": "flat"} if walker.sole else {"radius": walker.radius}
+    feet: dict[str, Any] = {"kind": "flat"} if walker.sole else {"radius": walker.radius}
     return {
         "time": "t", "joints": list(robot.joint_names[6:]), "position": [f"q{k}" for k in range(n)],
         "torque": [f"tau{k}" for k in range(n)],
         "base": {"orientation": [f"att{k}" for k in range(4)], "quaternion": "wxyz",
                  "gyroscope": [f"gyro{k}" for k in range(3)], "accelerometer": [f"specific{k}" for k in range(3)],
                  "imu": {"position": list(walker.imu)}},
-        "contacts": {f: contact | {phases: source[phases].format(k) if phases in source else True} for k, f in enumerate(walker.feet)},
+        "contacts": {
+            f: feet | {phases: source[phases].format(k) if phases in source else True} for k, f in enumerate(walker.feet)
+        },
     }  # fmt: skip
-
-
-def composite(result: Any, truth: np.ndarray) -> dict[str, float]:
-    """Errors of what a floating tree shows of its trunk: mass and centre of the composite body of the root.
-
-    A hinge lets the mass of a leg move along to the trunk, so the mass of the trunk alone follows from the description.
-    """
-    estimate = result.fit.estimate
-    own = dict(zip(estimate.base.names, estimate.beta - estimate.base.matrix @ truth, strict=True))
-    whole = float(truth[: result.robot.inertial_count : 10].sum())
-    ten = result.bodies[0]
-    centre = np.array([own.get(f"{n}", 0.0) for n in _leading(estimate.base)]) / whole
-    return {
-        "mass_percent": 100.0 * (float(result.bodies[:, 0].sum()) / whole - 1.0),
-        "centre_mm": 1e3 * float(np.abs(centre).max()),
-        "trunk_percent": 100.0 * (ten[0] / truth[0] - 1.0),
-        "trunk_centre_mm": 1e3 * float(np.abs(ten[1:4] / ten[0] - truth[1:4] / truth[0]).max()),
-    }
-
-
-def _leading(base: Any) -> list[str]:
-    """Names of the base parameters that begin with the first moments of the root."""
-    return [n for n, k in zip(base.names, base.independent, strict=True) if k in (1, 2, 3)]
-
-
-def judged(result: Any, truth: np.ndarray) -> dict[str, float]:
-    """Shares of truths inside 95 % intervals, of the free fit and of the possible bodies."""
-    out = {}
-    for name, estimate in (("free", result.fit.free), ("possible", result.fit.estimate)):
-        if estimate is not None:
-            z = (estimate.beta - estimate.base.matrix @ truth) / estimate.standard_errors
-            out |= {f"{name}_inside_percent": 100.0 * float(np.mean(np.abs(z) < 1.96)), f"{name}_z": float(np.sqrt(np.mean(z**2)))}
-    return out
-
-
-def classical_fit(
-    plant: Plant, paths: list[Path], mapping: dict[str, Any], result: Any, truth: np.ndarray
-) -> dict[str, float]:
-    """Least squares on rows of the classical projection I − J⁺J, with and without the corrections of our result.
-
-    The ratio is that of held-out projected torques: error of a model relative to that of the planted parameters.
-    """
-    out = {}
-    for name, errors in (("", result.errors), ("raw_", None)):
-        used, held, maker = _projected(plant, paths, mapping, result.cutoff_hz, errors)
-        columns = list(maker.base.independent)
-        truths, ours = maker.base.matrix @ truth, maker.base.matrix @ result.model.theta
-        gram, right = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
-        for A, y in _classical_rows(maker, used):
-            gram, right = gram + A.T @ A, right + A.T @ y
-        size = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
-        beta = size * np.linalg.lstsq(gram * size * size[:, None], size * right, rcond=1e-13)[0]
-        lead = [columns.index(k) for k in (1, 2, 3) if k in columns]
-        whole = float(truth[: plant.robot.inertial_count : 10].sum())
-        if not name:
-            sums = sum(np.array([np.sum((y - A @ b) ** 2) for b in (truths, ours, beta)]) for A, y in _classical_rows(maker, held))
-            out |= {"held_out_ratio": float(np.sqrt(sums[1] / sums[0])), "classical_ratio": float(np.sqrt(sums[2] / sums[0]))}
-        out |= {
-            f"classical_{name}mass_percent": 100.0 * float(beta[columns.index(0)] / truths[columns.index(0)] - 1.0),
-            f"classical_{name}centre_mm": 1e3 * float(np.abs(beta[lead] - truths[lead]).max()) / whole,
-        }
-    return out
-
-
-def _projected(plant: Plant, paths: list[Path], mapping: dict[str, Any], cutoff_hz: float, errors: Any) -> tuple:
-    """Stretches of fit and hold-out, and their rows, all equations weighted alike."""
-    from steelyard.floating.identify import _Task, bound_terms
-    from steelyard.floating.motion import Preparer
-    from steelyard.floating.sensor_errors import SensorErrors
-    from steelyard.floating.setup import FloatingMapping
-    from steelyard.regression.base_parameters import base_parameters
-
-    stated = FloatingMapping.of(mapping, plant.robot)
-    preparer = Preparer(plant.robot, stated, errors or SensorErrors())
-    task = _Task(preparer, base_parameters(plant.robot, bound_terms(plant.robot, stated, None)), None)
-    used, held = task.stretches([preparer.read(p) for p in paths], cutoff_hz, 0.25)
-    maker = task.maker(used)
-    maker.scale = np.ones(plant.robot.dof)
-    return used, held, maker
-
-
-def _classical_rows(maker: Any, stretches: list) -> Any:
-    for stretch in stretches:
-        for N, Y, f, own in maker.tables(stretch):
-            J = maker.unknown_rows(stretch.motion.q[own], stretch.closed, stretch.motion.missing)
-            P = np.eye(N.shape[1]) - np.linalg.pinv(J) @ J
-            yield (P @ Y).reshape(-1, Y.shape[2]), np.einsum("tij,tj->ti", P, f).ravel()

@@ -127,9 +127,8 @@ class ContactStates:
                 close, free = self.thresholds[contact.frame]
                 source = "its force sensor" if contact.force else "the joint torques"
                 unit = "" if contact.force else " N"
-                out.append(
-                    f"Contact '{contact.frame}' by {source}: closed above {close:.3g}{unit}, open below {free:.3g}{unit}."
-                )
+                levels = f"closed above {close:.3g}{unit}, open below {free:.3g}{unit}"
+                out.append(f"Contact '{contact.frame}' by {source}: {levels}.")
         return out
 
     def _switched(self, contact: ContactColumns, force: Array) -> NDArray[np.bool_]:
@@ -162,7 +161,7 @@ class ContactStates:
         """Compute the forces of all unknown contacts along gravity from joint torques, `(samples, contacts)`."""
         preparer, robot = self.preparer, self.preparer.robot
         if not robot.has_inertia:
-            raise LogError(f"{robot.name} lacks inertias, so joint torques do not show its contacts; name their states.")
+            raise LogError(f"{robot.name} has no inertias, so torques do not show its contacts; name their states.")
         cutoff = min(0.5 / _IMPACT, 0.4 / piece.period)  # an edge within the time of an impact
         low = LowPass(cutoff, piece.period)
         m = preparer.coordinates(joints, piece, low)

@@ -232,7 +232,8 @@ class Preparer:
             usable &= closed.regular
             self.count("singular poses", before - int(usable.sum()))
         reach = int(np.ceil(_REACH / (low_pass.cutoff_hz * low_pass.period)))
-        return FloatingMotion(piece.t, q, dq, ddq, force, torque, motion.missing, _widened(standing, reach), usable, low_pass)
+        standing = _widened(standing, reach)
+        return FloatingMotion(piece.t, q, dq, ddq, force, torque, motion.missing, standing, usable, low_pass)
 
     def _complete(self, piece: LogPiece, q: Array, dq: Array, ddq: Array) -> LoopMotion:
         """Fill in the motion of the joints without encoders."""

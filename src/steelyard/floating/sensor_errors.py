@@ -1,7 +1,7 @@
 """Delays and biases of sensors, estimated along with the parameters.
 
-A torque that is late by d reads f(t − d) ≈ f − d·ḟ; base signals that are late, and a bias b of the accelerometer, change
-the left side Y θ in the same linear way. Each error is a column G of the rows at the estimated θ:
+A torque that is late by d reads f(t − d) ≈ f − d·ḟ; base signals that are late, and a bias b of the accelerometer,
+change the left side Y θ in the same linear way. Each error is a column G of the rows at the estimated θ:
 
     y = A β + G δ + noise.
 
@@ -188,7 +188,8 @@ class ErrorRows:
         kept = [self.columns.index(c) for c in independent]
         gram = self.gram[np.ix_(kept, kept)]
         size = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
-        solved = np.linalg.solve(gram * size * size[:, None] + 1e-13 * np.eye(len(gram)), size[:, None] * self.cross[kept])
+        scaled = gram * size * size[:, None] + 1e-13 * np.eye(len(gram))
+        solved = np.linalg.solve(scaled, size[:, None] * self.cross[kept])
         return np.asarray(-size[:, None] * solved)
 
 
@@ -235,7 +236,8 @@ def error_rows(maker: RowMaker, stretches: Sequence[PhasePiece], theta: Array) -
 def _columns(maker: RowMaker, motion: FloatingMotion, own: Array, theta: Array) -> Array:
     """Compute the columns of all errors, `(samples, joints, 5)`."""
     preparer = maker.preparer
-    assert preparer.floating is not None and preparer.mapping.base is not None
+    assert preparer.floating is not None
+    assert preparer.mapping.base is not None
     base = list(preparer.floating.coordinates)
     before, after = np.maximum(own - 1, 0), np.minimum(own + 1, len(motion.t) - 1)
     span = (motion.t[after] - motion.t[before])[:, None]
