@@ -82,12 +82,17 @@ def planted(robot: Robot, seed: int, trunk: float = 0.2, legs: float = 0.02) -> 
         share = 1.0 + (trunk * rng.uniform(0.6, 1.2) if k == 0 else legs * rng.standard_normal())
         body *= share
         if k == 0:  # a box on the trunk moves its centre by some 20 mm
-            mass, place = 0.1 * body[0], rng.uniform(-1.0, 1.0, 3) * [0.2, 0.1, 0.1] + [0.0, 0.0, 0.1]
-            body[0] += mass
-            body[1:4] += mass * place
-            more = mass * (place @ place * np.eye(3) - np.outer(place, place)) + 0.002 * mass * np.eye(3)
-            body[4:] += more[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+            add_mass(body, 0.1 * body[0], rng.uniform(-1.0, 1.0, 3) * [0.2, 0.1, 0.1] + [0.0, 0.0, 0.1])
     return ten.ravel()
+
+
+def add_mass(body: np.ndarray, mass: float, place: Any) -> None:
+    """Add a box of 25 cm at a place to the ten parameters of a body."""
+    r = np.asarray(place)
+    body[0] += mass
+    body[1:4] += mass * r
+    more = mass * (r @ r * np.eye(3) - np.outer(r, r)) + 0.01 * mass * np.eye(3)
+    body[4:] += more[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
 
 
 @dataclass
@@ -98,6 +103,7 @@ class Plant:
     seed: int = 0
     coulomb: float = 0.0
     viscous: float = 0.3
+    load: tuple[float, tuple[float, ...]] | None = None  # mass [kg] and place [m] of a load on the trunk
     spec: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +113,8 @@ class Plant:
 
         self.robot = self.walker.robot()
         self.inertias = planted(self.robot, self.seed)
+        if self.load is not None:
+            add_mass(self.inertias[:10], *self.load)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "robot.xml"
             model_to_mjcf(Model(self.robot, Terms(self.robot, ()), self.inertias), path)

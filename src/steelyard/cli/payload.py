@@ -153,14 +153,8 @@ def _floating(o: PayloadOptions, robot: Robot) -> Outcome:
     from steelyard.export import load_model
     from steelyard.payload import PayloadRun, PayloadRuns, identify_payload
 
-    others = {
-        "--design": o.design,
-        "--sensor": o.sensor,
-        "--known": o.known,
-        "--at-rest": o.at_rest,
-        "--for": o.targets,
-    }
-    if stated := [name for name, value in others.items() if value]:
+    others = {"--design": o.design, "--sensor": o.sensor, "--known": o.known, "--at-rest": o.at_rest}
+    if stated := [name for name, value in (others | {"--for": o.targets}).items() if value]:
         raise SteelyardError(f"{stated[0]} is not available for robots with a floating base yet; remove it.")
     groups = _groups(o.with_load or ())
     loads = identify_payload(

@@ -37,15 +37,13 @@ _ROUNDS, _SLOW = 15, 0.05
 _SLIDES = 6.0
 
 
-def _halfway(force: Array) -> float:
-    """Return the middle between the mean forces of the free and of the loaded foot (two means)."""
-    border = float(force.mean())
-    for _ in range(20):
-        below = force < border
-        if not below.any() or below.all():
-            return border
-        border = 0.5 * float(force[below].mean() + force[~below].mean())
-    return border
+def _border(force: Array) -> float:
+    """Return a force between those of the free foot and of the loaded one.
+
+    A foot that shares the weight with all others carries about half of its largest force; the border is half of that.
+    """
+    low, high = np.quantile(force, (0.05, 0.95))
+    return float(low + 0.25 * (high - low))
 
 
 def _opens(force: Array) -> bool:
@@ -59,7 +57,7 @@ def _free_level(force: Array) -> tuple[float, float]:
 
     The scatter is that of the lower side, because edges of the contacts are on the upper one.
     """
-    level, below = np.quantile(force[force < _halfway(force)], (0.5, 0.16))
+    level, below = np.quantile(force[force < _border(force)], (0.5, 0.16))
     return float(level), float(level - below)
 
 
@@ -109,14 +107,15 @@ class ContactStates:
         preparer = self.preparer
         out = np.ones((len(piece.t), len(preparer.unknown)), dtype=bool)
         forces: Array | None = None
+        h = piece.period
         for k, contact in enumerate(preparer.unknown):
             if contact.state:
                 out[:, k] = piece.channels[f"contact.{contact.frame}.state"][:, 0] > 0.5
             elif contact.force:
-                out[:, k] = self._switched(contact, np.abs(piece.channels[f"contact.{contact.frame}.force"][:, 0]))
+                out[:, k] = self._switched(contact, np.abs(piece.channels[f"contact.{contact.frame}.force"][:, 0]), h)
             elif contact.from_torques:
                 forces = self._forces(joints, piece) if forces is None else forces
-                out[:, k] = self._switched(contact, forces[:, k])
+                out[:, k] = self._switched(contact, forces[:, k], h)
         return out
 
     def sentences(self) -> list[str]:
@@ -131,31 +130,37 @@ class ContactStates:
                 out.append(f"Contact '{contact.frame}' by {source}: {levels}.")
         return out
 
-    def _switched(self, contact: ContactColumns, force: Array) -> NDArray[np.bool_]:
+    def _switched(self, contact: ContactColumns, force: Array, period: float) -> NDArray[np.bool_]:
         """Return when a contact is closed, by its force and a threshold with hysteresis."""
         if not _opens(force):
             return np.ones(len(force), dtype=bool)
         high = float(np.quantile(force, 0.95))
-        middle, (level, scatter) = _halfway(force), _free_level(force)
-        loaded = force[force >= middle]
+        border, (level, scatter) = _border(force), _free_level(force)
+        loaded = force[force >= border]
         close, leave = level + _CLOSES * scatter, level + _OPENS * scatter
         # Rounded readings have no scatter; a tenth of the usual force is above every free foot.
         close, leave = max(close, _RELEASED * high), max(leave, 0.5 * _RELEASED * high)
-        # Between two modes that overlap, the middle separates best.
-        close, leave = min(close, middle), min(leave, 0.5 * (middle + level))
+        # Where both modes overlap, the border separates best.
+        close, leave = min(close, border), min(leave, 0.5 * (border + level))
         if float(np.median(loaded)) - level < _OPENS * scatter:
             raise LogError(
                 f"The phases of contact '{contact.frame}' are not visible: its force is {high:.3g} in contact and "
                 f"scatters by {scatter:.2g} in the air; name a column with its state (state = …)."
             )
-        self.thresholds[contact.frame] = (close, leave)
         event = np.where(force > close, 1, np.where(force < leave, 0, -1))
         known = np.where(event >= 0, np.arange(len(event)), 0)
         last = np.maximum.accumulate(known)
         start = np.argmax(event >= 0)
         state = event[last]
         state[:start] = event[start]
-        return np.asarray(state == 1)
+        closed = np.asarray(state == 1)
+        if len(closed) * period < 2.0 * _IMPACT * np.count_nonzero(closed[1:] != closed[:-1]):
+            raise LogError(
+                f"The force of contact '{contact.frame}' does not show its phases: they would be shorter than an "
+                "impact; name a column with its state (state = …)."
+            )
+        self.thresholds[contact.frame] = (close, leave)
+        return closed
 
     def _forces(self, joints: Sequence[str], piece: LogPiece) -> Array:
         """Compute the forces of all unknown contacts along gravity from joint torques, `(samples, contacts)`."""

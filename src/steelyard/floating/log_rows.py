@@ -90,16 +90,16 @@ class LogRows:
         band, most = self._band(logs)
         return min(_CUTOFFS[len(_CUTOFFS) // 2] * band, most)
 
-    def of_logs(self, logs: Sequence[Log]) -> tuple[list[RegressionData], BaseParameters, float]:
+    def of_logs(self, logs: Sequence[Log], alike: int) -> tuple[list[RegressionData], BaseParameters, float]:
         """Make rows of unit noise of each log with common columns; return them with their columns and the cut-off.
 
         Args:
-            logs: Logs of one robot, perhaps with different payloads.
+            logs: Logs of one robot; a payload may change after the first ones.
+            alike: Number of logs without change, which determine cut-off, delays and biases.
         """
-        # A payload changes the forces by a few percent, and the description of the bodies is as wrong as that.
-        self.find_errors(logs, self.middle_cutoff(logs), None)
-        cutoff_hz = self.choose_cutoff(logs, None)
-        self.find_errors(logs, cutoff_hz, None)
+        self.find_errors(logs[:alike], self.middle_cutoff(logs[:alike]), None)
+        cutoff_hz = self.choose_cutoff(logs[:alike], None)
+        self.find_errors(logs[:alike], cutoff_hz, None)
         each = [self.stretches([log], cutoff_hz, None)[0] for log in logs]
         maker = self.white([s for stretches in each for s in stretches])
         return [maker.data(stretches) for stretches in each], maker.base, cutoff_hz

@@ -215,7 +215,7 @@ def _floating_payload(
     paths = [*empty, *(log for group in nested for log in group)]
     bound = bound_terms(robot, stated, terms)
     rows = LogRows(preparer, base_parameters(robot, bound), nominal_prior(robot, bound) if robot.has_inertia else None)
-    data, base, cutoff_hz = rows.of_logs([preparer.read(path) for path in paths])
+    data, base, cutoff_hz = rows.of_logs([preparer.read(path) for path in paths], len(empty) or len(nested[0]))
     carried = (*[-1] * len(empty), *(g for g, group in enumerate(nested) for _ in group))
     names = tuple(f"'{Path(str(p)).name}'" if isinstance(p, (str, Path)) else "a log" for p in paths)
     host = robot.moving_frame(frame or robot.link_names[0]).host
