@@ -332,6 +332,10 @@ def mapping_of(walker: Walker, robot: Robot, phases: str = "state") -> dict[str,
     """The mapping of a log of `measured`; `phases`: "state", "force" or "from_torques"."""
     n = robot.dof - 6
     source = {"state": "on{}", "force": "force{}"}
+
+    def column(k: int) -> Any:
+        return source[phases].format(k) if phases in source else True
+
     feet: dict[str, Any] = {"kind": "flat"} if walker.sole else {"radius": walker.radius}
     return {
         "time": "t", "joints": list(robot.joint_names[6:]), "position": [f"q{k}" for k in range(n)],
@@ -339,7 +343,5 @@ def mapping_of(walker: Walker, robot: Robot, phases: str = "state") -> dict[str,
         "base": {"orientation": [f"att{k}" for k in range(4)], "quaternion": "wxyz",
                  "gyroscope": [f"gyro{k}" for k in range(3)], "accelerometer": [f"specific{k}" for k in range(3)],
                  "imu": {"position": list(walker.imu)}},
-        "contacts": {
-            f: feet | {phases: source[phases].format(k) if phases in source else True} for k, f in enumerate(walker.feet)
-        },
+        "contacts": {f: feet | {phases: column(k)} for k, f in enumerate(walker.feet)},
     }  # fmt: skip
