@@ -78,7 +78,7 @@ def classical_fit(
 def _projected(plant: Plant, paths: list[Path], mapping: dict[str, Any], cutoff_hz: float, errors: Any) -> tuple:
     """Stretches of fit and hold-out, and their rows, all equations weighted alike."""
     from steelyard.floating.identify import bound_terms
-    from steelyard.floating.log_rows import LogRows
+    from steelyard.floating.mechanism_logs import MechanismLogs
     from steelyard.floating.motion import Preparer
     from steelyard.floating.sensor_errors import SensorErrors
     from steelyard.floating.setup import FloatingMapping
@@ -86,7 +86,7 @@ def _projected(plant: Plant, paths: list[Path], mapping: dict[str, Any], cutoff_
 
     stated = FloatingMapping.of(mapping, plant.robot)
     preparer = Preparer(plant.robot, stated, errors or SensorErrors())
-    task = LogRows(preparer, base_parameters(plant.robot, bound_terms(plant.robot, stated, None)), None)
+    task = MechanismLogs(preparer, base_parameters(plant.robot, bound_terms(plant.robot, stated, None)), None)
     used, held = task.stretches([preparer.read(p) for p in paths], cutoff_hz, 0.25)
     maker = task.maker(used)
     maker.scale = np.ones(plant.robot.dof)

@@ -44,7 +44,7 @@ class FloatingMotion:
         q, dq, ddq: Motion of all coordinates of the robot, `(samples, joints)`.
         force: Known generalised forces: torques of the drives, known contacts; zero elsewhere.
         torque: The torques of the drives alone.
-        missing: Coordinates without a measured torque.
+        missing: FilteredSignals without a measured torque.
         standing: Unknown contacts that are closed, or whose force reaches the sample through the filter, `(samples,
             contacts)`.
         usable: Samples away from changes of contacts and without sliding feet.
@@ -64,12 +64,12 @@ class FloatingMotion:
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class FilteredSignals:
     """Filtered signals of all coordinates of a robot.
 
     Attributes:
         q, dq, ddq, torque: Motion and torques of the drives, `(samples, joints)`; zero if they are not measured.
-        missing: Coordinates without a measured torque.
+        missing: FilteredSignals without a measured torque.
         rotation: Orientation of the base in the world, `(samples, 3, 3)`; None: not measured.
     """
 
@@ -173,7 +173,7 @@ class Preparer:
                 if len(piece.t) > low_pass.memory:
                     yield self._motion(log.joints, piece, low_pass)
 
-    def coordinates(self, joints: Sequence[str], piece: LogPiece, low_pass: LowPass) -> Coordinates:
+    def coordinates(self, joints: Sequence[str], piece: LogPiece, low_pass: LowPass) -> FilteredSignals:
         """Filter the signals of all coordinates of a piece.
 
         Args:
@@ -211,7 +211,7 @@ class Preparer:
             own = list(self.floating.coordinates)
             q[:, own], dq[:, own], ddq[:, own] = (self.errors.base_at(x, h) for x in (base.q, base.dq, base.ddq))
             rotation = base.rotation
-        return Coordinates(q, dq, ddq, torque, missing, rotation)
+        return FilteredSignals(q, dq, ddq, torque, missing, rotation)
 
     def _motion(self, joints: Sequence[str], piece: LogPiece, low_pass: LowPass) -> FloatingMotion:
         motion = self.coordinates(joints, piece, low_pass)
@@ -301,7 +301,12 @@ class Preparer:
         return low_pass(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
 
     def count(self, reason: str, samples: int) -> None:
-        """Add to the samples that are left out for a reason."""
+        """Add to the samples that are left out.
+
+        Args:
+            reason: Why they are left out.
+            samples: Their number.
+        """
         self.left_out[reason] = self.left_out.get(reason, 0) + max(samples, 0)
 
 

@@ -179,7 +179,7 @@ class RowMaker:
         Args:
             q: Positions, `(samples, joints)`.
             closed: Indices of the closed unknown contacts.
-            missing: Coordinates without a measured torque.
+            missing: FilteredSignals without a measured torque.
         """
         n = q.shape[1]
         parts = [np.zeros((len(q), 0, n))]
@@ -192,7 +192,7 @@ class RowMaker:
         return parts[-1] if len(parts) == 2 else np.concatenate(parts, axis=1)
 
     def bases(self, stretch: PhasePiece) -> Iterator[tuple[Array, NDArray[np.int64]]]:
-        """Yield N of the samples of a stretch, in chunks, with the samples."""
+        """Yield N of the samples of `stretch`, in chunks, with the samples."""
         m = stretch.motion
         for first in range(0, len(stretch.samples), _CHUNK):
             own = stretch.samples[first : first + _CHUNK]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # Standard deviations of the errors before a log: delays of buses and filters of some milliseconds; the zero offset
 # of accelerometers of a robot's IMU, 20 to 60 mg in their data sheets.
 _DELAY, _BIAS = 0.01, 0.5
-NAMES = ("torque delay", "base delay", "bias x", "bias y", "bias z")
-UNITS = ("s", "s", "m/s²", "m/s²", "m/s²")
+_NAMES = ("torque delay", "base delay", "bias x", "bias y", "bias z")
+_UNITS = ("s", "s", "m/s²", "m/s²", "m/s²")
 _PRIOR = np.array([_DELAY, _DELAY, _BIAS, _BIAS, _BIAS])
 # Rows for the estimate: few numbers need no more.
 _SAMPLES = 20_000
@@ -76,7 +76,7 @@ class SensorErrors:
         """Return name, unit, value and standard error of each error that the logs can have."""
         errors = np.sqrt(np.diag(self.covariance))
         return [
-            {"name": NAMES[k], "unit": UNITS[k], "value": float(self.values[k]), "standard_error": float(errors[k])}
+            {"name": _NAMES[k], "unit": _UNITS[k], "value": float(self.values[k]), "standard_error": float(errors[k])}
             for k in np.flatnonzero(self.present)
         ]
 
@@ -193,7 +193,7 @@ class ErrorRows:
         return np.asarray(-size[:, None] * solved)
 
 
-def error_rows(maker: RowMaker, stretches: Sequence[PhasePiece], theta: Array) -> ErrorRows | None:
+def sensor_error_rows(maker: RowMaker, stretches: Sequence[PhasePiece], theta: Array) -> ErrorRows | None:
     """Sum the rows with the columns of the errors; None if the logs cannot have such errors.
 
     Args:

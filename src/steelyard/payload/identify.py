@@ -25,7 +25,6 @@ from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
-from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.export.coerce import ModelLike, as_model
 from steelyard.floating.setup import is_floating
 from steelyard.ground.arrays import Array
@@ -36,10 +35,9 @@ from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Friction, Plan
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
-from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Part, Unknowns, substitute
-from steelyard.robot.free import refuse_free
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.as_logs import LogLike, LogsLike, is_one_log
@@ -172,7 +170,9 @@ def identify_payload(
     """
     robot, arm = as_robot(robot), None if arm is None else as_model(arm)
     if is_floating(robot, mapping):
-        return _floating_payload(robot, with_load, without, arm, frame, terms, physical, mapping)
+        from steelyard.payload.floating_payload import floating_payload
+
+        return floating_payload(robot, with_load, without, arm, frame, terms, physical, mapping)
     with_load, without = _groups(with_load, robot, mapping), logs_or_poses(without, robot, mapping)
     every = [*without, *(log for group in with_load for log in group)]
     if at_rest or (at_rest is None and every and all(rows_are_poses(robot, log) for log in every)):
@@ -187,42 +187,8 @@ def identify_payload(
     used = arm.terms if arm is not None and terms is None else terms
     rows = prepare_rows(robot, with_load, without, used, preparation)
     host = rows.robot.moving_frame(frame).host
-    plan = Plan(rows.base, rows.carried, host, max(rows.carried) + 1, friction, _arm_beta(rows.base, arm))
-    return _solve(plan, rows, frame or rows.robot.link_names[host], physical)
-
-
-def _floating_payload(
-    robot: Robot, groups: Any, bare: Any, arm: Model | None, frame: str, terms: TermsLike | None, physical: bool,
-    mapping: AnyMapping,
-) -> PayloadResult:  # fmt: skip
-    """Identify what a robot with a floating base carries: a backpack on its trunk, or a load on another link."""
-    from steelyard.floating.identify import bound_terms
-    from steelyard.floating.log_rows import LogRows
-    from steelyard.floating.motion import Preparer
-    from steelyard.floating.setup import FloatingMapping
-
-    if robot.loops:
-        refuse_free(robot, "payloads of closed loops are not supported", "lock the loops' joints.")
-    several = groups if isinstance(groups, (list, tuple)) else [groups]
-    nested = [list(g) for g in several] if several and isinstance(several[0], (list, tuple)) else [list(several)]
-    empty = list(bare) if isinstance(bare, (list, tuple)) else [bare]
-    if arm is None and not empty:
-        raise SteelyardError("The payload is a difference: give logs without it, or a model of the bare robot.")
-    if not nested or not all(nested):
-        raise SteelyardError("There is no log with the payload.")
-    stated = FloatingMapping.of(mapping, robot)
-    preparer = Preparer(robot, stated)
-    paths = [*empty, *(log for group in nested for log in group)]
-    bound = bound_terms(robot, stated, terms)
-    rows = LogRows(preparer, base_parameters(robot, bound), nominal_prior(robot, bound) if robot.has_inertia else None)
-    data, base, cutoff_hz = rows.of_logs([preparer.read(path) for path in paths], len(empty) or len(nested[0]))
-    carried = (*[-1] * len(empty), *(g for g, group in enumerate(nested) for _ in group))
-    names = tuple(f"'{Path(str(p)).name}'" if isinstance(p, (str, Path)) else "a log" for p in paths)
-    host = robot.moving_frame(frame or robot.link_names[0]).host
-    # Contact forces make friction of single logs hardly visible, so all logs share it.
-    plan = Plan(base, carried, host, len(nested), "common", _arm_beta(base, arm))
-    made = PreparedRows(robot, base, tuple(data), carried, cutoff_hz, names)
-    return _solve(plan, made, frame or robot.link_names[host], physical)
+    plan = Plan(rows.base, rows.carried, host, max(rows.carried) + 1, friction, arm_beta(rows.base, arm))
+    return solve_payloads(plan, rows, frame or rows.robot.link_names[host], physical)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +242,15 @@ def prepare_rows(
     return PreparedRows(study.robot, study.base, data, tuple(carried), study.cutoff_hz, names)
 
 
-def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> PayloadResult:
+def solve_payloads(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> PayloadResult:
+    """Solve for the payloads.
+
+    Args:
+        plan: Unknowns of the logs.
+        rows: Rows of the logs.
+        frame: Frame of the payloads.
+        physical: Require physically possible bodies.
+    """
     report_progress("Payload", 0.8)
     parts, names = plan.parts(rows.data), plan.names
     whole = LeastSquaresProblem.of(substitute(parts, Unknowns(names)), Unknowns(names))
@@ -400,8 +374,13 @@ def _groups(logs: Any, robot: Robot, mapping: AnyMapping) -> list[list[Log]]:
     return [logs_or_poses(x, robot, mapping) for x in (logs if several else [logs])]
 
 
-def _arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:
-    """Return the base parameters of a known arm; terms are matched by name, missing ones are zero."""
+def arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:
+    """Return the base parameters of a known arm; terms are matched by name, missing ones are zero.
+
+    Args:
+        base: Base parameters of the rows.
+        arm: Model of the bare robot; None: unknown.
+    """
     if arm is None:
         return None
     if arm.robot.fingerprint != base.robot.fingerprint:

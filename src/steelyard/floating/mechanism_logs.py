@@ -1,4 +1,4 @@
-"""`LogRows`: the logs of one mechanism as rows: choice of the cut-off, errors of sensors, stretches, noise, fit."""
+"""`MechanismLogs`: logs of one mechanism as rows: cut-off, errors of sensors, stretches, noise, and fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.floating.motion import FloatingMotion, OpenLoopError, Preparer
 from steelyard.floating.phases import base_of_phases
 from steelyard.floating.precision import Precision, precision, white_fit
 from steelyard.floating.projected_rows import PhasePiece, RowMaker, divided, stretches_of
-from steelyard.floating.sensor_errors import error_rows
+from steelyard.floating.sensor_errors import sensor_error_rows
 from steelyard.floating.setup import CONTACT_ROWS
 from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit
 from steelyard.ground.arrays import Array
@@ -42,7 +42,7 @@ _UNSURE = 1.0 / np.sqrt(2.0 * (JACKKNIFE_BLOCKS - 1))
 _PRECISION_SAMPLES = 60_000
 
 
-class LogRows:
+class MechanismLogs:
     """The logs of one robot with its base parameters and prior.
 
     Args:
@@ -59,7 +59,13 @@ class LogRows:
     def stretches(
         self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None
     ) -> tuple[list[PhasePiece], list[PhasePiece]]:
-        """Return the stretches of fit and hold-out."""
+        """Return the stretches of fit and hold-out.
+
+        Args:
+            logs: Logs.
+            cutoff_hz: Cut-off of the low-pass [Hz].
+            holdout: Share of the end of each log for the hold-out; None: none.
+        """
         self.preparer.left_out.clear()
         fit: list[PhasePiece] = []
         rest: list[PhasePiece] = []
@@ -86,7 +92,7 @@ class LogRows:
         return mechanism_band(self.preparer, logs), 0.4 / period
 
     def middle_cutoff(self, logs: Sequence[Log]) -> float:
-        """Return the middle of the candidates for the cut-off [Hz]."""
+        """Return the middle of the candidates for the cut-off of `logs` [Hz]."""
         band, most = self._band(logs)
         return min(_CUTOFFS[len(_CUTOFFS) // 2] * band, most)
 
@@ -105,7 +111,13 @@ class LogRows:
         return [maker.data(stretches) for stretches in each], maker.base, cutoff_hz
 
     def find_errors(self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None) -> None:
-        """Estimate delays and biases of the sensors, and let the preparer take them off."""
+        """Estimate delays and biases of the sensors, and let the preparer take them off.
+
+        Args:
+            logs: Logs.
+            cutoff_hz: Cut-off of the low-pass [Hz].
+            holdout: Share of the end of each log that is not used; None: none.
+        """
         logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
         for _ in range(_STEPS):
             try:
@@ -117,7 +129,7 @@ class LogRows:
             maker = self.white(used)
             parts = [maker.data(part) for part in divided(used, FIT_PARTS)]
             formulation, theta, hessian = white_fit(parts, maker.base, self.prior)
-            rows = error_rows(maker, used, theta)
+            rows = sensor_error_rows(maker, used, theta)
             if rows is None:
                 return
             self.preparer.errors = rows.corrected(formulation, hessian, self.preparer.errors)
@@ -128,6 +140,10 @@ class LogRows:
         The rows of the lowest cut-off judge all candidates. Joints of closed loops turn much faster than their drives
         at some poses, and a low cut-off distorts products of signals; for closed loops the measure is the product of
         the errors on the rows of all cut-offs.
+
+        Args:
+            logs: Logs.
+            holdout: Share of the end of each log that is not used; None: none.
         """
         band, most = self._band(logs)
         if self.preparer.unknown:
@@ -185,7 +201,7 @@ class LogRows:
         return min(c for c in low if fits[c].size <= least + _UNSURE)
 
     def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
-        """Make the rows, with each equation divided by the size of its forces."""
+        """Make the rows of `stretches`, with each equation divided by the size of its forces."""
         ones = np.ones(self.preparer.robot.dof)
         maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
         if not maker.projects:
@@ -221,19 +237,19 @@ class LogRows:
         return np.maximum(sizes, 1e-3 * max(float(sizes.max()), 1e-9))
 
     def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
-        """Fit, estimate the noise of each coordinate from the residuals, and fit again with rows of white noise."""
+        """Fit possible bodies to rows of unit noise of `stretches`; return the fit and the rows."""
         maker = self.white(stretches) if self.maker(stretches).projects else self.maker(stretches)
         parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
         errors = self.preparer.errors
 
         def wider(base: BaseParameters, theta: Array) -> Array:
-            rows = error_rows(maker, stretches, theta)
+            rows = sensor_error_rows(maker, stretches, theta)
             return np.zeros((base.rank, base.rank)) if rows is None else rows.widening(base.independent, errors)
 
         return fit_possible(parts, maker.base, self.prior, self.base, wider if errors.present.any() else None), maker
 
     def white(self, stretches: Sequence[PhasePiece]) -> RowMaker:
-        """Make rows of unit noise: the residuals of a first fit give the noise of each coordinate."""
+        """Make rows of unit noise of `stretches`: the residuals of a first fit give the noise of each coordinate."""
         maker = self.maker(stretches)
         parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
         theta = quick_fit(parts, maker.base, self.prior)
