@@ -50,9 +50,8 @@ def floating_payload(
     preparer = Preparer(robot, stated)
     paths = [*empty, *(log for group in nested for log in group)]
     bound = bound_terms(robot, stated, terms)
-    rows = MechanismLogs(
-        preparer, base_parameters(robot, bound), nominal_prior(robot, bound) if robot.has_inertia else None
-    )
+    known = nominal_prior(robot, bound) if robot.has_inertia else None
+    rows = MechanismLogs(preparer, base_parameters(robot, bound), known)
     data, base, cutoff_hz = rows.of_logs([preparer.read(path) for path in paths], len(empty) or len(nested[0]))
     carried = (*[-1] * len(empty), *(g for g, group in enumerate(nested) for _ in group))
     names = tuple(f"'{Path(str(p)).name}'" if isinstance(p, (str, Path)) else "a log" for p in paths)
