@@ -118,6 +118,8 @@ class MechanismLogs:
             cutoff_hz: Cut-off of the low-pass [Hz].
             holdout: Share of the end of each log that is not used; None: none.
         """
+        if self.preparer.mechanism is not None or self.preparer.floating is None:
+            return
         logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
         for _ in range(_STEPS):
             try:
