@@ -82,7 +82,7 @@ def _friction(turn: Array, speed: Array, torque: Array, free: NDArray[np.bool_])
     one = np.ones(len(turn))
     table = np.column_stack([turn, speed, np.tanh(speed / _SLOW), one, -one])
     size = np.maximum(np.linalg.norm(table[free], axis=0), 1e-300)
-    root = np.linalg.qr(np.column_stack([table[free] / size, torque[free]]), mode="r")
+    root = np.asarray(np.linalg.qr(np.column_stack([table[free] / size, torque[free]]), mode="r"))
     return np.asarray(table @ (nnls(root[:, :-1], root[:, -1])[0] / size))
 
 

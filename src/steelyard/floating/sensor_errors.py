@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.robot.spatial import rotation_from_rpy
@@ -47,7 +48,7 @@ class SensorErrors:
     """
 
     values: Array = field(default_factory=lambda: np.zeros(5))
-    present: Array = field(default_factory=lambda: np.zeros(5, dtype=bool))
+    present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(5, dtype=bool))
     covariance: Array = field(default_factory=lambda: np.zeros((5, 5)))
 
     @property
@@ -132,7 +133,7 @@ class ErrorRows:
     cross: Array
     own: Array
     right: Array
-    present: Array
+    present: NDArray[np.bool_]
     columns: tuple[int, ...]
     share: float
 
@@ -153,7 +154,8 @@ class ErrorRows:
         prior = 1.0 / _PRIOR[self.present] ** 2
         S = self.own / self.share - B.T @ solved + np.diag(prior)
         covariance = np.linalg.inv(S)
-        return covariance @ (self.right / self.share - prior * values[self.present]), covariance
+        change = covariance @ (self.right / self.share - prior * values[self.present])
+        return np.asarray(change), np.asarray(covariance)
 
     def corrected(self, formulation: Formulation, hessian: Array, errors: SensorErrors) -> SensorErrors:
         """Return the errors after a step.
@@ -233,7 +235,7 @@ def sensor_error_rows(maker: RowMaker, stretches: Sequence[PhasePiece], theta: A
     return ErrorRows(sums[a, a], sums[a, d], sums[d, d], sums[d, -1], present, tuple(maker.base.independent), share)
 
 
-def _columns(maker: RowMaker, motion: FloatingMotion, own: Array, theta: Array) -> Array:
+def _columns(maker: RowMaker, motion: FloatingMotion, own: NDArray[np.int64], theta: Array) -> Array:
     """Compute the columns of all errors, `(samples, joints, 5)`."""
     preparer = maker.preparer
     assert preparer.floating is not None
@@ -244,7 +246,7 @@ def _columns(maker: RowMaker, motion: FloatingMotion, own: Array, theta: Array) 
     out = np.zeros((len(own), preparer.robot.dof, 5))
     out[:, :, 0] = -(motion.torque[after] - motion.torque[before]) / span
 
-    def force(at: Array, push: Array | None = None) -> Array:
+    def force(at: NDArray[np.int64], push: Array | None = None) -> Array:
         q, dq, ddq = motion.q[own], motion.dq[own], motion.ddq[own]
         q[:, base], dq[:, base], ddq[:, base] = motion.q[at][:, base], motion.dq[at][:, base], motion.ddq[at][:, base]
         if push is not None:
