@@ -29,6 +29,9 @@ PUBLIC = {
 # Robots that are tested with a floating base only.
 FLOATING = {
     "go1": "go1_description/urdf/go1.urdf",
+    "go2": "go2_description/urdf/go2.urdf",
+    "g1": "g1_description/urdf/g1_29dof_rev_1_0.urdf",
+    "icub": "icub_description/robots/icub_reduced.urdf",
     "hector": "hector_description/robots/quadrotor_base.urdf",
 }
 

@@ -100,7 +100,7 @@ def test_random_trees_are_those_of_pinocchio(seed: int) -> None:
             assert np.allclose(origins[i], data.oMi[i + 1].translation, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["anymal", "solo", "talos", "go1", "hector"])
+@pytest.mark.parametrize("name", ["anymal", "solo", "talos", "go1", "go2", "g1", "icub", "hector"])
 def test_floating_robots_from_urdf_are_those_of_pinocchio(name: str) -> None:
     pin = pytest.importorskip("pinocchio")
     path = public_robot_path(name)

@@ -111,7 +111,10 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existin
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 _Options = TypeVar("_Options")
-_FREE_COMMANDS = "`steelyard identify` and `steelyard inspect` do; for others lock its coordinates or leave it out."
+_FREE_COMMANDS = (
+    "`steelyard inspect`, `check`, `identify` and `payload` do; for others hold or hang the base, and name the driven "
+    "joints (--joints A,B,…)."
+)
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ class PayloadOptions:
         str, typer.Option(metavar="F", help="Friction of the logs: own (different in each log) or common.")
     ] = "own"
     mapping: opt.MapFile = ""
+    floating: opt.Floating = False
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     term_names: opt.TermNames = ""
     physical: Annotated[
@@ -97,14 +98,17 @@ def payload(o: PayloadOptions) -> None:
         raise SteelyardError("--for writes an identified payload; it cannot be combined with --design or --known.")
     if not o.design and not o.with_load:
         raise SteelyardError("There is no log with the payload; give one (--with), or --design a motion.")
-    o.out.deliver(lambda: _run(o, o.robot_options.robot(o.robot)))
+    o.out.deliver(lambda: _run(o, o.robot_options.robot(o.robot, True, floating=o.floating)))
 
 
 def _run(o: PayloadOptions, robot: Robot) -> Outcome:
+    from steelyard.floating import is_floating
     from steelyard.payload import PAYLOAD_TARGETS, PayloadRun, PayloadRuns
     from steelyard.signals.between import as_torque_between
     from steelyard.signals.prepare import Preparation
 
+    if is_floating(robot, o.mapping):
+        return _floating(o, robot)
     if o.design:
         from steelyard.payload.excite import WRENCH_NOISE, excite_payload
         from steelyard.payload.payload_results import PayloadMotion
@@ -141,6 +145,23 @@ def _run(o: PayloadOptions, robot: Robot) -> Outcome:
             ).loads
         )  # fmt: skip
     runs = [PayloadRun(load, robot, opt.description(o.robot), targets) for load in loads]
+    return runs[0] if list(groups) == [""] else PayloadRuns(dict(zip(groups, runs, strict=True)))
+
+
+def _floating(o: PayloadOptions, robot: Robot) -> Outcome:
+    """Identify what a robot with a floating base carries."""
+    from steelyard.export import load_model
+    from steelyard.payload import PayloadRun, PayloadRuns, identify_payload
+
+    others = {"--design": o.design, "--sensor": o.sensor, "--known": o.known, "--at-rest": o.at_rest}
+    if stated := [name for name, value in (others | {"--for": o.targets}).items() if value]:
+        raise SteelyardError(f"{stated[0]} is not available for robots with a floating base yet; remove it.")
+    groups = _groups(o.with_load or ())
+    loads = identify_payload(
+        robot, list(groups.values()), list(o.without or ()), arm=load_model(o.arm) if o.arm else None, frame=o.frame,
+        terms=opt.words(o.term_names) or None, physical=o.physical, mapping=o.mapping or None,
+    ).loads  # fmt: skip
+    runs = [PayloadRun(load, robot, opt.description(o.robot)) for load in loads]
     return runs[0] if list(groups) == [""] else PayloadRuns(dict(zip(groups, runs, strict=True)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import trace
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
-from steelyard.ground.scalars import Vector, matvec, transposed
+from steelyard.ground.scalars import Vector, cross, matvec, plus, transposed
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import LinkFrame
 
@@ -38,16 +39,17 @@ class FrameMotion:
 
 
 class FrameJacobian:
-    """The Jacobian of a frame: velocity of its origin, then angular velocity, in its own axes, per unit rate of q.
+    """The Jacobian of a frame: velocity of a point of it, then angular velocity, in its own axes, per unit rate of q.
 
     Args:
         robot: Robot.
         place: Frame on its link.
+        radius: Radius of a sphere about the origin, whose lowest point is the point [m]; 0: the origin.
         q: Positions [rad, m], `(samples, joints)`.
     """
 
-    def __init__(self, robot: Robot, place: LinkFrame) -> None:
-        self.robot, self.place = robot, place
+    def __init__(self, robot: Robot, place: LinkFrame, radius: float = 0.0) -> None:
+        self.robot, self.place, self.radius = robot, place, radius
         self._evaluator = Evaluator(trace("frame_jacobian", {"q": robot.dof}, self.over_scalars, (6, robot.dof)))
 
     def __call__(self, q: ArrayLike) -> Array:
@@ -60,11 +62,49 @@ class FrameJacobian:
         places = kinematics.placements(robot, q)
         units = kinematics.ancestor_screws(robot, places, [kinematics.unit_screws(link) for link in robot.links])
         fixed = _fixed(self.place)
+        arm = self._lowest(kinematics.base_pose(robot, places)[self.place.host][0]) if self.radius else None
         for c, ratio, s in units[self.place.host] if self.place.host >= 0 else ():
             screw = fixed.screw(s)
-            for k, value in enumerate((*screw.linear, *screw.angular)):
+            linear = screw.linear if arm is None else plus(screw.linear, cross(screw.angular, arm))
+            for k, value in enumerate((*linear, *screw.angular)):
                 out[k, c] = out.get((k, c), 0.0) + ratio * value
         return out
+
+    def _lowest(self, rotation: list[list[Any]]) -> list[Any]:
+        """Return the lowest point of the sphere in the axes of the frame; `rotation` is that of the link."""
+        down = self.robot.gravity / max(float(np.linalg.norm(self.robot.gravity)), 1e-12)
+        inside = _fixed(self.place).inward(matvec(transposed(rotation), [float(x) for x in down]))
+        return [self.radius * x for x in inside]
+
+
+class StackedJacobian:
+    """Rows of the Jacobians of several frames below one another, computed together.
+
+    Args:
+        frames: Jacobians of one robot.
+        rows: Rows of each.
+        q: Positions [rad, m], `(samples, joints)`.
+    """
+
+    def __init__(self, frames: Sequence[FrameJacobian], rows: Sequence[Sequence[int]]) -> None:
+        dof = frames[0].robot.dof
+
+        def over_scalars(q: Vector) -> dict[tuple[int, int], Any]:
+            out: dict[tuple[int, int], Any] = {}
+            first = 0
+            for frame, own in zip(frames, rows, strict=True):
+                entries = frame.over_scalars(q)
+                places = {k: first + i for i, k in enumerate(own)}
+                out |= {(places[k], c): value for (k, c), value in entries.items() if k in places}
+                first += len(own)
+            return out
+
+        shape = (sum(len(own) for own in rows), dof)
+        self._evaluator = Evaluator(trace("stacked_jacobian", {"q": dof}, over_scalars, shape))
+
+    def __call__(self, q: ArrayLike) -> Array:
+        """Compute the rows, `(samples, rows, joints)`."""
+        return self._evaluator({"q": q})
 
 
 def _fixed(place: LinkFrame) -> kinematics.Placement:

@@ -51,7 +51,7 @@ def excite(
         **changes: Fields of `ExciteOptions` that replace those of `options`, such as `duration=20.0`.
     """
     o = with_changes(options or ExciteOptions(), changes, "excite")
-    robot = refuse_free(as_robot(robot), "motions for free joints cannot be designed", "lock the base.")
+    robot = refuse_free(as_robot(robot), "motions of free joints cannot be designed", "hold the base (joints=…).")
     o = replace(o, terms=as_terms(robot, o.terms))
     o.check()
     bounds = limits_from(robot, o.limits)

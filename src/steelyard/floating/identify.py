@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
-from steelyard.estimation.estimate import Prior
-from steelyard.estimation.possible.reference import default_bodies, nominal_prior
+from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.floating.closed_loops import loop_summary
-from steelyard.floating.motion import FloatingMotion, OpenLoopError, Preparer
-from steelyard.floating.phases import base_of_phases, phase_summaries
-from steelyard.floating.projected_rows import PhasePiece, RowMaker, divided, stretches_of
+from steelyard.floating.mechanism_logs import MechanismLogs
+from steelyard.floating.motion import Preparer
+from steelyard.floating.phases import phase_summaries
 from steelyard.floating.result import FloatingIdentification, RowScore
 from steelyard.floating.scores import row_score
-from steelyard.floating.setup import CONTACT_ROWS, FloatingMapping
-from steelyard.floating.weighted_fit import FOLDS, PossibleFit, fit_possible, left_out_errors, quick_fit
-from steelyard.ground.arrays import Array
-from steelyard.ground.progress import report_progress
+from steelyard.floating.setup import FloatingMapping
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
-from steelyard.regression.base_parameters import BaseParameters, base_parameters
-from steelyard.regression.data import RegressionData
+from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import motion_frequency
 
-# Stretches of time: four per fold, so that error bars include the scatter between stretches.
-FIT_PARTS = 4 * FOLDS
-# Candidates for the cut-off, relative to the band of the motion. A lower cut-off removes motion; above ten times
-# the band, accelerations of most encoders are noise.
-_CUTOFFS = (1.0, 2.0, 4.0, 8.0)
-# Samples for the choice of the cut-off: a longer log does not improve the choice of one number.
-_CHOICE_SAMPLES = 200_000
 # Terms of joints without a drive.
 _PASSIVE_TERMS = ("viscous", "coulomb")
 
@@ -70,7 +54,8 @@ def identify_floating(
         terms: Joint terms; default: rotor, viscous, Coulomb and offset of driven joints, friction of passive ones with
             an encoder. Stated terms act on all joints, also on those of closed loops without an encoder.
         prior: "nominal" (inertias of the description) or "none".
-        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; None: chosen by the error of left-out stretches.
+        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; None: chosen by the error of left-out stretches, or
+            by error bars if contact forces are unknown.
         holdout: Share of the end of each log for the hold-out.
         source: Description with the meshes and names of the exported file.
     """
@@ -85,8 +70,10 @@ def identify_floating(
     bound = bound_terms(robot, stated, terms)
     base = base_parameters(robot, bound)
     known = nominal_prior(robot, bound) if prior == "nominal" else None
-    task = _Task(preparer, base, known)
+    task = MechanismLogs(preparer, base, known)
+    task.find_errors(logs, cutoff_hz or task.middle_cutoff(logs), holdout)
     chosen = cutoff_hz or task.choose_cutoff(logs, holdout)
+    task.find_errors(logs, chosen, holdout)
     used, held = task.stretches(logs, chosen, holdout)
     fit, maker = task.fit(used)
     described = None
@@ -102,13 +89,21 @@ def identify_floating(
     rows |= {f"samples left out: {reason}": n for reason, n in preparer.left_out.items() if n}
     findings = [f"{f.message} {f.advice}".strip() for f in preparer.findings]
     findings.append(f"Cut-off of all signals: {chosen:.3g} Hz{'' if cutoff_hz else ', chosen by stretches left out'}.")
+    findings += [*preparer.errors.sentences(), *preparer.contact_states.sentences(), *_about_left_out(preparer)]
     mechanism = preparer.mechanism
     phases = phase_summaries(maker, used) if mechanism is None else ()
     loops = None if mechanism is None else loop_summary(mechanism, preparer, rows)
     return FloatingIdentification(
         robot, model, fit, tuple(e.name for e in maker.equations), tuple(scores), described, tuple(findings), rows,
-        source, phases, loops,
+        source, phases, loops, preparer.errors if preparer.errors.present.any() else None, chosen,
     )  # fmt: skip
+
+
+def _about_left_out(preparer: Preparer) -> list[str]:
+    """State the samples that contacts cost."""
+    counts = {k: preparer.left_out.get(k, 0) for k in ("changes of contacts", "sliding feet")}
+    text = ", ".join(f"{n} near {k}" if k.startswith("changes") else f"{n} with {k}" for k, n in counts.items() if n)
+    return [f"Samples left out: {text}."] if text else []
 
 
 def _several(some: Any) -> list[Any]:
@@ -157,145 +152,3 @@ def bound_terms(robot: Robot, stated: FloatingMapping, terms: TermsLike | None) 
     passive = tuple(n for n in moving if n in stated.passive)
     result += [t for name in _PASSIVE_TERMS for t in terms_named(robot, name, passive)] if passive else []
     return bind(robot, *result)
-
-
-class _Task:
-    """The logs of one robot with its base parameters and prior."""
-
-    def __init__(self, preparer: Preparer, base: BaseParameters, prior: Prior | None) -> None:
-        self.preparer, self.base, self.prior = preparer, base, prior
-        self.dynamics: Dynamics = base.structure.dynamics
-        self._shown: dict[frozenset[tuple[int, ...]], BaseParameters] = {}  # base parameters by contact phases
-
-    def stretches(
-        self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None
-    ) -> tuple[list[PhasePiece], list[PhasePiece]]:
-        """Return the stretches of fit and hold-out."""
-        self.preparer.left_out.clear()
-        fit: list[PhasePiece] = []
-        rest: list[PhasePiece] = []
-        for log in logs:
-            motions: list[FloatingMotion] = list(self.preparer.motions(log, cutoff_hz))
-            border = np.inf if holdout is None else log.t[0] + (1.0 - holdout) * (log.t[-1] - log.t[0])
-            for s in stretches_of(motions):
-                first = s.motion.t[s.samples] < border
-                for part, own in ((fit, first), (rest, ~first)):
-                    if own.sum() >= 4:
-                        part.append(replace(s, samples=s.samples[own]))
-        if sum(len(s.samples) for s in fit) < 2 * 4 * FOLDS:
-            raise LogError(
-                "Too few samples remain: the log is too short for its cut-off, or its contacts change too often; "
-                "raise the cut-off, or record longer phases."
-            )
-        return fit, rest
-
-    def choose_cutoff(self, logs: Sequence[Log], holdout: float | None) -> float:
-        """Return the cut-off whose fit predicts left-out rows best.
-
-        The rows of the lowest cut-off judge all candidates. Joints of closed loops turn much faster than their drives
-        at some poses, and a low cut-off distorts products of signals; for closed loops the measure is the product of
-        the errors on the rows of all cut-offs.
-        """
-        period = max(float(np.median(np.diff(log.t))) for log in logs)
-        band = mechanism_band(self.preparer, logs)
-        most = 0.4 / period
-        rows: dict[float, tuple[BaseParameters, list[RegressionData]]] = {}
-        logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
-        for k, cutoff in enumerate(sorted({min(factor * band, most) for factor in _CUTOFFS})):
-            report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
-            try:
-                used, _ = self.stretches(logs, cutoff, holdout)
-            except OpenLoopError:
-                raise
-            except LogError:
-                continue
-            maker = self.maker(used)
-            parts = [maker.data(part) for part in divided(used, FOLDS)]
-            if len(parts) == FOLDS:
-                rows[cutoff] = maker.base, parts
-        if not rows:
-            raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
-        judged = [parts for _, parts in rows.values()]
-        judged = judged if self.preparer.mechanism is not None else judged[:1]
-        errors = {
-            cutoff: float(np.prod(left_out_errors(parts, judged, base, self.prior)))
-            for cutoff, (base, parts) in rows.items()
-        }
-        return min(errors, key=lambda c: errors[c])
-
-    def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
-        """Make the rows, with each equation divided by the size of its forces."""
-        ones = np.ones(self.preparer.robot.dof)
-        maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
-        if not maker.projects:
-            return maker
-        width = max(self._rows(s.closed, s.motion) for s in stretches)
-        maker = RowMaker(self.preparer, self.dynamics, self.base, 1.0 / self._sizes(stretches), width)
-        sets = frozenset(s.closed for s in stretches)
-        if not self.preparer.unknown:  # redundant drives of closed loops: one combination for all rows
-            return maker
-        if sets not in self._shown:
-            self._shown[sets] = base_of_phases(maker, stretches)
-        return replace(maker, base=self._shown[sets])
-
-    def _rows(self, closed: Sequence[int], motion: FloatingMotion) -> int:
-        """Return an upper limit of the rows of a sample: several contacts may be redundant, one contact is not."""
-        if (mechanism := self.preparer.mechanism) is not None:
-            return mechanism.mobility
-        most = max((len(CONTACT_ROWS[self.preparer.unknown[k].kind]) for k in closed), default=0)
-        return self.preparer.robot.dof - max(most, int(motion.missing.sum()))
-
-    def _sizes(self, stretches: Sequence[PhasePiece]) -> Array:
-        """Return the size of each coordinate's force by the described bodies, as a scale before the noise is known."""
-        robot = self.preparer.robot
-        theta = np.zeros(len(self.base.parameters))
-        bodies = robot.inertial_parameters if robot.has_inertia else default_bodies(robot).ravel()
-        theta[: robot.inertial_count] = bodies
-        sums, count = np.zeros(robot.dof), 0
-        for s in stretches:
-            own = s.samples[:: max(1, len(s.samples) // 200)]
-            tau = self.dynamics.inverse_dynamics(s.motion.q[own], s.motion.dq[own], s.motion.ddq[own], theta)
-            sums, count = sums + np.sum(tau**2, axis=0), count + len(own)
-        sizes = np.sqrt(sums / max(count, 1))
-        return np.maximum(sizes, 1e-3 * max(float(sizes.max()), 1e-9))
-
-    def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
-        """Fit, estimate the noise of each coordinate from the residuals, and fit again with rows of white noise."""
-        maker = self.maker(stretches)
-        for number in range(2 if maker.projects else 1):
-            parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
-            if maker.projects and not number:
-                scale = 1.0 / maker.noise(stretches, quick_fit(parts, maker.base, self.prior))
-                maker = replace(maker, scale=scale)
-        return fit_possible(parts, maker.base, self.prior, self.base), maker
-
-
-def _blocks_of(log: Log, samples: int) -> Log:
-    """Return blocks of a long log, spread over it.
-
-    Args:
-        log: Log.
-        samples: Largest number of samples of an uncut log.
-    """
-    if len(log) <= samples:
-        return log
-    starts = np.linspace(0, len(log), FOLDS, endpoint=False).astype(int)
-    return part_of(log, [(int(start), int(start) + samples // FOLDS) for start in starts]) or log
-
-
-def mechanism_band(preparer: Preparer, logs: Sequence[Log]) -> float:
-    """Return the band of the motion of joints and base [Hz].
-
-    Args:
-        preparer: Preparer of the logs.
-        logs: Logs.
-    """
-    bands = []
-    for log in logs:
-        if log.q.shape[1] and np.ptp(log.q, axis=0).max() > 0.0:
-            bands.append(motion_frequency([log]))
-        more: Mapping[str, Array] = {k: x for k, x in log.channels.items() if k.startswith(("base.", "passive."))}
-        for name, x in more.items():
-            if name.split(".")[-1] in ("position", "gyroscope", "angular_velocity") or name.startswith("passive."):
-                bands.append(motion_frequency([Log(tuple(f"{name}{k}" for k in range(x.shape[1])), log.t, x)]))
-    return float(np.median(bands)) if bands else 1.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.floating.identify import mechanism_band
+from steelyard.floating.mechanism_logs import mechanism_band
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
 from steelyard.ground.outcome import Outcome

@@ -16,7 +16,8 @@ import numpy as np
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.floating.closed_loops import loop_sentence, loop_summary
-from steelyard.floating.identify import bound_terms, mechanism_band
+from steelyard.floating.identify import bound_terms
+from steelyard.floating.mechanism_logs import mechanism_band
 from steelyard.floating.motion import Preparer
 from steelyard.floating.projected_rows import RowMaker, divided, stretches_of
 from steelyard.floating.row_information import determined

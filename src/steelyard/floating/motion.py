@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.dynamics.frame_motion import FrameJacobian
+from steelyard.dynamics.frame_motion import FrameJacobian, StackedJacobian
 from steelyard.errors import LogError
 from steelyard.floating.base_motion import body_motion, look_at_base
+from steelyard.floating.contact_states import ContactStates
+from steelyard.floating.log_piece import LogPiece
+from steelyard.floating.sensor_errors import SensorErrors
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
 from steelyard.ground.arrays import Array
 from steelyard.loops.branch import LoopMotion
@@ -24,16 +27,8 @@ from steelyard.signals.log import Finding, Log
 from steelyard.signals.read import read_log
 from steelyard.signals.table import read_table
 
-# Step between samples of a foot's speed, in periods of the cut-off: the speed is smooth.
-_SPEED_STEP = 0.1
-# Duration of an impact of stiff feet [s]: feet slip and bounce around a change of contacts.
-_IMPACT = 0.02
 # The low-pass spreads a force over this many periods of its cut-off on either side, up to two percent of it.
 _REACH = 1.5
-# A contact with a smaller share of its usual force is open.
-_RELEASED = 0.1
-# A foot slides if its speed exceeds this number of standard deviations of the speed at rest.
-_SLIDES = 6.0
 
 
 class OpenLoopError(LogError):
@@ -48,7 +43,8 @@ class FloatingMotion:
         t: Times [s].
         q, dq, ddq: Motion of all coordinates of the robot, `(samples, joints)`.
         force: Known generalised forces: torques of the drives, known contacts; zero elsewhere.
-        missing: Coordinates without a measured torque.
+        torque: The torques of the drives alone.
+        missing: FilteredSignals without a measured torque.
         standing: Unknown contacts that are closed, or whose force reaches the sample through the filter, `(samples,
             contacts)`.
         usable: Samples away from changes of contacts and without sliding feet.
@@ -60,10 +56,29 @@ class FloatingMotion:
     dq: Array
     ddq: Array
     force: Array
+    torque: Array
     missing: NDArray[np.bool_]
     standing: NDArray[np.bool_]
     usable: NDArray[np.bool_]
     low_pass: LowPass
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredSignals:
+    """Filtered signals of all coordinates of a robot.
+
+    Attributes:
+        q, dq, ddq, torque: Motion and torques of the drives, `(samples, joints)`; zero if they are not measured.
+        missing: FilteredSignals without a measured torque.
+        rotation: Orientation of the base in the world, `(samples, 3, 3)`; None: not measured.
+    """
+
+    q: Array
+    dq: Array
+    ddq: Array
+    torque: Array
+    missing: NDArray[np.bool_]
+    rotation: Array | None
 
 
 @dataclass(eq=False)
@@ -75,17 +90,23 @@ class Preparer:
         mapping: Meaning of the columns.
         findings: Remarks on the prepared logs.
         left_out: Number of samples left out, by reason.
+        errors: Delays and biases that are taken off the signals.
     """
 
     robot: Robot
     mapping: FloatingMapping
+    errors: SensorErrors = field(default_factory=SensorErrors)
 
     def __post_init__(self) -> None:
         self.findings: list[Finding] = []
         self.left_out: dict[str, int] = {}
         self.unknown = tuple(c for c in self.mapping.contacts if not c.known)
         self.known = tuple(c for c in self.mapping.contacts if c.known)
-        self.jacobians = {c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame)) for c in self.mapping.contacts}
+        self.jacobians = {
+            c.frame: FrameJacobian(self.robot, self.robot.frame(c.frame), c.radius) for c in self.mapping.contacts
+        }
+        self.contact_states = ContactStates(self)
+        self._stacked: dict[tuple[int, ...], StackedJacobian] = {}
         self.mechanism = self._mechanism() if self.robot.loops else None
         self.pose: Array | None = None  # pose of the last sample: start of the next piece
         self.gap = 0.0
@@ -146,15 +167,22 @@ class Preparer:
             cutoff_hz: Cut-off of the low-pass of all signals [Hz].
         """
         for start, stop in log.segments:
-            piece = _Piece.of(log, start, stop)
+            piece = LogPiece.of(log, start, stop)
             if piece is not None and len(piece.t) > 8 and cutoff_hz < 0.45 / piece.period:
                 low_pass = LowPass(cutoff_hz, piece.period)
                 if len(piece.t) > low_pass.memory:
                     yield self._motion(log.joints, piece, low_pass)
 
-    def _motion(self, joints: Sequence[str], piece: _Piece, low_pass: LowPass) -> FloatingMotion:
+    def coordinates(self, joints: Sequence[str], piece: LogPiece, low_pass: LowPass) -> FilteredSignals:
+        """Filter the signals of all coordinates of a piece.
+
+        Args:
+            joints: Joints of the columns of the piece.
+            piece: Piece of a log.
+            low_pass: Filter of all signals.
+        """
         robot, h, n = self.robot, low_pass.period, len(piece.t)
-        q, dq, ddq, force = (np.zeros((n, robot.dof)) for _ in range(4))
+        q, dq, ddq, torque = (np.zeros((n, robot.dof)) for _ in range(4))
         missing = np.zeros(robot.dof, dtype=bool)
         columns = [robot.joint_index(name) for name in joints]
         if columns:
@@ -165,7 +193,7 @@ class Preparer:
             if piece.tau is None:
                 missing[columns] = True
             else:
-                force[:, columns] = low_pass(piece.tau)
+                torque[:, columns] = self.errors.torque_at(low_pass(piece.tau), h)
                 missing[columns] = ~np.array(robot.torque_used)[columns]
         for name in self.mapping.passive:
             k = robot.joint_index(name)
@@ -177,28 +205,37 @@ class Preparer:
             signals = {k: piece.channels[f"base.{k}"] for k in self.mapping.base.columns}
             if not self.findings:
                 self.findings += look_at_base(signals, self.mapping.base, robot.gravity, low_pass)
+            if "accelerometer" in signals:
+                signals["accelerometer"] = signals["accelerometer"] - self.errors.bias
             base = body_motion(signals, self.mapping.base, robot.gravity, low_pass)
             own = list(self.floating.coordinates)
-            q[:, own], dq[:, own], ddq[:, own] = base.q, base.dq, base.ddq
+            q[:, own], dq[:, own], ddq[:, own] = (self.errors.base_at(x, h) for x in (base.q, base.dq, base.ddq))
             rotation = base.rotation
+        return FilteredSignals(q, dq, ddq, torque, missing, rotation)
+
+    def _motion(self, joints: Sequence[str], piece: LogPiece, low_pass: LowPass) -> FloatingMotion:
+        motion = self.coordinates(joints, piece, low_pass)
+        q, dq, ddq, torque, rotation = motion.q, motion.dq, motion.ddq, motion.torque, motion.rotation
+        force = torque.copy() if self.known else torque
         for contact in self.known:
             force += self._known_force(contact, piece, low_pass, q, rotation is not None)
         closed = None
         if self.mechanism is not None:
             closed = self._complete(piece, q, dq, ddq)
-        standing = self._standing(piece)
-        usable = self._usable(piece, standing, q, dq, low_pass)
+        standing = self.contact_states.standing(joints, piece)
+        usable = self.contact_states.usable(piece, standing, q, dq, low_pass)
         if closed is not None:
             before = int(usable.sum())
             usable &= closed.closed
-            self._add("poses at which the loops do not close", before - int(usable.sum()))
+            self.count("poses at which the loops do not close", before - int(usable.sum()))
             before = int(usable.sum())
             usable &= closed.regular
-            self._add("singular poses", before - int(usable.sum()))
+            self.count("singular poses", before - int(usable.sum()))
         reach = int(np.ceil(_REACH / (low_pass.cutoff_hz * low_pass.period)))
-        return FloatingMotion(piece.t, q, dq, ddq, force, missing, _widened(standing, reach), usable, low_pass)
+        standing = _widened(standing, reach)
+        return FloatingMotion(piece.t, q, dq, ddq, force, torque, motion.missing, standing, usable, low_pass)
 
-    def _complete(self, piece: _Piece, q: Array, dq: Array, ddq: Array) -> LoopMotion:
+    def _complete(self, piece: LogPiece, q: Array, dq: Array, ddq: Array) -> LoopMotion:
         """Fill in the motion of the joints without encoders."""
         mechanism = self.mechanism
         assert mechanism is not None
@@ -218,14 +255,21 @@ class Preparer:
             contact: Contact; a round foot touches the ground at its lowest point.
             q: Positions, `(samples, joints)`.
         """
-        J = self.jacobians[contact.frame](q)
-        if not contact.radius:
-            return J
-        up = -self.robot.gravity / max(float(np.linalg.norm(self.robot.gravity)), 1e-12)
-        r = -contact.radius * np.einsum("tji,j->ti", self.contact_axes(contact, q), up)
-        point = J.copy()
-        point[:, :3] += np.cross(J[:, 3:], r[:, :, None], axis=1)
-        return point
+        return self.jacobians[contact.frame](q)
+
+    def closed_rows(self, closed: Sequence[int], q: Array) -> Array:
+        """Compute the rows of the Jacobians of closed unknown contacts, `(samples, rows, joints)`.
+
+        Args:
+            closed: Indices of the contacts.
+            q: Positions, `(samples, joints)`.
+        """
+        key = tuple(closed)
+        if key not in self._stacked:
+            own = [self.unknown[k] for k in key]
+            rows = [CONTACT_ROWS[c.kind] for c in own]
+            self._stacked[key] = StackedJacobian([self.jacobians[c.frame] for c in own], rows)
+        return self._stacked[key](q)
 
     def contact_axes(self, contact: ContactColumns, q: Array) -> Array:
         """Compute the orientation of the frame of a contact in the world, `(samples, 3, 3)`.
@@ -238,7 +282,7 @@ class Preparer:
         return np.asarray(link_poses(self.robot, q)[0][:, place.host] @ place.rotation)
 
     def _known_force(
-        self, contact: ContactColumns, piece: _Piece, low_pass: LowPass, q: Array, oriented: bool
+        self, contact: ContactColumns, piece: LogPiece, low_pass: LowPass, q: Array, oriented: bool
     ) -> Array:
         """Return the generalised force of a measured wrench."""
         wrench = contact.sign * piece.channels[f"contact.{contact.frame}.wrench"]
@@ -256,57 +300,14 @@ class Preparer:
         # The filter acts on the generalised force: during an impact the force changes faster than the posture.
         return low_pass(np.einsum("tki,tk->ti", self.contact_jacobian(contact, q), wrench))
 
-    def _standing(self, piece: _Piece) -> NDArray[np.bool_]:
-        out = np.ones((len(piece.t), len(self.unknown)), dtype=bool)
-        for k, contact in enumerate(self.unknown):
-            if contact.state:
-                out[:, k] = piece.channels[f"contact.{contact.frame}.state"][:, 0] > 0.5
-        return out
+    def count(self, reason: str, samples: int) -> None:
+        """Add to the samples that are left out.
 
-    def _loaded(self, piece: _Piece) -> NDArray[np.bool_]:
-        """Return whether each measured contact carries a force."""
-        out = np.ones((len(piece.t), len(self.known)), dtype=bool)
-        for k, contact in enumerate(self.known):
-            size = np.linalg.norm(piece.channels[f"contact.{contact.frame}.wrench"][:, :3], axis=1)
-            low, high = np.quantile(size, (0.05, 0.95))
-            if low < _RELEASED * high:  # otherwise the contact never opens
-                out[:, k] = size > _RELEASED * high
-        return out
-
-    def _usable(
-        self, piece: _Piece, standing: NDArray[np.bool_], q: Array, dq: Array, low_pass: LowPass
-    ) -> NDArray[np.bool_]:
-        """Return samples far from the ends, from changes of contacts, and without sliding feet."""
-        usable = np.ones(len(piece.t), dtype=bool)
-        trim = max(low_pass.memory // 3, 1)
-        usable[:trim] = usable[-trim:] = False
-        self._count("the ends", usable)
-        near = int(np.ceil(_IMPACT / low_pass.period))
-        closed = np.column_stack([standing, self._loaded(piece)])
-        for at in np.flatnonzero(np.any(closed[1:] != closed[:-1], axis=1)) + 1:
-            usable[max(at - near, 0) : at + near] = False
-        self._count("changes of contacts", usable, trim)
-        before = usable.copy()
-        step = max(1, int(_SPEED_STEP / (low_pass.cutoff_hz * low_pass.period)))
-        for k, contact in enumerate(self.unknown):
-            own = standing[:, k] & usable
-            if own.sum() < 2:
-                continue
-            rows = list(CONTACT_ROWS[contact.kind][:3])
-            some = self.contact_jacobian(contact, q[::step])[:, rows]
-            speed = np.repeat(np.linalg.norm((some @ dq[::step, :, None])[..., 0], axis=1), step)[: len(q)]
-            typical = float(np.median(speed[own]))
-            # The speed of a foot at rest is noise of three normal components; its median is 1.54 σ.
-            usable &= ~(own & (speed > _SLIDES * typical / 1.54))
-        self.left_out["sliding feet"] = self.left_out.get("sliding feet", 0) + int(before.sum() - usable.sum())
-        return usable
-
-    def _add(self, reason: str, count: int) -> None:
-        self.left_out[reason] = self.left_out.get(reason, 0) + count
-
-    def _count(self, reason: str, usable: NDArray[np.bool_], already: int = 0) -> None:
-        count = int(len(usable) - usable.sum()) - 2 * already
-        self.left_out[reason] = self.left_out.get(reason, 0) + max(count, 0)
+        Args:
+            reason: Why they are left out.
+            samples: Their number.
+        """
+        self.left_out[reason] = self.left_out.get(reason, 0) + max(samples, 0)
 
 
 def _does_not_close(mechanism: Mechanism, q: Array, t: Array, motion: LoopMotion) -> str:
@@ -330,44 +331,3 @@ def _widened(flags: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
     sums = np.cumsum(np.vstack([np.zeros((1, flags.shape[1]), dtype=int), flags]), axis=0)
     at = np.arange(len(flags))
     return np.asarray(sums[np.minimum(at + reach + 1, len(flags))] > sums[np.maximum(at - reach, 0)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """A gap-free piece on a uniform clock."""
-
-    t: Array
-    q: Array
-    dq: Array | None
-    tau: Array | None
-    channels: dict[str, Array]
-    period: float
-
-    @classmethod
-    def of(cls, log: Log, start: int, stop: int) -> _Piece | None:
-        """Return samples `start` to `stop` of a `log`, resampled if the clock jitters; None if there are too few."""
-        t = log.t[start:stop]
-        if len(t) < 3:
-            return None
-        period = float(np.median(np.diff(t)))
-        clock = t[0] + period * np.arange(int(np.floor((t[-1] - t[0]) / period + 1e-6)) + 1)
-        same = len(clock) == len(t) and float(np.max(np.abs(clock - t))) < 1e-3 * period
-
-        def at(x: Array | None) -> Array | None:
-            if x is None or same:
-                return None if x is None else x[start:stop]
-            return np.column_stack([np.interp(clock, t, c) for c in x[start:stop].T]).reshape(len(clock), x.shape[1])
-
-        channels = {name: np.asarray(at(x)) for name, x in log.channels.items()}
-        for name in channels:
-            if name.endswith(".orientation") and not same:
-                channels[name] = _nearest(log.channels[name][start:stop], t, clock)
-        return cls(clock, np.asarray(at(log.q)), at(log.dq), at(log.tau), channels, period)
-
-
-def _nearest(x: Array, t: Array, clock: Array) -> Array:
-    """Resample quaternions between neighbours of one sign."""
-    flips = np.concatenate([[1.0], np.where(np.sum(x[1:] * x[:-1], axis=1) < 0.0, -1.0, 1.0)])
-    whole = x * np.cumprod(flips)[:, None]
-    made = np.column_stack([np.interp(clock, t, c) for c in whole.T])
-    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True))

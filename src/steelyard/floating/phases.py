@@ -69,7 +69,7 @@ def consistent_rows(maker: RowMaker, closed: Sequence[int], missing: NDArray[np.
     Args:
         maker: Rows of the mechanism.
         closed: Indices of the closed unknown contacts.
-        missing: Coordinates without a measured torque.
+        missing: FilteredSignals without a measured torque.
         seed: Seed of the states.
     """
     robot = maker.preparer.robot

@@ -9,14 +9,13 @@ basis, so it varies smoothly along a motion and preserves the spectrum of colour
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.floating.motion import FloatingMotion, Preparer
-from steelyard.floating.setup import CONTACT_ROWS
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
@@ -24,6 +23,8 @@ from steelyard.regression.rows import Equation
 
 # Singular values of U D below this share of the largest are zero: redundant contacts.
 _DEPENDENT = 1e-8
+# Smallest pivot relative to the largest for normal equations: twelve of sixteen digits remain.
+_PIVOT = 1e-2
 # Smallest eigenvalue of Bᵀ N Nᵀ B: below it, a sample is too far from the middle of its stretch for the fixed basis B.
 _TURNED = 1e-3
 # Rows closer than a fifth of the cut-off's period are redundant.
@@ -47,6 +48,10 @@ class PhasePiece:
     motion: FloatingMotion
     samples: NDArray[np.int64]
     closed: tuple[int, ...]
+
+    def every(self, step: int) -> PhasePiece:
+        """Return one of `step` rows."""
+        return self if step == 1 else replace(self, samples=self.samples[::step])
 
 
 def stretches_of(motions: Sequence[FloatingMotion]) -> list[PhasePiece]:
@@ -75,12 +80,17 @@ def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
     n = U.shape[2]
     if not U.shape[1]:
         return np.broadcast_to(np.eye(n), (len(U), n, n)), np.ones(len(U), dtype=bool)
-    columns = np.swapaxes(U * scale, 1, 2)
-    spanned, usual = _orthonormal(columns)
-    middle = spanned[len(spanned) // 2]
-    values, vectors = np.linalg.eigh(np.eye(n) - middle @ middle.T)
-    B = vectors[:, values > 0.5]
-    near = B - spanned @ (np.swapaxes(spanned, 1, 2) @ B)
+    rows = U * scale
+    columns = np.swapaxes(rows, 1, 2)
+    gram = rows @ columns
+    if _regular(gram):
+        middle, usual = np.linalg.qr(columns[len(columns) // 2])[0], np.ones(len(U), dtype=bool)
+        B = _complement(middle)
+        near = B - columns @ np.linalg.solve(gram, rows @ B)
+    else:
+        spanned, usual = _orthonormal(columns)
+        B = _complement(spanned[len(spanned) // 2])
+        near = B - spanned @ (np.swapaxes(spanned, 1, 2) @ B)
     # With W = Bᵀ near = L Lᵀ, near L⁻ᵀ has orthonormal columns; the Cholesky factor is as smooth as W.
     W = np.swapaxes(B, 0, 1) @ near
     try:
@@ -92,6 +102,21 @@ def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
         usual = usual & ~turned
     # The smallest eigenvalue of W is at least 1/‖L⁻¹‖².
     return near @ np.swapaxes(inverse, 1, 2), usual & (np.sum(inverse**2, axis=(1, 2)) < 1.0 / _TURNED)
+
+
+def _regular(gram: Array) -> bool:
+    """Whether the normal equations of unknown forces can be solved at all samples: they lose half of the digits."""
+    try:
+        pivots = np.diagonal(np.linalg.cholesky(gram), axis1=1, axis2=2)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.all(pivots.min(axis=1) > _PIVOT * pivots.max(axis=1)))
+
+
+def _complement(spanned: Array) -> Array:
+    """Return an orthonormal basis of the directions orthogonal to the orthonormal columns of `spanned`."""
+    values, vectors = np.linalg.eigh(np.eye(len(spanned)) - spanned @ spanned.T)
+    return np.asarray(vectors[:, values > 0.5])
 
 
 def _orthonormal(columns: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -154,54 +179,61 @@ class RowMaker:
         Args:
             q: Positions, `(samples, joints)`.
             closed: Indices of the closed unknown contacts.
-            missing: Coordinates without a measured torque.
+            missing: FilteredSignals without a measured torque.
         """
         n = q.shape[1]
         parts = [np.zeros((len(q), 0, n))]
         if self.preparer.mechanism is not None:
             parts.append(self.preparer.mechanism.loop_rows(q))
-        for k in closed:
-            contact = self.preparer.unknown[k]
-            parts.append(self.preparer.contact_jacobian(contact, q)[:, list(CONTACT_ROWS[contact.kind])])
+        if closed:
+            parts.append(self.preparer.closed_rows(closed, q))
         if missing.any():
             parts.append(np.broadcast_to(np.eye(n)[missing], (len(q), int(missing.sum()), n)))
-        return np.concatenate(parts, axis=1)
+        return parts[-1] if len(parts) == 2 else np.concatenate(parts, axis=1)
 
-    def tables(self, stretch: PhasePiece) -> Iterator[tuple[Array, Array, Array, NDArray[np.int64]]]:
-        """Yield N, D Y and D f of the samples of `stretch`, in chunks, with the samples."""
+    def bases(self, stretch: PhasePiece) -> Iterator[tuple[Array, NDArray[np.int64]]]:
+        """Yield N of the samples of `stretch`, in chunks, with the samples."""
         m = stretch.motion
         for first in range(0, len(stretch.samples), _CHUNK):
             own = stretch.samples[first : first + _CHUNK]
-            q, dq, ddq = m.q[own], m.dq[own], m.ddq[own]
-            mechanism = self.preparer.mechanism
-            if mechanism is not None and self.exact:
-                N, usual = mechanism.reduction(q), np.ones(len(q), dtype=bool)
-            else:
-                N, usual = null_space(self.unknown_rows(q, stretch.closed, m.missing), self.scale)
-            history = self.dynamics.history(q, dq, ddq) if self.dynamics.terms.history else None
-            Y = self.dynamics.torque_regressor(q, dq, ddq, history=history)[:, :, list(self.base.independent)]
-            yield N[usual], (Y * self.scale[:, None])[usual], (m.force[own] * self.scale)[usual], own[usual]
+            if self.preparer.mechanism is not None and self.exact:
+                yield self.preparer.mechanism.reduction(m.q[own]), own
+                continue
+            N, usual = null_space(self.unknown_rows(m.q[own], stretch.closed, m.missing), self.scale)
+            yield (N, own) if usual.all() else (N[usual], own[usual])
+
+    def tables(self, stretch: PhasePiece) -> Iterator[tuple[Array, Array, Array, NDArray[np.int64]]]:
+        """Yield N, D Y and D f of the samples of `stretch`, in chunks, with the samples."""
+        for N, own in self.bases(stretch):
+            Y = self._regressor(stretch.motion, own)[:, :, list(self.base.independent)]
+            yield N, Y * self.scale[:, None], stretch.motion.force[own] * self.scale, own
+
+    def _regressor(self, m: FloatingMotion, own: NDArray[np.int64]) -> Array:
+        q, dq, ddq = m.q[own], m.dq[own], m.ddq[own]
+        history = self.dynamics.history(q, dq, ddq) if self.dynamics.terms.history else None
+        return np.asarray(self.dynamics.torque_regressor(q, dq, ddq, history=history))
 
     def data(self, stretches: Sequence[PhasePiece]) -> RegressionData:
         """Create the rows of `stretches`; equations of coordinates without unknown forces keep their names."""
+        columns = list(self.base.independent)
+        mechanism = self.preparer.mechanism
+        used = np.flatnonzero(self.preparer.robot.torque_used)
 
         def source() -> Iterator[Block]:
             for stretch in stretches:
-                for N, Y, f, _ in self.tables(stretch):
-                    if self.preparer.mechanism is not None and self.exact:
-                        own = [self.preparer.mechanism.measured_names.index(e.name) for e in self.equations]
-                        G = np.swapaxes(N[:, :, own], 1, 2)
-                        A, y = G @ Y, np.einsum("tkn,tn->tk", G, f)
-                        for e in range(len(own)):
-                            yield Block(e, A[:, e], y[:, e])
-                        continue
-                    if not self.projects:
-                        for e, k in enumerate(np.flatnonzero(self.preparer.robot.torque_used)):
-                            yield Block(e, Y[:, k], f[:, k])
-                        continue
-                    A, y = np.einsum("tnk,tnp->tkp", N, Y), np.einsum("tnk,tn->tk", N, f)
+                for N, own in self.bases(stretch):
+                    Y, f = self._regressor(stretch.motion, own), stretch.motion.force[own]
+                    if mechanism is not None and self.exact:
+                        names = [mechanism.measured_names.index(e.name) for e in self.equations]
+                        M = N[:, :, names] * self.scale[:, None]
+                        A, y = np.swapaxes(M, 1, 2) @ Y, np.einsum("tnk,tn->tk", M, f)
+                    elif not self.projects:
+                        A, y = Y[:, used] * self.scale[used, None], f[:, used] * self.scale[used]
+                    else:
+                        M = N * self.scale[:, None]
+                        A, y = np.swapaxes(M, 1, 2) @ Y, np.einsum("tnk,tn->tk", M, f)
                     for e in range(A.shape[1]):
-                        yield Block(e, A[:, e], y[:, e])
+                        yield Block(e, A[:, e, columns], y[:, e])
 
         period = stretches[0].motion.low_pass.period if stretches else 1.0
         return RegressionData(self.equations, len(self.base.parameters), source, period)
@@ -219,11 +251,14 @@ class RowMaker:
 
         n = len(self.scale)
         normal, right = np.zeros((n, n)), np.zeros(n)
-        beta = self.base.matrix @ theta
         with one_blas_thread():
             for stretch in stretches:
-                for N, Y, f, _ in self.tables(stretch):
-                    r = np.einsum("tnk,tn->tk", N, Y @ beta - f)
+                m = stretch.motion
+                for N, own in self.bases(stretch):
+                    q, dq, ddq = m.q[own], m.dq[own], m.ddq[own]
+                    history = self.dynamics.history(q, dq, ddq) if self.dynamics.terms.history else None
+                    force = self.dynamics.inverse_dynamics(q, dq, ddq, theta, history=history)
+                    r = np.einsum("tnk,tn->tk", N, (force - m.force[own]) * self.scale)
                     squares = np.swapaxes(N**2, 1, 2).reshape(-1, n)
                     normal += squares.T @ squares
                     right += squares.T @ r.ravel() ** 2

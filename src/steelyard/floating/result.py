@@ -20,6 +20,7 @@ from steelyard.export import (
     parameters_to_csv,
 )
 from steelyard.floating.closed_loops import loop_sentence
+from steelyard.floating.sensor_errors import SensorErrors
 from steelyard.floating.weighted_fit import PossibleFit
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
@@ -72,6 +73,8 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         source: Description of the robot, with the meshes and names of the exported file.
         phases: Contact phases, for the report.
         loops: Closed loops: degrees of freedom, joints with and without encoder, gap; None without loops.
+        errors: Delays and biases of sensors, which were taken off; None: not estimated.
+        cutoff_hz: Cut-off of the low-pass of all signals [Hz]; 0 for rows without a log.
     """
 
     robot: Robot
@@ -85,6 +88,8 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
     source: Path | None = None
     phases: tuple[Mapping[str, Any], ...] = ()
     loops: Mapping[str, Any] | None = None
+    errors: SensorErrors | None = None
+    cutoff_hz: float = 0.0
 
     @property
     def structural_rank(self) -> int:
@@ -194,6 +199,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
             "rows": dict(self.rows),
             "phases": [dict(p) for p in self.phases],
             **({"loops": dict(self.loops)} if self.loops is not None else {}),
+            **({"sensor_errors": self.errors.table()} if self.errors is not None else {}),
             "left_out": [
                 {
                     "weight": "description alone" if np.isinf(c.weight) else c.weight,

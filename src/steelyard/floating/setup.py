@@ -14,6 +14,8 @@ imu = {position = [0.1, 0, 0.05], rpy = [0, 0, 0]}
 [contacts.FL_foot]                           # a frame or link of the robot
 kind = "point"                               # or "line" (along y), "flat"
 state = "FL_contact"                         # 1 in contact; without it and without a force: always
+force = "FL_force"                           # or: a foot's sensor in any unit, zero in the air, that shows contact only
+from_torques = true                          # or: joint torques show contact
 wrench = ["FL_fx", "FL_fy", "FL_fz"]         # measured: three forces, or six with moments about the frame [N, N m]
 axes = "world"                               # axes of the wrench: "world", "base" (base of the tree) or "frame"
 sign = 1                                     # 1: force on the robot; -1: force on the ground
@@ -69,7 +71,9 @@ class ContactColumns:
     Attributes:
         frame: Frame or link of the robot.
         kind: "point", "line" or "flat".
-        state: Column that is not zero in contact; "": always in contact.
+        state: Column that is not zero in contact; "": always in contact, without `force` and `from_torques`.
+        force: Column of a foot's force sensor that shows contact, in any unit.
+        from_torques: Whether joint torques show contact.
         wrench: Columns of the measured force or wrench; empty: unknown.
         axes: Axes of the wrench: "world", "base" or "frame".
         sign: 1: on the robot; -1: on the ground.
@@ -79,6 +83,8 @@ class ContactColumns:
     frame: str
     kind: str = "point"
     state: str = ""
+    force: str = ""
+    from_torques: bool = False
     wrench: tuple[str, ...] = ()
     axes: str = "world"
     sign: float = 1.0
@@ -130,6 +136,7 @@ class FloatingMapping:
         channels |= {f"passive.{name}": (column,) for name, column in passive.items()}
         for c in contacts:
             channels |= {f"contact.{c.frame}.state": (c.state,)} if c.state else {}
+            channels |= {f"contact.{c.frame}.force": (c.force,)} if c.force else {}
             channels |= {f"contact.{c.frame}.wrench": c.wrench} if c.wrench else {}
         log = replace(as_mapping(table or None), source=source)
         return cls(replace(log, channels={**log.channels, **channels}), base, passive, contacts)
@@ -206,7 +213,10 @@ def _contacts(entry: Field, robot: Robot) -> tuple[ContactColumns, ...]:
             entry.fail(str(UnknownNameError("frame", name, (*robot.link_names, *robot.frames))))
         if robot.frame(name).host < 0:
             entry.fail(f"frame '{name}' is fixed to the world; name a frame of the robot.")
-        table = own.table(optional=("kind", "state", "wrench", "axes", "sign", "radius"))
+        table = own.table(optional=("kind", "state", "force", "from_torques", "wrench", "axes", "sign", "radius"))
+        sources = [k for k in ("state", "force", "from_torques") if k in table]
+        if len(sources) > 1:
+            table[sources[1]].fail(f"the contact also states {sources[0]}; keep one of them.")
         wrench = tuple(table["wrench"].texts()) if "wrench" in table else ()
         if len(wrench) not in (0, 3, 6):
             table["wrench"].fail(f"names {len(wrench)} columns; a force has three, a wrench six.")
@@ -218,6 +228,8 @@ def _contacts(entry: Field, robot: Robot) -> tuple[ContactColumns, ...]:
                 name,
                 table["kind"].choice(tuple(CONTACT_ROWS)) if "kind" in table else "point",
                 table["state"].text() if "state" in table else "",
+                table["force"].text() if "force" in table else "",
+                table["from_torques"].flag() if "from_torques" in table else False,
                 wrench,
                 table["axes"].choice(("world", "base", "frame")) if "axes" in table else "world",
                 sign,

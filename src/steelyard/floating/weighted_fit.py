@@ -9,7 +9,7 @@ the fit. Left-out stretches of time determine both: w minimises their error, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,6 +38,10 @@ FOLDS = 5
 _MARGIN = 1e-6
 # Iterations of weight and noise; the noise changes little after the first.
 _ROUNDS = 2
+
+
+# Covariance of base parameters that a fit does not know, from the parameters.
+Wider = Callable[[BaseParameters, Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +103,9 @@ class PossibleFit:
 
 
 def fit_possible(
-    parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None, structure: BaseParameters | None = None
-) -> PossibleFit:
+    parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None,
+    structure: BaseParameters | None = None, wider: Wider | None = None,
+) -> PossibleFit:  # fmt: skip
     """Fit possible bodies to rows.
 
     Args:
@@ -108,6 +113,7 @@ def fit_possible(
         base: Base parameters of the robot and its terms.
         prior: Bodies of the description; None: default bodies of fitted density.
         structure: Base parameters of the mechanism, if contacts hide some of them; default: `base`.
+        wider: Covariance of base parameters due to errors of sensors, at the identified parameters.
     """
     if len(parts) < FOLDS:
         raise SteelyardError(
@@ -124,6 +130,9 @@ def fit_possible(
         theta = formulation.theta(x)
         data = RegressionData.concatenate(parts)
         free, covariance, degrees = _free(data, own, noise)
+        if wider is not None:
+            covariance = covariance + (more := wider(own, theta))
+            free = None if free is None else replace(free, covariance=free.covariance + more)
         theta_error, share = _errors_and_shares(formulation, x, covariance)
         cost = float(np.sum(row_sums(_merged(factors), base, theta) / noise**2))
     estimate = Estimate(
@@ -158,13 +167,7 @@ def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) ->
     At the optimum, the Hessian of the cost is the sum of the Hessians of rows and divergence; the rows enter with their
     measured covariance.
     """
-    p = formulation.program
-    inverse = np.asarray(np.linalg.inv(p.matrices(x)), dtype=float)
-    prior = np.zeros((len(x), len(x)))
-    for weight, cone, kron in zip(p.cone_weights, p.cones, _kron(inverse), strict=True):
-        prior += weight * (cone.T @ kron @ cone)
-    scalars = p.D @ x + p.d
-    prior = prior + (p.D.T * (p.scalar_weights / scalars**2)) @ p.D + p.F.T @ p.F
+    prior = _description_hessian(formulation.program, x)
     L = formulation.base.matrix @ formulation.lift
     data = L.T @ np.linalg.pinv(covariance, rcond=1e-13, hermitian=True) @ L
     # Directions that neither rows nor description determine get a huge, finite variance.
@@ -175,6 +178,16 @@ def _errors_and_shares(formulation: Formulation, x: Array, covariance: Array) ->
     before = np.einsum("ij,jk,ik->i", formulation.lift, alone, formulation.lift)
     share = 1.0 - np.divide(after, before, out=np.ones_like(after), where=before > 0.0)
     return np.sqrt(np.maximum(after, 0.0)), np.clip(share, 0.0, 1.0)
+
+
+def _description_hessian(p: Program, x: Array) -> Array:
+    """Compute the Hessian of the description's divergence."""
+    inverse = np.asarray(np.linalg.inv(p.matrices(x)), dtype=float)
+    prior = np.zeros((len(x), len(x)))
+    for weight, cone, kron in zip(p.cone_weights, p.cones, _kron(inverse), strict=True):
+        prior += weight * (cone.T @ kron @ cone)
+    scalars = p.D @ x + p.d
+    return np.asarray(prior + (p.D.T * (p.scalar_weights / scalars**2)) @ p.D + p.F.T @ p.F)
 
 
 def _kron(inverse: Array) -> Array:
@@ -191,7 +204,7 @@ def quick_fit(parts: Sequence[RegressionData], base: BaseParameters, prior: Prio
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.reduction().factor for part in parts]
+        factors = [part.factor() for part in parts]
         _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), 1.0 / _sizes(factors), _TYPICAL)
     return formulation.theta(x)
 
@@ -225,8 +238,8 @@ def left_out_errors(
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.reduction().factor for part in parts]
-        scored = [[part.reduction().factor for part in some] for some in judged]
+        factors = [part.factor() for part in parts]
+        scored = [[part.factor() for part in some] for some in judged]
         sizes, own = [_sizes(some) for some in scored], _sizes(factors)
         totals = np.zeros(len(judged))
         for k in range(len(factors)):

@@ -26,6 +26,7 @@ from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export.coerce import ModelLike, as_model
+from steelyard.floating.setup import is_floating
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress, steps
@@ -168,6 +169,10 @@ def identify_payload(
         progress: Callback for the progress (`steelyard.ground.progress`).
     """
     robot, arm = as_robot(robot), None if arm is None else as_model(arm)
+    if is_floating(robot, mapping):
+        from steelyard.payload.floating_payload import floating_payload
+
+        return floating_payload(robot, with_load, without, arm, frame, terms, physical, mapping)
     with_load, without = _groups(with_load, robot, mapping), logs_or_poses(without, robot, mapping)
     every = [*without, *(log for group in with_load for log in group)]
     if at_rest or (at_rest is None and every and all(rows_are_poses(robot, log) for log in every)):
@@ -182,8 +187,8 @@ def identify_payload(
     used = arm.terms if arm is not None and terms is None else terms
     rows = prepare_rows(robot, with_load, without, used, preparation)
     host = rows.robot.moving_frame(frame).host
-    plan = Plan(rows.base, rows.carried, host, max(rows.carried) + 1, friction, _arm_beta(rows.base, arm))
-    return _solve(plan, rows, frame or rows.robot.link_names[host], physical)
+    plan = Plan(rows.base, rows.carried, host, max(rows.carried) + 1, friction, arm_beta(rows.base, arm))
+    return solve_payloads(plan, rows, frame or rows.robot.link_names[host], physical)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +242,15 @@ def prepare_rows(
     return PreparedRows(study.robot, study.base, data, tuple(carried), study.cutoff_hz, names)
 
 
-def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> PayloadResult:
+def solve_payloads(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> PayloadResult:
+    """Solve for the payloads.
+
+    Args:
+        plan: Unknowns of the logs.
+        rows: Rows of the logs.
+        frame: Frame of the payloads.
+        physical: Require physically possible bodies.
+    """
     report_progress("Payload", 0.8)
     parts, names = plan.parts(rows.data), plan.names
     whole = LeastSquaresProblem.of(substitute(parts, Unknowns(names)), Unknowns(names))
@@ -361,8 +374,13 @@ def _groups(logs: Any, robot: Robot, mapping: AnyMapping) -> list[list[Log]]:
     return [logs_or_poses(x, robot, mapping) for x in (logs if several else [logs])]
 
 
-def _arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:
-    """Return the base parameters of a known arm; terms are matched by name, missing ones are zero."""
+def arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:
+    """Return the base parameters of a known arm; terms are matched by name, missing ones are zero.
+
+    Args:
+        base: Base parameters of the rows.
+        arm: Model of the bare robot; None: unknown.
+    """
     if arm is None:
         return None
     if arm.robot.fingerprint != base.robot.fingerprint:

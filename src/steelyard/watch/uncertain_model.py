@@ -19,6 +19,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.ground.short_repr import short_repr
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.robot.free import refuse_free
 
 
 @short_repr
@@ -83,6 +84,7 @@ def load_uncertain_model(source: ModelLike) -> UncertainModel:
     with inertias.
     """
     model = as_model(source)
+    refuse_free(model.robot, "the live monitor does not support it", "watch a model whose base is held.")
     base = base_parameters(model.robot, model.terms)
     estimate = getattr(source, "estimate", None)
     if estimate is not None:

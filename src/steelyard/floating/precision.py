@@ -1,0 +1,85 @@
+"""How well rows determine the parameters: error bars of one preparation of the signals, to compare several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.estimation.estimate import Prior
+from steelyard.estimation.possible._formulate import Formulation
+from steelyard.floating.weighted_fit import _TYPICAL, _description_hessian, _free, _merged, _Search
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+
+
+def white_fit(
+    parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None
+) -> tuple[Formulation, Array, Array]:
+    """Fit all parameters to rows of unit noise; return the program, θ, and the Hessian of the description.
+
+    Args:
+        parts: Rows.
+        base: Base parameters.
+        prior: Bodies of the description.
+    """
+    with one_blas_thread():
+        factors = [part.factor() for part in parts]
+        ones = np.ones(len(factors[0].rows))
+        _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), ones, _TYPICAL)
+        return formulation, formulation.theta(x), _description_hessian(formulation.program, x)
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """How well rows determine the parameters.
+
+    Attributes:
+        base: Combinations of parameters that the rows determine.
+        beta, errors: Their free fit and its standard errors, which include the scatter between stretches.
+        theta: Parameters with a weak weight of the description.
+        size: Mean logarithm of the standard errors of θ.
+    """
+
+    base: BaseParameters
+    beta: Array
+    errors: Array
+    theta: Array
+    size: float
+
+    def excludes(self, theta: Array) -> bool:
+        """Whether parameters differ from this fit by more than its error bars (χ² at 5 %).
+
+        The errors of base parameters are correlated: four of them count as one.
+
+        Args:
+            theta: All parameters.
+        """
+        from scipy.special import chdtri
+
+        squares = (self.base.matrix @ theta - self.beta) ** 2 / np.maximum(self.errors, 1e-300) ** 2
+        degrees = max(len(squares) / 4.0, 1.0)
+        return bool(np.mean(squares) > chdtri(degrees, 0.05) / degrees)
+
+
+def precision(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Precision:
+    """Compute how well rows of unit noise determine the parameters.
+
+    Args:
+        parts: Rows.
+        base: Base parameters.
+        prior: Bodies of the description.
+    """
+    formulation, theta, hessian = white_fit(parts, base, prior)
+    own = formulation.base
+    free, covariance, _ = _free(RegressionData.concatenate(parts), own, np.ones(len(parts[0].equations)))
+    L = own.matrix @ formulation.lift
+    information = L.T @ np.linalg.pinv(covariance, rcond=1e-13, hermitian=True) @ L + hessian
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
+    inverse = np.linalg.inv(information * scale * scale[:, None] + 1e-12 * np.eye(len(scale))) * scale * scale[:, None]
+    variances = np.einsum("ij,jk,ik->i", formulation.lift, inverse, formulation.lift)
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    size = float(np.mean(0.5 * np.log(variances[variances > 0.0])))
+    return Precision(own, np.asarray(free.beta if free else own.matrix @ theta), errors, theta, size)
