@@ -1,4 +1,4 @@
-"""Real robots and their pages: `steelyard identify` as a stranger would type it, and a picture of each report.
+"""Real robots and drives and their pages: commands as a stranger would type them, and a picture of each report.
 
     STEELYARD_DATA=folder python benchmarks/gallery.py    # into build/gallery and docs/gallery.md
     STEELYARD_DATA=folder python benchmarks/gallery.py --only emps
@@ -12,24 +12,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES, PICTURES = ROOT / "build" / "gallery", ROOT / "docs" / "images" / "gallery"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+FILES = ROOT / "docs" / "gallery-files"
 _HEAD = """# Gallery
 
-Default results of `steelyard identify` on published logs: the only options name the columns and the joints (and, for
-one robot, make its angles exact, as its message advises). Each page was made by the command below it; the logs belong
-to their publishers and are not part of this package ([scoreboard](scoreboard.md): their sources, and the figures
-compared with others). To make all of them: `python benchmarks/gallery.py`.
+Default results on published logs. The options name the columns and the joints (and, for one robot, make its angles
+exact, as its message advises). Each page was made by the command below it; the logs belong to their publishers and are
+not part of this package ([scoreboard](scoreboard.md): their sources, and the figures compared with others). To make all
+of them: `python benchmarks/gallery.py`.
 
 """
+# Cards per row at the top of the page, and their width [px].
+_CARDS, _CARD_WIDTH = 3, 240
 
 
 @dataclass(frozen=True)
@@ -66,18 +71,44 @@ ROBOTS = (
 )  # fmt: skip
 
 
-def identified(robot: Robot, data: Path) -> dict[str, object]:
+@dataclass(frozen=True)
+class Drive:
+    """A drive whose logs may be shared: its command, and the files for simulators to download."""
+
+    title: str
+    folder: str
+    source: str
+    options: tuple[str, ...]
+    downloads: tuple[str, ...]
+
+    @property
+    def command(self) -> list[str]:
+        return ["actuator", "raw.parquet", "--runs", "logs.parquet", *self.options, "--simulators"]
+
+
+DRIVES = (
+    Drive("Dynamixel XL330", "bam_xl330", "runs of [BAM](https://github.com/Rhoban/bam), Apache-2.0",
+          ("--holdout", "kp=400", "--name", "xl330"),
+          ("mujoco.xml", "mujoco-dcmotor.xml", "bam-m4.json", "drive.json")),
+)  # fmt: skip
+
+
+def identified(robot: Robot | Drive, data: Path) -> dict[str, object]:
     """The verdict and scores of the robot, from its run folder, which is made where it is not there."""
     run = PAGES / robot.folder
     maps = ROOT / "benchmarks" / "maps"
     told = [str(maps / word) if (maps / word).is_file() else word for word in robot.command]
     if not (run / "result.json").exists():
         subprocess.run([sys.executable, "-m", "steelyard", *told, "-o", str(run)], cwd=data / robot.folder, check=True)
+    if isinstance(robot, Drive):
+        (FILES / robot.folder).mkdir(parents=True, exist_ok=True)
+        for name in robot.downloads:
+            shutil.copy(run / name, FILES / robot.folder / name)
     found: dict[str, object] = json.loads((run / "result.json").read_text("utf-8"))
     return found
 
 
-def picture(robot: Robot) -> None:
+def picture(robot: Robot | Drive) -> None:
     """The top of the report, as a reader meets it."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     at = PICTURES / f"{robot.folder}.webp"
@@ -89,13 +120,43 @@ def picture(robot: Robot) -> None:
     )  # fmt: skip
 
 
-def section(robot: Robot, found: dict[str, object]) -> str:
-    """A robot's part of the page: its verdict, its picture, its command."""
-    verdict = found["verdict"]
-    assert isinstance(verdict, dict)
+def section(robot: Robot | Drive, found: dict[str, object]) -> str:
+    """A robot's part of the page: its verdict, its picture, its command; files of a drive."""
     said = shlex.join(["steelyard", *robot.command, "-o", "found"])
     shown = f"![The report of the {robot.title}](images/gallery/{robot.folder}.webp)\n\n"
-    return f"## {robot.title}\n*{verdict['sentence']}*\n\n{shown}```text\n{said}\n```\n"
+    sentence, links = _sentence(found), ""
+    if isinstance(robot, Drive):
+        files = " · ".join(f"[{name}](gallery-files/{robot.folder}/{name})" for name in robot.downloads)
+        links = f"\nFrom {robot.source}. Download: {files}\n"
+    return f"## {robot.title}\n*{sentence}*\n\n{shown}```text\n{said}\n```\n{links}"
+
+
+def _sentence(found: dict[str, object]) -> str:
+    if isinstance(verdict := found.get("verdict"), dict):
+        # Without the list of assumptions that the logs cannot test; the picture shows it.
+        return re.sub(r"These logs cannot test .*?\.( |$)", "", str(verdict["sentence"])).strip()
+    errors = found["errors_rad"]
+    assert isinstance(errors, dict)
+    fitted, judged = (1e3 * float(errors[name]) for name in ("fit", "hold-out"))
+    return f"Rollouts of runs with another gain miss the positions by {judged:.0f} mrad, of the fit by {fitted:.0f}."
+
+
+def cards(chosen: list[Robot | Drive]) -> str:
+    """Rows of linked pictures."""
+    cells = [
+        f"[![The report of the {x.title}](images/gallery/{x.folder}.webp){{width={_CARD_WIDTH}}}<br>{x.title}]"
+        f"(#{_anchor(x.title)})"
+        for x in chosen
+    ]
+    cells += [""] * (-len(cells) % _CARDS)
+    rows = [f"| {' | '.join(cells[k : k + _CARDS])} |" for k in range(0, len(cells), _CARDS)]
+    return "\n".join([f"|{' |' * _CARDS}", f"|{'---|' * _CARDS}", *rows]) + "\n\n"
+
+
+def _anchor(title: str) -> str:
+    """The anchor that the site gives to a heading."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip())
 
 
 def main() -> int:
@@ -106,13 +167,15 @@ def main() -> int:
     if not data or not CHROMIUM:
         print("The gallery needs STEELYARD_DATA, the folder of the logs, and Chromium.", file=sys.stderr)
         return 2
-    chosen = [robot for robot in ROBOTS if given.only in ("", robot.folder)]
+    every: list[Robot | Drive] = [*ROBOTS, *DRIVES]
+    chosen = [robot for robot in every if given.only in ("", robot.folder)]
     sections = []
     for robot in chosen:
-        sections.append(section(robot, identified(robot, Path(data).resolve())))
+        folder = Path(data).resolve() / ("actuators" if isinstance(robot, Drive) else "")
+        sections.append(section(robot, identified(robot, folder)))
         picture(robot)
     if not given.only:
-        (ROOT / "docs" / "gallery.md").write_text(_HEAD + "\n".join(sections), "utf-8")
+        (ROOT / "docs" / "gallery.md").write_text(_HEAD + cards(chosen) + "\n".join(sections), "utf-8")
     return 0
 
 

@@ -1,12 +1,14 @@
-"""Every method of `entries/` on every set of logs that is there, by the same filter and the same score.
+"""Every method of `entries/` on every set of logs that is there, by the same score: one command, three tables.
 
-    STEELYARD_DATA=... python benchmarks/open_scoreboard.py              # real logs
-    python benchmarks/open_scoreboard.py --made                          # simulated arms; no logs needed
-    python benchmarks/open_scoreboard.py --made --entry my_method.py     # with a method of yours
+    STEELYARD_DATA=... python benchmarks/open_scoreboard.py              # all tables, real logs
+    python benchmarks/open_scoreboard.py --table kinematics              # arms, kinematics or actuators
+    python benchmarks/open_scoreboard.py --made                          # simulated; no logs needed
+    python benchmarks/open_scoreboard.py --made --table arms --entry my_method.py     # with a method of yours
 
-`entries/README.md` says how to enter. Scores: root mean square torque error on the hold-out, measured and predicted
-through the score's filter, % of the torque's standard deviation, mean over joints; in brackets the worst joint and
-the seconds of the fit.
+`entries/README.md` says how to enter. Arms: root mean square torque error on the hold-out, measured and predicted
+through the score's filter, % of the torque's standard deviation, mean over joints. Kinematics: mean distance of points
+on the tool on held-out thirds of the poses, mm. Actuators: mean absolute position error of rollouts of left-out runs,
+mrad. In brackets the worst joint, division or run group, and the seconds of a fit.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+import open_tables
 from common import public_urdf, save, show
 from entries.problem import MissingError, Motion, Problem
 from scoreboard_baseline import Baseline, Recipe, Signals
@@ -38,12 +41,13 @@ MADE = Recipe(cutoff_hz=10.0, rate=200.0, trim=0.2)
 FACTORS = (0.7, 1.4)
 
 
-def entries(more: list[str]) -> list[Any]:
-    """Load the methods of `entries/` and of further files."""
-    files = [p for p in sorted((HERE / "entries").glob("*.py")) if p.stem not in ("__init__", "problem")]
+def entries(more: list[str], table: str = "arms") -> list[Any]:
+    """Load the methods of a `table` in `entries/`, and of further files."""
+    folder = HERE / "entries" / ("" if table == "arms" else table)
+    files = [p for p in sorted(folder.glob("*.py")) if p.stem not in ("__init__", "problem")]
     out = []
     for file in [*files, *map(Path, more)]:
-        spec = importlib.util.spec_from_file_location(f"entry_{file.stem}", file)
+        spec = importlib.util.spec_from_file_location(f"entry_{table}_{file.stem}", file)
         if spec is None or spec.loader is None:
             raise SystemExit(f"{file}: not a Python file.")
         module = importlib.util.module_from_spec(spec)
@@ -156,33 +160,73 @@ def run(methods: list[Any], cases: dict[str, Case], data: Path) -> Iterator[tupl
         yield name, row
 
 
-def cell(result: dict[str, Any]) -> str:
-    """Write one result of the table."""
-    if "percent" not in result:
+def cell(result: dict[str, Any], digits: int = 1) -> str:
+    """Write one result of a table.
+
+    Args:
+        result: Result of a method on a set.
+        digits: Digits after the point.
+    """
+    errors = result.get("percent", result.get("errors"))
+    if errors is None:
         return "not installed" if "missing" in result else f"failed: {result['error']}"[:40]
-    return f"{np.mean(result['percent']):.1f} ({np.max(result['percent']):.1f}; {result['seconds']:.1f} s)"
+    return f"{np.mean(errors):.{digits}f} ({np.max(errors):.{digits}f}; {result['seconds']:.1f} s)"
+
+
+TITLES = {
+    "arms": "Torque error on the hold-out, % of the torque's standard deviation (worst joint; fit)",
+    "kinematics": "Distance of held-out points, mm, mean of three divisions (worst division; fit)",
+    "actuators": "Position error of rollouts of left-out runs, mrad, mean of groups (worst group; fit)",
+}
+
+
+def table(name: str, methods: list[Any], made: bool, wanted: list[str], folder: Path) -> dict[str, Any]:
+    """Run all methods of a table.
+
+    Args:
+        name: "arms", "kinematics" or "actuators".
+        methods: Classes of the methods.
+        made: Whether to simulate the sets.
+        wanted: Names of sets; empty: all.
+        folder: Empty folder for simulated sets.
+    """
+    data = Path(os.environ.get("STEELYARD_DATA", ""))
+    if name == "arms":
+        cases = make_sets(folder) if made else {n: c for n, c in CASES.items() if (data / c.folder).is_dir()}
+        chosen = {n: c for n, c in cases.items() if not wanted or n in wanted}
+        return dict(run(methods, chosen, folder if made else data))
+    if name == "kinematics":
+        sets = open_tables.made_poses(folder) if made else open_tables.pose_sets(data)
+        return dict(open_tables.kinematics(methods, {n: s for n, s in sets.items() if not wanted or n in wanted}))
+    runs = open_tables.made_runs() if made else open_tables.drive_sets(data)
+    return dict(open_tables.actuators(methods, {n: s for n, s in runs.items() if not wanted or n in wanted}))
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--made", action="store_true", help="simulated arms instead of real logs")
+    arguments.add_argument("--table", choices=list(TITLES), help="one table; default: all")
+    arguments.add_argument("--made", action="store_true", help="simulated sets instead of real logs")
     arguments.add_argument("--only", default="", help="sets, separated by semicolons")
     arguments.add_argument("--entry", action="append", default=[], help="a file with a method; may be repeated")
     chosen = arguments.parse_args()
+    if chosen.entry and chosen.table is None:
+        raise SystemExit("State the table of the method: --table arms, kinematics or actuators.")
     sys.path.insert(0, str(HERE))
-    methods = entries(chosen.entry)
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) if chosen.made else Path(os.environ.get("STEELYARD_DATA", ""))
-        cases = make_sets(data) if chosen.made else {n: c for n, c in CASES.items() if (data / c.folder).is_dir()}
-        wanted = [name.strip() for name in chosen.only.split(";") if name.strip()]
-        cases = {n: c for n, c in cases.items() if not wanted or n in wanted}
-        if not cases:
-            raise SystemExit("No set is there: set STEELYARD_DATA to the folder of the logs, or use --made.")
-        results = dict(run(methods, cases, data))
-    names = [kind.name for kind in methods]
-    rows = [[name, *(cell(row[n]) for n in names)] for name, row in results.items()]
-    show("Torque error on the hold-out, % of the torque's standard deviation (worst joint; fit)", ["set", *names], rows)
-    save("open_scoreboard_made" if chosen.made else "open_scoreboard", results)
+    wanted, found = [name.strip() for name in chosen.only.split(";") if name.strip()], False
+    for name in [chosen.table] if chosen.table else TITLES:
+        methods = entries(chosen.entry, name)
+        with tempfile.TemporaryDirectory() as folder:
+            results = table(name, methods, chosen.made, wanted, Path(folder))
+        if not results:
+            continue
+        found, names = True, [kind.name for kind in methods]
+        digits = 3 if name == "kinematics" else 1
+        rows = [[case, *(cell(row[n], digits) for n in names)] for case, row in results.items()]
+        show(TITLES[name], ["set", *names], rows)
+        kept = "open_scoreboard" + ("" if name == "arms" else f"_{name}")
+        save(f"{kept}_made" if chosen.made else kept, results)
+    if not found:
+        raise SystemExit("No set is there: set STEELYARD_DATA to the folder of the logs, or use --made.")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""The task of a method: a robot, and logs to fit to."""
+"""The tasks of methods: logs of a robot, held poses, or runs of a drive to fit to."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,13 +65,81 @@ class Problem:
 
     def pinocchio(self) -> Any:
         """Return Pinocchio's model with the moving joints only."""
-        import pinocchio as pin
-
-        model = pin.buildModelFromUrdf(str(self.urdf))
-        others = [model.getJointId(name) for name in model.names[1:] if name not in self.joints]
-        model = pin.buildReducedModel(model, others, pin.neutral(model)) if others else model
+        model = _pinocchio(self.urdf, self.joints)
         model.gravity.linear = np.asarray(self.gravity, float)
         return model
+
+
+@dataclass(frozen=True)
+class PoseProblem:
+    """Held poses whose tool a sensor measured; the place of the sensor, and the points on the tool, are unknown.
+
+    Attributes:
+        urdf: Description of the robot.
+        joints: Moving joints, in the order of the columns.
+        q: Joint positions [rad, m], shape (poses, joints).
+        before: Joint positions of the pose before each of them, by which it was approached.
+        points: Points on the tool in the sensor's frame [m], shape (poses, points, 3); NaN: not measured.
+    """
+
+    urdf: Path
+    joints: tuple[str, ...]
+    q: Array
+    before: Array
+    points: Array
+
+    def pinocchio(self) -> Any:
+        """Return Pinocchio's model with the moving joints only."""
+        return _pinocchio(self.urdf, self.joints)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a position-controlled drive with a pendulum, whose gravity torque is -gravity · sin(position).
+
+    Attributes:
+        t: Times [s].
+        goal: Goals [rad].
+        position: Positions [rad]; for a prediction, NaN after the first.
+        on: Whether the torque is switched on.
+        gain: Gain of the controller in its own unit.
+        volts: Supply [V].
+        inertia: Moment of inertia of the load [kg m²].
+        gravity: Largest gravity torque [N m].
+        duty: Measured duty, -1 to 1, and supply [V], where the drive logs them; never for a prediction.
+        labels: Properties of the run, such as its motion.
+    """
+
+    t: Array
+    goal: Array
+    position: Array
+    on: Array
+    gain: float
+    volts: float
+    inertia: float
+    gravity: float
+    duty: Array | None = None
+    supply: Array | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DriveProblem:
+    """Runs of one drive.
+
+    Attributes:
+        runs: Runs to fit to.
+    """
+
+    runs: tuple[Run, ...]
+
+
+def _pinocchio(urdf: Path, joints: tuple[str, ...]) -> Any:
+    import pinocchio as pin
+
+    model = pin.buildModelFromUrdf(str(urdf))
+    others = [model.getJointId(name) for name in model.names[1:] if name not in joints]
+    return pin.buildReducedModel(model, others, pin.neutral(model)) if others else model
 
 
 class Method(Protocol):

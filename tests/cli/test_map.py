@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import steelyard as sy
 from steelyard.cli import map as map_command
 from steelyard.cli.app import app
+from steelyard.export import model_to_urdf
 
 ARM = "rotradi"
 T = 0.002 * np.arange(2000)
@@ -48,6 +49,17 @@ def test_the_mapping_is_shown_with_reasons_and_written(log, tmp_path):
     again = run("map", str(log), ARM, "-o", str(out))
     assert again.exit_code == 2
     assert "columns.toml" in again.stderr
+
+
+def test_robot_and_log_may_be_exchanged(log, tmp_path):
+    # All other commands take the robot first.
+    paths = [tmp_path / "a.toml", tmp_path / "b.toml"]
+    model_to_urdf(sy.Model.nominal(sy.load_robot(ARM)), tmp_path / "arm.urdf")
+    for path, robot in zip(paths, (ARM, str(tmp_path / "arm.urdf")), strict=True):
+        result = run("map", robot, str(log), "-o", str(path))
+        assert result.exit_code == 1
+        assert path.read_text().startswith(f"# {log}")
+        assert f"steelyard check {robot} " in result.stdout.replace("\n", " ")
 
 
 def test_questions_are_asked_on_a_terminal(log, tmp_path, monkeypatch):

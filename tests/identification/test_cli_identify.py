@@ -156,6 +156,21 @@ def test_an_output_that_cannot_be_written_is_named_before_any_work(csv: Path, tm
     assert "cannot be written" in err or "Not a directory" in err
 
 
+def test_a_fact_is_printed_once(csv: Path, tmp_path: Path) -> None:
+    log, other = tmp_path / "currents.csv", tmp_path / "others.csv"
+    text = csv.read_text().replace("tau", "i")
+    log.write_text(text)
+    # Other noise, so that the logs are no copies of each other.
+    table = np.genfromtxt(log, delimiter=",", skip_header=1)
+    table[:, 1:] += 1e-4 * np.random.default_rng(0).normal(size=table[:, 1:].shape)
+    np.savetxt(other, table, delimiter=",", header=text.splitlines()[0], comments="")
+    code, out, _ = run("identify", "rotradi", str(log), "--validate", str(other), "--terms", "viscous,coulomb")
+    assert code == 1
+    assert "Do not use this model" in " ".join(out.split())
+    assert " ".join(out.split()).count("Give torque_constants") == 1
+    assert "currents, others (validation): The log has motor currents" in " ".join(out.split())
+
+
 def test_a_free_fit_is_always_kept(csv: Path, tmp_path: Path) -> None:
     """Without a prior a link of the free fit has an impossible inertia. The robot files hold the possible fit."""
     folder = tmp_path / "run"

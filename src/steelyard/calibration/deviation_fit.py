@@ -23,12 +23,16 @@ from steelyard.calibration.weights import (
     row_weights,
     scales,
     shared_error,
+    spent_readings,
+    without_spent,
 )
 from steelyard.ground.arrays import Array, RowSelection
 
 _ROUNDS, _HALVINGS = 40, 12
 _PRIOR_ROUNDS = 30
 _FIRST_ROUNDS = 3
+# Degrees of freedom of the first steps: robust against wrong readings while the fit is far from its end.
+_FIRST_FREEDOM = 3.0
 # A step below this part of a standard error ends the search.
 _SMALL_STEP = 0.02
 # Part of the diagonal added to unobservable directions, such as a tool point along the axis of a single joint.
@@ -122,6 +126,7 @@ class Fit:
         stds: Residual standard deviation of each channel [m, rad].
         freedom: Degrees of freedom of the residuals' distribution.
         weights: Weight of every pose and block, from 0 to about 1.
+        spent: Number of readings of each channel that setup and deviations use up.
     """
 
     setup: Setup
@@ -130,6 +135,7 @@ class Fit:
     stds: Mapping[str, float]
     freedom: float
     weights: Array
+    spent: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,22 +240,27 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
     p, measurement = problem.deviations, problem.measurement
 
     x = np.zeros(len(p)) if values is None else values.copy()
-    freedom = 3.0
+    freedom = _FIRST_FREEDOM
     typical = typical_variances(problem)
     # At first wide, ten times the typical size, so that nothing is forced.
     prior = 100.0 * typical if variances is None else variances
+    spent: dict[str, float] = {}
     for turn in range(_ROUNDS):
         residuals, J = problem.jacobian(setup, x)
+        free = without_spent(measurement, residuals, spent)
         if turn in (_FIRST_ROUNDS - 1, _FIRST_ROUNDS + 1, _FIRST_ROUNDS + 3):
-            freedom = best_freedom(measurement, residuals)
-        stds, weights = scales(measurement, residuals, freedom)
+            freedom = best_freedom(measurement, free, spent)
+        stds, weights = scales(measurement, free, freedom)
         share = shared_error(measurement, residuals, weights)
-        gram = products(np.nan_to_num(residuals), J, row_weights(measurement, stds, weights) / share)
+        rows = row_weights(measurement, stds, weights) / share
+        gram = products(np.nan_to_num(residuals), J, rows)
         equations = reduced(gram, x)
         # The residuals equal the noise only near the solution, which the first steps reach.
         prior, solution = prior_variances(
             p, equations, prior, typical, 0 if turn < _FIRST_ROUNDS else _PRIOR_ROUNDS, measurement.has_length
         )
+        used = spent_readings(measurement, J, rows, gram, 1.0 / prior)
+        spent = {channel: share * count for channel, count in used.items()}
         step = np.concatenate([equations.at_zero + equations.by_deviations @ solution, solution - x])
         change = float(np.sqrt(max(step @ gram[:-1, :-1] @ step, 0.0) / len(step)))
         longest = _longest_turn(measurement, setup, step)
@@ -266,9 +277,9 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
             break
         if change < _SMALL_STEP and turn > _FIRST_ROUNDS + 3:
             break
-    residuals = problem.residuals(setup, x)
-    stds, weights = scales(measurement, residuals, freedom)
-    return Fit(setup, x, prior, stds, freedom, weights)
+    free = without_spent(measurement, problem.residuals(setup, x), spent)
+    stds, weights = scales(measurement, free, freedom)
+    return Fit(setup, x, prior, stds, freedom, weights, spent)
 
 
 def _objective(

@@ -93,6 +93,8 @@ def tool_stds(fitted: Problem, anywhere: Problem, fit: Fit, uncertainty: Uncerta
         fit: Fit.
         uncertainty: Its covariance.
     """
+    if not len(fitted.deviations):
+        return np.zeros(len(fitted.postures)), np.zeros(len(anywhere.postures))
     parts = []
     for problem in (fitted, anywhere):
         tips = problem.tips(fit.values, twists=True)
@@ -108,5 +110,5 @@ def tool_stds(fitted: Problem, anywhere: Problem, fit: Fit, uncertainty: Uncerta
     (inside, base), (outside, other_base) = parts
     follow = np.linalg.lstsq(base.reshape(-1, 6), inside.reshape(-1, inside.shape[2]), rcond=None)[0]
     both = (inside - base @ follow, outside - other_base @ follow)
-    first, second = (np.sqrt(np.einsum("nip,pq,niq->n", c, uncertainty.covariance, c)) for c in both)
-    return np.asarray(first), np.asarray(second)
+    first, second = (np.einsum("nip,pq,niq->n", c, uncertainty.covariance, c) for c in both)
+    return np.sqrt(np.maximum(first, 0.0)), np.sqrt(np.maximum(second, 0.0))

@@ -26,6 +26,8 @@ from steelyard.ground.arrays import Array, IndexArray
 _FAR = 4.0
 # Effects that move a tool by more than a tenth of a millimetre; without them, wrong readings do not stand out.
 _EFFECTS = ("offsets", "axes", "compliance", "backlash")
+# With fewer readings per unknown than this, so many effects also bend towards wrong readings; offsets alone then judge.
+_READINGS_PER_UNKNOWN = 3.0
 # Standard deviation of a normal distribution per median absolute deviation.
 _PER_MAD = 1.4826
 # Fewest poses of a session, so that its six numbers follow from several times as many readings.
@@ -67,7 +69,7 @@ def find_faults(problem: Problem, setup: Setup, row_numbers: IndexArray) -> Faul
     findings: list[str] = []
     swaps: tuple[int, ...] = ()
     own = problem.measurement
-    geometry = _with_geometry(problem)
+    geometry = _with_geometry(problem, setup)
     moves = _sessions(geometry, setup)
     if moves:
         cuts = np.zeros(len(own), dtype=np.intp)
@@ -97,9 +99,14 @@ def find_faults(problem: Problem, setup: Setup, row_numbers: IndexArray) -> Faul
     return Faults(own, fit.setup, tuple(findings), outliers, swaps, moves)
 
 
-def _with_geometry(problem: Problem) -> Problem:
-    deviations = Deviations.of(problem.deviations.chain, _EFFECTS)
-    return Problem.of(deviations, problem.postures, problem.measurement)
+def _with_geometry(problem: Problem, setup: Setup) -> Problem:
+    chain, measurement = problem.deviations.chain, problem.measurement
+    deviations = Deviations.of(chain, _EFFECTS)
+    # Points of one pose share the error of the robot: they count as one.
+    readings = len(measurement) * sum({c: rows.stop - rows.start for rows, c in measurement.blocks}.values())
+    if readings < _READINGS_PER_UNKNOWN * (len(deviations) + len(measurement.setup_names(setup))):
+        deviations = Deviations.of(chain, ("offsets",))
+    return Problem.of(deviations, problem.postures, measurement)
 
 
 def far_readings(sizes: Array) -> Array:

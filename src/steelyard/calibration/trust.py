@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.calibration.choose import gain
+from steelyard.calibration.choose import surely_better
 from steelyard.calibration.weights import shown_error
 from steelyard.ground.numbers import number
 from steelyard.report.html import Verdict
@@ -25,7 +25,6 @@ _STRANGE = 0.1
 def verdict_of(calibration: Calibration) -> Verdict:
     """Judge a `calibration` by its left-out poses."""
     nominal, full = calibration.left_out["nominal"], calibration.left_out["full"]
-    better, error = gain(nominal, full)
     points = [
         f"{c.capitalize()} on left-out poses: {shown_error(nominal.mean[c], c)} before, "
         f"{shown_error(full.mean[c], c)} after (mean)."
@@ -38,8 +37,9 @@ def verdict_of(calibration: Calibration) -> Verdict:
             f"{shown_error(after[c].mean, c)} after (mean)."
             for c in after
         ]
+        points += _beyond(calibration)
     few = calibration.overfit > _TOO_FEW
-    helps = better > 2.0 * error
+    helps = surely_better(nominal, full)
     if few:
         points.append(
             f"Left-out poses have {number(100 * (calibration.overfit - 1), 2)} % more error than fitted ones: "
@@ -83,3 +83,18 @@ def verdict_of(calibration: Calibration) -> Verdict:
     if local:
         return Verdict("warning", "The robot is calibrated within the measured volume only.", tuple(points))
     return Verdict("good", "The robot is calibrated.", tuple(points))
+
+
+def _beyond(calibration: Calibration) -> list[str]:
+    """Sentence about hold-out poses outside of the joint ranges of the fitted poses."""
+    judged, fitted = calibration.holdout, calibration.table.q
+    assert judged is not None
+    beyond = np.any((judged.q < fitted.min(axis=0)) | (judged.q > fitted.max(axis=0)), axis=1)
+    if not beyond.any() or beyond.all():
+        return []
+    channel = next(iter(calibration.choice.chosen.mean))
+    there, elsewhere = (calibration.errors(judged.rows(rows))[channel].mean for rows in (beyond, ~beyond))
+    return [
+        f"{int(beyond.sum())} poses of the hold-out exceed the joint ranges of the fitted poses: "
+        f"{shown_error(there, channel)} there, {shown_error(elsewhere, channel)} at the others (mean)."
+    ]

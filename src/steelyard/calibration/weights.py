@@ -15,6 +15,8 @@ from steelyard.ground.numbers import number
 _FREEDOMS = (2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0)
 # Rounds of the fixed point for the scale; it has then settled to six digits.
 _SCALE_ROUNDS = 20
+# No sensor of positions [m] or angles [rad] repeats to this; smaller residuals are rounding.
+_EXACT = 1e-9
 # Rows of a product that stay in the processor's cache and in one thread: on busy machines, threads of such small
 # products wait for each other up to a hundred times as long as they compute.
 _BLOCK = 64
@@ -60,6 +62,22 @@ def pose_means(sizes: Array) -> Array:
     return np.asarray(np.where(count > 0, np.nansum(sizes, axis=1) / np.maximum(count, 1), np.nan))
 
 
+def without_spent(measurement: Measurement, residuals: Array, spent: Mapping[str, float]) -> Array:
+    """Enlarge residuals to the size that they have on average without a fit: unknowns take a part of each.
+
+    Args:
+        measurement: Measurement with its blocks.
+        residuals: Residuals of a fit; NaN: not measured.
+        spent: Number of readings of each channel that the unknowns of the fit use up.
+    """
+    out = residuals.copy()
+    for channel in spent:
+        own = np.concatenate([np.r_[rows] for rows, name in measurement.blocks if name == channel])
+        count = float(np.count_nonzero(np.isfinite(residuals[:, own])))
+        out[:, own] *= np.sqrt(count / max(count - spent[channel], 1.0))
+    return out
+
+
 def scales(measurement: Measurement, residuals: Array, freedom: float) -> tuple[dict[str, float], Array]:
     """Compute the residual standard deviation of every channel and the weight of every block.
 
@@ -81,14 +99,14 @@ def scales(measurement: Measurement, residuals: Array, freedom: float) -> tuple[
         r = size[:, own]
         finite = np.isfinite(r)
         # The fixed point of the scale of a t distribution; the median is its start.
-        variance = max(float(np.median(r[finite]) ** 2) / width, 1e-30)
+        variance = max(float(np.median(r[finite]) ** 2) / width, _EXACT**2)
         square, known_variance = np.where(finite, r, 0.0) ** 2, sensor[:, own]
         for _ in range(_SCALE_ROUNDS):
             total = variance + known_variance
             w = (freedom + width) / (freedom + square / total)
             before = variance
             above = float(np.sum((w * square / total**2)[finite]))
-            variance = max(variance * above / (width * float(np.sum(1.0 / total[finite]))), 1e-30)
+            variance = max(variance * above / (width * float(np.sum(1.0 / total[finite]))), _EXACT**2)
             if abs(variance - before) < 1e-4 * float(np.median(total)):
                 break
         w = (freedom + width) / (freedom + square / (variance + known_variance))
@@ -97,16 +115,21 @@ def scales(measurement: Measurement, residuals: Array, freedom: float) -> tuple[
     return stds, weights
 
 
-def best_freedom(measurement: Measurement, residuals: Array) -> float:
+def best_freedom(measurement: Measurement, residuals: Array, spent: Mapping[str, float]) -> float:
     """Choose the degrees of freedom of the residuals' distribution by its likelihood.
+
+    Few readings with many unknowns exclude heavy tails: these would allow a fit that meets some poses exactly and
+    ignores the others.
 
     Args:
         measurement: Measurement with its blocks.
         residuals: Residuals.
+        spent: Number of readings of each channel that the unknowns of the fit use up.
     """
     size, sensor = distances(measurement, residuals), sensor_stds(measurement)
     best, result = -np.inf, _FREEDOMS[-1]
-    for freedom in _FREEDOMS:
+    least = _least_freedom(measurement, residuals, spent)
+    for freedom in (f for f in _FREEDOMS if f >= min(least, _FREEDOMS[-1])):
         stds, _ = scales(measurement, residuals, freedom)
         total = 0.0
         for k, (rows, channel) in enumerate(measurement.blocks):
@@ -118,6 +141,20 @@ def best_freedom(measurement: Measurement, residuals: Array) -> float:
         if total > best:
             best, result = total, freedom
     return result
+
+
+def _least_freedom(measurement: Measurement, residuals: Array, spent: Mapping[str, float]) -> float:
+    """Degrees of freedom above which the likelihood is bounded.
+
+    With k of n blocks of d rows met exactly, the likelihood grows without limit for a vanishing scale if
+    n d > (n - k) (freedom + d); the unknowns meet k = spent / d of them.
+    """
+    least = 0.0
+    for channel, used in spent.items():
+        own = [rows for rows, name in measurement.blocks if name == channel]
+        count = sum(int(np.count_nonzero(np.isfinite(residuals[:, rows]))) for rows in own)
+        least = max(least, (own[0].stop - own[0].start) * used / max(count - used, 1.0))
+    return least
 
 
 def row_weights(measurement: Measurement, stds: Mapping[str, float], weights: Array) -> Array:
@@ -170,6 +207,32 @@ def products(residuals: Array, jacobian: Array, weights: Array) -> Array:
         part = columns[start : start + _BLOCK]
         out += part.T @ part
     return out
+
+
+def spent_readings(
+    measurement: Measurement, jacobian: Array, weights: Array, gram: Array, precision: Array
+) -> dict[str, float]:
+    """Compute how many readings of each channel the unknowns use up: the trace of the hat matrix.
+
+    Args:
+        measurement: Measurement with its blocks.
+        jacobian: Derivatives, shape (poses, rows, unknowns).
+        weights: Weights, shape (poses, rows).
+        gram: Products of `products` for all channels.
+        precision: Prior precision of the deviations, which are the last unknowns.
+    """
+    whole = gram[:-1, :-1]
+    first, *others = dict.fromkeys(name for _, name in measurement.blocks)
+    grams = {}
+    for channel in others:
+        own = np.concatenate([np.r_[rows] for rows, name in measurement.blocks if name == channel])
+        part = jacobian[:, own]
+        grams[channel] = products(np.zeros(part.shape[:2]), part, weights[:, own])[:-1, :-1]
+    grams[first] = whole - np.sum(list(grams.values()), axis=0)
+    total = whole + np.diag(np.concatenate([np.zeros(len(whole) - len(precision)), precision]))
+    size = np.sqrt(np.maximum(np.diag(total), 1e-300))
+    inverse = np.linalg.pinv(total / np.outer(size, size), rcond=1e-12, hermitian=True) / np.outer(size, size)
+    return {channel: float(np.sum(inverse * own)) for channel, own in grams.items()}
 
 
 def shown_error(value: float, channel: str) -> str:

@@ -292,7 +292,8 @@ def _without_echoes(entries: list[Finding]) -> list[Finding]:
     first = {(e.kind, e.joint): e for e in reversed(entries) if e.kind in ("saturated", "sign")}
     entries = [e for e in entries if first.get((e.kind, e.joint), e).message == e.message or e.severity == "ok"]
     reported = {(e.kind, e.joint) for e in entries}
-    better = {"unexplained": ("dead_torque", "quantised"), "velocity_limit": ("velocity_degrees",)}
+    better = {"unexplained": ("dead_torque", "quantised"), "velocity_limit": ("velocity_degrees",),
+              "torque_is_current": ("current",)}  # fmt: skip
     return [e for e in entries if not any((kind, e.joint) in reported for kind in better.get(e.kind, ()))]
 
 

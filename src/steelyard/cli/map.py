@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,6 +54,9 @@ def map(o: MapOptions) -> None:
 
     if o.output:
         check_file(o.output)
+    if o.robot and _is_robot(o.log) and not _is_robot(o.robot):
+        # All other commands take the robot first.
+        o = replace(o, log=o.robot, robot=o.log)
     robot = o.robot_options.robot(o.robot) if o.robot else None
     guessed = guess_mapping(o.log, robot, o.preset or None)
     show(guessed, as_json=o.as_json)
@@ -70,6 +74,14 @@ def map(o: MapOptions) -> None:
         typer.echo("Nothing was written; add -o columns.toml to write the mapping.")
     if guessed.exit_code:
         raise typer.Exit(guessed.exit_code)
+
+
+def _is_robot(name: str) -> bool:
+    """Whether a name is that of a built-in robot, or has the suffix of a robot format."""
+    from steelyard.robot import ROBOT_FORMATS, builtin_names
+
+    suffix = Path(name).suffix.lower()
+    return name in builtin_names() or any(suffix in kind.suffixes for kind in ROBOT_FORMATS.values())
 
 
 def _is_terminal() -> bool:

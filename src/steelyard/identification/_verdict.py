@@ -144,15 +144,16 @@ Objection = tuple[Grade, str]
 
 def _check_complaints(result: Identification) -> Iterator[Objection]:
     """List the complaints of `check`, each once for all logs that share it; fitted logs come first."""
+    alike: dict[str, tuple[Grade, Finding, list[str]]] = {}
     for checks, role, worst in ((result.checks, "", "poor"), (result.validation_checks, " (validation)", "usable")):
-        alike: dict[str, tuple[Finding, list[str]]] = {}
         for name, check in checks:
             for entry in check.complaints:
                 if entry.severity == "problem" or entry.kind not in HARMLESS:
-                    alike.setdefault(f"{entry.severity} {entry.key}", (entry, []))[1].append(name)
-        for entry, names in alike.values():
-            grade: Grade = "poor" if entry.severity == "problem" and worst == "poor" else "usable"
-            yield grade, f"{', '.join(names)}{role}: {entry.message} {entry.advice}".rstrip()
+                    grade: Grade = "poor" if entry.severity == "problem" and worst == "poor" else "usable"
+                    key = f"{entry.severity} {entry.key} {entry.message}"
+                    alike.setdefault(key, (grade, entry, []))[2].append(f"{name}{role}")
+    for grade, entry, names in alike.values():
+        yield grade, f"{', '.join(names)}: {entry.message} {entry.advice}".rstrip()
 
 
 def _log_disagreements(result: Identification, unseen_scores: Sequence[Score]) -> Iterator[Objection]:

@@ -245,7 +245,9 @@ def print_identification(
     for name, check in result.checks:
         say(console, f" · Check of {name}: {check.verdict}")
         for advice in check.advice:
-            say(console, f"   {advice}")
+            # Reasons of the verdict end in their advice.
+            if not any(reason.endswith(advice) for reason in result.verdict.reasons):
+                say(console, f"   {advice}")
     _print_files(result, console, folder, missing or {})
 
 

@@ -1,0 +1,1 @@
+"""Methods of the table of actuators (../README.md)."""

@@ -1,0 +1,1 @@
+"""Methods of the table of kinematics (../README.md)."""
