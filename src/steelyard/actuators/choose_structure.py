@@ -24,6 +24,8 @@ from steelyard.ground.arrays import Array
 # to about half of that.
 _GAIN = 0.05
 _LARGER = {"M1": ("M2", "M3", "M4"), "M2": ("M4",), "M3": ("M4",), "M4": ("M5", "M6"), "M5": ("M6",), "M6": ()}
+# Effects that imitate others; they are tried when nothing else helps.
+_RARE = ("feedback_delay", "backlash")
 
 
 @dataclass
@@ -67,7 +69,9 @@ class _Chooser:
         for name in names if len(names) > 1 else []:
             inside = [k for k, g in enumerate(groups) if g != name]
             outside = [k for k, g in enumerate(groups) if g == name]
-            fitted = Growth([logs[k] for k in inside], [supply[k] for k in inside], given, stride, seed)
+            fitted = Growth(
+                [logs[k] for k in inside], [supply[k] for k in inside], given, stride, seed, self.growth
+            )  # fmt: skip
             others = Rollouts([logs[k] for k in outside], [supply[k] for k in outside], QUICK_STEP, stride)
             self.folds.append(_Fold(name, fitted, others))
         self.scores: dict[DriveStructure, tuple[float, float, dict[str, float]]] = {}
@@ -94,12 +98,25 @@ class _Chooser:
         return self.scores[s][0]
 
     def certain(self, parent: DriveStructure, s: DriveStructure) -> bool:
-        """Whether the runs show an effect beyond chance (Schwarz' criterion), with independent residuals only."""
-        small, large = self.growth.fit(parent), self.growth.fit(s)
-        scale = min(small.scale, large.scale)
-        count = len(large.residual) / memory_of(large, self.growth.rollouts)
-        before, after = (max(robust_cost(fit.residual, scale), 1e-300) for fit in (small, large))
-        return count * math.log(before / after) > (len(large.free) - len(small.free)) * math.log(max(count, 2.0))
+        """Whether the runs show an effect beyond chance, also in fits with the fine step of the result."""
+        quick, fine = self.growth.rollouts, self.growth.fine
+        if not beyond_chance(self.growth.fit(parent), self.growth.fit(s), quick):
+            return False
+        return beyond_chance(self.growth.fine_fit(parent), self.growth.fine_fit(s), fine)
+
+
+def beyond_chance(small: DriveFit, large: DriveFit, rollouts: Rollouts) -> bool:
+    """Whether a larger structure fits better beyond chance: Schwarz' criterion over independent residuals.
+
+    Args:
+        small: Fit of the smaller structure.
+        large: Fit of the larger structure.
+        rollouts: Runs of both fits.
+    """
+    scale = min(small.scale, large.scale)
+    count = len(large.residual) / memory_of(large, rollouts)
+    before, after = (max(robust_cost(fit.residual, scale), 1e-300) for fit in (small, large))
+    return count * math.log(before / after) > (len(large.free) - len(small.free)) * math.log(max(count, 2.0))
 
 
 def run_errors(rollouts: Rollouts, structure: DriveStructure, values: Mapping[str, float]) -> dict[str, float]:
@@ -138,8 +155,9 @@ def choose_structure(
     at = [DriveStructure(kind, friction or "M1", always) for kind in kinds]
     best = min(at, key=chooser.score)
     while True:
-        candidates = [s for s in _larger(best, friction, effects is None, given) if _worth(chooser, best, s)]
-        candidates = [s for s in candidates if chooser.score(s) <= _needed(chooser, best, s)]
+        larger = _larger(best, friction, effects is None, given)
+        rare = [s for s in larger if set(s.effects) & set(_RARE) - set(best.effects)]
+        candidates = _better(chooser, best, [s for s in larger if s not in rare]) or _better(chooser, best, rare)
         if not candidates:
             break
         lowest = min(map(chooser.score, candidates))
@@ -179,6 +197,11 @@ def _larger(s: DriveStructure, friction: str, free: bool, given: Mapping[str, fl
             more.append("no_load_speed")
         out += [replace(s, effects=(*s.effects, e)) for e in more if e not in s.effects and e not in given]
     return out
+
+
+def _better(chooser: _Chooser, best: DriveStructure, larger: Sequence[DriveStructure]) -> list[DriveStructure]:
+    worth = [s for s in larger if _worth(chooser, best, s)]
+    return [s for s in worth if chooser.score(s) <= _needed(chooser, best, s)]
 
 
 def _worth(chooser: _Chooser, parent: DriveStructure, s: DriveStructure) -> bool:
