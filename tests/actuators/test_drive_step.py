@@ -41,7 +41,7 @@ def test_a_sliding_joint_stops_at_its_exact_place(step: float) -> None:
 
 
 def test_a_joint_that_turns_back_within_a_step_keeps_its_energy() -> None:
-    """A pendulum without friction and drive: the height of each turn is that of the start, to the square of the step."""
+    """A pendulum without friction and drive turns at the height of its start, to the square of the step."""
     time = np.arange(0.0, 2.0, 0.005)
     log = still(time, Load.pendulum(0.5, 0.1), torque_enable=np.zeros(len(time), bool))
     values = {**FREE, "friction_base": 0.0}
@@ -71,7 +71,8 @@ def test_a_delayed_feedback_is_that_of_small_steps() -> None:
     np.testing.assert_allclose(q, path[late::per], atol=2e-4 * np.ptp(path))
 
 
-PLAY = """<mujoco><compiler angle="radian"/><option timestep="5e-5" gravity="0 0 -9.81" integrator="implicitfast"/><worldbody><body>
+PLAY = """<mujoco><compiler angle="radian"/>
+<option timestep="5e-5" gravity="0 0 -9.81" integrator="implicitfast"/><worldbody><body>
 <joint name="gears" type="hinge" axis="0 -1 0" armature="0.0015" damping="0.01" frictionloss="0.03"
   solimpfriction="0.9999 0.9999 0.001" solreffriction="0.0002 1"/>
 <inertial pos="0 0 0" mass="1e-6" diaginertia="1e-9 1e-9 1e-9"/>

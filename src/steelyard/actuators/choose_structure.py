@@ -173,8 +173,8 @@ def choose_structure(
         Structure(_label(s, kinds), len(chooser.growth.fit(s).free), score, deviation, s == best)
         for s, (score, deviation, _) in chooser.scores.items()
     ]
-    larger = [] if friction else [chooser.growth.fit(replace(best, friction=m)) for m in _LARGER[best.friction]]
-    equal = [equal_friction(chooser.growth.fit(best), one, chooser.growth.rollouts) for one in larger]
+    others = [] if friction else [chooser.growth.fit(replace(best, friction=m)) for m in _LARGER[best.friction]]
+    equal = [equal_friction(chooser.growth.fit(best), other, chooser.growth.rollouts) for other in others]
     return ChosenDrive(
         best, fit, fine, tried, chooser.scores[best][2] if best in chooser.scores else {},
         {fold.group: fold.growth.fit(best) for fold in chooser.folds}, [one for one in equal if one is not None],
