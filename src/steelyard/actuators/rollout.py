@@ -185,7 +185,7 @@ def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) 
     forward = np.zeros(len(time)) if log.feedforward is None else log.feedforward[part]
     on = _held_means(time - time[0], log.enabled[part].astype(float), steps, step)
     sampled = np.stack([on, np.interp(middle, time, volts[part]), forward[rows]], 1)
-    speed, deviation = first_velocity(log, part)
+    speed, deviation = first_speed(log, part)
     still = abs(speed) <= 3.0 * deviation
     return _Stretch(run, time, log.position[part], 0.0 if still else speed, (speed, deviation), time, goal, sampled)
 
@@ -198,7 +198,7 @@ def _held_means(time: Array, values: Array, steps: int, step: float) -> Array:
     return np.asarray(np.diff(integral) / step)
 
 
-def first_velocity(log: CommandLog, part: slice) -> tuple[float, float]:
+def first_speed(log: CommandLog, part: slice) -> tuple[float, float]:
     """Return the velocity at the first sample [rad/s] by a parabola through the first samples, and its deviation.
 
     Args:
