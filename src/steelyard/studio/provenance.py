@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.folders import MANIFEST
+from steelyard.studio.log_folders import folder_state
 from steelyard.studio.run_entries import run_entries
 from steelyard.studio.studio_folder import StudioFolder
 
@@ -101,8 +102,10 @@ def _file(folder: StudioFolder, run: str) -> Path:
 
 
 def _state(path: Path) -> list[int] | None:
-    """Return size and time of a file; None if it does not exist (such as the name of a built-in robot)."""
+    """Return size and time of a file or folder; None if it does not exist (such as the name of a built-in robot)."""
     try:
+        if path.is_dir():
+            return list(folder_state(path))
         state = path.stat()
     except OSError:
         return None
