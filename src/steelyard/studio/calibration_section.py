@@ -37,7 +37,7 @@ _FORMAT_ERRORS = (LookupError, TypeError, ValueError, AttributeError, Arithmetic
 
 
 def calibration_html(context: StageContext) -> Html:
-    """Render the section: tables of poses, form, last job and newest result."""
+    """Render the section of the studio in `context`: tables of poses, form, last job and newest result."""
     folder = context.folder
     tables = pose_tables(folder)
     runs = [run for run in run_entries(folder) if run.kind == "calibrate" and _has_result(run)]

@@ -18,7 +18,7 @@ from steelyard.studio.use_pages import command_of_form
 
 _MRAD = 1e3
 # Fields with a number: name in the form, option of the command, label, unit, factor to the option's unit.
-NUMBERS = (
+DRIVE_NUMBERS = (
     ("mass", "--mass", "Mass at the end of the lever", "kg"),
     ("length", "--length", "Length of the lever", "m"),
     ("arm_mass", "--arm-mass", "Mass of the lever", "kg"),
@@ -55,7 +55,7 @@ def drive_form(facts: Mapping[str, Any], fields: FormData, kinds: Mapping[str, s
     load = join(
         choice("runs", "Table with a row per run", tables, facts["table"]) if facts["tables"] else "",
         *(entry(name, label, fields.get(name, ""), unit, inputmode="decimal", placeholder="as logged")
-          for name, _, label, unit in NUMBERS),
+          for name, _, label, unit in DRIVE_NUMBERS),
         choice("joint", "Instead of a lever: joint of the project's robot",
                [("", "none"), *((j, j) for j in facts["joints"])], fields.get("joint", "")) if facts["joints"] else "",
         choice("position", "Unit of positions", [("", "as in the logs"), ("deg", "degrees"), ("rad", "radians")],

@@ -21,7 +21,7 @@ _FILE_LINE = re.compile(r"^\s*(?:-|path:)\s*[\"']?([^\"'\n]+)", re.MULTILINE)
 
 
 def is_log_folder(path: Path) -> bool:
-    """Whether a folder is a log that may be read: plain files and folders only, and no path that leads out."""
+    """Whether the folder at `path` is a log that may be read: plain files and folders only, no path that leads out."""
     try:
         if path.is_symlink() or not path.is_dir():
             return False
@@ -33,7 +33,7 @@ def is_log_folder(path: Path) -> bool:
 
 
 def folder_state(path: Path) -> tuple[int, int]:
-    """Return the total size [bytes] and the newest modification time [ns] of the files in a folder."""
+    """Return the total size [bytes] and the newest modification time [ns] of the files in the folder at `path`."""
     size = newest = 0
     for state in _entries(path):
         if stat.S_ISREG(state.st_mode):

@@ -40,7 +40,8 @@ def provenance_of(folder: StudioFolder, roles: Sequence[str] = ("",)) -> dict[st
     project = folder.project()
     keys = {key: getattr(project, key) for key in _KEYS}
     logs = [text for role in roles for text in log_texts(folder, role)]
-    files = {text: _state(folder.root / text) for text in (project.robot, project.mapping, project.controller, *logs)}
+    names = (project.robot, project.mapping, project.controller, *logs)
+    files = {text: _state(folder.root / text) if text else None for text in names}
     inputs = plain({"keys": {key: dict(x) if key == "lock" else x for key, x in keys.items()}, "files": files})
     return json.loads(json.dumps(inputs))  # type: ignore[no-any-return]
 

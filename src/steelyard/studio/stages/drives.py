@@ -16,7 +16,7 @@ from steelyard.ground.untrusted_files import read_json
 from steelyard.report.elements import Html, join, text
 from steelyard.signals.table import READERS
 from steelyard.studio.drive_facts import DRIVES, drive_facts, drive_files
-from steelyard.studio.drive_page import NUMBERS, drive_form, drive_html, files_table
+from steelyard.studio.drive_page import DRIVE_NUMBERS, drive_form, drive_html, files_table
 from steelyard.studio.folder_uploads import accept_folder
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import command_line, drop_zone, job_html
@@ -31,7 +31,7 @@ _ABOUT = (
     "there are several loads or gains, a table with one row per run (log, mass, length, kp, vin)."
 )
 _SETTINGS_FILE = "drives.json"
-_FIELDS = ("runs", "holdout", "kind", "joint", "position", "name", *(name for name, *_ in NUMBERS))
+_FIELDS = ("runs", "holdout", "kind", "joint", "position", "name", *(name for name, *_ in DRIVE_NUMBERS))
 _NAME = re.compile(r"\w[\w .+-]{0,59}")
 
 
@@ -92,7 +92,7 @@ def _new(context: StageContext) -> str:
 
 async def _form(context: StageContext) -> Html:
     folder, fields = context.folder, _saved(context.folder)
-    settings = {name: float(fields[name]) for name, *_ in NUMBERS if fields.get(name)}
+    settings = {name: float(fields[name]) for name, *_ in DRIVE_NUMBERS if fields.get(name)}
     units = {"position": fields["position"]} if fields.get("position") else {}
     facts: dict[str, Any] = await context.helper.ask(
         drive_facts, str(folder.project_file), drive_files(folder), fields.get("runs", ""), settings, units,
@@ -121,7 +121,7 @@ def _saved(folder: StudioFolder) -> FormData:
 
 def _save(folder: StudioFolder, fields: FormData) -> None:
     values = {name: fields[name].strip() for name in _FIELDS if fields.get(name)}
-    for name, _, label, _unit in NUMBERS:
+    for name, _, label, _unit in DRIVE_NUMBERS:
         _number(values.get(name, ""), label)
     write_whole(folder.state_path(_SETTINGS_FILE), json.dumps(values))
 
@@ -142,7 +142,7 @@ def actuator_words(folder: StudioFolder, fields: FormData) -> list[str]:
     words = ["actuator", *logs, *(["--runs", path_argument(runs)] if runs else [])]
     for option in ("holdout", "kind"):
         words += [f"--{option}", fields[option]] if fields.get(option) else []
-    for name, option, label, _unit in NUMBERS:
+    for name, option, label, _unit in DRIVE_NUMBERS:
         words += [option, value] if (value := _number(fields.get(name, ""), label)) else []
     if joint := fields.get("joint"):
         words += ["--robot", path_argument(folder.project().robot), "--joint", joint]
