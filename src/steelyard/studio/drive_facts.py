@@ -15,6 +15,7 @@ from steelyard.studio.containment import is_inside
 from steelyard.studio.studio_folder import StudioFolder
 
 if TYPE_CHECKING:
+    from steelyard.actuators import CommandLog
     from steelyard.robot.robot import Robot
 
 # Upload folder for command logs, and the endings of BAM's files.
@@ -61,7 +62,7 @@ def drive_facts(
     out: dict[str, Any] = {"tables": tables, "table": table, "logs": logs, "runs": [], "holdouts": [], "error": ""}
     robot = _robot(project)
     out["joints"] = list(robot.joint_names) if robot is not None else []
-    found = []
+    found: list[CommandLog] = []
     try:
         load = Load.of_joint(robot, joint) if robot is not None and joint else None
         for file in logs:
