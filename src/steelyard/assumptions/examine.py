@@ -11,6 +11,7 @@ from steelyard.assumptions.correct import can_correct, combined, corrected, leav
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
+from steelyard.assumptions.steps import with_steps
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
 from steelyard.dynamics.model import Model
@@ -39,7 +40,7 @@ _COMPARED = 4
 # Torque scale of an opposite sign: factor −1 minus 1.
 _OTHER_SIGN = -2.0
 # Changes with time in one log are independent of other logs.
-_OF_TIME = ("drift", "load")
+_OF_TIME = ("drift", "load", "slips", "torque jumps", "scale changes")
 
 
 def examine_assumptions(
@@ -59,7 +60,9 @@ def examine_assumptions(
         rows = ledger_rows(study, model)
         if rows is None or rows.blocks < 4:
             return None
+        rows = with_steps(rows)
         judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
+        judged = None if judged is None else with_steps(judged, rows.steps)
         return _LedgerBuilder(study, model, rows, judged, rmse, nrmse, standard_errors).ledger()
 
 
@@ -204,6 +207,7 @@ class _LedgerBuilder:
         """Return the significant suspects at a family-wise false-alarm rate (Holm 1979)."""
         testable = np.flatnonzero((now.error > 0.0) & (now.share > 0.0))
         p = each_two_sided(now.value[testable] / now.error[testable], now.freedom[testable])
+        p = np.where(testable >= len(self.rows.suspects) - len(self.rows.steps), self.rows.tries * p, p)
         out = []
         for rank, place in enumerate(np.argsort(p)):
             if p[place] > FALSE_REFUTATIONS / (len(testable) - rank):
@@ -273,7 +277,8 @@ class _LedgerBuilder:
                 motion = corrected(self.study.robot, motion, self.rows.suspects[k], value)
             return motion
 
-        return ledger_rows(self.study, model, change=change)
+        rows = ledger_rows(self.study, model, change=change)
+        return None if rows is None else with_steps(rows, self.rows.steps)
 
     def _entries(self) -> list[Entry]:
         final, plain = self.now, self.plain
