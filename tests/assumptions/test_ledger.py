@@ -21,7 +21,7 @@ MISTAKES: dict[str, tuple[Change, str, str, float]] = {
     "gear ratio": (of_position(1, 0.0, 1.05), "gear ratio", "q2", 0.05),
     "clock": (of_clock(1.1), "clock scale", "", 0.1),
     "zero that slips": (of_slip(1, 0.2), "slip of the zero", "q2", 0.2),
-    "zero that slips early": (of_slip(1, -0.1, 0.2), "slip of the zero", "q2", -0.1),
+    "zero that slips early": (of_slip(1, -0.2, 0.3), "slip of the zero", "q2", -0.2),
 }
 
 
