@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from steelyard.assumptions.correct import can_correct, combined, corrected, leaves_torques, makes_sense
+from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
@@ -246,6 +246,10 @@ class _LedgerBuilder:
             rest = float(now.value[suspect]) - (0.0 if moves else step)
             if abs(rest) < _SHORT * float(now.error[suspect]):
                 break
+        if moves and abs(rest) > float(now.error[suspect]):
+            return False  # The steps do not settle.
+        if not self._remains(now, suspect, combined(one, value, float(now.value[suspect]))):
+            return False
         if not moves:
             self.normals, self.model = Normals(normals.rows), model
             return True
@@ -258,6 +262,13 @@ class _LedgerBuilder:
         self.shifts[suspect] = value
         self.normals, self.model = Normals(normals.rows), model
         return True
+
+    def _remains(self, now: Estimates, suspect: int, value: float) -> bool:
+        """Return whether a value is possible and still significant after the last step."""
+        one, rate = self.rows.suspects[suspect], FALSE_REFUTATIONS / len(self.rows.suspects)
+        away = distance(one, value) / max(float(now.error[suspect]), 1e-300)
+        sure = two_sided(np.array(away), int(now.freedom[suspect])) < rate
+        return bool(sure) and makes_sense(one, value)
 
     def _refitted(self, model: Model, now: Estimates, suspect: int) -> Model:
         """Return the model with the parameters of an estimate."""

@@ -143,7 +143,7 @@ def _without_brakes(fits: LeftOutFits, gains: dict[Mistake, Array]) -> dict[Mist
             del out[mistake]
         elif not any(told) and not _is_beyond(_explained(fits, _left_out_freely(fits, mistake), free=True), _LIKELY):
             doubt = " Only friction says so: the motor may brake as well, or its friction is compensated."
-            first, *rest = (replace(f, fix=None) for f in mistake.findings)
+            first, *rest = (replace(f, severity="warning", fix=None) for f in mistake.findings)
             found = (replace(first, message=f"{first.message}{doubt}"), *rest)
             out = {replace(m, findings=found) if m is mistake else m: gain for m, gain in out.items()}
     return out
