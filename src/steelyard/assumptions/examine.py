@@ -11,7 +11,7 @@ from steelyard.assumptions.correct import can_correct, combined, corrected, dist
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
-from steelyard.assumptions.steps import with_steps
+from steelyard.assumptions.sudden_changes import with_steps
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
 from steelyard.dynamics.model import Model

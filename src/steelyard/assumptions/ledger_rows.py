@@ -23,7 +23,7 @@ from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
 if TYPE_CHECKING:
-    from steelyard.assumptions.steps import Step
+    from steelyard.assumptions.sudden_changes import Instant
 
 # Rows used per equation, in stretches along the logs: a scale is accurate to some per cent, and the fit takes 10 %
 # longer.
@@ -67,7 +67,7 @@ class LedgerRows:
         equations: Sums of every equation, joints with a used torque in order.
         folds: Fold of each block for cross-validation.
         beginnings: Number of the log and time [s] of the first row of each block.
-        steps: Instants of the changes (`steps.py`); their suspects come last.
+        steps: Instants of the changes (`sudden_changes.py`); their suspects come last.
         tries: Number of instants that were tried for each change.
     """
 
@@ -76,7 +76,7 @@ class LedgerRows:
     equations: tuple[EquationSums, ...]
     folds: Index
     beginnings: tuple[tuple[int, float], ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Instant, ...] = ()
     tries: int = 1
 
     @property

@@ -22,7 +22,7 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Step:
+class Instant:
     """A change of a number during the logs.
 
     Attributes:
@@ -45,7 +45,7 @@ class Step:
         return np.asarray((numbers >= round(self.first * blocks)) & (numbers < round(self.last * blocks)), dtype=float)
 
 
-def with_steps(rows: LedgerRows, steps: tuple[Step, ...] | None = None) -> LedgerRows:
+def with_steps(rows: LedgerRows, steps: tuple[Instant, ...] | None = None) -> LedgerRows:
     """Add the columns of changes, and remove those columns that serve for changes only.
 
     Args:
@@ -59,7 +59,7 @@ def with_steps(rows: LedgerRows, steps: tuple[Step, ...] | None = None) -> Ledge
     return replace(_extended(rows, sources, tuple(_most_likely(rows, sources, candidates))), tries=len(candidates))
 
 
-def _candidates(rows: LedgerRows) -> Iterator[Step]:
+def _candidates(rows: LedgerRows) -> Iterator[Instant]:
     """List the borders between blocks, each up to the end of its log and up to the end of all logs."""
     count, logs = rows.blocks, np.array([log for log, _ in rows.beginnings])
     for first in range(1, count):
@@ -70,10 +70,10 @@ def _candidates(rows: LedgerRows) -> Iterator[Step]:
         instant = f"from the start{which} on" if starts else f"at about {time:.3g} s{which}"
         for last in ends:
             if min(last - first, count - last + first) >= _FEWEST:
-                yield Step(first / count, last / count, instant)
+                yield Instant(first / count, last / count, instant)
 
 
-def _most_likely(rows: LedgerRows, sources: list[int], candidates: list[Step]) -> Iterator[Step]:
+def _most_likely(rows: LedgerRows, sources: list[int], candidates: list[Instant]) -> Iterator[Instant]:
     """Find the candidate for every source that reduces the squared error most, beside all parameters."""
     rank, weights = rows.rank, Normals(rows).weights
     matrix, right = np.zeros((rank, rank)), np.zeros(rank)
@@ -108,7 +108,7 @@ def _places(equation: EquationSums, rank: int, sources: list[int]) -> Iterator[t
             yield numbers[int(column)], place
 
 
-def _extended(rows: LedgerRows, sources: list[int], steps: tuple[Step, ...]) -> LedgerRows:
+def _extended(rows: LedgerRows, sources: list[int], steps: tuple[Instant, ...]) -> LedgerRows:
     kept = [k for k, s in enumerate(rows.suspects) if not s.only_steps]
     numbers = {rows.rank + k: rows.rank + n for n, k in enumerate(kept)}
     masks = [step.mask(rows.blocks) for step in steps]
@@ -129,7 +129,7 @@ def _extended(rows: LedgerRows, sources: list[int], steps: tuple[Step, ...]) -> 
     return replace(rows, suspects=suspects, equations=tuple(equations), steps=steps)
 
 
-def _suspect(source: Suspect, step: Step) -> Suspect:
+def _suspect(source: Suspect, step: Instant) -> Suspect:
     """Return the suspect of a change of another one."""
     assert source.step is not None
     one = source.step
