@@ -88,7 +88,7 @@ def long_log(path: Path, rows: int, chunk: int = 500_000) -> None:
 
 
 # Moves by 1 % of the window at every frame for some seconds; gives the milliseconds between frames.
-_PAN = """async share => {
+PAN = """async share => {
   const plot = Steelyard.plots()[0], about = plot.about, span = (about.end - about.start) * share;
   const from = about.start + 0.3 * (about.end - about.start - span);
   plot.go(from, from + span);
@@ -116,7 +116,7 @@ def pan() -> None:
         page.locator(".plot-values td").first.wait_for(timeout=180_000)
         print(f"pan: {rows:,} samples, {JOINTS} joints, 3 signals; plot made in {time.monotonic() - begin:.0f} s")
         for share in (1.0, 0.3, 0.1, 0.01, 1e-4):
-            found = page.evaluate(_PAN, share)
+            found = page.evaluate(PAN, share)
             steps = np.array(found["steps"])
             rate = 1000.0 * len(steps) / steps.sum()
             late = f"95 % within {np.quantile(steps, 0.95):.0f} ms, longest {steps.max():.0f} ms"

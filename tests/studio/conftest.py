@@ -43,6 +43,22 @@ def studio(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
     served.end()
 
 
+@pytest.fixture(scope="module")
+def shared_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A running studio for all tests of a module; each test makes its own folders or files in it."""
+    pytest.importorskip("uvicorn", reason="the studio's packages are not installed")
+    served = Served(tmp_path_factory.mktemp("studio"), own_process=False)
+    served.start()
+    yield served
+    served.end()
+
+
+@pytest.fixture(scope="module")
+def shared_page(chromium: Any, shared_studio: Served) -> Iterator[Any]:
+    """A page of the shared studio. The module fails on requests to other servers and on script errors."""
+    yield from _opened(chromium, shared_studio)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """The browser of the system."""
@@ -59,6 +75,10 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def page(chromium: Any, studio: Served) -> Iterator[Any]:
     """A page of the studio. The test fails on requests to other servers and on script errors."""
+    yield from _opened(chromium, studio)
+
+
+def _opened(chromium: Any, studio: Served) -> Iterator[Any]:
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
     made = context.new_page()
     trouble: list[str] = []

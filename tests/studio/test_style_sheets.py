@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import resources
+from pathlib import Path
 
 # Classes that the studio refines on purpose: elements of reports that its pages also show.
 SHARED = {"bad", "callout", "good", "gravity", "mark", "old", "scroll", "sign", "space", "warning", "away"}
@@ -29,3 +30,17 @@ def test_no_lone_class_of_a_report_takes_an_element_out_of_the_page() -> None:
         if file.name.endswith(".js"):
             used |= set(re.findall(r'className = "([^"]+)"', file.read_text(encoding="utf-8")))
     assert not lone & {word for names in used for word in names.split()}
+
+
+def test_docs_have_the_colours_of_reports() -> None:
+    """One palette for reports, studio and site, light and dark."""
+    report = resources.files("steelyard.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
+    docs = (Path(__file__).parents[2] / "docs/stylesheets/palette.css").read_text("utf-8")
+    for theme, scheme in (("light", "default"), ("dark", "slate")):
+        ours, theirs = (
+            dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", re.search(re.escape(start) + r" \{([^}]*)\}", css)[1]))  # type: ignore[index]
+            for css, start in ((report, f':root[data-theme="{theme}"]'), (docs, f'[data-md-color-scheme="{scheme}"]'))
+        )
+        same = {name: colour for name, colour in theirs.items() if name in ours}
+        assert len(same) > 8
+        assert {name: ours[name] for name in same} == same

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @short_repr
 @dataclass(frozen=True)
 class Inseparable:
-    """Parameters that the experiment cannot separate, determined before the fit.
+    """Parameters that the experiment cannot separate, determined before the fit, or from two structures that fit alike.
 
     Args:
         parameters: Names of the parameters.
@@ -128,8 +128,12 @@ class ActuatorIdentification(OutcomeWithPage):
         return (*self.logs, *self.holdout)
 
     def to_json(self) -> dict[str, Any]:
+        from steelyard.actuators.card import drive_verdict
+
+        verdict = drive_verdict(self)
         return {
             "drive": self.model.to_json(),
+            "verdict": {"grade": verdict.kind, "sentence": verdict.headline, "reasons": list(verdict.points)},
             "parameters": self.model.rows(),
             "errors_rad": {"fit": self.error("fit"), "hold-out": self.error("hold-out")},
             "runs": [vars(r) for r in self.runs],

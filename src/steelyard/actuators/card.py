@@ -65,10 +65,11 @@ def actuator_card(result: ActuatorIdentification, delivered: DeliveredDrive | No
         sections.append(Section("For simulators", _simulators(delivered)))
     title = f"Actuator card: {model.name}"
     subtitle = f"{model.kind} drive, friction {model.friction}; {len(result.logs)} runs in the fit"
-    return render_report(title, sections, verdict=_verdict(result), subtitle=subtitle)
+    return render_report(title, sections, verdict=drive_verdict(result), subtitle=subtitle)
 
 
-def _verdict(result: ActuatorIdentification) -> Verdict:
+def drive_verdict(result: ActuatorIdentification) -> Verdict:
+    """Judge a `result` by held-out runs, left-out runs, or else the runs of the fit."""
     holdout_error = result.error("hold-out")
     fold_errors = [r.left_out_error for r in result.runs if math.isfinite(r.left_out_error)]
     points = [f"Rollouts of the runs of the fit: {_mrad(result.error('fit'))} mrad."]

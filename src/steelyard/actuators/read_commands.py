@@ -115,8 +115,10 @@ def _columns(
 
 def _label(source: str) -> str:
     """Number or name of a run, from its source."""
-    match = re.search(r" (?:log|run|episode|episode_index|trial|file) (\S+)$", source)
-    return match[1] if match else Path(source).stem
+    for match in re.finditer(r" (?:log|run|episode|episode_index|trial|file) ", source):
+        if Path(source[: match.start()]).exists():  # the path itself may contain such a word
+            return source[match.end() :]
+    return Path(source).stem
 
 
 def _names(runs: Sequence[CommandColumns]) -> list[str]:

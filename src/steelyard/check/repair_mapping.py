@@ -141,10 +141,11 @@ _TOML = {'"': '\\"', "\\": "\\\\"}
 
 
 def as_toml(data: Mapping[str, Any]) -> str:
-    """Write the `data` of a mapping as TOML: plain keys, then tables."""
+    """Write the `data` of a mapping as TOML: plain keys, then tables, then the mappings of single files."""
     plain = [f"{key} = {_value(x)}" for key, x in data.items() if not isinstance(x, Mapping)]
-    tables = [f"[{key}]\n" + "\n".join(f"{_key(k)} = {_value(v)}" for k, v in x.items())
-              for key, x in data.items() if isinstance(x, Mapping)]  # fmt: skip
+    named = [(key, x) for key, x in data.items() if isinstance(x, Mapping) and key != "files"]
+    named += [(f"files.{_key(name)}", x) for name, x in data.get("files", {}).items()]
+    tables = [f"[{key}]\n" + "\n".join(f"{_key(k)} = {_value(v)}" for k, v in x.items()) for key, x in named]
     return "\n\n".join(["\n".join(plain), *tables]).strip() + "\n"
 
 

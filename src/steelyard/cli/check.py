@@ -130,7 +130,7 @@ def _fix(o: CheckOptions, robot: Robot, result: Check | Checks) -> None:
 
     assert isinstance(result, Check)  # for one log
     piece = next(pieces_of(open_log(Path(o.logs[0]), robot, o.mapping or None)))
-    data, by_hand = repair_mapping(result, robot, piece, mapping_table(o.mapping), o.only or ())
+    data, by_hand = repair_mapping(result, robot, piece, mapping_table(o.mapping, o.logs[0]), o.only or ())
     write_whole(o.fix, as_toml(data), new=True)
     for text in by_hand if not o.as_json else ():
         typer.echo(shortened(f"Not fixed in {o.fix}: {text}"))

@@ -13,11 +13,13 @@ from steelyard.ground.xml import Element, parse_xml
 from steelyard.report.scene import Ellipsoid, Scene, Shape
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.meshes import FOLDERS_ABOVE, MOST_TRIANGLES, coarsen, mesh_path, read_mesh
+from steelyard.robot.mjcf_shapes import mjcf_mesh_files, mjcf_shapes
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import LinkFrame, pseudo_inertia, rotation_from_rpy
 
 # Radius of a simple shape relative to the robot's reach, and of joints relative to that.
 _THIN, _JOINT = 0.045, 1.35
+_MJCF = (".xml", ".mjcf")
 
 
 def scene_of(
@@ -30,7 +32,7 @@ def scene_of(
     """Build the 3-D scene of a robot and its motions.
 
     Args:
-        robot: Robot; its bodies come from its source if that is a URDF.
+        robot: Robot; its bodies come from its source if that is a URDF or MJCF.
         motions: Name, times [s] and positions `(samples, joints)` of each motion that can be played.
         packages: Folders to search for `package://` meshes before those above the robot's file.
         max_triangles: Limit for all meshes together; larger meshes are coarsened.
@@ -121,11 +123,13 @@ def _rotation_to(direction: Array) -> Array:
 
 
 def named_meshes(urdf: Path) -> list[str]:
-    """List the mesh file names in a `urdf`, without duplicates; empty if the file is no URDF."""
+    """List the mesh file names in a `urdf` or MJCF, without duplicates; empty if the file is neither."""
     try:
         root = parse_xml(urdf)
     except SteelyardError:
         return []
+    if root.tag == "mujoco":
+        return list(dict.fromkeys(mjcf_mesh_files(root).values()))
     shapes = [shape for link in root.all("link") for kind in ("visual", "collision") for shape in link.all(kind)]
     meshes = [mesh for shape in shapes for geometry in shape.all("geometry") for mesh in geometry.all("mesh")]
     return list(dict.fromkeys(name for mesh in meshes if (name := mesh.attributes.get("filename"))))
@@ -134,16 +138,16 @@ def named_meshes(urdf: Path) -> list[str]:
 def described_shapes(
     robot: Robot, packages: Sequence[str | Path] = (), max_triangles: int = MOST_TRIANGLES, folders: Sequence[Path] = ()
 ) -> list[Shape]:
-    """Read the bodies in a robot's URDF, visual or else collision; empty if no moving link has a readable one.
+    """Read the bodies in a robot's URDF or MJCF, visual or else collision; empty if no moving link has a readable one.
 
     Args:
-        robot: Robot with the path of its URDF as source.
+        robot: Robot with the path of its description as source.
         packages: As in `scene_of`.
         max_triangles: As in `scene_of`.
         folders: As in `scene_of`.
     """
     path = Path(robot.source)
-    if path.suffix.lower() != ".urdf" or not path.is_file():
+    if path.suffix.lower() not in (".urdf", *_MJCF) or not path.is_file():
         return []
     try:
         root = parse_xml(path)
@@ -152,6 +156,11 @@ def described_shapes(
     # The description may be untrusted, and a page with its meshes may be shared.
     folders = folders or [*own_folders(path), *map(Path, packages)]
     shapes: list[Shape] = []
+    if root.tag == "mujoco":
+        try:
+            shapes = mjcf_shapes(robot, root, packages, folders)
+        except SteelyardError:
+            return []
     for link in root.all("link"):
         name = link.attributes.get("name", "")
         place = _place(robot, name, root)

@@ -29,7 +29,7 @@ KEYS = (
         "sign",
     ),
     *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench", "prefix", "episodes", "nan_rows"),
-    *("coupling_inverse", "motors", "channels"),
+    *("coupling_inverse", "motors", "channels", "files"),
 )
 
 
@@ -91,7 +91,17 @@ def parse_mapping(document: Field) -> dict[str, Any]:
         out["nan_rows"] = entries["nan_rows"].choice(("drop", "refuse"))
     if "episodes" in entries:
         out["episodes"] = _episodes(entries["episodes"])
+    if "files" in entries:
+        out["files"] = {name: _of_file(entry) for name, entry in entries["files"].entries().items()}
     return out
+
+
+def _of_file(entry: Field) -> dict[str, Any]:
+    """Parse the mapping of one file, which replaces the rest of the document."""
+    parsed = parse_mapping(entry)
+    if "files" in parsed:
+        entry.fail("is the mapping of one file and cannot have files itself; remove the inner table.")
+    return parsed
 
 
 def _episodes(entry: Field) -> str:

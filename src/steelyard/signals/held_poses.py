@@ -79,7 +79,9 @@ def logs_or_poses(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> 
     try:
         return as_logs(given, robot, mapping)
     except NoTimeError:
-        logs = as_logs(given, robot, replace(as_mapping(mapping), rate=1.0))
+        stated = as_mapping(mapping)
+        files = {name: replace(own, rate=1.0) for name, own in stated.files.items()}
+        logs = as_logs(given, robot, replace(stated, rate=1.0, files=files))
         if not all(rows_are_poses(robot, log) for log in logs):
             raise
         return logs

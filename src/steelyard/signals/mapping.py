@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ class LogMapping:
         episodes: Episodes of a LeRobot data set, such as "0-4,7"; default: all.
         nan_rows: "drop" omits rows with NaN or an empty cell in a used column; default: "refuse".
         prefix: Prefixes of joint names that only the file or only the robot has.
+        files: Mappings of single files, which replace this one; by the end of the path ("logs/b.csv") or the stem.
         source: Source of the mapping, for errors.
     """
 
@@ -94,6 +95,7 @@ class LogMapping:
     episodes: str | None = None
     nan_rows: str | None = None
     prefix: tuple[str, ...] = ()
+    files: Mapping[str, LogMapping] = field(default_factory=dict)
     source: str = "mapping"
 
     @classmethod
@@ -104,7 +106,9 @@ class LogMapping:
             data: Keys and values.
             source: Name for errors.
         """
-        return cls(**parse_mapping(Field(dict(data), source, error=LogError)), source=source)
+        keys = parse_mapping(Field(dict(data), source, error=LogError))
+        files = {name: cls(**own, source=f"{source}: files.{name}") for name, own in keys.pop("files", {}).items()}
+        return cls(**keys, files=files, source=source)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LogMapping:
@@ -169,12 +173,17 @@ class LogMapping:
             return self.window.get(any_path(path).stem)
         return self.window
 
+    def of_file(self, path: str | os.PathLike[str] | RemoteFile) -> LogMapping:
+        """Return the mapping of the file at `path`: its own one, or else this one."""
+        name = file_key(self.files, path)
+        return self if name is None else self.files[name]
+
     def plain(self) -> dict[str, Any]:
         """Return the stated entries as plain data for the meta data of a log."""
         stated: dict[str, Any] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
-            if entry.name != "source" and value not in (None, (), {}):
+            if entry.name not in ("source", "files") and value not in (None, (), {}):
                 stated[entry.name] = _plain(value)
         return stated
 
@@ -195,12 +204,38 @@ def as_mapping(mapping: LogMapping | Mapping[str, Any] | str | os.PathLike[str] 
     return LogMapping.read(mapping)
 
 
-def mapping_table(mapping: str) -> dict[str, Any]:
-    """Return the keys of a `mapping`, given as a file, a preset, or "" for none."""
+def mapping_table(mapping: str, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """Return the keys of a mapping.
+
+    Args:
+        mapping: File or preset; "" for none.
+        path: Log whose own table in the file is returned, if it has one; None for the whole document.
+    """
     if not mapping:
         return {}
     stated = as_mapping(mapping)
-    return {"preset": stated.preset} if stated.source == "preset" else dict(read_document(Path(mapping), LogError))
+    if stated.source == "preset":
+        return {"preset": stated.preset}
+    table = dict(read_document(Path(mapping), LogError))
+    if path is None:
+        return table
+    name = file_key(stated.files, path)
+    return {k: v for k, v in table.items() if k != "files"} if name is None else dict(table["files"][name])
+
+
+def file_key(names: Collection[str], path: str | os.PathLike[str] | RemoteFile) -> str | None:
+    """Return the name that stands for a file: the longest end of its path, or its stem; None if there is none.
+
+    Args:
+        names: Names, as in the key `files` of a mapping.
+        path: Path of the file.
+    """
+    if not names:
+        return None
+    parts = str(path).replace("\\", "/").split("/")
+    ends = [name for name in names if parts[-len(own := name.split("/")) :] == own]
+    stem = any_path(path).stem
+    return max(ends, key=len, default=next((name for name in names if name == stem), None))
 
 
 def _plain(value: Any) -> Any:

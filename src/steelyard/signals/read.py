@@ -116,6 +116,7 @@ def _logs(
     if not isinstance(path, str | os.PathLike | RemoteFile | LogReader):
         path = memory_reader(path)
     source = path.path if isinstance(path, LogReader) else any_path(path)
+    mapping = mapping.of_file(source)
     try:
         reader = path if isinstance(path, LogReader) else open_reader(path, mapping.part)
         mapping = with_preset(mapping, reader.names, robot.joint_names)

@@ -67,7 +67,7 @@ class LogFile:
     @cached_property
     def reader(self) -> LogReader:
         """Reader of the file for all passes; some formats must be read to the end to find their columns."""
-        return self.opened or open_reader(self.path, as_mapping(self.mapping).part)
+        return self.opened or open_reader(self.path, as_mapping(self.mapping).of_file(self.path).part)
 
     @cached_property
     def start_time(self) -> float | int:
@@ -86,7 +86,7 @@ class LogFile:
 
     @property
     def _window(self) -> RowRange:
-        return self.rows or as_mapping(self.mapping).window_of(self.path) or (1, None)
+        return self.rows or as_mapping(self.mapping).of_file(self.path).window_of(self.path) or (1, None)
 
     @property
     def _origin(self) -> float | int | None:

@@ -54,6 +54,10 @@ def _text(_: Path, word: str) -> bool:
     return not word.startswith("-") and word.isprintable()
 
 
+def _nothing(_: Path, word: str) -> bool:
+    return not word
+
+
 def _loaded_log(root: Path, word: str) -> bool:
     name, equals, path = word.partition("=")
     return _inside(root, path if equals and _LOAD.fullmatch(name) else word)
@@ -107,6 +111,16 @@ _COMMANDS: dict[str, _Command] = {
     "friction": _Command(_OUTPUT, (_name_or_path,), _inside),
     "validate": _Command({**_OUTPUT, "--log": _inside}, (_inside,)),
     "predict": _Command(_OUTPUT, (_inside,), _inside),
+    "calibrate": _Command({
+        **_OUTPUT, "--holdout": _numbers, "--sigma": _numbers, "--only": _name, "--points": _name,
+        "--torques": _inside, "--map": _nothing,
+    }, (_name_or_path, _inside)),
+    "actuator": _Command({
+        **_OUTPUT, "--runs": _inside, "--kind": _name, "--friction": _name, "--leave-out": _name, "--holdout": _name,
+        "--mass": _numbers, "--length": _numbers, "--arm-mass": _numbers, "--kp": _numbers, "--kd": _numbers,
+        "--volts": _numbers, "--robot": _name_or_path, "--joint": _text, "--units": _name, "--columns": _text,
+        "--name": _name, "--simulators": None,
+    }, (_inside,), _inside),
     "watch": _Command({"--map": _inside, "--json": None, "--every": _numbers}, (_inside, _source)),
 }  # fmt: skip
 

@@ -175,12 +175,14 @@ class Studio:
         return join(jobs_html(self.context.jobs.all()), foreign_jobs_html(foreign_jobs(self.context.jobs)))
 
     async def upload(self, request: Request) -> Response:
-        """Receive a file."""
+        """Receive a file, or with the query `key` a file of a folder."""
+        key = request.query_params.get("key", "")
+        name = request.query_params.get("path", "") if key else request.path_params["name"]
         announced = request.headers.get("content-length", "")
         try:
             path = await receive(
-                self.context.folder, request.path_params["folder"], request.path_params["name"], request.stream(),
-                int(announced) if announced.isdigit() else -1, self.largest_upload,
+                self.context.folder, request.path_params["folder"], name, request.stream(),
+                int(announced) if announced.isdigit() else -1, self.largest_upload, key,
             )  # fmt: skip
         except ClientDisconnect:
             return Response(status_code=400)

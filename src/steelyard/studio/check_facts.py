@@ -117,7 +117,7 @@ def repaired_mapping(run: str, logs: Sequence[str], key: str, log: int) -> dict[
     """
     from steelyard.check.repair_mapping import as_toml, repair_mapping
     from steelyard.check.saved_checks import read_checks
-    from steelyard.signals.mapping import mapping_table
+    from steelyard.signals.mapping import file_key, mapping_table
     from steelyard.signals.source import open_log, pieces_of
 
     project = Project.load(PROJECT_FILE)
@@ -132,7 +132,13 @@ def repaired_mapping(run: str, logs: Sequence[str], key: str, log: int) -> dict[
     for k in sorted(set(selected.values())):
         check, keys = checks[k][1], [key for key, of in selected.items() if of == k]
         piece = next(pieces_of(open_log(Path(logs[k]), robot, mapping or None)))
-        data, left = repair_mapping(check, robot, piece, data, keys)
+        name = file_key(data.get("files", ()), logs[k])
+        own = {key: x for key, x in data.items() if key != "files"} if name is None else data["files"][name]
+        repaired, left = repair_mapping(check, robot, piece, own, keys)
+        if name is not None:
+            data["files"] = {**data["files"], name: repaired}
+        else:
+            data = {**repaired, **({"files": data["files"]} if "files" in data else {})}
         what += [f"{e.message} ({_fix_text(e)})" for e in check.complaints if e.key in keys and e.fix]
         by_hand += left
     return {"toml": as_toml(data), "what": what, "by_hand": by_hand}

@@ -17,7 +17,8 @@ PER_PAGE = 24
 # Stage that repeats a command with other settings.
 _STAGE_OF = {
     "check": "check", "excite": "motion", "rehearse": "motion", "identify": "identify", "export": "use",
-    "payload": "use", "friction": "use", "validate": "use", "predict": "use",
+    "payload": "use", "friction": "use", "validate": "use", "predict": "use", "calibrate": "robot",
+    "actuator": "drives",
 }  # fmt: skip
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _SHOWN_POINTS = 12

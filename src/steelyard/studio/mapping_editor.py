@@ -17,7 +17,7 @@ from steelyard.check.guessed_mapping import GuessedMapping
 from steelyard.check.repair_mapping import as_toml
 from steelyard.errors import LogError, SteelyardError
 from steelyard.robot.robot import Robot
-from steelyard.signals.mapping import LogMapping, mapping_table
+from steelyard.signals.mapping import LogMapping, as_mapping, file_key, mapping_table
 from steelyard.signals.read import read_log
 from steelyard.signals.recognise import recognise_time
 from steelyard.signals.source import LogFile
@@ -158,7 +158,7 @@ def column_meanings(log: str) -> dict[str, Any]:
     error = ""
     keys: Mapping[str, Any] = {}
     try:
-        keys = mapping_table(mapping) if mapping else guess_mapping(reader, robot).keys
+        keys = mapping_table(mapping, log) if mapping else guess_mapping(reader, robot).keys
     except SteelyardError as failed:
         error = str(failed)
     fixed = "The mapping couples motors and joints" if "coupling" in keys else ""
@@ -179,8 +179,39 @@ def column_meanings(log: str) -> dict[str, Any]:
     numbers = {key: _per_joint(getattr(stated, key), order, joints) for key in MAPPED_NUMBERS}
     return {
         "columns": rows, "joints": list(joints), "rate": stated.rate, "numbers": numbers, "error": error,
-        "fixed": fixed, "motors": stated.on_motor("position"), "mapping": mapping,
+        "fixed": fixed, "motors": stated.on_motor("position"), "mapping": mapping, "own": has_own_table(log),
     }  # fmt: skip
+
+
+def has_own_table(log: str) -> bool:
+    """Whether the project's mapping has a table for this `log` alone."""
+    try:
+        return file_key(as_mapping(project_mapping() or None).files, log) is not None
+    except SteelyardError:  # an unreadable mapping is reported where it is shown
+        return False
+
+
+def merged_mapping(log: str, toml: str, only: bool) -> str:
+    """Join the mapping of a log with the project's mapping, which may have tables for other logs.
+
+    Args:
+        log: Path of the log.
+        toml: Its mapping; "" removes the table of the log.
+        only: Whether it is for this log only, and others keep theirs.
+    """
+    import tomllib
+
+    mapping = project_mapping()
+    old = mapping_table(mapping) if mapping else {}
+    files = dict(old.pop("files", {}))
+    name = file_key(files, log)
+    if only and toml and mapping:
+        files[name or log] = tomllib.loads(toml)
+        return "\n".join([MAPPING_HEADER, as_toml({**old, "files": files})])
+    files.pop(name, None)
+    if not toml:
+        return "\n".join([MAPPING_HEADER, as_toml({**old, **({"files": files} if files else {})})])
+    return f"{toml}\n{as_toml({'files': files})}" if files else toml
 
 
 def _with_tuples(value: Any) -> Any:
@@ -242,7 +273,7 @@ def edited_mapping(log: str, rows: Sequence[Mapping[str, Any]], rate: str, numbe
     lines = [ColumnMeaning(**row) for row in rows]
     old_signals = {row["signal"] for row in before["columns"]}
     units = {joint.name: joint.unit for joint in robot.joints} if robot is not None else {}
-    keys = {k: v for k, v in (mapping_table(mapping) if mapping else {}).items() if k not in _WRITTEN}
+    keys = {k: v for k, v in (mapping_table(mapping, log) if mapping else {}).items() if k not in _WRITTEN}
     keys = {"joints": list(joints), **_keys(lines, joints, rate, old_signals, units), **keys}
     keys |= {key: _collapse(_numbers(key, numbers[key])) for key in MAPPED_NUMBERS if numbers.get(key, "").strip()}
     LogMapping.from_table(keys, log)  # raises an error if they are invalid

@@ -29,12 +29,25 @@ MAPPED_NUMBERS = {
 _MOST_UNUSED = 60
 
 
-def proposal_html(log: str, proposal: Mapping[str, Any]) -> Html:
+def scope_html(log: str, scope: str) -> Html:
+    """Render the menu that says for which logs a mapping is.
+
+    Args:
+        log: Path of the log.
+        scope: Selected value, "all" or "log"; "" renders nothing, for a folder with one log.
+    """
+    if not scope:
+        return Html("")
+    return choice("scope", "This mapping is for", [("all", "all logs"), ("log", f"only {log}")], scope)
+
+
+def proposal_html(log: str, proposal: Mapping[str, Any], scope: str = "") -> Html:
     """Render a proposed mapping with its reasons and questions.
 
     Args:
         log: Path of the log.
         proposal: From `mapping_editor.proposal`.
+        scope: As for `scope_html`.
     """
     rows = [[_listed(columns), key, unit or "–", why] for columns, key, unit, why in proposal["rows"]]
     questions = [
@@ -45,7 +58,8 @@ def proposal_html(log: str, proposal: Mapping[str, Any]) -> Html:
     lost = [callout("warning", words, "Missing") for words, key in proposal["missing"] if not key]
     fieldset = f"<fieldset><legend>Please check</legend>{''.join(questions)}</fieldset>" if questions else ""
     notes = [paragraph(note) for note in proposal["notes"]]
-    inside = f'{_hidden("log", log)}{fieldset}<button class="main">Use this mapping</button>'
+    use = '<button class="main">Use this mapping</button>'
+    inside = f'{_hidden("log", log)}{fieldset}<div class="row end">{scope_html(log, scope)}{use}</div>'
     return join(
         table_html(["columns", "meaning", "unit", "why"], rows, "Likely meaning of the columns"),
         *lost, *notes, form("data/use", inside),
@@ -58,12 +72,13 @@ def proposal_answers(fields: FormData) -> tuple[dict[str, str], dict[str, str]]:
     return answers, {name.removeprefix("number."): fields[name] for name in fields if name.startswith("number.")}
 
 
-def editor_html(log: str, editor: Mapping[str, Any]) -> Html:
+def editor_html(log: str, editor: Mapping[str, Any], scope: str = "") -> Html:
     """Render the menus of the mapping, one line per column.
 
     Args:
         log: Path of the log.
         editor: From `mapping_editor.column_meanings`.
+        scope: As for `scope_html`.
     """
     mapping = str(editor["mapping"])
     if editor["fixed"]:
@@ -90,7 +105,7 @@ def editor_html(log: str, editor: Mapping[str, Any]) -> Html:
     units = attribute(json.dumps({signal: list(of) for signal, of in LOG_UNITS.items()}))
     inside = (
         f'{_hidden("log", log)}<div data-units="{units}">{table}{folded if rest and used else beyond}</div>{numbers}'
-        '<div class="row"><button class="main">Write the mapping</button></div>'
+        f'<div class="row end">{scope_html(log, scope)}<button class="main">Write the mapping</button></div>'
     )
     error = callout("bad", editor["error"]) if editor["error"] else ""
     return join(error, form("data/edit", inside))

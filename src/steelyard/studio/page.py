@@ -35,7 +35,10 @@ def whole_page(
     """
     title = STUDIO_STAGES[stage].title
     tags = "".join(f'<script defer src="/assets/{name}"></script>' for name in (*_SCRIPTS, *scripts))
-    library = ' aria-current="page"' if stage == "library" else ""
+    links = " ".join(
+        f'<a href="/{name}"{" aria-current=page" if name == stage else ""}>{text(STUDIO_STAGES[name].title)}</a>'
+        for name in ("drives", "library")
+    )
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -54,7 +57,7 @@ def whole_page(
 <a class="skip" href="#stage">Skip to the stage</a>
 <header class="top"><span class="brand">Steelyard</span><span class="folder" title="{_quoted(str(folder.root))}">{
         text(folder.root.name)
-    }</span><span class="away-right"><a href="/library"{library}>Library of runs</a>
+    }</span><span class="away-right">{links}
 <button type="button" id="theme" aria-label="Light or dark">◐</button></span></header>
 <div class="frame">
 <nav id="rail" aria-label="Stages">{rail}</nav>
@@ -209,7 +212,7 @@ def entry(name: str, label: str, value: str = "", unit: str = "", kind: str = "t
     )
 
 
-def drop_zone(folder: str, action: str, words: str, accept: str = "") -> Html:
+def drop_zone(folder: str, action: str, words: str, accept: str = "", folders: str = "") -> Html:
     """Render a drop zone for files.
 
     Args:
@@ -217,12 +220,20 @@ def drop_zone(folder: str, action: str, words: str, accept: str = "") -> Html:
         action: Action that gets the paths of the uploaded files as `file`.
         words: Text that names the wanted files.
         accept: Allowed file name endings, separated by commas.
+        folders: Kinds of folders that may be dropped as one log, for the label of their input; "" for none.
     """
     limits = f' accept="{_quoted(accept)}"' if accept else ""
+    more = (
+        f'<label class="folder"><span class="hint">Or a folder: {text(folders)}</span>'
+        '<input type="file" webkitdirectory></label>'
+        if folders
+        else ""
+    )
+    whole = " data-folders" if folders else ""
     return Html(
-        f'<div class="drop" data-folder="{_quoted(folder)}" data-done="{_quoted(action)}"><label>'
+        f'<div class="drop" data-folder="{_quoted(folder)}" data-done="{_quoted(action)}"{whole}><label>'
         f'<strong>{text(words)}</strong><span class="hint">Drop files here, or choose them</span>'
-        f'<input type="file" multiple{limits}></label>'
+        f'<input type="file" multiple{limits}></label>{more}'
         '<div class="going" role="status" aria-live="polite"></div></div>'
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.folders import MANIFEST
+from steelyard.studio.log_folders import folder_state
 from steelyard.studio.run_entries import run_entries
 from steelyard.studio.studio_folder import StudioFolder
 
@@ -39,7 +40,8 @@ def provenance_of(folder: StudioFolder, roles: Sequence[str] = ("",)) -> dict[st
     project = folder.project()
     keys = {key: getattr(project, key) for key in _KEYS}
     logs = [text for role in roles for text in log_texts(folder, role)]
-    files = {text: _state(folder.root / text) for text in (project.robot, project.mapping, project.controller, *logs)}
+    names = (project.robot, project.mapping, project.controller, *logs)
+    files = {text: _state(folder.root / text) if text else None for text in names}
     inputs = plain({"keys": {key: dict(x) if key == "lock" else x for key, x in keys.items()}, "files": files})
     return json.loads(json.dumps(inputs))  # type: ignore[no-any-return]
 
@@ -101,8 +103,10 @@ def _file(folder: StudioFolder, run: str) -> Path:
 
 
 def _state(path: Path) -> list[int] | None:
-    """Return size and time of a file; None if it does not exist (such as the name of a built-in robot)."""
+    """Return size and time of a file or folder; None if it does not exist (such as the name of a built-in robot)."""
     try:
+        if path.is_dir():
+            return list(folder_state(path))
         state = path.stat()
     except OSError:
         return None

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import LogError, SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import whole_file
+from steelyard.ground.files import csv_text, whole_file
 from steelyard.ground.progress import report_progress
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Log
@@ -167,6 +167,28 @@ class Pyramid:
             t = np.column_stack([t[starts, 0], t[np.append(starts[1:], end - begin) - 1, 1]])
             low, high = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
         return Stretch(t, low, high, size)
+
+    def csv_text(self, t0: float, t1: float, most: int) -> str:
+        """Return the samples of a part of the log as CSV, with seven digits, as they are stored.
+
+        Args:
+            t0: Start [s].
+            t1: End [s].
+            most: Largest number of samples.
+        """
+        if not (math.isfinite(t0) and math.isfinite(t1) and t0 <= t1):
+            raise SteelyardError("A part of a log needs a start and a later end.")
+        with self.path.open("rb") as file:
+            times = _Times(file, self, 0)
+            first, last = bisect_left(times, t0), bisect_right(times, t1)
+            if last - first > most:
+                raise SteelyardError(
+                    f"The visible part has {last - first:,} samples; zoom in to at most {most:,}, or copy the log."
+                )
+            t, values, _ = self._records(file, 0, first, last)
+        head = ["t [s]", *(f"{c.signal} {c.joint} [{c.unit}]" for c in self.columns)]
+        rows = ([f"{a[0]:.9g}", *(f"{x:.7g}" for x in row)] for a, row in zip(t, values, strict=True))
+        return csv_text([head, *rows])
 
     def at(self, t: float) -> tuple[float, Floats]:
         """Return the time and the values (one per column) of the sample nearest to time `t` [s]."""

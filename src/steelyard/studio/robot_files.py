@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Upload folder for robots.
 ROBOT_FOLDER = "robot"
 DESCRIPTIONS = (".urdf", ".xml", ".yaml", ".yml", ".toml")
+# Descriptions that name meshes.
+_WITH_MESHES = (".urdf", ".xml")
 MESHES = (".stl", ".obj", ".dae", ".ply", ".glb", ".off")
 # Limits of an archive: number of files, and unpacked size [bytes].
 _MOST_FILES, _MOST_BYTES = 3000, 1_000_000_000
@@ -35,8 +37,8 @@ _PIECE = 1 << 20
 def take_files(files: Sequence[str], robot: str) -> str:
     """Move uploaded files to a new folder and return the path of the robot description among them.
 
-    Meshes alone are copied to the places where the project's URDF looks for them. If no file describes a robot, all
-    uploaded files are removed.
+    Meshes alone are copied to the places where the robot file of the project looks for them. If no file describes a
+    robot, all uploaded files are removed.
 
     Args:
         files: Paths of the uploaded files, relative to the studio's folder.
@@ -47,7 +49,7 @@ def take_files(files: Sequence[str], robot: str) -> str:
     sent = [Path(file) for file in files]
     if not sent:
         raise RobotError("No file was sent; drop a URDF, an MJCF or a DH table.")
-    if robot.lower().endswith(".urdf") and all(path.suffix.lower() in MESHES for path in sent):
+    if robot.lower().endswith(_WITH_MESHES) and all(path.suffix.lower() in MESHES for path in sent):
         _place_meshes(Path(robot), sent)
         _remove(sent)
         return robot
@@ -148,7 +150,7 @@ def robot_scene(project: Project, robot: Robot, motions: Sequence[tuple[str, Arr
 
 
 def missing_meshes(urdf: Path, packages: Sequence[str] = ()) -> list[str]:
-    """List the meshes that a URDF names but that do not exist.
+    """List the meshes that a URDF or MJCF names but that do not exist.
 
     Args:
         urdf: Path of the URDF.
@@ -161,8 +163,8 @@ def missing_meshes(urdf: Path, packages: Sequence[str] = ()) -> list[str]:
 
 
 def _place_meshes(urdf: Path, files: Sequence[Path]) -> None:
-    """Copy `files` to where the URDF looks for meshes of the same name."""
-    if urdf.suffix.lower() != ".urdf":
+    """Copy `files` to where the URDF or MJCF looks for meshes of the same name."""
+    if urdf.suffix.lower() not in _WITH_MESHES:
         return
     by_name = {_plain(path.name): path for path in files}
     for name in missing_meshes(urdf):

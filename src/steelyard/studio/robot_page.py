@@ -83,7 +83,7 @@ def _view(project: Project, robot: Robot) -> Html:
         "and inertias of the robot's file. If the base is not level, turn the arrow of gravity; hold Shift to turn it "
         "freely."
     )
-    missing = missing_meshes(Path(robot.source), packages) if robot.source.lower().endswith(".urdf") else []
+    missing = missing_meshes(Path(robot.source), packages) if robot.source.lower().endswith((".urdf", ".xml")) else []
     notice = ""
     if missing:
         some = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")

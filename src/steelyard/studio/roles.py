@@ -16,6 +16,7 @@ from steelyard.ground.untrusted_files import read_bytes
 from steelyard.project import ROLES
 from steelyard.signals.table import has_reader
 from steelyard.studio.containment import is_inside
+from steelyard.studio.log_folders import folder_state, is_log_folder
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 LOGS = "logs"
@@ -32,7 +33,7 @@ class ListedLog:
         text: Its path relative to the studio's folder, as in the project file.
         path: Its absolute path.
         roles: Its roles in the project; empty if unused.
-        size: Size [bytes]; −1 if the file does not exist.
+        size: Size [bytes], of a folder that of its files; −1 if it does not exist.
     """
 
     text: str
@@ -55,7 +56,7 @@ def listed_logs(folder: StudioFolder) -> dict[str, ListedLog]:
             roles.setdefault(_from(folder, os.path.abspath(path)), []).append(role)
     with suppress(OSError):
         for file in sorted((folder.root / LOGS).iterdir()):
-            if not file.name.startswith(".") and has_reader(file) and is_inside(folder.root, file):
+            if not file.name.startswith(".") and is_inside(folder.root, file) and _is_log(file):
                 roles.setdefault(_from(folder, file), [])
     return {
         text: ListedLog(text, folder.root / text, tuple(of), _size(folder.root / text)) for text, of in roles.items()
@@ -79,9 +80,13 @@ def _from(folder: StudioFolder, path: str | Path) -> str:
     return Path(os.path.relpath(path, folder.root)).as_posix()
 
 
+def _is_log(path: Path) -> bool:
+    return is_log_folder(path) if path.is_dir() else has_reader(path)
+
+
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
+        return folder_state(path)[0] if path.is_dir() else path.stat().st_size
     except OSError:
         return -1
 
@@ -157,7 +162,8 @@ def pyramid_file(folder: StudioFolder, log: ListedLog) -> Path:
         log: The log.
     """
     project = folder.project()
-    parts = [_VERSION, str(log.size).encode(), str(log.path.stat().st_mtime_ns).encode() if log.size >= 0 else b""]
+    changed = folder_state(log.path)[1] if log.path.is_dir() else log.path.stat().st_mtime_ns if log.size >= 0 else ""
+    parts = [_VERSION, str(log.size).encode(), str(changed).encode()]
     keys = (project.robot, project.joints, dict(project.lock), project.snap, project.mapping)
     parts.append(repr(keys).encode())
     for text in (project.robot, project.mapping):

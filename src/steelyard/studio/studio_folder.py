@@ -264,6 +264,8 @@ class StudioFolder:
             for path in self._data_folder("uploads"):
                 if _UPLOAD.fullmatch(path.name) and stat.S_ISREG(path.lstat().st_mode):
                     path.unlink()
+                elif _UPLOAD.fullmatch(path.name) and stat.S_ISDIR(path.lstat().st_mode):
+                    shutil.rmtree(path, ignore_errors=True)
 
     def _data_folder(self, name: str) -> list[Path]:
         """List a folder in FOLDER/.steelyard without following links; empty if it does not exist."""

@@ -60,6 +60,8 @@ _REQUIRED_KEYS = {
     "validate": {"trials", "against"},
     "predict": {"by", "logs"},
     "check": {"entries", "excitation"},
+    "calibrate": {"measurement", "identifiability", "volume"},
+    "actuator": {"structures", "inseparable", "runs"},
 }
 
 
@@ -175,6 +177,26 @@ def _export(result: Mapping[str, Any]) -> RunSummary:
     return RunSummary(_headline("good" if possible else "usable", sentence, points), picture)
 
 
+def _calibrate(result: Mapping[str, Any]) -> RunSummary:
+    verdict, errors = result["verdict"], result["errors"]
+    stages = errors.get("holdout") or errors["fit"]
+    channel = next(iter(stages["full"]))
+    sizes = [1e3 * _number(stages[stage][channel]["mean"]) for stage in ("nominal", "geometry", "full")]
+    headline = _headline(verdict["kind"], f"{_name(result)}. {_text(verdict['headline'])}", verdict["points"])
+    words = f"Mean {channel} error [mm, mrad]: described, corrected, with all effects {_listed(sizes)}"
+    return RunSummary(headline, bars_thumbnail(words, sizes))
+
+
+def _actuator(result: Mapping[str, Any]) -> RunSummary:
+    verdict, runs = result["verdict"], result["runs"]
+    errors, goals = ([1e3 * _number(run[key] or 0.0) for run in runs] for key in ("error", "goal_error"))
+    headline = _headline(
+        verdict["grade"], f"{_text(result['drive']['name'])}. {_text(verdict['sentence'])}", verdict["reasons"]
+    )
+    words = f"Position error by run, mrad: {_listed(errors)}; of the goal: {_listed(goals)}"
+    return RunSummary(headline, bars_thumbnail(words, errors, goals))
+
+
 def _plain(result: Mapping[str, Any]) -> RunSummary:
     """Summarise any command: its verdict, or the name of its robot."""
     verdict = result.get("verdict")
@@ -189,7 +211,7 @@ def _plain(result: Mapping[str, Any]) -> RunSummary:
 _SUMMARIES: dict[str, Callable[[Mapping[str, Any]], RunSummary]] = {
     "identify": _identify, "demo": _identify, "check": _check, "excite": _excite, "rehearse": _rehearse,
     "friction": _friction, "payload": _payload, "validate": _validate, "predict": _predict, "compare": _compare,
-    "export": _export,
+    "export": _export, "calibrate": _calibrate, "actuator": _actuator,
 }  # fmt: skip
 
 

@@ -9,28 +9,31 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from steelyard.ground.atomic_files import rename_new
+from steelyard.studio.folder_uploads import upload_place
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
 # Disk space that uploads leave free, and size of one write [bytes].
 _SPARE, _PIECE = 500_000_000, 4_000_000
-UPLOAD_FOLDERS = ("logs", "robot")
+UPLOAD_FOLDERS = ("logs", "robot", "poses", "drives")
 
 
 async def receive(
-    folder: StudioFolder, subfolder: str, name: str, pieces: AsyncIterator[bytes], announced: int, most: int
+    folder: StudioFolder, subfolder: str, name: str, pieces: AsyncIterator[bytes], announced: int, most: int,
+    key: str = "",
 ) -> Path:  # fmt: skip
     """Write a file that a browser sends and return its path.
 
     Args:
         folder: The studio's folder.
         subfolder: One of `UPLOAD_FOLDERS`.
-        name: File name from the browser; made safe and unique.
+        name: File name from the browser; made safe and unique. With a key: path in the sent folder.
         pieces: The content, piece by piece.
         announced: Announced size [bytes]; −1 if unknown.
         most: Largest allowed size [bytes].
+        key: Key of the folder that the file belongs to; "" for a single file.
     """
     if subfolder not in UPLOAD_FOLDERS:
-        raise StudioError(f"Files go to {' or '.join(UPLOAD_FOLDERS)}.")
+        raise StudioError(f"Files go to {', '.join(UPLOAD_FOLDERS)}.")
     if announced > most:
         raise StudioError(f"{name} has {announced / 1e9:.1f} GB; {most / 1e9:g} GB are allowed (--upload-limit).")
     room = folder.free_bytes() - _SPARE
@@ -38,6 +41,8 @@ async def receive(
         raise StudioError(
             f"{name} needs {announced / 1e9:.1f} GB; the disk has {max(room, 0) / 1e9:.1f} GB free. Free some space."
         )
+    if key:
+        upload_place(folder, key, name)  # refuses a bad name before anything is written
     partial = folder.hidden_path("uploads", secrets.token_hex(8))
     size, buffer = 0, bytearray()
     try:
@@ -56,10 +61,12 @@ async def receive(
             file.flush()
             await asyncio.to_thread(os.fsync, file.fileno())
         while True:
-            target = folder.free_path(subfolder, name)
+            target = upload_place(folder, key, name) if key else folder.free_path(subfolder, name)
             try:
                 rename_new(partial, target)
             except FileExistsError:
+                if key:
+                    raise StudioError(f"{name} was sent twice; drop the folder again.") from None
                 continue
             return target
     except OSError as error:

@@ -1,7 +1,21 @@
 // Draws each figure when it comes near the screen, in the colours of the page, and again when those change.
 (function () {
   "use strict";
-  var config = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]] };
+  // What a figure shows, as a table of lines, x and y.
+  function save(area) {
+    var quoted = function (words) { return "\"" + String(words).replace(/"/g, "\"\"") + "\""; }, rows = ["line,x,y"];
+    area.data.forEach(function (trace, n) {
+      if (trace.visible === false || !trace.x || !trace.y) { return; }
+      for (var k = 0; k < trace.x.length; k++) { rows.push([quoted(trace.name || "line " + (n + 1)), trace.x[k], trace.y[k]].join(",")); }
+    });
+    var link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
+    link.download = "figure.csv";
+    link.click();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 10000);
+  }
+  var sheet = { name: "csv", title: "Save the data as CSV", click: save, icon: { width: 24, height: 24, path: "M4 3h16v18H4zM6 5v3h5V5zM13 5v3h5V5zM6 10v4h5v-4zM13 10v4h5v-4zM6 16v3h5v-3zM13 16v3h5v-3z" } };
+  var config = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage", sheet]] };
   var figures = [];
   var texts = new Map();
   // `drawn` is called with a figure after it has been drawn; `adopters` with an element whose inside is new: the whole

@@ -63,7 +63,7 @@
   }
 
   function send(zone, name, found) {
-    if (!found.length) { Steelyard.say("This folder has neither a robot file nor a mesh. Choose another one."); return; }
+    if (!found.length) { Steelyard.trouble(zone, { words: "This folder has neither a robot file nor a mesh; choose another one." }); return; }
     zone.querySelector(".going").textContent = "Packing " + found.length + " files …";
     archive(name, found).then(function (file) { Steelyard.upload(zone, [file]); });
   }
@@ -80,7 +80,7 @@
     below(folder, found).then(function () { send(zone, folder.name, found); });
   }, true);
   document.addEventListener("change", function (event) {
-    if (!event.target.webkitdirectory) { return; }
+    if (!event.target.webkitdirectory || event.target.closest(".drop")) { return; }
     var found = Array.from(event.target.files).filter(function (file) { return WANTED.test(file.name); }).slice(0, MOST);
     var name = event.target.files.length ? event.target.files[0].webkitRelativePath.split("/")[0] : "robot";
     send(home(), name, found.map(function (file) { return [file.webkitRelativePath, file]; }));

@@ -70,7 +70,7 @@
     var legend = make("div", figure, "", "plot-legend"), bar = make("div", figure, "", "plot-bar");
     legend.setAttribute("role", "group");
     legend.setAttribute("aria-label", "Joints shown");
-    var area = make("div", figure, "", "plot-area"), canvas = make("canvas", area), line = make("div", area, "", "now");
+    var area = make("div", figure, "", "plot-area"), canvas = make("canvas", area), line = make("div", area, "", "time-line");
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
     line.hidden = true;
@@ -333,7 +333,9 @@
     Steelyard.plotButtons(bar, legend, {
       joints: joints, seen: seen, units: options.units, about: about, changed: function () { ghost = null; changed(); },
       back: function () { move(-0.5); }, on: function () { move(0.5); }, larger: function () { magnify(0.5); },
-      smaller: function () { magnify(2); }, all: all, fit: fit
+      smaller: function () { magnify(2); }, all: all, fit: fit,
+      picture: function () { Steelyard.savePicture(canvas, options, joints, seen); },
+      csv: function () { Steelyard.saveSamples(figure, options, t0, t1); }
     });
     function recolour() {
       if (!canvas.isConnected) { document.removeEventListener("steelyard-theme", recolour); return; }

@@ -7,7 +7,8 @@
 
   Steelyard.plotButtons = function (bar, legend, on) {
     [["◀", "Earlier", on.back], ["▶", "Later", on.on], ["+", "Zoom in", on.larger], ["−", "Zoom out", on.smaller],
-     ["All", "Show the whole log", on.all], ["Fit", "Fit the heights to the visible part", on.fit]].forEach(function (one) {
+     ["All", "Show the whole log", on.all], ["Fit", "Fit the heights to the visible part", on.fit],
+     ["PNG", "Save the picture as PNG", on.picture], ["CSV", "Save the visible samples as CSV", on.csv]].forEach(function (one) {
       var button = document.createElement("button");
       button.type = "button";
       button.textContent = one[0];
@@ -43,6 +44,60 @@
       colours();
       legend.appendChild(button);
     });
+  };
+
+  function save(blob, name) {
+    var link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 10000);
+  }
+  function fileName(options, ending) { return (options.log || "plot").replace(/^.*\//, "").replace(/[^\w.-]+/g, "_") + ending; }
+
+  // Save the drawn canvas with a title and the legend of its lines; the page's canvas is transparent and has neither.
+  Steelyard.savePicture = function (canvas, options, joints, seen) {
+    var ratio = canvas.width / canvas.clientWidth, made = document.createElement("canvas"), ink = made.getContext("2d");
+    var LINE = 20, left = 64, right = canvas.clientWidth - 12, at = left, row = 1;
+    ink.font = "13px system-ui, sans-serif";
+    var places = joints.map(function (joint, k) { return { joint: joint, k: k }; }).filter(function (one) { return seen[one.k]; }).map(function (one) {
+      var wide = 40 + ink.measureText(one.joint).width + 14;
+      if (at + wide > right && at > left) { at = left; row += 1; }
+      var place = { joint: one.joint, k: one.k, x: at, row: row };
+      at += wide;
+      return place;
+    });
+    var top = LINE * (row + 1) + 10;
+    made.width = canvas.width;
+    made.height = canvas.height + Math.round(top * ratio);
+    ink.fillStyle = Steelyard.colour("--paper");
+    ink.fillRect(0, 0, made.width, made.height);
+    ink.scale(ratio, ratio);
+    ink.textBaseline = "middle";
+    ink.fillStyle = Steelyard.colour("--ink");
+    ink.font = "600 14px system-ui, sans-serif";
+    ink.fillText((options.title ? options.title + ": " : "") + (options.log || ""), left, 14);
+    ink.font = "13px system-ui, sans-serif";
+    places.forEach(function (place) {
+      var line = Steelyard.lineOf(place.k, Steelyard.dark()), y = 14 + LINE * place.row;
+      ink.strokeStyle = line.colour;
+      ink.lineWidth = 2.5;
+      ink.setLineDash(line.dash);
+      ink.beginPath();
+      ink.moveTo(place.x, y);
+      ink.lineTo(place.x + 28, y);
+      ink.stroke();
+      ink.fillText(place.joint, place.x + 36, y);
+    });
+    ink.setLineDash([]);
+    ink.drawImage(canvas, 0, top, canvas.clientWidth, canvas.clientHeight);
+    made.toBlob(function (blob) { save(blob, fileName(options, ".png")); });
+  };
+
+  Steelyard.saveSamples = function (figure, options, t0, t1) {
+    Steelyard.ask(Steelyard.withQuery(options.source, { csv: 1, t0: t0, t1: t1 })).then(function (text) {
+      save(new Blob([text], { type: "text/csv" }), fileName(options, ".part.csv"));
+    }).catch(function (error) { Steelyard.trouble(figure, error); });
   };
 
   // A table of the ranges of all lines and of the values at the cursor.

@@ -54,10 +54,11 @@
     var box = document.createElement("div");
     box.className = "trouble refusal";
     box.setAttribute("role", "alert");
-    if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.message === "away" ? "The studio does not answer. Check that `steelyard studio` is still running, then try again." : "This failed; reload the page and try again."; }
+    if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.words ? error.words : error.message === "away" ? "The studio does not answer. Check that `steelyard studio` is still running, then try again." : "This failed; reload the page and try again."; }
     // Beside the form, where the reader looks, but not inside a cell or a row.
     var hosts = [".scroll", "table", ".cards", ".shelf", ".row"].map(function (name) { return form.closest(name); });
     (hosts.filter(Boolean)[0] || form).before(box);
+    for (var shut; (shut = box.closest("details:not([open])"));) { shut.open = true; }
     box.scrollIntoView({ block: "nearest", behavior: "instant" });
   }
 

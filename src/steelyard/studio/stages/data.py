@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import shlex
+import shutil
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,12 +13,15 @@ from steelyard.errors import SteelyardError
 from steelyard.project import ROLES
 from steelyard.report.elements import Html, callout, join, table_html, text
 from steelyard.signals.table import READERS
+from steelyard.studio.folder_uploads import accept_folder
+from steelyard.studio.log_folders import is_log_folder
+from steelyard.studio.log_plots import draw_long, drawing_job, plot_data, plot_source
 from steelyard.studio.mapping_editor import (
     check_readable,
     column_meanings,
-    draw_short,
     edited_mapping,
     facts,
+    merged_mapping,
     proposal,
     scene,
 )  # fmt: skip
@@ -32,7 +34,6 @@ from steelyard.studio.mapping_page import (
     write_mapping,
 )
 from steelyard.studio.page import attribute, button, choice, command_line, drop_zone, form, trouble
-from steelyard.studio.pyramid import Pyramid
 from steelyard.studio.roles import (
     LOGS,
     ListedLog,
@@ -88,8 +89,9 @@ class DataStage(Stage):
         logs = listed_logs(context.folder)
         suffixes = sorted({ending for kind in READERS.values() for ending in kind.suffixes})
         drop = drop_zone(
-            LOGS, "data/add", "Logs of the robot's motion", ",".join([*suffixes, ".gz", ".bz2", ".xz", ".zst"])
-        )
+            LOGS, "data/add", "Logs of the robot's motion", ",".join([*suffixes, ".gz", ".bz2", ".xz", ".zst"]),
+            "rosbag2, LeRobot data set, one file per signal",
+        )  # fmt: skip
         formats = Html(f'<p class="hint">{text(", ".join(suffixes))}; any size.</p>')
         head = Html("<h1>Data</h1>")
         if not logs:
@@ -110,9 +112,10 @@ class DataStage(Stage):
             "role": _role,
             "use": _use,
             "edit": _edit,
+            "common": _common,
             "unmap": _unmap,
             "remove": _remove,
-            "draw": _draw,
+            "draw": draw_long,
         }
 
     async def data(self, context: StageContext, what: str, query: FormData) -> Any:
@@ -125,7 +128,7 @@ class DataStage(Stage):
         if what == "meaning":
             return await _mapping_html(context, log, bool(query.get("propose", "")))
         if what == "plot":
-            return await _plot(context, log, query)
+            return await plot_data(context, log, query)
         raise StudioError("There is nothing at this address.")
 
 
@@ -159,8 +162,7 @@ def _log_html(context: StageContext, log: ListedLog, propose: bool) -> list[str]
     if not project.robot:
         hint = "Choose the robot first: it is needed for joint names, units and plots."
         return [title, callout("note", hint), columns, command]
-    of = pyramid_file(context.folder, log).name
-    source = f"/data/data/plot?{urlencode({'log': log.text, 'of': of})}"
+    source = plot_source(context, log)
     drawn = Html(
         f'<div class="plot-and-robot"><div data-plot="{attribute(source)}" data-log="{attribute(log.text)}" '
         f'data-title="Recorded signals"></div><figure class="follower" data-follows="{attribute(log.text)}">'
@@ -176,7 +178,7 @@ def _log_html(context: StageContext, log: ListedLog, propose: bool) -> list[str]
 
 def _redraw_button(context: StageContext, log: ListedLog) -> Html:
     """Render a button if the plot of a long log failed."""
-    job = _job_of(context, log)
+    job = drawing_job(context, log)
     if job is None or job.live or job.state == "done":
         return Html("")
     return button("data/draw", "Draw it again", log=log.text)
@@ -184,22 +186,26 @@ def _redraw_button(context: StageContext, log: ListedLog) -> Html:
 
 async def _mapping_html(context: StageContext, log: ListedLog, propose: bool) -> Html:
     mapping = context.folder.project().mapping
+    editor = await context.helper.ask(column_meanings, log.text)
+    scope = "" if len(listed_logs(context.folder)) < 2 else "log" if editor["own"] or editor["error"] else "all"
     pieces: list[str] = []
     if mapping and not propose:
-        link = f"/data?{urlencode({'log': log.text, 'propose': '1'})}"
-        pieces.append(
-            Html(f'<p>From <strong>{text(mapping)}</strong>. <a href="{attribute(link)}">Propose a new mapping</a></p>')
-        )
+        link = attribute(f"/data?{urlencode({'log': log.text, 'propose': '1'})}")
+        part = f", the part for {log.text} only" if editor["own"] else ""
+        again = "Propose a mapping for this log only" if editor["error"] and scope else "Propose a new mapping"
+        pieces.append(Html(f'<p>From <strong>{text(mapping)}</strong>{text(part)}. <a href="{link}">{again}</a></p>'))
     else:
         try:
-            pieces.append(proposal_html(log.text, await context.helper.ask(proposal, log.text, {}, {})))
+            pieces.append(proposal_html(log.text, await context.helper.ask(proposal, log.text, {}, {}), scope))
         except StudioError as error:
             pieces.append(callout("warning", str(error)))
-    editor = editor_html(log.text, await context.helper.ask(column_meanings, log.text))
+    form_html = editor_html(log.text, editor, scope)
     if mapping:
-        pieces += [editor, remove_mapping_html(mapping)]
+        pieces += [form_html, remove_mapping_html(mapping)]
+        if editor["own"]:
+            pieces.append(button("data/common", "Use the mapping of all logs for this one too", log=log.text))
     else:
-        pieces.append(Html(f'<details id="by-column"><summary>Edit column by column</summary>{editor}</details>'))
+        pieces.append(Html(f'<details id="by-column"><summary>Edit column by column</summary>{form_html}</details>'))
     return join(*pieces)
 
 
@@ -246,16 +252,24 @@ async def _body(context: StageContext, log: str, *above: str) -> Html:
 async def _add(context: StageContext, fields: FormData) -> Html:
     """Add uploaded logs to the project; an unreadable file is deleted and its error shown."""
     folder, errors, first = context.folder, list[str](), ""
-    has_validation = any(role_of_name(PurePosixPath(name).stem) == "validate" for name in fields.all("file"))
-    for name in fields.all("file"):
-        path = folder.path_inside(name)
-        listed = listed_logs(folder).get(name)
+    names = fields.all("file")
+    for name in names:
+        path, listed = folder.path_inside(name), listed_logs(folder).get(name)
         if path.parent != folder.root / LOGS or not path.is_file() or (listed is not None and listed.roles):
             raise StudioError(f"{name} is not a new file in {LOGS}; drop it again.")
+    names += [folder.relative(accept_folder(folder, sent, LOGS)) for sent in fields.all("folder")]
+    has_validation = any(role_of_name(PurePosixPath(name).stem) == "validate" for name in names)
+    for name in names:
+        path = folder.path_inside(name)
         try:
+            if path.is_dir() and not is_log_folder(path):
+                kinds = (
+                    "a rosbag2 (metadata.yaml), a LeRobot data set (meta/info.json) or one file per signal (q.csv, …)"
+                )
+                raise StudioError(f"{name}: this folder is no log; drop {kinds}, or the log file itself.")
             await context.helper.ask(check_readable, name)
         except StudioError as error:
-            path.unlink(missing_ok=True)
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             errors.append(str(error))
             continue
         first = first or name
@@ -264,20 +278,30 @@ async def _add(context: StageContext, fields: FormData) -> Html:
         if role in ("", "identify"):
             role = "identify" if has_validation else first_needed(folder)
         set_role(folder, name, role)
-        if not folder.project().mapping and folder.project().robot:
+        if folder.project().robot:
             errors += await _write_certain_mapping(context, name)
     return await _body(context, first, *(trouble(message) for message in errors))
 
 
 async def _write_certain_mapping(context: StageContext, log: str) -> list[str]:
-    """Write the proposed mapping of a log if it is certain; return errors."""
+    """Write the proposed mapping of a log if it is certain; return errors.
+
+    If there is a mapping that cannot read the log, the proposal becomes the mapping of this log only.
+    """
+    mapped = bool(context.folder.project().mapping)
     try:
+        if mapped and not (await context.helper.ask(facts, log))["error"]:
+            return []
         proposed = await context.helper.ask(proposal, log, {}, {})
     except StudioError as error:
-        return [str(error)]
+        return [] if mapped else [str(error)]
     if proposed["certain"]:
-        write_mapping(context.folder, proposed["toml"])
+        await _write(context, log, proposed["toml"], mapped)
     return []
+
+
+async def _write(context: StageContext, log: str, toml: str, only: bool) -> None:
+    write_mapping(context.folder, await context.helper.ask(merged_mapping, log, toml, only))
 
 
 async def _role(context: StageContext, fields: FormData) -> Html:
@@ -289,7 +313,7 @@ async def _role(context: StageContext, fields: FormData) -> Html:
 async def _use(context: StageContext, fields: FormData) -> Html:
     log = log_named(context.folder, fields["log"])
     proposed = await context.helper.ask(proposal, log.text, *proposal_answers(fields))
-    write_mapping(context.folder, proposed["toml"])
+    await _write(context, log.text, proposed["toml"], fields.get("scope") == "log")
     return await _body(context, log.text)
 
 
@@ -297,7 +321,14 @@ async def _edit(context: StageContext, fields: FormData) -> Html:
     log = log_named(context.folder, fields["log"])
     _, numbers = proposal_answers(fields)
     toml = await context.helper.ask(edited_mapping, log.text, column_rows(fields), fields.get("rate", ""), numbers)
-    write_mapping(context.folder, toml)
+    await _write(context, log.text, toml, fields.get("scope") == "log")
+    return await _body(context, log.text)
+
+
+async def _common(context: StageContext, fields: FormData) -> Html:
+    """Remove the part of the mapping that is for one log only."""
+    log = log_named(context.folder, fields["log"])
+    await _write(context, log.text, "", False)
     return await _body(context, log.text)
 
 
@@ -312,55 +343,6 @@ async def _remove(context: StageContext, fields: FormData) -> Html:
     if log.size >= 0 and log.path.resolve().is_relative_to(context.folder.root):  # never move files elsewhere
         context.folder.move_to_trash(log.path)
     return await _body(context, "")
-
-
-# ---------------------------------------------------------------- plots
-
-
-def _job_of(context: StageContext, log: ListedLog) -> Any:
-    """Return the newest job for the current plot of a log."""
-    words = _words(context, log)
-    return next((job for job in context.jobs.of_stage("data") if job.words == words), None)
-
-
-def _words(context: StageContext, log: ListedLog) -> tuple[str, ...]:
-    return ("-m", "pyramid", log.text, str(pyramid_file(context.folder, log)))
-
-
-async def _plot(context: StageContext, log: ListedLog, query: FormData) -> Any:
-    """Return a window (bytes), a sample, or the header of a log's pyramid; build the pyramid if it does not exist."""
-    target = pyramid_file(context.folder, log)
-    if query.get("of", target.name) != target.name:
-        raise StudioError("The log, its mapping or the robot has changed; reload the page.")
-    try:
-        if "t0" in query:
-            part = float(query["t0"]), float(query["t1"]), int(query["pixels"])
-            return await asyncio.to_thread(lambda: Pyramid.open(target).window(*part).to_bytes())
-        if "at" in query:
-            t, values = await asyncio.to_thread(Pyramid.open(target).at, float(query["at"]))
-            return json.dumps({"t": t, "values": values.tolist()})
-    except (ValueError, OSError):
-        raise StudioError("The plot does not exist any more; reload the page.") from None
-    if not target.exists():
-        job = _job_of(context, log)
-        if job is not None and job.live:
-            return {"wait": f"The log is long; its plot is being prepared (see Jobs, {job.title})."}
-        if job is not None and job.state != "done":
-            raise StudioError(job.message)
-        if not await context.helper.ask(draw_short, log.text, str(target), seconds=120.0):
-            await _draw(context, _query_of(log.text))
-            return {"wait": "The log is long; its plot is being prepared (see Jobs)."}
-    forget_pyramids(context.folder, log, but=target)
-    return Pyramid.open(target).about()
-
-
-async def _draw(context: StageContext, fields: FormData) -> None:
-    log = log_named(context.folder, fields["log"])
-    old = _job_of(context, log)
-    if old is not None and not old.live:
-        context.jobs.clear(old.id)
-    if old is None or not old.live:
-        context.jobs.add("data", f"Plot of {log.path.name}", _words(context, log))
 
 
 STUDIO_STAGES.register("data")(DataStage())

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import shlex
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -14,8 +15,14 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.files import plain, write_whole
 from steelyard.project import Project
 from steelyard.report.elements import Html, text
+from steelyard.studio.calibration_section import (
+    CALIBRATION_ACTIONS,
+    calibrate_words,
+    calibration_html,
+    pose_form,
+)  # fmt: skip
 from steelyard.studio.example import EXAMPLE_LOGS, EXAMPLE_ROBOT, write_example
-from steelyard.studio.page import button, choice, drop_zone, form, trouble
+from steelyard.studio.page import button, choice, command_line, drop_zone, form, trouble
 from steelyard.studio.robot_files import DESCRIPTIONS, MESHES, ROBOT_FOLDER, descriptions, take_files
 from steelyard.studio.robot_page import builtin_robots, robot_view
 from steelyard.studio.roles import LOGS, listed_logs, set_role
@@ -35,7 +42,7 @@ class RobotStage(Stage):
 
     name = "robot"
     title = "Robot"
-    scripts = ("lazy.js", "posture.js", "folder.js")
+    scripts = ("lazy.js", "posture.js", "folder.js", "command_preview.js")
 
     async def status(self, context: StageContext) -> StageStatus:
         try:
@@ -58,7 +65,8 @@ class RobotStage(Stage):
         if not project.robot:
             return Html(
                 "<h1>Robot</h1><p>Choose a robot file with the kinematics. Masses and inertias may be missing; they "
-                f"are identified later.</p>{_drop(context.folder)}{_example(context.folder)}{_builtins()}"
+                'are identified later. For a single servo or drive, go to <a href="/drives">Drives</a>.</p>'
+                f"{_drop(context.folder)}{_example(context.folder)}{_builtins()}"
             )
         view = _saved_view(context.folder)
         another = Html(
@@ -72,20 +80,24 @@ class RobotStage(Stage):
             )
         else:
             html = _view_html(view)
-        return Html(f"<h1>Robot</h1>{another}{html}")
+        return Html(f"<h1>Robot</h1>{another}{html}{calibration_html(context)}")
 
     async def data(self, context: StageContext, what: str, query: FormData) -> str:
-        """Return HTML that takes a while: the robot (`seen`), or the list of built-in robots (`builtins`)."""
+        """Return HTML that takes a while: the robot (`seen`), built-in robots (`builtins`), or a form (`poses`)."""
         if what == "builtins":
             return _picker(await context.helper.ask(builtin_robots), context.folder.project().robot)
         if what == "seen":
             return _view_html(await _render_view(context))
+        if what == "poses":
+            return await pose_form(context, query)
+        if what == "words":
+            return _command_html(context, query)
         raise StudioError("There is nothing of this name.")
 
     def actions(self) -> Mapping[str, Action]:
         return {
             "files": _files, "file": _file, "example": _use_example, "builtin": _builtin, "gravity": _gravity,
-            "joints": _joints, "snap": _snap, "packages": _packages,
+            "joints": _joints, "snap": _snap, "packages": _packages, **CALIBRATION_ACTIONS,
         }  # fmt: skip
 
 
@@ -179,6 +191,16 @@ def _picker(robots: list[tuple[str, int, str]], current: str) -> Html:
         for name, joints, words in robots
     )
     return Html(f'<div class="cards">{cards}</div>')
+
+
+def _command_html(context: StageContext, fields: FormData) -> Html:
+    """Show the command of the form of a calibration; an error is only a hint, since the form was not sent yet."""
+    try:
+        words = calibrate_words(context.folder, fields)
+    except StudioError as error:
+        return Html(f'<p class="hint">{text(str(error))}</p>')
+    output = context.folder.new_run("calibrate", context.jobs.outputs())
+    return command_line(shlex.join(["steelyard", *words, "-o", output]))
 
 
 # ------------------------------------------------------------ actions
