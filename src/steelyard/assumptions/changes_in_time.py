@@ -50,7 +50,7 @@ class Course:
         return np.asarray(self.values[places.astype(int)])
 
 
-def with_changes(rows: LedgerRows, courses: tuple[Course, ...] | None = None) -> LedgerRows:
+def add_changes(rows: LedgerRows, courses: tuple[Course, ...] | None = None) -> LedgerRows:
     """Add the columns of changes, and remove those columns that serve for changes only.
 
     Args:
@@ -76,20 +76,17 @@ def _shapes(rows: LedgerRows) -> Iterator[list[Course]]:
     windows = [(a, b) for a in range(1, count) for b in range(a + 1, count + 1)]
     windows = [(a, b) for a, b in windows if min(b - a, count - b + a) >= _FEWEST]
     numbers = np.arange(count)
+    after: list[Array] = [(numbers >= a).astype(float) for a in range(count + 1)]
 
     def instant(block: int) -> str:
         log, time = rows.beginnings[block]
         which = f" of log {log + 1}" if several else ""
         return f"at the start{which}" if block in borders else f"at about {time:.3g} s{which}"
 
-    shapes = [
+    shapes: list[list[tuple[Array, str]]] = [
         [(x, "It drifts.") for x in drifts],
-        [((numbers >= a) * 1.0, f"It changes {instant(a)}.") for a, b in windows if b == count],
-        [
-            ((numbers >= a) * (numbers < b) * 1.0, f"It changes {instant(a)}, and back {instant(b)}.")
-            for a, b in windows
-            if b < count
-        ],
+        [(after[a], f"It changes {instant(a)}.") for a, b in windows if b == count],
+        [(after[a] - after[b], f"It changes {instant(a)}, and back {instant(b)}.") for a, b in windows if b < count],
     ]
     for shape in shapes:
         yield [Course(values, words, len(shapes) * len(shape)) for values, words in shape]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from steelyard.assumptions.changes_in_time import with_changes
+from steelyard.assumptions.changes_in_time import add_changes
 from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
@@ -58,9 +58,9 @@ def examine_assumptions(
         rows = ledger_rows(study, model)
         if rows is None or rows.blocks < 4:
             return None
-        rows = with_changes(rows)
+        rows = add_changes(rows)
         judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
-        judged = None if judged is None else with_changes(judged, rows.courses)
+        judged = None if judged is None else add_changes(judged, rows.courses)
         return _LedgerBuilder(study, model, rows, judged, rmse, nrmse, standard_errors).ledger()
 
 
@@ -294,7 +294,7 @@ class _LedgerBuilder:
             return motion
 
         rows = ledger_rows(self.study, model, change=change)
-        return None if rows is None else with_changes(rows, self.rows.courses)
+        return None if rows is None else add_changes(rows, self.rows.courses)
 
     def _entries(self) -> list[Entry]:
         final, plain = self.now, self.plain

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.assumptions import torque_suspects as of_torques
+from steelyard.assumptions import _torque_suspects as of_torques
 from steelyard.assumptions.modelled_motion import JointTorques, ModelledMotion, all_joints
 from steelyard.assumptions.suspect import Suspect, change_of
 from steelyard.ground.arrays import Array
