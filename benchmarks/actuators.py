@@ -1,21 +1,28 @@
-"""Drives from command logs: python benchmarks/actuators.py [real | plants N] [-o FOLDER]
+"""Drives from command logs: python benchmarks/actuators.py [real | plants N | effects N] [-o FOLDER]
 
 `real` needs STEELYARD_DATA: two public servos, every gain or motion left out in turn; printed are the mean absolute
 position error of closed-loop rollouts, the processor time, and the runs that are named as not predictable. With -o, a
-figure per split. `plants N` simulates N drives of each friction model and of two kinds in MuJoCo, and prints how often
-the structure is right, how many truths are inside their 95 %, and the errors of the delay.
+figure per split. `plants N` simulates N drives of each friction model and of two kinds (`drive_bench.py`), and
+prints how often the structure is right or named as not separable, how many truths are inside their 95 %, and the errors
+of the delay. `effects N` does so for N drives with play and N with a delayed feedback.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import steelyard as sy
+from steelyard.actuators import DRIVE_EFFECTS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "actuators"))
+from drive_plants import random_plant
 
 DATA = Path(os.environ.get("STEELYARD_DATA", "")) / "actuators"
 SPLITS = {"bam_xl330": "kp", "bam_sts3250": "trajectory"}
@@ -61,45 +68,106 @@ def figure(result: sy.ActuatorIdentification, title: str, folder: Path) -> None:
     (folder / f"{title.replace(' ', '_')}.html").write_text(page, encoding="utf-8")
 
 
+FRICTIONS = ("M1", "M2", "M3", "M4", "M5", "M6")
+
+
+class Tally:
+    """Counts over plants."""
+
+    def __init__(self) -> None:
+        self.count = self.right = self.said = 0
+        self.delays: list[float] = []
+        self.inside: dict[str, list[bool]] = {}
+
+    def add(self, plant: Any, result: sy.ActuatorIdentification, effects: set[str], seed: int) -> None:
+        model = result.model
+        own = {e for e in DRIVE_EFFECTS if e in model.parameters} - {"delay"}
+        same = model.friction == plant.friction and own == effects
+        separate = [i for i in result.inseparable if "cannot be separated" in i.reason]
+        self.count, self.right = self.count + 1, self.right + same
+        self.said += not same and bool(separate)
+        late = 1e3 * abs(model["delay"] - plant.truth["delay"])
+        self.delays.append(late)
+        outside = []
+        for name in model.estimated if same else ():
+            low, high = model.interval(name)
+            held = low <= plant.truth[name] <= high
+            self.inside.setdefault(name, []).append(held)
+            if not held:
+                off = (model[name] - plant.truth[name]) / max(model.standard_error(name), 1e-300)
+                outside.append(f"{name} {off:+.1f}")
+        chosen = " + ".join([model.friction, *sorted(own)])
+        print(
+            f"  {seed} {plant.kind} {plant.friction}: {'right' if same else f'{chosen} instead'}"
+            f"{'' if same or not separate else ' (said)'}, delay off by {late:.3f} ms, {result.cpu_seconds:.1f} s"
+            f"{f', outside: {outside}' if outside else ''}", flush=True,
+        )  # fmt: skip
+
+    def join(self, other: Tally) -> None:
+        self.count, self.right, self.said = self.count + other.count, self.right + other.right, self.said + other.said
+        self.delays += other.delays
+        for name, values in other.inside.items():
+            self.inside.setdefault(name, []).extend(values)
+
+    def print(self, title: str) -> None:
+        held = [x for values in self.inside.values() for x in values]
+        share = 100.0 * float(np.mean(held)) if held else np.nan
+        print(
+            f"{title}: structure right {self.right}, named as not separable {self.said}, wrong "
+            f"{self.count - self.right - self.said} of {self.count}; inside 95 %: {sum(held)} of {len(held)} "
+            f"({share:.1f} %); delay error median {np.median(self.delays):.3f} ms, 95 % "
+            f"{np.quantile(self.delays, 0.95):.3f}, largest {np.max(self.delays):.3f} ms", flush=True,
+        )  # fmt: skip
+
+
+def judged(groups: list[tuple[str, list[Any], list[int], set[str]]]) -> None:
+    """Identify all plants of the groups (title, plants, seeds, effects) and print the counts."""
+    from drive_bench import record_all
+
+    whole = Tally()
+    logs = record_all([p for g in groups for p in g[1]], [s for g in groups for s in g[2]])
+    for title, plants, seeds, effects in groups:
+        tally = Tally()
+        for plant, seed in zip(plants, seeds, strict=True):
+            result = sy.identify_actuator(logs.pop(0), plant.kind)
+            tally.add(plant, result, effects, seed)
+        tally.print(title)
+        whole.join(tally)
+    whole.print("all")
+    for name, values in whole.inside.items():
+        print(f"  {name}: {sum(values)} of {len(values)} inside")
+
+
 def plants(count: int) -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "actuators"))
-    import drive_plants
-    from drive_plants import random_plant
+    seeds = list(range(100, 100 + count))
+    judged(
+        [
+            (f"{kind} {friction}", [random_plant(kind, friction, s) for s in seeds], seeds, set())
+            for kind in ("voltage", "torque")
+            for friction in FRICTIONS
+        ]
+    )
 
-    # MuJoCo's step shifts time by half of it: the delay must be known much better than its interval.
-    drive_plants.STEP = 2.5e-5
 
-    right = total = inside = truths = 0
-    delays = []
+def effects(count: int) -> None:
+    """Play of 1 to 3 degrees, and a feedback that is 4 to 15 ms late."""
+    groups: list[tuple[str, list[Any], list[int], set[str]]] = []
     for kind in ("voltage", "torque"):
-        for friction in ("M1", "M2", "M3", "M4", "M5", "M6"):
-            for seed in range(100, 100 + count):
-                plant = random_plant(kind, friction, seed)
-                result = sy.identify_actuator(plant.record(seed), kind)
-                same = result.model.friction == friction and len(_effects(result)) == 1
-                right, total = right + same, total + 1
-                delays.append(1e3 * abs(result.model["delay"] - plant.truth["delay"]))
-                if same:
-                    for name in result.model.estimated:
-                        low, high = result.model.interval(name)
-                        inside, truths = inside + (low <= plant.truth[name] <= high), truths + 1
-            print(
-                f"{kind} {friction}: structure right {right}/{total}, inside 95 % {inside}/{truths}, delay error "
-                f"median {np.median(delays):.3f} ms, largest {np.max(delays):.3f} ms (all so far)",
-                flush=True,
-            )
-
-
-def _effects(result: sy.ActuatorIdentification) -> set[str]:
-    from steelyard.actuators import DRIVE_EFFECTS
-
-    return set(DRIVE_EFFECTS) & set(result.model.parameters)
+        for friction in ("M1", "M3"):
+            for name, low, high in (("backlash", 0.02, 0.05), ("feedback_delay", 0.004, 0.015)):
+                seeds = list(range(500, 500 + count))
+                made = [random_plant(kind, friction, s) for s in seeds]
+                sizes = np.random.default_rng(7).uniform(low, high, count)
+                made = [replace(p, truth={**p.truth, name: x}) for p, x in zip(made, sizes, strict=True)]
+                groups.append((f"{kind} {friction} {name}", made, seeds, {name}))
+    judged(groups)
 
 
 def main() -> None:
     words = sys.argv[1:] or ["real"]
-    if words[0] == "plants":
-        plants(int(words[1]) if len(words) > 1 else 17)
+    if words[0] in ("plants", "effects"):
+        count = int(words[1]) if len(words) > 1 else 17
+        plants(count) if words[0] == "plants" else effects(count)
     else:
         real(words[words.index("-o") + 1] if "-o" in words else "")
 

@@ -66,7 +66,9 @@ def families(base: Base) -> Iterator[Family]:
     yield Family("delay", ("delay",), None, 0.001, 0.06, later, number=same)
     yield Family("smoothing", ("smoothing of the torques", "smoothing of the torque"), None, 0.01, 0.3, smoothed)
     yield Family("torque coupling", ("torque coupling",), wrist, 0.02, 1.0, lambda x: leaking(x, wrist))
-    yield Family("load in the second half", ("payload in the second half",), None, 0.05, 5.0,
+    for j in (1, wrist):
+        yield Family("slip of a zero", ("slip of the zero",), j, 0.01, 0.5, lambda x, j=j: slipping(x, j))
+    yield Family("load in the second half", ("change of the payload",), None, 0.05, 5.0,
                  lambda x: loaded(base.robot, x))  # fmt: skip
     yield Family("tilt of gravity", ("tilt of gravity about x", "tilt of gravity about y"), None, 0.003, 0.4,
                  robot=lambda r, x: r.with_gravity(rotation_about(np.eye(3)[0], x) @ r.gravity))  # fmt: skip
@@ -93,6 +95,11 @@ def warming(size: float, joint: int) -> Change:
 
 def drifting(size: float, joint: int) -> Change:
     return lambda log: of_torque(lambda tau: tau + size * np.std(tau) * progress(log), joint)(log)
+
+
+def slipping(size: float, joint: int) -> Change:
+    """The zero of a joint slips at 43 % of the log, which is no border of the blocks of the ledger."""
+    return of_position(lambda q: q + size * (np.arange(len(q)) > 0.43 * len(q)), joint)
 
 
 def geared(size: float, joint: int) -> Change:

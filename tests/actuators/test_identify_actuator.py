@@ -55,8 +55,8 @@ def test_sensitivities_are_those_of_differences(
 ) -> None:
     plant, logs = stribeck_logs
     runs = Rollouts(logs[:2], volts_of(logs[:2]), step=2e-3)
-    structure = DriveStructure("voltage", "M4", ("delay", "torque_limit", "load_friction_quad"))
-    values = {**plant.truth, "torque_limit": 0.6, "load_friction_quad": 0.1}
+    structure = DriveStructure("voltage", "M4", ("delay", "feedback_delay", "torque_limit", "load_friction_quad"))
+    values = {**plant.truth, "torque_limit": 0.6, "load_friction_quad": 0.1, "feedback_delay": 0.0043}
     values = {n: values[n] for n in structure.names}
     _, jacobian = runs.simulate(structure, values, structure.names)
     for k, name in enumerate(structure.names):

@@ -33,6 +33,12 @@ def of_position(joint: int, shift: float, factor: float = 1.0) -> Change:
     return lambda log: replace(log, q=log.q * np.where(mine, factor, 1.0) + np.where(mine, shift, 0.0))
 
 
+def of_slip(joint: int, shift: float, since: float = 0.43) -> Change:
+    """The zero of a joint slips at a share of the log that is no border of the ledger's blocks."""
+    mine = np.arange(3) == joint
+    return lambda log: replace(log, q=log.q + shift * mine * (np.arange(len(log)) > since * len(log))[:, None])
+
+
 def of_clock(factor: float) -> Change:
     return lambda log: replace(log, t=log.t * factor)
 

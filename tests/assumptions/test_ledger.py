@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
-from arms import Change, ledger, of_clock, of_position, of_torque
+from arms import Change, ledger, of_clock, of_position, of_slip, of_torque
 
 # A planted size lies within four standard errors: a chance of one in ten thousand that it does not, with 19 degrees
 # of freedom of one in a thousand.
@@ -19,6 +20,8 @@ MISTAKES: dict[str, tuple[Change, str, str, float]] = {
     "zero off": (of_position(1, 0.1), "zero", "q2", 0.1),
     "gear ratio": (of_position(1, 0.0, 1.05), "gear ratio", "q2", 0.05),
     "clock": (of_clock(1.1), "clock scale", "", 0.1),
+    "zero that slips": (of_slip(1, 0.2), "slip of the zero", "q2", 0.2),
+    "zero that slips early": (of_slip(1, -0.2, 0.3), "slip of the zero", "q2", -0.2),
 }
 
 
@@ -38,6 +41,13 @@ def test_a_common_delay_is_found() -> None:
     entry = next(e for e in found.entries if e.suspect.name == "delay")
     assert entry.answer == "refuted"
     assert entry.estimate == pytest.approx(0.02, abs=1e-3)  # a tenth of a sample
+
+
+def test_the_instant_of_a_slip_is_told() -> None:
+    """Twenty blocks of twenty seconds: within a block, or one at the ends that the filter cuts off."""
+    slip = next(e for e in ledger(of_slip(1, 0.2)).refuted if e.suspect.kind == "slip of the zero")
+    instant = float(re.search(r"at about ([0-9.]+) s", slip.sentence)[1])
+    assert instant == pytest.approx(0.43 * 20.0, abs=1.5)
 
 
 def test_a_sound_log_is_left_in_peace() -> None:

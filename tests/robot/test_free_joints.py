@@ -187,6 +187,61 @@ def test_a_free_joint_is_locked_as_a_whole_or_not_at_all() -> None:
         robot.with_joints(["root_joint_z", "root_joint_x"])
 
 
+DH = """
+convention: modified
+floating_base: {name: trunk, mass: 4.0, com: [0.02, 0.0, 0.05], inertia_com: {xx: 0.05, yy: 0.06, zz: 0.07}}
+base: {xyz: [0.1, 0.2, -0.05], rpy: [0.0, pi/2, 0.0]}
+rows:
+  - joint: hip
+    dh: [q, 0.1, 0.0, pi/2]
+    link: {mass: 1.0, com: [0.0, 0.0, 0.1], inertia_com: {xx: 0.01, yy: 0.01, zz: 0.004}}
+  - joint: knee
+    dh: [q, 0.0, 0.3, 0.0]
+    link: {mass: 0.5, com: [0.1, 0.0, 0.0], inertia_com: {xx: 0.002, yy: 0.01, zz: 0.01}}
+terms:
+  - {kind: viscous, values: [0.3, 0.2]}
+"""
+
+
+def floating_leg(pin):
+    """The robot of `DH` by hand: with zero offsets, modified placements are Rx(alpha) Tx(a) Tz(d)."""
+    model, turn = pin.Model(), pin.rpy.rpyToMatrix
+    joint = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "float")
+    model.appendBodyToJoint(
+        joint, pin.Inertia(4.0, np.array([0.02, 0.0, 0.05]), np.diag([0.05, 0.06, 0.07])), pin.SE3.Identity()
+    )
+    mount = pin.SE3(turn(0.0, np.pi / 2, 0.0), np.array([0.1, 0.2, -0.05]))
+    hip = mount * pin.SE3(turn(np.pi / 2, 0.0, 0.0), np.zeros(3)) * pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.1]))
+    knee = pin.SE3(np.eye(3), np.array([0.3, 0.0, 0.0]))
+    bodies = (pin.Inertia(1.0, np.array([0.0, 0.0, 0.1]), np.diag([0.01, 0.01, 0.004])),
+              pin.Inertia(0.5, np.array([0.1, 0.0, 0.0]), np.diag([0.002, 0.01, 0.01])))  # fmt: skip
+    for name, place, body in zip(("hip", "knee"), (hip, knee), bodies, strict=True):
+        joint = model.addJoint(joint, pin.JointModelRZ(), place, name)
+        model.appendBodyToJoint(joint, body, pin.SE3.Identity())
+    return model
+
+
+def test_a_denavit_hartenberg_table_floats(tmp_path: Path) -> None:
+    pin = pytest.importorskip("pinocchio")
+    (tmp_path / "leg.yaml").write_text(DH, encoding="utf-8")
+    robot, model = load_robot(tmp_path / "leg.yaml"), floating_leg(pin)
+    assert robot.joint_names[-2:] == ("hip", "knee")
+    assert [t.values for t in robot.nominal_terms] == [((0.0,) * 6 + (0.3, 0.2),)]
+    for q, dq, ddq in zip(*random_states(robot, np.random.default_rng(0)), strict=True):
+        own = robot.dynamics.inverse_dynamics(q, dq, ddq, robot.inertial_parameters)
+        theirs = pin.rnea(model, model.createData(), pinocchio_position(robot, q), dq, ddq)
+        assert np.abs(own - theirs).max() < EXACT * np.abs(theirs).max()
+
+    bare = "\n".join(line for line in DH.splitlines() if not line.startswith("floating_base"))
+    (tmp_path / "bare.yaml").write_text(bare, encoding="utf-8")
+    option = load_robot(tmp_path / "bare.yaml", floating=True)
+    assert option.fingerprint == robot.fingerprint
+    assert option.links[0].inertia is None
+    (tmp_path / "clash.yaml").write_text(DH.replace("name: trunk", "name: link1"), encoding="utf-8")
+    with pytest.raises(RobotError, match="'link1' is also the name of a link"):
+        load_robot(tmp_path / "clash.yaml")
+
+
 def test_a_base_floats_only_in_formats_that_can_say_so(tmp_path: Path) -> None:
     with pytest.raises(RobotError, match="freejoint"):
         load_robot(MJCF.replace('<freejoint name="float"/>', '<joint name="float"/>'), floating=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @short_repr
 @dataclass(frozen=True)
 class Inseparable:
-    """Parameters that the experiment cannot separate, determined before the fit.
+    """Parameters that the experiment cannot separate, determined before the fit, or from two structures that fit alike.
 
     Args:
         parameters: Names of the parameters.

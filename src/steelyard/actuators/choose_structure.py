@@ -8,19 +8,24 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from steelyard.actuators.actuator_identification import Structure
+from steelyard.actuators.actuator_identification import Inseparable, Structure
 from steelyard.actuators.command_log import CommandLog
 from steelyard.actuators.drive_model import DRIVE_FRICTION
 from steelyard.actuators.drive_structure import DriveStructure
-from steelyard.actuators.fit_drive import DriveFit
+from steelyard.actuators.equal_friction import equal_friction
+from steelyard.actuators.fit_drive import DriveFit, robust_cost
 from steelyard.actuators.growth import Growth
 from steelyard.actuators.rollout import QUICK_STEP, Rollouts
+from steelyard.actuators.uncertainty import memory_of
 from steelyard.ground.arrays import Array
 
-# A larger structure must predict better by this share; otherwise the smaller one is chosen. A few groups of runs
-# determine their mean error to about a tenth, and the difference between two structures to about half of that.
+# A larger structure must predict better by this share, or its gain must be certain; otherwise the smaller one is
+# chosen. A few groups of runs determine their mean error to about a tenth, and the difference between two structures
+# to about half of that.
 _GAIN = 0.05
-_LARGER = {"M1": ("M2", "M3", "M4"), "M2": ("M4",), "M3": ("M4",), "M4": ("M5",), "M5": ("M6",), "M6": ()}
+_LARGER = {"M1": ("M2", "M3", "M4"), "M2": ("M4",), "M3": ("M4",), "M4": ("M5", "M6"), "M5": ("M6",), "M6": ()}
+# Effects that imitate others; they are tried when nothing else helps.
+_RARE = ("feedback_delay", "backlash")
 
 
 @dataclass
@@ -34,6 +39,7 @@ class ChosenDrive:
         tried: All candidate structures with their errors on left-out runs.
         left_out: Mean absolute error [rad] of each run for the fit without its group, by name.
         folds: Fits of the folds, by group.
+        equal: Larger friction models that these runs cannot tell from the chosen one.
     """
 
     structure: DriveStructure
@@ -42,6 +48,7 @@ class ChosenDrive:
     tried: list[Structure] = field(default_factory=list)
     left_out: dict[str, float] = field(default_factory=dict)
     folds: dict[str, DriveFit] = field(default_factory=dict)
+    equal: list[Inseparable] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,9 @@ class _Chooser:
         for name in names if len(names) > 1 else []:
             inside = [k for k, g in enumerate(groups) if g != name]
             outside = [k for k, g in enumerate(groups) if g == name]
-            fitted = Growth([logs[k] for k in inside], [supply[k] for k in inside], given, stride, seed)
+            fitted = Growth(
+                [logs[k] for k in inside], [supply[k] for k in inside], given, stride, seed, self.growth
+            )  # fmt: skip
             others = Rollouts([logs[k] for k in outside], [supply[k] for k in outside], QUICK_STEP, stride)
             self.folds.append(_Fold(name, fitted, others))
         self.scores: dict[DriveStructure, tuple[float, float, dict[str, float]]] = {}
@@ -87,6 +96,27 @@ class _Chooser:
                 score = float(np.exp(np.mean(logarithms)))
                 self.scores[s] = score, score * float(np.std(logarithms)) / math.sqrt(len(logarithms)), errors
         return self.scores[s][0]
+
+    def certain(self, parent: DriveStructure, s: DriveStructure) -> bool:
+        """Whether the runs show an effect beyond chance, also in fits with the fine step of the result."""
+        quick, fine = self.growth.rollouts, self.growth.fine
+        if not beyond_chance(self.growth.fit(parent), self.growth.fit(s), quick):
+            return False
+        return beyond_chance(self.growth.fine_fit(parent), self.growth.fine_fit(s), fine)
+
+
+def beyond_chance(small: DriveFit, large: DriveFit, rollouts: Rollouts) -> bool:
+    """Whether a larger structure fits better beyond chance: Schwarz' criterion over independent residuals.
+
+    Args:
+        small: Fit of the smaller structure.
+        large: Fit of the larger structure.
+        rollouts: Runs of both fits.
+    """
+    scale = min(small.scale, large.scale)
+    count = len(large.residual) / memory_of(large, rollouts)
+    before, after = (max(robust_cost(fit.residual, scale), 1e-300) for fit in (small, large))
+    return count * math.log(before / after) > (len(large.free) - len(small.free)) * math.log(max(count, 2.0))
 
 
 def run_errors(rollouts: Rollouts, structure: DriveStructure, values: Mapping[str, float]) -> dict[str, float]:
@@ -125,16 +155,15 @@ def choose_structure(
     at = [DriveStructure(kind, friction or "M1", always) for kind in kinds]
     best = min(at, key=chooser.score)
     while True:
-        candidates = [s for s in _larger(best, friction, effects is None, given) if _worth(chooser, best, s)]
+        larger = _larger(best, friction, effects is None, given)
+        rare = [s for s in larger if set(s.effects) & set(_RARE) - set(best.effects)]
+        candidates = _better(chooser, best, [s for s in larger if s not in rare]) or _better(chooser, best, rare)
         if not candidates:
             break
         lowest = min(map(chooser.score, candidates))
         # Among those with about the same error, the one with the fewest parameters.
         near = [s for s in candidates if (1.0 - _GAIN) * chooser.score(s) <= lowest]
-        following = min(near, key=lambda s: (len(s.names), chooser.score(s)))
-        if chooser.score(following) > (1.0 - _GAIN) * chooser.score(best):
-            break
-        best = following
+        best = min(near, key=lambda s: (len(s.names), chooser.score(s)))
     if "friction_stribeck" in DRIVE_FRICTION[best.friction]:
         other = replace(best, stribeck_exponent=3 - best.stribeck_exponent)
         if chooser.score(other) < (1.0 - _GAIN) * chooser.score(best):
@@ -144,9 +173,11 @@ def choose_structure(
         Structure(_label(s, kinds), len(chooser.growth.fit(s).free), score, deviation, s == best)
         for s, (score, deviation, _) in chooser.scores.items()
     ]
+    others = [] if friction else [chooser.growth.fit(replace(best, friction=m)) for m in _LARGER[best.friction]]
+    equal = [equal_friction(chooser.growth.fit(best), other, chooser.growth.rollouts) for other in others]
     return ChosenDrive(
         best, fit, fine, tried, chooser.scores[best][2] if best in chooser.scores else {},
-        {fold.group: fold.growth.fit(best) for fold in chooser.folds},
+        {fold.group: fold.growth.fit(best) for fold in chooser.folds}, [one for one in equal if one is not None],
     )  # fmt: skip
 
 
@@ -159,7 +190,7 @@ def _larger(s: DriveStructure, friction: str, free: bool, given: Mapping[str, fl
     """Structures with one more effect, or the next friction models."""
     out = [replace(s, friction=m) for m in _LARGER[s.friction]] if not friction else []
     if free:
-        more = ["torque_limit", "load_friction_quad"]
+        more = ["torque_limit", "load_friction_quad", "feedback_delay", "backlash"]
         if s.kind != "torque":
             more.append("goal_time")
         if "torque_limit" in s.effects and s.kind != "voltage":
@@ -168,7 +199,19 @@ def _larger(s: DriveStructure, friction: str, free: bool, given: Mapping[str, fl
     return out
 
 
+def _better(chooser: _Chooser, best: DriveStructure, larger: Sequence[DriveStructure]) -> list[DriveStructure]:
+    worth = [s for s in larger if _worth(chooser, best, s)]
+    return [s for s in worth if chooser.score(s) <= _needed(chooser, best, s)]
+
+
 def _worth(chooser: _Chooser, parent: DriveStructure, s: DriveStructure) -> bool:
     """Whether a larger structure reduces the error on the runs of its fit; otherwise the folds are not fitted."""
     before, after = chooser.growth.fit(parent), chooser.growth.fit(s)
-    return float(np.mean(np.abs(after.residual))) < (1.0 - _GAIN) * float(np.mean(np.abs(before.residual)))
+    lower = float(np.mean(np.abs(after.residual))) < (1.0 - _GAIN) * float(np.mean(np.abs(before.residual)))
+    return lower or chooser.certain(parent, s)
+
+
+def _needed(chooser: _Chooser, parent: DriveStructure, s: DriveStructure) -> float:
+    """The largest score of a larger structure with which it replaces its parent."""
+    before = chooser.score(parent)
+    return before if chooser.folds and chooser.certain(parent, s) else (1.0 - _GAIN) * before

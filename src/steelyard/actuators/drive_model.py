@@ -50,6 +50,7 @@ DRIVE_PARAMETERS: dict[str, DriveParameter] = {
     "no_load_speed": DriveParameter("rad/s", "speed of zero available torque"),
     "goal_time": DriveParameter("s", "time constant of the goal's filter in the firmware"),
     "delay": DriveParameter("s", "time from the logged goal to its effect"),
+    "feedback_delay": DriveParameter("s", "time from the logged position to its effect in the drive's loop"),
     "armature": DriveParameter("kg m²", "inertia of rotor and gears at the joint"),
     "friction_base": DriveParameter("N m", "Coulomb friction"),
     "friction_viscous": DriveParameter("N m s/rad", "viscous friction, also with the drive off"),
@@ -68,7 +69,7 @@ DRIVE_PARAMETERS: dict[str, DriveParameter] = {
     "load_friction_external_quad": DriveParameter(
         "1/(N m)", "friction at standstill per squared torque of a lifted load"
     ),
-    "backlash": DriveParameter("rad", "total play between gears and load"),
+    "backlash": DriveParameter("rad", "total play between gears and load, with the encoder at the load"),
     "offset": DriveParameter("rad", "true angle from the load's rest position minus the stated one", positive=False),
 }
 _DRIVE = {
@@ -93,7 +94,9 @@ DRIVE_FRICTION: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 # Effects that a drive of any kind may have, each with one parameter of the same name.
-DRIVE_EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed", "load_friction_quad")
+DRIVE_EFFECTS = (
+    "delay", "feedback_delay", "goal_time", "torque_limit", "no_load_speed", "load_friction_quad", "backlash",
+)  # fmt: skip
 
 
 @short_repr

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.actuators.drive_structure import FIRST_POSITION, DriveStructure
+from steelyard.actuators.drive_structure import FIRST_POSITION, FIRST_VELOCITY, DriveStructure
 from steelyard.actuators.rollout import MOST_DELAY, Rollouts
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
@@ -19,14 +19,17 @@ from steelyard.ground.arrays import Array
 _USUAL = {
     "load_friction": 0.1, "load_friction_motor": 0.1, "load_friction_external": 0.1, "load_friction_stribeck": 0.05,
     "load_friction_motor_stribeck": 0.05, "load_friction_external_stribeck": 0.05, "stribeck_velocity": 0.3,
-    "goal_time": 0.02, "delay": 0.005, "offset": 0.02, "kp_gain": 1.0, "kd_gain": 1.0, "no_load_speed": 15.0,
+    "goal_time": 0.02, "delay": 0.005, "feedback_delay": 0.005, "backlash": 0.01, "offset": 0.02, "kp_gain": 1.0,
+    "kd_gain": 1.0, "no_load_speed": 15.0,
 }  # fmt: skip
 # With load-dependent friction above the load itself, the joint would hold any load.
-_HIGHEST = {name: 0.98 for name in _USUAL if name.startswith("load_friction")} | {"delay": MOST_DELAY, "goal_time": 0.5}
+_HIGHEST = {name: 0.98 for name in _USUAL if name.startswith("load_friction")} | {
+    "delay": MOST_DELAY, "feedback_delay": MOST_DELAY, "goal_time": 0.5, "backlash": 0.5,
+}  # fmt: skip
 _LOWEST = {"stribeck_velocity": 1e-2, "goal_time": 1e-3, "offset": -math.pi, "no_load_speed": 0.1}
 # Residuals beyond twice the typical one count less: 95 % efficient for normal noise, like Huber's choice.
 _SOFT = 2.0
-# Range of a first position, in standard deviations of the encoder's noise.
+# Range of first positions and velocities, in standard deviations of their estimates.
 _START = 4.0
 
 
@@ -40,6 +43,8 @@ class DriveFit:
         free: Names of the estimated parameters.
         residual: Simulated minus measured positions [rad].
         jacobian: Sensitivities of the residual to the free parameters.
+        starts: Sensitivities to the first position and velocity of each sample's run, `(samples, 2)`; None: they are
+            not estimated.
         scale: Scale of the robust loss [rad]; beyond it the loss grows linearly.
         cost: Robust cost per sample, comparable between starts.
         evaluations: Number of simulations with sensitivities.
@@ -50,6 +55,7 @@ class DriveFit:
     free: tuple[str, ...]
     residual: Array
     jacobian: Array
+    starts: Array | None
     scale: float
     cost: float
     evaluations: int
@@ -83,8 +89,8 @@ def fit_drive(
         scale: Scale of the robust loss [rad]; default: from the residuals of a first fit.
         most: Largest number of evaluations.
         tolerance: Relative change of the cost that ends the search.
-        free_starts: Also estimate the first position of each run, within the noise of the encoder. Otherwise a
-            sticking joint would keep the error of the first sample.
+        free_starts: Also estimate the first position and velocity of each run, within the noise of the encoder.
+            Otherwise a sticking joint would keep the error of the first sample.
     """
     search = _Search(structure, rollouts, start, given, free_starts)
     if scale is None:
@@ -123,12 +129,14 @@ class _Search:
         x0 = np.array([start.get(n, 0.0 if n == "offset" else usual[n]) for n in self.free])
         usual_size = np.array([usual[n] for n in self.free])
         self.unit = np.clip(np.abs(x0), 0.1 * usual_size, 1e3 * usual_size)
-        noise = np.maximum(rollouts.noise, 1e-9) if free_starts else np.zeros(0)
-        self._starts = len(noise)
-        self._least, self._most = (np.concatenate([b, sign * _START * noise]) for b, sign in
-                                   ((self._least, -1.0), (self._most, 1.0)))  # fmt: skip
+        lanes = len(rollouts.noise) if free_starts else 0
+        self._starts = lanes
+        noise = np.maximum(np.concatenate([rollouts.noise, rollouts.speeds[:, 1]])[: 2 * lanes], 1e-9)
+        first = np.concatenate([np.zeros(lanes), rollouts.speeds[:lanes, 0]])
+        self._least = np.concatenate([self._least, first - _START * noise])
+        self._most = np.concatenate([self._most, first + _START * noise])
         self.unit = np.concatenate([self.unit, noise])
-        self.x0 = self._inside(np.concatenate([x0, np.zeros(len(noise))]), 1e-3)
+        self.x0 = self._inside(np.concatenate([x0, first]), 1e-3)
         self._last: tuple[bytes, Array, Array] | None = None
 
     def _inside(self, x: Array, margin: float) -> Array:
@@ -142,12 +150,13 @@ class _Search:
     def both(self, x: Array) -> tuple[Array, Array]:
         key = x.tobytes()
         if self._last is None or self._last[0] != key:
-            p, starts = len(self.free), x[len(self.free) :] if self._starts else None
-            wrt = (*self.free, FIRST_POSITION) if self._starts else self.free
+            p, starts = len(self.free), x[len(self.free) :].reshape(2, -1) if self._starts else None
+            wrt = (*self.free, FIRST_POSITION, FIRST_VELOCITY) if self._starts else self.free
             q, jacobian = self.rollouts.simulate(self.structure, self.values(x), wrt, starts)
             if self._starts:
                 own = self.rollouts.stretch[:, None] == np.arange(self._starts)
-                jacobian = np.concatenate([jacobian[:, :p], own * jacobian[:, p:]], axis=1)
+                jacobian = np.concatenate([jacobian[:, :p], own * jacobian[:, p, None], own * jacobian[:, p + 1, None]],
+                                          axis=1)  # fmt: skip
             # A drive with extreme values may diverge; the search must reject such a step and not crash.
             residual = np.nan_to_num(q - self.rollouts.measured, nan=1e3, posinf=1e3, neginf=-1e3)
             self._last = key, np.clip(residual, -1e3, 1e3), np.clip(np.nan_to_num(jacobian), -1e9, 1e9)
@@ -169,18 +178,17 @@ class _Search:
 
     def result(self, x: Array, scale: float, evaluations: int) -> DriveFit:
         residual, jacobian = self.both(x)
+        p, starts = len(self.free), None
         if self._starts:
-            # Remove the part of the sensitivities that the first positions explain as well as the drive.
-            p = len(self.free)
-            own = jacobian[:, p:]
-            squares = np.maximum(np.sum(own**2, axis=0), 1e-300)
-            jacobian = jacobian[:, :p] - own @ ((own.T @ jacobian[:, :p]) / squares[:, None])
+            # Each sample depends on the start of its own run.
+            starts = jacobian[:, p:].reshape(len(residual), 2, -1).sum(axis=2)
         return DriveFit(
             self.structure,
             self.values(x),
             self.free,
             residual,
-            jacobian,
+            jacobian[:, :p],
+            starts,
             scale,
             robust_cost(residual, scale),
             evaluations,

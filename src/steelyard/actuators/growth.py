@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ _DRAWS, _BEST = 60, 3
 _NEAR = 30
 _PARENTS = {"M2": ("M1",), "M3": ("M1",), "M4": ("M3", "M2"), "M5": ("M4",), "M6": ("M5",)}
 # Relative changes of the cost that end a search: in the comparison of structures, and for the result.
-_QUICK, _EXACT = 1e-3, 1e-7
+_QUICK, _FINE, _EXACT = 1e-3, 1e-4, 1e-7
 # Searches around the result: largest number, number of consecutive failures that ends them, and the distance of their
 # starts in standard deviations.
 _TRIES, _FAILURES, _AROUND = 12, 4, 3.0
@@ -42,18 +43,24 @@ class Growth:
         given: Known parameters.
         stride: Number of samples between two compared positions.
         seed: The same seed gives the same starts.
+        whole: Fits of a larger set with these runs; each fit starts from the one of that set.
     """
 
     def __init__(
-        self, logs: Sequence[CommandLog], supply: Sequence[Array], given: Mapping[str, float], stride: int, seed: int
-    ) -> None:
+        self, logs: Sequence[CommandLog], supply: Sequence[Array], given: Mapping[str, float], stride: int, seed: int,
+        whole: Growth | None = None,
+    ) -> None:  # fmt: skip
         self.logs, self._supply, self._given, self._seed = tuple(logs), list(supply), dict(given), seed
-        self._stride = stride
+        self._stride, self._whole = stride, whole
         self.rollouts = Rollouts(logs, supply, QUICK_STEP, stride)
         self._fits: dict[DriveStructure, DriveFit] = {}
+        self._fine_fits: dict[DriveStructure, DriveFit] = {}
 
     def fit(self, structure: DriveStructure) -> DriveFit:
         """Return the fit of a `structure`, computed once."""
+        if structure not in self._fits and self._whole is not None:
+            first = self._whole.fit(structure)
+            self._fits[structure] = self._search(structure, first.values, first.scale, _QUICK)
         if structure not in self._fits:
             starts = self._from_parents(structure)
             if structure.friction != "M1" or len(structure.effects) > 1:
@@ -65,6 +72,22 @@ class Growth:
             self._fits[structure] = self._best(fits)
         return self._fits[structure]
 
+    @cached_property
+    def fine(self) -> Rollouts:
+        """The runs with the step of the result."""
+        return Rollouts(self.logs, self._supply, FINE_STEP, self._stride)
+
+    def fine_fit(self, structure: DriveStructure) -> DriveFit:
+        """Return the fit of a `structure` with the fine step, from its quick fit; computed once."""
+        if structure not in self._fine_fits:
+            first = self.fit(structure)
+            scale = min([fit.scale for fit in self._fine_fits.values()] or [first.scale])
+            given = {n: v for n, v in self._given.items() if n in structure.names}
+            self._fine_fits[structure] = fit_drive(
+                structure, self.fine, first.values, given, scale, most=15, tolerance=_FINE
+            )
+        return self._fine_fits[structure]
+
     def final(self, structure: DriveStructure, starts: Sequence[Mapping[str, float]]) -> tuple[DriveFit, Rollouts]:
         """Fit a structure also from further starts, then with a fine step; return the fit and its rollouts.
 
@@ -75,8 +98,7 @@ class Growth:
         first = self.fit(structure)
         more = [self._search(structure, start, first.scale, _QUICK) for start in starts]
         best = self._best([first, *more])
-        fine = Rollouts(self.logs, self._supply, FINE_STEP, self._stride)
-        given = {n: v for n, v in self._given.items() if n in structure.names}
+        fine, given = self.fine, {n: v for n, v in self._given.items() if n in structure.names}
         scale = robust_scale(best.residual, fine)
         fit = fit_drive(structure, fine, best.values, given, scale, most=40, tolerance=_EXACT, free_starts=True)
         return self._polished(fit, fine, given), fine

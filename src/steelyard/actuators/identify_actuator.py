@@ -43,7 +43,8 @@ def identify_actuator(
         holdout: Runs that only validate the result.
         leave_out: Property of the runs that defines the left-out groups, such as kp, mass or trajectory; default: the
             one with most values.
-        effects: Additional effects: delay, goal_time, torque_limit, no_load_speed, load_friction_quad; default: chosen.
+        effects: Additional effects (`DRIVE_EFFECTS`): delay, feedback_delay, goal_time, torque_limit, no_load_speed,
+            load_friction_quad, backlash; default: chosen.
         given: Known values, by parameter.
         name: Name of the drive.
         seed: The same seed gives the same starts.
@@ -68,6 +69,7 @@ def identify_actuator(
     choice = choose_structure(runs, supply, groups, known, kinds, friction, effects, stride, seed)
     if choice.structure.kind != kinds[0]:
         inseparable, _ = separability(runs, choice.structure.kind, known)
+    inseparable += choice.equal
     model, memory = _model(choice, name)
     if memory > 20.0:
         notes.append(

@@ -119,9 +119,10 @@ def _replayed(model: Any, log: CommandLog) -> Array:
 
 def first_velocity(log: CommandLog) -> float:
     """Return the velocity at the first sample of a run `log` [rad/s], as in the rollouts of the fit."""
-    from steelyard.actuators.rollout import _first_velocity
+    from steelyard.actuators import rollout
 
-    return _first_velocity(log, slice(0, len(log)))
+    speed, deviation = rollout.first_speed(log, slice(0, len(log)))
+    return speed if abs(speed) > 3.0 * deviation else 0.0
 
 
 def replay_drive(

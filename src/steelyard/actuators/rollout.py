@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.actuators.command_log import CommandLog
-from steelyard.actuators.drive_structure import FIRST_POSITION, OF_RUN, SAMPLED, DriveStructure, scan_of
+from steelyard.actuators.drive_structure import (
+    FIRST_POSITION,
+    FIRST_VELOCITY,
+    OF_RUN,
+    SAMPLED,
+    DriveStructure,
+    scan_of,
+)
 from steelyard.ground.arrays import Array
 
 # Steps of the simulation [s]: for the comparison of structures (friction explicit in the velocity), and for results
@@ -27,6 +34,7 @@ class _Stretch:
     time: Array
     position: Array
     velocity: float
+    speed: tuple[float, float]  # estimate of the first velocity, and its standard deviation
     edges: Array  # time of each change of the goal, and the goal from there on
     goal: Array
     sampled: Array  # (steps, 3): enabled, supply, feedforward
@@ -75,6 +83,8 @@ class Rollouts:
         self.volts = float(np.median(np.concatenate([s.sampled[:, 1] for s in self._stretches])))
         self.resolution = float(np.median([_encoder_step(log.position) for log in self.logs]))
         self.noise = np.array([_noise(x.position) for x in self._stretches])
+        # First velocities minus those of a simulation without estimated starts, and their standard deviations.
+        self.speeds = np.array([[x.speed[0] - x.velocity, x.speed[1]] for x in self._stretches]).reshape(-1, 2)
         self._goals_at = math.nan
 
     def _delay(self, delay: float) -> None:
@@ -105,13 +115,14 @@ class Rollouts:
         Args:
             structure: Structure of the drive.
             values: Its parameters.
-            wrt: Parameters of the sensitivities, `FIRST_POSITION` included.
-            starts: First position minus the measured one [rad], for each stretch; default: 0.
+            wrt: Parameters of the sensitivities, `FIRST_POSITION` and `FIRST_VELOCITY` included.
+            starts: First position minus the measured one [rad], and first velocity minus its estimate [rad/s], for
+                each stretch, `(2, stretches)`; default: 0.
         """
         grid = self._run(structure, values, wrt, starts)
         path = grid[self._rows, :, self._lanes]
         path += (grid[self._rows + 1, :, self._lanes] - path) * self._shares
-        return path[:, 0], path[:, 2:]
+        return path[:, 0], path[:, 2 :: 2 if structure.late else 1]
 
     def with_step(self, step: float) -> Rollouts:
         """Return the same runs on a grid with another step.
@@ -126,12 +137,18 @@ class Rollouts:
         lanes, n = len(self._stretches), s.states
         state = np.zeros((n * (1 + len(wrt)), lanes))
         state[0] = [x.position[0] for x in self._stretches]
-        state[0] += 0.0 if starts is None else starts
         state[1] = [x.velocity for x in self._stretches]
-        if FIRST_POSITION in wrt:
-            state[n * (1 + wrt.index(FIRST_POSITION))] = 1.0
-        if n > 2:
+        if starts is not None:
+            state[:2] += starts
+        for k, name in enumerate((FIRST_POSITION, FIRST_VELOCITY)):
+            if name in wrt:
+                state[n * (1 + wrt.index(name)) + k] = 1.0
+        if "goal_time" in s.effects:
             state[2] = [x.goal[0] if x.sampled[0, 0] else x.position[0] for x in self._stretches]
+        if "backlash" in s.effects:
+            self._rest_in_play(state, n, values, wrt)
+        # The feedback reaches back by whole steps, and a share of the next one.
+        lag = max(math.floor(values["feedback_delay"] / self.step - 0.5), 0) if s.late else 0
         fixed = np.empty((len(s.names) + len(OF_RUN), lanes))
         for k, name in enumerate(s.names):
             fixed[k] = values[name]
@@ -139,12 +156,22 @@ class Rollouts:
             log = self.logs[x.run]
             gains = [1.0 if math.isnan(g) else g for g in (log.kp, log.kd)]
             load = log.load
-            fixed[len(s.names) :, lane] = [self.step, load.inertia, load.gravity, load.rest_angle, *gains]
-        before = np.zeros((2 + len(wrt), lanes))
-        before[:2] = state[:2]
-        if FIRST_POSITION in wrt:
-            before[2 + wrt.index(FIRST_POSITION)] = 1.0
-        return scan_of(s, wrt, self.step < QUICK_STEP)(self._samples, state, fixed, before)
+            fixed[len(s.names) :, lane] = [self.step, load.inertia, load.gravity, load.rest_angle, *gains, lag]
+        columns = state.reshape(1 + len(wrt), n, lanes)
+        before = np.concatenate([columns[0, :2], columns[1:, : 2 if s.late else 1].reshape(-1, lanes)])
+        return scan_of(s, wrt, self.step < QUICK_STEP)(self._samples, state, fixed, before, lag)
+
+    def _rest_in_play(self, state: Array, n: int, values: Mapping[str, float], wrt: tuple[str, ...]) -> None:
+        """At the first sample the load rests on the gears, and moves with them."""
+        half = np.empty(state.shape[1])
+        for lane, x in enumerate(self._stretches):
+            load = self.logs[x.run].load
+            half[lane] = -0.5 * np.sign(load.torque(state[0, lane] + values.get("offset", 0.0)))
+        state[n - 2], state[n - 1] = half * values["backlash"], state[1]
+        if "backlash" in wrt:
+            state[n * (1 + wrt.index("backlash")) + n - 2] = half
+        if FIRST_VELOCITY in wrt:
+            state[n * (1 + wrt.index(FIRST_VELOCITY)) + n - 1] = 1.0
 
 
 def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) -> _Stretch:
@@ -158,7 +185,9 @@ def _stretch(run: int, log: CommandLog, volts: Array, part: slice, step: float) 
     forward = np.zeros(len(time)) if log.feedforward is None else log.feedforward[part]
     on = _held_means(time - time[0], log.enabled[part].astype(float), steps, step)
     sampled = np.stack([on, np.interp(middle, time, volts[part]), forward[rows]], 1)
-    return _Stretch(run, time, log.position[part], _first_velocity(log, part), time, goal, sampled)
+    speed, deviation = first_speed(log, part)
+    still = abs(speed) <= 3.0 * deviation
+    return _Stretch(run, time, log.position[part], 0.0 if still else speed, (speed, deviation), time, goal, sampled)
 
 
 def _held_means(time: Array, values: Array, steps: int, step: float) -> Array:
@@ -169,14 +198,21 @@ def _held_means(time: Array, values: Array, steps: int, step: float) -> Array:
     return np.asarray(np.diff(integral) / step)
 
 
-def _first_velocity(log: CommandLog, part: slice) -> float:
-    """The velocity at the first sample, by a parabola through the first samples; 0 if it is within its noise."""
+def first_speed(log: CommandLog, part: slice) -> tuple[float, float]:
+    """Return the velocity at the first sample [rad/s] by a parabola through the first samples, and its deviation.
+
+    Args:
+        log: Run.
+        part: A part of it without gaps.
+    """
     time, position = log.time[part][:8], log.position[part][:8]
     columns = np.vander(time - time[0], 3, increasing=True)
     solution, *_ = np.linalg.lstsq(columns, position, rcond=None)
     residual = position - columns @ solution
-    deviation = np.sqrt(residual @ residual / max(len(time) - 3, 1) * np.linalg.inv(columns.T @ columns)[1, 1])
-    return float(solution[1]) if abs(solution[1]) > 3.0 * deviation else 0.0
+    covariance = np.linalg.inv(columns.T @ columns)
+    # Positions are rounded to the encoder's steps, even where the parabola passes through all of them.
+    variance = max(float(residual @ residual) / max(len(time) - 3, 1), _encoder_step(log.position) ** 2 / 12.0)
+    return float(solution[1]), math.sqrt(variance * float(covariance[1, 1]))
 
 
 def _encoder_step(position: Array) -> float:

@@ -176,7 +176,7 @@ def simulator_drive(
 def unheld(model: DriveModel) -> list[str]:
     """Return the names of the effects of a drive `model` that simulators lack."""
     beyond = [n for n in DRIVE_PARAMETERS if n.startswith(("friction_", "load_friction")) and n not in _HELD]
-    return [name for name in (*beyond, "backlash") if model[name]]
+    return [name for name in (*beyond, "backlash", "feedback_delay") if model[name]]
 
 
 def _setting(

@@ -28,17 +28,20 @@ def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
         rollouts: Its runs.
     """
     r = fit.residual
-    weight = 1.0 / np.sqrt(1.0 + (r / fit.scale) ** 2)
-    unit = np.sqrt(np.mean(fit.jacobian**2, axis=0))
+    # Score and curvature of the robust loss: its first and second derivative by the residual.
+    relative = 1.0 + (r / fit.scale) ** 2
+    first, second = r / np.sqrt(relative), relative**-1.5
+    j = _without_starts(fit.jacobian, fit.starts, second, rollouts.stretch)
+    unit = np.sqrt(np.mean(j**2, axis=0))
     unit = np.where(unit > 0.0, unit, 1.0)
-    j = fit.jacobian / unit
+    j = j / unit
     p = j.shape[1]
-    hessian = (j * weight[:, None]).T @ j
+    hessian = (j * second[:, None]).T @ j
     # A direction without any effect gets a large variance instead of a division by zero.
     values, vectors = np.linalg.eigh(hessian)
     inverse = (vectors / np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300))) @ vectors.T
-    memory = _memory(r * weight, rollouts.stretch)
-    score = j * (r * weight)[:, None]
+    memory = _memory(first, rollouts.stretch)
+    score = j * first[:, None]
     blocks = _blocks(rollouts.stretch, int(np.ceil(4.0 * memory)))
     count = int(blocks[-1]) + 1
     if memory > _WHITE and count >= _BLOCKS * p:
@@ -47,9 +50,34 @@ def covariance_of(fit: DriveFit, rollouts: Rollouts) -> tuple[Array, float]:
         middle = sums.T @ sums * count / (count - p)
     else:
         middle = score.T @ score * memory * len(r) / max(len(r) - p, 1)
-    bias = inverse @ (j * weight[:, None]).T @ _numerical_error(fit, rollouts)
+    bias = inverse @ (j * second[:, None]).T @ _numerical_error(fit, rollouts)
     covariance = (inverse @ middle @ inverse + np.outer(bias, bias)) / np.outer(unit, unit)
     return 0.5 * (covariance + covariance.T), memory
+
+
+def _without_starts(jacobian: Array, starts: Array | None, weight: Array, stretch: Array) -> Array:
+    """Remove the part of the sensitivities that first positions and velocities explain as well as the drive."""
+    if starts is None:
+        return jacobian
+    out = jacobian.copy()
+    for k in np.unique(stretch):
+        rows = np.flatnonzero(stretch == k)
+        root = np.sqrt(weight[rows])[:, None]
+        own, scaled = root * starts[rows], root * jacobian[rows]
+        # A sticking joint has no sensitivity to its first velocity.
+        coefficients, *_ = np.linalg.lstsq(own, scaled, rcond=1e-9)
+        out[rows] -= starts[rows] @ coefficients
+    return out
+
+
+def memory_of(fit: DriveFit, rollouts: Rollouts) -> float:
+    """Return the number of samples over which the residuals of a fit are correlated; 1 for independent ones.
+
+    Args:
+        fit: Fit.
+        rollouts: Its runs.
+    """
+    return _memory(fit.residual / np.sqrt(1.0 + (fit.residual / fit.scale) ** 2), rollouts.stretch)
 
 
 def _numerical_error(fit: DriveFit, rollouts: Rollouts) -> Array:

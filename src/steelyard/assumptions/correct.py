@@ -40,6 +40,16 @@ def combined(suspect: Suspect, before: float, step: float) -> float:
     return (1.0 + before) * (1.0 + step) - 1.0 if suspect.kind in _FACTORS else before + step
 
 
+def distance(suspect: Suspect, value: float) -> float:
+    """Return the distance of a value from zero in the unit of its last step's error; of a factor, the logarithm.
+
+    Args:
+        suspect: The suspect.
+        value: Its value.
+    """
+    return abs(float(np.log(abs(1.0 + value)))) if suspect.kind in _FACTORS and value > -1.0 else abs(value)
+
+
 def leaves_torques(suspect: Suspect) -> bool:
     """Return whether a correction leaves the torques unchanged, so that errors before and after are comparable.
 
@@ -58,6 +68,8 @@ def makes_sense(suspect: Suspect, value: float) -> bool:
     """
     if suspect.positive and value < 0.0:
         return False
+    if suspect.kind == "zero" and suspect.unit == "rad" and abs(value) > np.pi:
+        return False  # a turn more or less is the same zero
     return suspect.owner == "log" or abs(value) <= _FIRST_ORDER.get(suspect.unit, np.inf)
 
 

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from steelyard.assumptions.correct import can_correct, combined, corrected, leaves_torques, makes_sense
+from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
+from steelyard.assumptions.sudden_changes import with_steps
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
 from steelyard.dynamics.model import Model
@@ -39,7 +40,7 @@ _COMPARED = 4
 # Torque scale of an opposite sign: factor −1 minus 1.
 _OTHER_SIGN = -2.0
 # Changes with time in one log are independent of other logs.
-_OF_TIME = ("drift", "load")
+_OF_TIME = ("drift", "load", "slips", "torque jumps", "scale changes")
 
 
 def examine_assumptions(
@@ -59,7 +60,9 @@ def examine_assumptions(
         rows = ledger_rows(study, model)
         if rows is None or rows.blocks < 4:
             return None
+        rows = with_steps(rows)
         judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
+        judged = None if judged is None else with_steps(judged, rows.steps)
         return _LedgerBuilder(study, model, rows, judged, rmse, nrmse, standard_errors).ledger()
 
 
@@ -204,6 +207,7 @@ class _LedgerBuilder:
         """Return the significant suspects at a family-wise false-alarm rate (Holm 1979)."""
         testable = np.flatnonzero((now.error > 0.0) & (now.share > 0.0))
         p = each_two_sided(now.value[testable] / now.error[testable], now.freedom[testable])
+        p = np.where(testable >= len(self.rows.suspects) - len(self.rows.steps), self.rows.tries * p, p)
         out = []
         for rank, place in enumerate(np.argsort(p)):
             if p[place] > FALSE_REFUTATIONS / (len(testable) - rank):
@@ -242,6 +246,10 @@ class _LedgerBuilder:
             rest = float(now.value[suspect]) - (0.0 if moves else step)
             if abs(rest) < _SHORT * float(now.error[suspect]):
                 break
+        if moves and abs(rest) > float(now.error[suspect]):
+            return False  # The steps do not settle.
+        if not self._remains(now, suspect, combined(one, value, float(now.value[suspect]))):
+            return False
         if not moves:
             self.normals, self.model = Normals(normals.rows), model
             return True
@@ -254,6 +262,13 @@ class _LedgerBuilder:
         self.shifts[suspect] = value
         self.normals, self.model = Normals(normals.rows), model
         return True
+
+    def _remains(self, now: Estimates, suspect: int, value: float) -> bool:
+        """Return whether a value is possible and still significant after the last step."""
+        one, rate = self.rows.suspects[suspect], FALSE_REFUTATIONS / len(self.rows.suspects)
+        away = distance(one, value) / max(float(now.error[suspect]), 1e-300)
+        sure = two_sided(np.array(away), int(now.freedom[suspect])) < rate
+        return bool(sure) and makes_sense(one, value)
 
     def _refitted(self, model: Model, now: Estimates, suspect: int) -> Model:
         """Return the model with the parameters of an estimate."""
@@ -273,7 +288,8 @@ class _LedgerBuilder:
                 motion = corrected(self.study.robot, motion, self.rows.suspects[k], value)
             return motion
 
-        return ledger_rows(self.study, model, change=change)
+        rows = ledger_rows(self.study, model, change=change)
+        return None if rows is None else with_steps(rows, self.rows.steps)
 
     def _entries(self) -> list[Entry]:
         final, plain = self.now, self.plain

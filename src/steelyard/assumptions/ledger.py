@@ -176,17 +176,23 @@ class Ledger:
     def named(self, entries: Sequence[Entry]) -> str:
         """List assumptions by family, with the joints if the family is not complete.
 
+        A change of a number is not named beside the number itself.
+
         Args:
             entries: Some of the entries.
         """
+        implied = {(s.step.kind, s.joint) for s in (e.suspect for e in entries) if s.step is not None}
         families: dict[str, list[Entry]] = {}
         for e in entries:
-            families.setdefault(e.suspect.family, []).append(e)
+            if (e.suspect.kind, e.suspect.joint) not in implied:
+                families.setdefault(e.suspect.family, []).append(e)
         parts = []
         for family, some in families.items():
-            whole = len(some) == sum(e.suspect.family == family for e in self.entries)
-            joints = list(dict.fromkeys(e.suspect.joint or e.suspect.whole for e in some))
-            parts.append(family if whole else f"{family} ({', '.join(joints)})")
+            every = dict.fromkeys(_label(e) for e in self.entries if e.suspect.family == family)
+            named = dict.fromkeys(map(_label, some))
+            others = [label for label in every if label not in named]
+            text = ", ".join(named) if len(named) <= len(others) + 1 else f"all but {', '.join(others)}"
+            parts.append(f"{family} ({text})" if others else family)
         return ", ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
@@ -196,5 +202,10 @@ class Ledger:
             "harm_percent": HARM_PERCENT,
             "blocks": self.blocks,
             "rows": self.rows,
+            "conditions": [e.suspect.name for e in self.conditions],
             "entries": [e.to_json() for e in self.entries],
         }
+
+
+def _label(entry: Entry) -> str:
+    return entry.suspect.joint or entry.suspect.whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from steelyard.regression.observe import standstill_rows, with_history
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
+
+if TYPE_CHECKING:
+    from steelyard.assumptions.sudden_changes import Instant
 
 # Rows used per equation, in stretches along the logs: a scale is accurate to some per cent, and the fit takes 10 %
 # longer.
@@ -62,12 +66,18 @@ class LedgerRows:
         rank: Number of base parameters, whose columns come first.
         equations: Sums of every equation, joints with a used torque in order.
         folds: Fold of each block for cross-validation.
+        beginnings: Number of the log and time [s] of the first row of each block.
+        steps: Instants of the changes (`sudden_changes.py`); their suspects come last.
+        tries: Number of instants that were tried for each change.
     """
 
     suspects: tuple[Suspect, ...]
     rank: int
     equations: tuple[EquationSums, ...]
     folds: Index
+    beginnings: tuple[tuple[int, float], ...] = ()
+    steps: tuple[Instant, ...] = ()
+    tries: int = 1
 
     @property
     def size(self) -> int:
@@ -134,7 +144,12 @@ def _rows_of_motions(
         whole = np.column_stack([table[:, :-1], own[:, nonzero], table[:, -1]])[stays]
         places = np.concatenate([traced.equations[e].among(base.independent)[1], base.rank + nonzero])
         equations.append(_equation(whole, places, blocks[stays], int(blocks[-1]) + 1))
-    return LedgerRows(tuple(suspects), base.rank, tuple(equations), np.arange(int(blocks[-1]) + 1) // _PARTS)
+    count = int(blocks[-1]) + 1
+    firsts = np.searchsorted(blocks, np.arange(count))
+    numbers = np.concatenate([np.full(rows, k) for k, rows in counts])
+    times = np.concatenate([part.t[part.keep] for part in stretched])
+    beginnings = tuple((int(numbers[i]), float(times[i])) for i in firsts)
+    return LedgerRows(tuple(suspects), base.rank, tuple(equations), np.arange(count) // _PARTS, beginnings)
 
 
 def _within(folds: Index) -> Index:

@@ -28,6 +28,8 @@ class Suspect:
         other: Second joint of a coupling, or "".
         positive: Whether the number cannot be negative.
         ambiguous: Whether correct logs can look the same; it is then reported without effect on the grade.
+        step: Suspect of a change of this number during the logs, or None.
+        only_steps: Whether only its change is tested, since the number itself is a parameter.
     """
 
     family: str
@@ -41,6 +43,8 @@ class Suspect:
     other: str = ""
     positive: bool = False
     ambiguous: bool = False
+    step: Suspect | None = None
+    only_steps: bool = False
 
     @property
     def whole(self) -> str:

@@ -20,7 +20,7 @@ from steelyard.regression.block_grams import Index
 # Added to scaled normal equations, so that unidentifiable parameters stay small.
 _RIDGE = 1e-9
 # A column is identifiable if the parameters leave at least this share of its square.
-_LEAST_SHARE = 1e-5
+LEAST_SHARE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Normals:
         weights = 1.0 / np.sqrt(np.maximum(size, 1e-60))
         for _ in range(3):
             matrix, right = self._joined([e.total for e in self.rows.equations], weights)
-            x = _solved(matrix[: self.rows.rank, : self.rows.rank], right[: self.rows.rank, None])[:, 0]
+            x = solved(matrix[: self.rows.rank, : self.rows.rank], right[: self.rows.rank, None])[:, 0]
             squares = [_squared_error(e.total, e.columns, x) / e.count for e in self.rows.equations]
             weights = 1.0 / np.sqrt(np.maximum(squares, 1e-18 * size + 1e-60))
         return np.asarray(weights)
@@ -160,7 +160,7 @@ class Normals:
         """RMS error of every equation in a fit of the parameters with their own weights."""
         weights = Normals(self.rows).weights
         matrix, right = self._joined([e.total for e in self.rows.equations], weights)
-        x = _solved(matrix[: self.rows.rank, : self.rows.rank], right[: self.rows.rank, None])[:, 0]
+        x = solved(matrix[: self.rows.rank, : self.rows.rank], right[: self.rows.rank, None])[:, 0]
         return np.sqrt([max(_squared_error(e.total, e.columns, x), 0.0) / e.count for e in self.rows.equations])
 
     @property
@@ -184,7 +184,7 @@ class Normals:
         rights[:, e.columns] -= 2.0 * self.weights[equation] ** 2 * e.grams[:, :-1, -1]
         always = np.arange(self.rows.rank)
         whole = self.blocks[0][:, : self.rows.rank, : self.rows.rank].sum(axis=0)
-        return self._left_out(rights), _solved(whole, rights[:, always].sum(axis=0)[:, None])[:, 0]
+        return self._left_out(rights), solved(whole, rights[:, always].sum(axis=0)[:, None])[:, 0]
 
     def _left_out(self, rights: Array) -> Array:
         rank = self.rows.rank
@@ -194,7 +194,7 @@ class Normals:
         out = np.zeros(self.rows.blocks)
         for fold in np.unique(self.rows.folds):
             mine = np.flatnonzero(self.rows.folds == fold)
-            x = _solved(whole - matrices[mine].sum(axis=0), (right - rights[mine].sum(axis=0))[:, None])[:, 0]
+            x = solved(whole - matrices[mine].sum(axis=0), (right - rights[mine].sum(axis=0))[:, None])[:, 0]
             for b in mine:
                 out[b] = squares[b] - x @ (2.0 * rights[b] - matrices[b] @ x)
         return out
@@ -234,17 +234,23 @@ class _Extended:
 
 def _extended(matrix: Array, right: Array, always: Index, others: Index) -> _Extended:
     side = matrix[np.ix_(always, others)]
-    solved = _solved(matrix[np.ix_(always, always)], np.column_stack([side, right[always]]))
-    moves, fixed = solved[:, :-1], solved[:, -1]
+    both = solved(matrix[np.ix_(always, always)], np.column_stack([side, right[always]]))
+    moves, fixed = both[:, :-1], both[:, -1]
     own = matrix[others, others]
     rest = own - np.sum(side * moves, axis=0)
     share = np.where(own > 0.0, rest / np.where(own > 0.0, own, 1.0), 0.0)
-    new = share > _LEAST_SHARE
+    new = share > LEAST_SHARE
     value = np.where(new, (right[others] - moves.T @ right[always]) / np.where(new, rest, 1.0), 0.0)
     return _Extended(fixed, value, np.maximum(share, 0.0), moves)
 
 
-def _solved(matrix: Array, right: Array) -> Array:
+def solved(matrix: Array, right: Array) -> Array:
+    """Solve scaled normal equations; directions that they do not determine stay small.
+
+    Args:
+        matrix: Normal equations.
+        right: Right sides, shape (unknowns, cases).
+    """
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale[scale == 0.0] = 1.0
     scaled = matrix / scale / scale[:, None]

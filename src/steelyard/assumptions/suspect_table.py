@@ -7,7 +7,7 @@ rows of the fit. Its coefficient estimates the number (docs/theory/assumptions.m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -90,6 +90,7 @@ def _zeros(robot: Robot) -> Iterator[Suspect]:
             f"Subtract the offset: set offset.position of '{j.name}' in the mapping.",
             "hold the arm in several poses with a large gravity torque on this joint, or compare one pose with the "
             "description",
+            step=_change("slips", "slip of the zero", j.name, j.unit, f"The zero of '{j.name}'", "Check the encoder."),
         )  # fmt: skip
 
 
@@ -138,6 +139,8 @@ def _scales(robot: Robot) -> Iterator[Suspect]:
             "torque scales", "torque scale", j.name, "",
             f"The torque scale of '{j.name}' is that of the other joints (−2: opposite sign).",
             f"Divide the torque of '{j.name}' by 1 + this: torque constant, gear, sign.", test,
+            step=_change("scale changes", "change of the torque scale", j.name, "", f"The torque scale of '{j.name}'",
+                         "Check its drive."),
         )  # fmt: skip
 
 
@@ -262,17 +265,33 @@ def _offset_columns(along: ModelledMotion) -> Iterator[JointTorques]:
         yield {j: along.progress}
 
 
+def _change(family: str, kind: str, joint: str, unit: str, what: str, fix: str) -> Suspect:
+    """Return the suspect of a number that changes at an instant during the logs."""
+    fix = f"{fix} Identify from the rows before or after."
+    return Suspect(family, kind, joint, unit, f"{what} does not change during the logs.", fix, "log longer")
+
+
 def _payloads(robot: Robot) -> Iterator[Suspect]:
-    yield Suspect(
-        "load", "payload in the second half", "", "kg", "The payload is constant during the log.",
-        "Cut the log where the payload changes, and identify from one part.", "log with a constant payload",
-    )  # fmt: skip
+    step = _change("load", "change of the payload", "", "kg", "The payload", "Log with a constant payload.")
+    yield replace(step, kind="payload", step=step, only_steps=True)
 
 
 def _payload_columns(along: ModelledMotion) -> Iterator[JointTorques]:
     theta = np.zeros_like(along.model.theta)
     theta[10 * (len(along.model.robot.links) - 1)] = 1.0
-    yield _all(along.of_parameters(theta) * (along.progress > 0.0)[:, None])
+    yield _all(along.of_parameters(theta))
+
+
+def _levels(robot: Robot) -> Iterator[Suspect]:
+    for j in robot.joints:
+        what, fix = f"The torque offset of '{j.name}'", "Check its sensor and drive."
+        step = _change("torque jumps", "jump of the torque", j.name, j.effort_unit, what, fix)
+        yield replace(step, kind="torque offset", step=step, only_steps=True)
+
+
+def _level_columns(along: ModelledMotion) -> Iterator[JointTorques]:
+    for j in range(along.model.robot.dof):
+        yield {j: np.ones_like(along.progress)}
 
 
 # ---------------------------------------------------------------- description
@@ -347,6 +366,7 @@ KINDS = (
     Kind(_leaks, _leak_columns, True),
     Kind(_shafts, _shaft_columns, False),
     Kind(_payloads, _payload_columns, True),
+    Kind(_levels, _level_columns, True),
     Kind(_frictions, _friction_columns, True),
     Kind(_offsets, _offset_columns, True),
     Kind(_placements, _placement_columns, False),

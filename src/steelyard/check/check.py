@@ -27,7 +27,6 @@ from steelyard.check.free_fits import (
     check_contradiction,
     check_explained,
     check_motion,
-    check_warming,
     free_fits,
     friction_share,
 )
@@ -344,10 +343,9 @@ def _check_rows(study: Study, number: int) -> tuple[list[Finding], Excitation | 
         return [*velocity, *mixed_up, *motion], excitation, (evidence, fits)
     late = check_delay(evidence, friction_share(evidence, fits), fits)
     steps = check_rounding(log, evidence)
-    warming = check_warming(evidence, fits)
     beyond = check_overshoot(evidence, fits)
     unexplained = check_explained(evidence, fits)
-    every = [*velocity, *mixed_up, *check_collinear(evidence), *unexplained, *beyond, *late, *steps, *warming, *motion]
+    every = [*velocity, *mixed_up, *check_collinear(evidence), *unexplained, *beyond, *late, *steps, *motion]
     return every, excitation, (evidence, fits)
 
 

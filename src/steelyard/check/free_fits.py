@@ -10,7 +10,6 @@ from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
 from steelyard.check.left_out import LeftOutFits
-from steelyard.friction.warm_up import drift_of
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding
 
@@ -168,32 +167,3 @@ def _hidden(joint: Joint, motion: JointMotion, total: int, poor: bool) -> Findin
     how = "farther" if small else "faster" if slow else "longer, with other joints in varied postures"
     advice = f"Move '{joint.name}' {how} (now {moved:.2g} {joint.unit}, up to {motion.speed:.2g} {joint.unit}/s)."
     return Finding("hidden", "warning" if poor else "note", message, advice, joint.name)
-
-
-# Least change, in standard errors (of twelve blocks of time) and as a part of the dry friction.
-_CERTAIN, _MUCH = 4.0, 0.1
-_DIRECTION_KNOWN = 0.02  # speed [rad/s, m/s] below which the direction of friction is smoothed
-
-
-def check_warming(evidence: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
-    """Report joints whose friction changes during the log, as when a robot warms up.
-
-    Args:
-        evidence: Prepared rows of the log.
-        fits: Fit of every joint's torque alone, by joint number.
-    """
-    time = np.concatenate([m.t[m.keep] for m in evidence.motions])
-    for e, (joint, places) in enumerate(zip(evidence.joints, friction_columns(evidence), strict=True)):
-        if not places:
-            continue
-        rest = evidence.y[e] - evidence.A[e] @ fits[joint].values
-        way = np.tanh(evidence.dq[:, joint] / _DIRECTION_KNOWN)
-        (change,), (error,) = drift_of(time, (rest * way)[:, None], (way**2)[:, None])
-        friction = np.abs(evidence.A[e][:, places] @ fits[joint].values[places])
-        dry = float(np.mean(friction))
-        if abs(change) > _CERTAIN * error and abs(change) > _MUCH * dry:
-            name, unit = evidence.robot.joints[joint].name, evidence.robot.joints[joint].effort_unit
-            word = "falls" if change < 0.0 else "rises"
-            message = f"Friction of '{name}' {word} by {abs(change):.2g} ± {error:.1g} {unit} during the log."
-            advice = "Warm the robot up before logging, or identify from a shorter piece."
-            yield Finding("warming", "note", message, advice, name)

@@ -22,8 +22,8 @@ from steelyard.study import Study
 
 # Growth of the torque error [%] from which on most of it is due to the assumption.
 _MOST_OF_THE_ERROR = 100.0
-# `check_delay` and `check_warming` look at these more closely.
-_ELSEWHERE = ("delay", "smoothing", "friction drift")
+# `check_delay` looks at these more closely.
+_ELSEWHERE = ("delay", "smoothing")
 
 
 def ledger_of_log(study: Study, evidence: Evidence) -> Ledger | None:
@@ -59,7 +59,7 @@ def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
         finding = _correction(entry, entry.estimate, robot)
         # Terms that a plain fit lacks change its numbers by some per cent: a smaller mistake is for `identify`, which
         # searches for them, and has logs that judge.
-        clear = entry.harmful and entry.least_harm_percent > _MOST_OF_THE_ERROR
+        clear = finding.severity == "problem" and entry.harmful and entry.least_harm_percent > _MOST_OF_THE_ERROR
         # With two joints, it is not identifiable which of them has the wrong scale.
         clear = clear and not (entry.suspect.kind == "torque scale" and sum(robot.torque_used) < 3)
         message, fix = entry.evidence, finding.fix if clear else None
@@ -82,6 +82,8 @@ def _correction(entry: Entry, value: float, robot: Robot) -> Finding:
     if suspect.family == "gravity":
         gravity = _turned_gravity(np.asarray(robot.gravity, dtype=float), kind, value)
         return Finding("gravity", "problem", "", suspect.fix, fix={"gravity": [round(float(x), 3) for x in gravity]})
+    if kind == "friction drift":
+        return Finding("warming", "note", "", suspect.fix, name)
     return Finding(kind.replace(" ", "_"), "problem", "", suspect.fix, name or None)
 
 

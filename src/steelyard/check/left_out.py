@@ -72,6 +72,7 @@ class LeftOutFits:
             self.bounded = np.concatenate([np.zeros(self.robot.inertial_count, dtype=bool), base.terms.lower == 0.0])
         self.traced = Rows.cached(base.structure.dynamics, self.columns)
         self.equations = self.traced.equations
+        self._known: dict[tuple[bytes, ...], Sequence[Array]] = {}
         self.channels = self._as_logged() if channels is None else channels
         self.tables = self._tables(self.channels)
         self.whole = self.sums(self.channels, 1)
@@ -93,27 +94,49 @@ class LeftOutFits:
 
     def _tables(self, at: Channels) -> list[Array]:
         """[A y] of every equation at some states."""
-        tables = self._evaluated(at)
-        inertial = self.robot.inertial_count
-        if at.clock != 1.0:
-            # Friction keeps its shape over the logged speed: a wrong clock must not pass for another rounding of it.
-            fast = self._evaluated(at.with_signals(dq=at.clock * at.dq, ddq=at.clock**2 * at.ddq))
-            for table, other, e in zip(tables, fast, self.equations, strict=True):
-                links = np.flatnonzero(e.columns < inertial)
-                table[:, links] = other[:, links]
-        change = at.gravity - np.asarray(self.robot.gravity, dtype=float)
-        if np.any(change):
-            pulled = np.moveaxis(gravity_regressor(self.robot, at.q), 2, -1) @ change
-            for joint, table, e in zip(self.evidence.joints, tables, self.equations, strict=True):
-                links = np.flatnonzero(e.columns < inertial)
-                table[:, links] += pulled[:, joint][:, e.columns[links]]
+        tables = [np.array(table) for table in self._evaluated(at)]
+        stated = np.asarray(self.robot.gravity, dtype=float)
+        change = at.gravity - stated
+        if at.clock == 1.0 and not np.any(change):
+            return tables
+        same = at.q is self.channels.q
+        pulls = self.pulls if same else np.moveaxis(gravity_regressor(self.robot, at.q), 2, -1)
+        for joint, table, e in zip(self.evidence.joints, tables, self.equations, strict=True):
+            links = np.flatnonzero(e.columns < self.robot.inertial_count)
+            pull = pulls[:, joint][:, e.columns[links]]
+            # Inertial torques grow with the square of the clock. Friction keeps its shape over the logged speed: a
+            # wrong clock must not pass for another rounding of it.
+            weight = pull @ stated
+            table[:, links] = at.clock**2 * (table[:, links] - weight) + weight + pull @ change
         return tables
 
-    def _evaluated(self, at: Channels) -> list[Array]:
+    @cached_property
+    def pulls(self) -> Array:
+        """Columns of the links per unit of gravity at `channels`, shape (rows, joints, inertial parameters, 3)."""
+        return np.moveaxis(gravity_regressor(self.robot, self.channels.q), 2, -1)
+
+    def _evaluated(self, at: Channels) -> Sequence[Array]:
+        """[A y] of every equation at the positions, velocities and accelerations; the first and the last are kept."""
+        key = tuple(getattr(at, name).tobytes() for name in ("q", "dq", "ddq"))
+        if key in self._known:
+            return self._known[key]
         inputs = {"q": at.q, "dq": at.dq, "ddq": at.ddq, "tau": at.tau}
         out = np.array(self.traced.evaluator({name: inputs[name] for name in self.traced.function.inputs}))
         out = out.reshape(len(at.q), -1)
-        return [out[:, first : first + e.width] for first, e in zip(self.traced.firsts, self.equations, strict=True)]
+        parts = [out[:, first : first + e.width] for first, e in zip(self.traced.firsts, self.equations, strict=True)]
+        for old in list(self._known)[1:]:
+            del self._known[old]
+        self._known[key] = parts
+        return parts
+
+    def table_of(self, joint: int, at: Channels) -> Array:
+        """[A y] of a joint's equation at some states.
+
+        Args:
+            joint: Number of the joint.
+            at: The states.
+        """
+        return self._evaluated(at)[self.evidence.joints.index(joint)]
 
     def rows(self, at: Channels) -> list[Array]:
         """[A y] of every equation at corrected signals.
@@ -172,16 +195,18 @@ class LeftOutFits:
         x = np.tile(self.parameters(sums, weights), (2, 1))[:, :, None]
         return np.array([sums.left_out_of(e, x)[0, 0] for e in range(len(weights))])
 
-    def left_out(self, sums: BlockGrams, weights: Array) -> Array:
+    def left_out(self, sums: BlockGrams, weights: Array, free: bool = False) -> Array:
         """Compute the squared errors on the parts of the blocks that a fit leaves out, shape (parts, equations).
 
         Args:
             sums: Sums of the rows, part by part.
             weights: 1/σ of every equation.
+            free: Whether friction may be negative.
         """
         blocks = self._empty(BLOCKS)
         blocks.grams = [g.reshape(BLOCKS, _PARTS, *g.shape[1:]).sum(axis=1) for g in sums.grams]
-        x = Weighted(blocks, weights).fit(self._every).x
+        fitted = Weighted(blocks, weights).fit(self._every)
+        x = fitted.free if free else fitted.x
         x = np.concatenate([x[:1], np.repeat(x[1:], _PARTS, axis=0)])[:, :, None]
         return np.hstack([sums.left_out_of(e, x) for e in range(len(weights))])
 

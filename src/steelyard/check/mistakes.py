@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.check import corrections
 from steelyard.check._channels import STILL
-from steelyard.check.gravity_direction import gravity_regressor
+from steelyard.check.inertia_sign import InertiaSigns
 from steelyard.check.left_out import PARTS, Channels, LeftOutFits
 from steelyard.ground.arrays import Array
 from steelyard.ground.student import quantile
@@ -114,6 +114,7 @@ def _most_telling(fits: LeftOutFits) -> tuple[Mistake | None, list[str]]:
     """Find the mistake that explains most, if left-out blocks gain enough and beyond doubt."""
     trials = list(_mistakes(fits))
     gains = _gains(fits, trials, quantile(1.0 - _FALSE_ALARMS / len(trials), PARTS - 1), _HARM)
+    gains = _without_brakes(fits, gains)
     if not gains:
         return None, []
     best = max(gains.values(), key=np.sum)
@@ -125,6 +126,39 @@ def _most_telling(fits: LeftOutFits) -> tuple[Mistake | None, list[str]]:
         return None, []
     same = [m.findings[0].joint for m in alike[1:] if len(m.findings) == 1 and m.findings[0].kind == first.kind]
     return alike[0], [f"'{name}'" for name in same if name and name != first.joint]
+
+
+def _without_brakes(fits: LeftOutFits, gains: dict[Mistake, Array]) -> dict[Mistake, Array]:
+    """Remove turned torques and positions of joints whose inertia has the right sign as logged: their motors brake.
+
+    If only the sign of friction tells, the finding says so and has no fix.
+    """
+    turned = {m: j for m in gains if (j := _turned_joints(fits, m))}
+    if not turned:
+        return gains
+    signs, out = InertiaSigns(fits), dict(gains)
+    for mistake, joints in turned.items():
+        told = [signs.of(j) for j in joints]
+        if sum(told) > 0:
+            del out[mistake]
+        elif not any(told) and not _is_beyond(_explained(fits, _left_out_freely(fits, mistake), free=True), _LIKELY):
+            doubt = " Only friction says so: the motor may brake as well, or its friction is compensated."
+            first, *rest = (replace(f, severity="warning", fix=None) for f in mistake.findings)
+            found = (replace(first, message=f"{first.message}{doubt}"), *rest)
+            out = {replace(m, findings=found) if m is mistake else m: gain for m, gain in out.items()}
+    return out
+
+
+def _turned_joints(fits: LeftOutFits, mistake: Mistake) -> list[int]:
+    """List the joints whose torque or position, but not both, a mistake turns."""
+    keys = {"sign.torque", "sign.position"}
+    turned = [f.joint for f in mistake.findings if len(keys & set(f.fix or ())) == 1]
+    return [j for j in fits.evidence.joints if fits.robot.joint_names[j] in turned]
+
+
+def _left_out_freely(fits: LeftOutFits, mistake: Mistake) -> Array:
+    """Compute the errors on left-out parts of a corrected log, with friction of either sign."""
+    return mistake.errors(partial(mistake.fits.left_out, free=True), PARTS, fits.weights)
 
 
 def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: float) -> dict[Mistake, Array]:
@@ -156,9 +190,10 @@ def _harms(fits: LeftOutFits, before: Array, after: Array, least: float) -> bool
     return bool(len(ratios) and np.mean(np.sqrt(ratios)) > 1.0 + least)
 
 
-def _explained(fits: LeftOutFits, left: Array) -> Array:
+def _explained(fits: LeftOutFits, left: Array, free: bool = False) -> Array:
     """Compute how much less of the torque a correction leaves, as a logarithm for every part of the left-out blocks."""
-    before, after = (x @ fits.weights**2 for x in (fits.together, left))
+    logged = fits.left_out(fits.parts, fits.weights, free=True) if free else fits.together
+    before, after = (x @ fits.weights**2 for x in (logged, left))
     rounding = 1e-12 * before.mean()
     return np.asarray(np.log((before + rounding) / (after + rounding)))
 
@@ -241,13 +276,12 @@ def _gravities(fits: LeftOutFits) -> Iterator[Array]:
 
     Its size stays, since it is not identifiable together with the masses.
     """
-    columns = np.moveaxis(gravity_regressor(fits.robot, fits.channels.q), 2, -1)
     size = float(np.linalg.norm(fits.channels.gravity)) or _EARTH
     starts = [size * s * axis for axis in np.eye(3) for s in (1.0, -1.0)]
     for start in (fits.channels.gravity, *starts):
         gravity = np.array(start)
         for _ in range(_STEPS if np.any(gravity) else 0):
-            step = _step_of_gravity(fits, columns, gravity)
+            step = _step_of_gravity(fits, gravity)
             gravity = size * (gravity + step) / np.linalg.norm(gravity + step)
             if np.linalg.norm(step) < _SHORT:
                 break
@@ -255,7 +289,7 @@ def _gravities(fits: LeftOutFits) -> Iterator[Array]:
             yield gravity
 
 
-def _step_of_gravity(fits: LeftOutFits, columns: Array, gravity: Array) -> Array:
+def _step_of_gravity(fits: LeftOutFits, gravity: Array) -> Array:
     """Compute a Gauss-Newton step of the direction of gravity, together with all parameters."""
     inertial, rank = fits.robot.inertial_count, len(fits.columns)
     tables = fits.rows(fits.channels.with_signals(gravity=gravity))
@@ -265,7 +299,7 @@ def _step_of_gravity(fits: LeftOutFits, columns: Array, gravity: Array) -> Array
     normal, right = np.zeros((size, size)), np.zeros(size)
     for j, table, e, w in zip(fits.evidence.joints, tables, fits.equations, fits.weights, strict=True):
         own, places = e.among(fits.columns)
-        slopes = np.einsum("npg,p->ng", columns[:, j], x[:inertial]) @ across
+        slopes = np.einsum("npg,p->ng", fits.pulls[:, j], x[:inertial]) @ across
         rows = w * np.column_stack([table[:, own], slopes])
         at = np.array([*places, *range(rank, size)])
         normal[np.ix_(at, at)] += rows.T @ rows

@@ -52,7 +52,10 @@ Snap = Annotated[
     typer.Option(metavar="TOL", help="Make nearly right angles exact; 0: keep them; default: 1e-4."),
     FromProject("snap"),
 ]
-Floating = Annotated[bool, typer.Option("--floating", help="The root link of a URDF floats: legged robots, drones.")]
+Floating = Annotated[
+    bool,
+    typer.Option("--floating", help="The root link of a URDF (the base of a DH table) floats: legged robots, drones."),
+]
 Loops = Annotated[
     str, typer.Option(metavar="F", help="Loop table (TOML): closed loops that the description does not state.")
 ]

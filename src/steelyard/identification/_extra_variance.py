@@ -1,7 +1,8 @@
-"""Widens error bars by model errors: variation of the parameters between motions and between structures.
+"""Widens error bars by model errors: variation of the parameters between motions, structures and delays.
 
 Missing friction terms bias the parameters, differently in every motion. A jackknife over blocks measures the variation
-between motions. Fits of structures that predict about equally well measure the dependence on the structure.
+between motions. Fits of structures that predict about equally well measure the dependence on the structure. A fit with
+the torques later by the standard error of their delay measures the dependence on an estimated delay.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate
+from steelyard.estimation.estimate import Estimate, Estimator, Prior
 from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_deviations
+from steelyard.estimation.linear.rounding_bias import fit_beta
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.ground.arrays import Array
 from steelyard.regression.data import RegressionData
+from steelyard.study import Study
 
 
 @dataclass(frozen=True)
@@ -75,4 +78,42 @@ def widen_error_bars(estimate: Estimate, variance: ExtraVariance) -> Estimate:
             "structure_error": tuple(np.sqrt(structure).tolist()),
             **({} if variance.deviations is None else {"block_deviations": variance.deviations}),
         },
+    )
+
+
+def shift_by_delay(study: Study, estimator: Estimator[RegressionData], prior: Prior | None) -> Array | None:
+    """Compute the change of the base parameters if the estimated delay is off by its standard error; None without one.
+
+    Joints differ in their delays, and the parameters of one joint follow its own delay: the error is that of the mean
+    and the spread between the joints together.
+
+    Args:
+        study: Study of the fit.
+        estimator: Its estimator.
+        prior: Prior knowledge.
+    """
+    late = study.delay
+    if late is None:
+        return None
+    error = float(np.hypot(late.error_s, late.spread_s))
+    opening = study.opening
+    later = replace(opening, preparation=replace(study.preparation, delay=late.delay_s + error))
+    ends = [fit_beta(estimator, s.rows, study.base, prior) for s in (opening, later)]
+    return np.asarray(ends[1] - ends[0])
+
+
+def include_delay_error(estimate: Estimate, shift: Array | None) -> Estimate:
+    """Add the error of an estimated delay to the covariance of an estimate.
+
+    Args:
+        estimate: The estimate.
+        shift: Change of its base parameters by one standard error of the delay; None: there is no estimated delay.
+    """
+    if shift is None:
+        return estimate
+    shift = np.where(estimate.standard_errors > 0.0, shift, 0.0)  # removed parameters stay zero
+    return replace(
+        estimate,
+        covariance=estimate.covariance + np.outer(shift, shift),
+        details={**estimate.details, "delay_error": tuple(np.abs(shift).tolist())},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,18 +48,20 @@ def plausibility_objections(result: Identification) -> Iterator[Objection]:
             "units of time and torque.",
         )
     if result.settings.prior == "nominal" and robot.has_inertia:
-        yield from _masses(robot, masses)
+        yield from _masses(robot, masses, () if result.description is None else result.description.links)
     yield from _weight(result)
 
 
-def _masses(robot: Robot, masses: Array) -> Iterator[Objection]:
+def _masses(robot: Robot, masses: Array, resting: Sequence[str]) -> Iterator[Objection]:
+    """Name links whose mass contradicts the description; those `resting` on it contradict nothing."""
     described = robot.inertial_parameters[::10]
     counted = (described > CHECKED_SHARE * described.sum()) & ~_is_ball(robot)
     if 2 * np.max(np.unique(described[counted], return_counts=True)[1], initial=0) > np.sum(counted) > 2:
         return  # Most links have the same mass: placeholders.
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(counted, masses / described, 1.0)
-    odd = np.flatnonzero((ratio > MASS_RATIO) | (ratio < 1.0 / MASS_RATIO))
+    measured = np.array([name not in resting for name in robot.link_names])
+    odd = np.flatnonzero(measured & ((ratio > MASS_RATIO) | (ratio < 1.0 / MASS_RATIO)))
     if len(odd):
         named = ", ".join(
             f"'{robot.link_names[k]}' {masses[k]:.3g} kg instead of {described[k]:.3g} kg" for k in odd[:3]

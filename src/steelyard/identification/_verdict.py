@@ -109,7 +109,7 @@ def grade_model(result: Identification) -> Verdict:
         "poor": "Do not use this model. Fix the following first:",
     }[grade]
     if untested := untested_assumptions(result):
-        assumption = f"These logs cannot test the following assumptions of the model: {untested}."
+        assumption = f"These logs do not test: {untested}."
         sentence = f"{assumption} {sentence}" if grade == "poor" else f"{sentence} {assumption}"
     return Verdict(grade, sentence, tuple(reasons))
 

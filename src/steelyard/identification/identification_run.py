@@ -124,6 +124,7 @@ _WHY_NULL = {
     "base_parameters/list/*/relative_percent": "The value is zero.",
     "base_parameters/list/*/rounding_shift": "The rounding of the logged values is too fine to matter.",
     **{f"base_parameters/list/*/{name}_error": _NO_SEARCH for name in ("noise", "motion", "structure")},
+    "base_parameters/list/*/delay_error": "No delay of the torques was estimated.",
     "estimation/cost": "The estimator has none.",
     "significance": "It was not requested (--significant).",
 }

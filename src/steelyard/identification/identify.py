@@ -24,7 +24,12 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.progress import ProgressCallback, report_progress, reports_progress
 from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.identification._assumption_check import add_ledger
-from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars
+from steelyard.identification._extra_variance import (
+    include_delay_error,
+    jackknife_variance,
+    shift_by_delay,
+    widen_error_bars,
+)
 from steelyard.identification._friction_curves import error_with_fitted_friction, fit_rounding, friction_curves
 from steelyard.identification._load_range import limit_loads, same_loads
 from steelyard.identification._scoring import check_validation_logs, score_models_on_logs, with_fitted_friction
@@ -168,6 +173,9 @@ def identify(
         chosen = widen_error_bars(fit.chosen, variance)
         reduced = chosen if fit.reduced is fit.chosen else fit.reduced
         fit = _Fit(widen_error_bars(fit.free, variance), chosen, reduced)
+    if torques and one_by_one:
+        shift = shift_by_delay(task.study, make_estimator(o.estimator), task.prior)
+        fit = replace(fit, free=include_delay_error(fit.free, shift), chosen=include_delay_error(fit.chosen, shift))
     study = task.study
     model = task.model(fit.chosen)
     models = {

@@ -11,8 +11,8 @@ from steelyard.ground.result_tables import ResultTable, TableField
 if TYPE_CHECKING:
     from steelyard.identification.identification import Identification
 
-# The parts of the error bars; only a structure search computes them.
-_PARTS = ("noise_error", "motion_error", "structure_error")
+# The parts of the error bars; only a structure search computes the first three.
+_PARTS = ("noise_error", "motion_error", "structure_error", "delay_error")
 BASE_PARAMETERS = ResultTable(
     "base parameters",
     "a base parameter",

@@ -2,9 +2,10 @@
 
 Positions q_k are at the steps, velocities v_k half a step earlier, and
 
-    M(q_k) (v_{k+1} − v_k)/h + c(q_k, v̂_k) + D (v_{k+1} + v_k)/2 + λ = τ_k,    q_{k+1} = q_k + h v_{k+1},
+    M(q_k) (v_{k+1} − v_k)/h + c(q_k, v̂_k) + D (s v_{k+1} + (1 − s) v_k) + λ = τ_k,    q_{k+1} = q_k + h v_{k+1},
 
-with λ_j = Fc_j·clip(v_{k+1,j}/w, −1, 1). The method is of second order in h, needs the dynamics once per step, and
+with s = 1/2, or more where damping stops a joint within a step, so that its velocity does not ring (`new_shares`), and
+λ_j = Fc_j·clip(v_{k+1,j}/w, −1, 1). The method is of second order in h, needs the dynamics once per step, and
 treats damping, dry friction and the undelayed damping of the drives implicitly, so that steps need not resolve them.
 Newton's method on the piecewise linear equation determines the sticking joints.
 """
@@ -26,6 +27,8 @@ from steelyard.robot.robot import Robot
 
 # Rounds of Newton's method for stick and slip; one or two are usual.
 _ROUNDS = 8
+# Above this ratio of damping times step to inertia, the trapezoidal rule changes the sign of a velocity in every step.
+_RINGS = 2.0
 # A window with a higher speed has diverged [rad/s, m/s].
 _FASTEST = 1e3
 
@@ -95,7 +98,8 @@ class Feedback:
         first: Number of steps between the present and the first position with a weight.
         position, position_slope: Weights of three positions, and their derivative by the delay.
         first_speed: The same for velocities; 0 includes the unknown velocity of the step.
-        speed, speed_slope: Weights of two velocities, and their derivative by the delay.
+        speed, speed_slope: Weights of two velocities for each joint, shape (2, joints), and their derivative by the
+            delay.
     """
 
     first: int
@@ -106,12 +110,13 @@ class Feedback:
     speed_slope: Array
 
     @classmethod
-    def of(cls, delay: float, step: float) -> Feedback:
+    def of(cls, delay: float, step: float, shares: Array) -> Feedback:
         """Compute the weights.
 
         Args:
             delay: Delay of the feedback [s].
             step: Step of the simulation [s].
+            shares: Share of the new velocity in the damping of each joint, without a delay.
         """
         x = delay / step
         first = int(np.floor(x + 1e-9))
@@ -120,10 +125,26 @@ class Feedback:
         slope = np.array([s - 1.5, 2.0 - 2.0 * s, s - 0.5]) / step
         y = x + 0.5
         early = int(np.floor(y + 1e-9))
-        u = y - early
-        return cls(
-            first, weights, slope, early, np.array([1.0 - u, u]), np.array([-1.0, 1.0]) / step
-        )  # fmt: skip
+        new = np.minimum(1.0 - (y - early) + (shares - 0.5 if early == 0 else 0.0 * shares), 1.0)
+        return cls(first, weights, slope, early, np.array([new, 1.0 - new]), np.array([-1.0, 1.0]) / step)
+
+
+def new_shares(physics: Physics, point: MatchPoint, q: Array, step: float) -> Array:
+    """Return the share of the new velocity in the damping of each joint: half, and more where half would ring.
+
+    Args:
+        physics: Robot.
+        point: Parameters.
+        q: Positions, shape (windows, joints) [rad, m].
+        step: Step of the simulation [s].
+    """
+    M, _ = physics.mass_and_bias(q - point.bias, np.zeros_like(q), point.links)
+    eye = np.arange(q.shape[1])
+    M[:, eye, eye] += point.armature
+    # Inertia of each joint while the others are free.
+    inertia = 1.0 / np.max(np.einsum("wii->wi", np.linalg.inv(M)), axis=0)
+    ratio = step * (point.viscous + point.drives.kd) / inertia
+    return np.asarray(np.where(ratio > _RINGS, 1.0 - 1.0 / np.maximum(ratio, _RINGS), 0.5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +157,7 @@ class Trajectories:
         side: 0 for sticking joints, ±1 for the direction of sliding, shape (steps, windows, joints).
         saturated: 0, or ±1 where the torque is at its limit.
         past: Number of steps before the first sample.
+        shares: Share of the new velocity in the damping of each joint.
         good: Number of samples of each window before it diverged.
     """
 
@@ -144,6 +166,7 @@ class Trajectories:
     side: NDArray[np.int8]
     saturated: NDArray[np.int8]
     past: int
+    shares: Array
     good: NDArray[np.int64]
 
     def at_samples(self, windows: Windows) -> Array:
@@ -168,7 +191,8 @@ def rollout(physics: Physics, windows: Windows, point: MatchPoint, q0: Array, v0
     Q[: past + 1], V[: past + 1] = windows.past_q, windows.past_dq
     Q[past], V[past] = q0, v0
     goals, _, feeds = windows.goals(d.delay)
-    loop = Feedback.of(d.delay if d.delayed == "torque" else 0.0, h)
+    shares = new_shares(physics, point, q0, h)
+    loop = Feedback.of(d.delay if d.delayed == "torque" else 0.0, h, shares)
     own_speed = loop.speed[0] if loop.first_speed == 0 else 0.0
     side, saturated = np.zeros((steps, W, n), np.int8), np.zeros((steps, W, n), np.int8)
     alive, good = np.ones(W, bool), np.full(W, windows.samples, np.int64)
@@ -188,14 +212,14 @@ def rollout(physics: Physics, windows: Windows, point: MatchPoint, q0: Array, v0
             for i, w in enumerate(loop.speed):
                 if loop.first_speed + i > 0:
                     u = u - d.kd * w * V[now + 1 - loop.first_speed - i]
-            damping = 0.5 * point.viscous + d.kd * own_speed
+            damping = shares * point.viscous + d.kd * own_speed
             if not finite:
                 expected = u - d.kd * own_speed * (2.0 * v - V[now - 1])
                 over = np.where(np.abs(expected) > d.limit, np.sign(expected), 0.0)
                 saturated[k] = over
                 u = np.where(over != 0.0, over * d.limit, u)
-                damping = np.where(over != 0.0, 0.5 * point.viscous, damping)
-            b = (M @ v[..., None])[..., 0] - c - 0.5 * point.viscous * v + u
+                damping = np.where(over != 0.0, shares * point.viscous, damping)
+            b = (M @ v[..., None])[..., 0] - c - (1.0 - shares) * point.viscous * v + u
             A = M
             A[:, eye, eye] += damping
             new, state = _friction(A, b, state, point.dry, hold, physics.widths, eye)
@@ -208,7 +232,7 @@ def rollout(physics: Physics, windows: Windows, point: MatchPoint, q0: Array, v0
                 new[bad] = 0.0
             V[now + 1] = new
             Q[now + 1] = Q[now] + h * new
-    return Trajectories(Q, V, side, saturated, past, good)
+    return Trajectories(Q, V, side, saturated, past, shares, good)
 
 
 def _friction(

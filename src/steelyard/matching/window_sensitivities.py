@@ -63,7 +63,8 @@ def normal_equations(
     d, past = point.drives, run.past
     goals, goal_slopes, _ = windows.goals(d.delay)
     late = d.delayed == "torque"
-    loop = Feedback.of(d.delay if late else 0.0, h)
+    shares = run.shares
+    loop = Feedback.of(d.delay if late else 0.0, h, shares)
     reach = max(loop.first + 3, loop.first_speed + 3, 3)
     zero = np.zeros((W, n, P))
     Sq0, Sv0 = zero.copy(), zero.copy()
@@ -107,13 +108,13 @@ def normal_equations(
                 free = ~over
                 sv, sq = Sv[0], Sq[0]
                 right = M @ sv - block.Jq[i] @ sq - block.Jv[i] @ (1.5 * sv - 0.5 * Sv[1])
-                right -= (0.5 * point.viscous)[:, None] * sv
+                right -= ((1.0 - shares) * point.viscous)[:, None] * sv
                 right[:, :, place["beta"]] -= block.Y[i]
                 a = (run.v[now + 1] - run.v[now]) / h
                 if "armature" in fit:
                     right[:, eye, eye + place["armature"].start] -= a
                 if "viscous" in fit:
-                    right[:, eye, eye + place["viscous"].start] -= 0.5 * (run.v[now + 1] + run.v[now])
+                    right[:, eye, eye + place["viscous"].start] -= shares * run.v[now + 1] + (1.0 - shares) * run.v[now]
                 if "dry" in fit:
                     share = np.where(side == 0, np.clip(run.v[now + 1] / physics.widths, -1.0, 1.0), side)
                     right[:, eye, eye + place["dry"].start] -= share
@@ -124,7 +125,7 @@ def normal_equations(
                 back_v: Array | float = 0.0
                 for j, w in enumerate(loop.speed):
                     if loop.first_speed + j > 0:
-                        back_v = back_v + w * Sv[loop.first_speed + j - 1]
+                        back_v = back_v + w[:, None] * Sv[loop.first_speed + j - 1]
                 pull = pull - d.kd[:, None] * back_v
                 feedback = sum(w * run.q[now - loop.first - j] for j, w in enumerate(loop.position))
                 speed = sum(w * run.v[now + 1 - loop.first_speed - j] for j, w in enumerate(loop.speed))
@@ -143,7 +144,8 @@ def normal_equations(
                 if "limit" in fit:
                     right[:, eye, eye + place["limit"].start] += run.saturated[k]
                 A = M
-                A[:, eye, eye] += 0.5 * point.viscous + np.where(free, d.kd * own, 0.0) + np.where(side == 0, hold, 0.0)
+                A[:, eye, eye] += shares * point.viscous + np.where(free, d.kd * own, 0.0)
+                A[:, eye, eye] += np.where(side == 0, hold, 0.0)
                 new = np.linalg.solve(A, right)
                 Sv.appendleft(new)
                 Sq.appendleft(sq + h * new)

@@ -25,8 +25,8 @@ from steelyard.regression.normal_matrix import NormalMatrix
 from steelyard.regression.observe import observe, with_history
 from steelyard.signals.prepare import Motion
 
-# Maximum number of iterations; the error is squared in each.
-_ROUNDS = 4
+# Maximum number of iterations; the error is squared in each, once the steps are no longer limited (`_LONGEST_STEP`).
+_ROUNDS = 12
 # Number of stretches of the logs whose scores are compared.
 _STRETCHES = 30
 # Maximum number of samples and rows; they suffice for delays of a millisecond to some percent.

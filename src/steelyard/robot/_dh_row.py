@@ -54,7 +54,7 @@ def read_row(entry: Field, index: int, before: Sequence[Row], columns: Sequence[
     kind, sign, constants = _variable(entry, keys, numbers, name)
     angle = np.pi / 180.0 if degrees else 1.0
     joint = _joint(name, kind, keys.get("limits"), angle if kind == "revolute" else 1.0)
-    link, inertia = _link(keys.get("link"), f"link{index + 1}")
+    link, inertia = read_link(keys.get("link"), f"link{index + 1}")
     _refuse_duplicate(entry, "link", link, [row.link for row in before])
     return Row(
         joint=joint,
@@ -157,8 +157,13 @@ def _joint(name: str, kind: JointKind, limits: Field | None, unit: float) -> Joi
     return Joint(name, kind, lower * unit, upper * unit, velocity * unit, effort)
 
 
-def _link(entry: Field | None, default: str) -> tuple[str, Array | None]:
-    """Read the link's name and its ten parameters in the link frame."""
+def read_link(entry: Field | None, default: str) -> tuple[str, Array | None]:
+    """Read the name of a link and its ten parameters in the link frame.
+
+    Args:
+        entry: The table of the link; None if there is none.
+        default: Name where none is stated.
+    """
     if entry is None:
         return default, None
     keys = entry.table((), _LINK_KEYS)

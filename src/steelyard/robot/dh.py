@@ -19,8 +19,9 @@ from steelyard.errors import RobotError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
-from steelyard.robot._dh_row import COLUMNS, Row, read_row
+from steelyard.robot._dh_row import COLUMNS, Row, read_link, read_row
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
+from steelyard.robot.free import with_floating_base
 from steelyard.robot.robot import MOST_JOINTS, Link, NominalTerm, Robot
 from steelyard.robot.spatial import rotation_about, rotation_from_rpy, snap
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
@@ -113,7 +114,7 @@ def _options(entry: Field | None) -> tuple[tuple[str, float | str], ...]:
 _REQUIRED = ("convention", "rows")
 _OPTIONAL = (
     *("name", "description", "units", "gravity", "base", "tool", "link_frame", "lengths", "constants"),
-    *("columns", "transmission", "terms", "torque_used"),
+    *("columns", "transmission", "terms", "torque_used", "floating_base"),
 )
 _LINK_FRAMES = {"standard": ("distal", "proximal", "joint"), "modified": ("joint",)}
 
@@ -147,7 +148,7 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
     used = _torque_used(entries["torque_used"], joint_names) if "torque_used" in entries else ()
     stated = entries["terms"].items("term") if "terms" in entries else ()
     stem = Path(source).stem or source
-    return Robot(
+    robot = Robot(
         name=entries["name"].text() if "name" in entries else stem,
         joints=joints,
         links=_links(entries, rows),
@@ -158,6 +159,19 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
         nominal_terms=tuple(_term(item, joint_names, transmission) for item in stated),
         source=source,
     )
+    return _floating(robot, entries["floating_base"]) if "floating_base" in entries else robot
+
+
+def _floating(robot: Robot, entry: Field) -> Robot:
+    """Read the body that carries a robot: `true`, or its name and inertia as of a link."""
+    if entry.value is False:
+        return robot
+    body, inertia = read_link(None if entry.value is True else entry, "base_link")
+    if body in robot.link_names:
+        entry.fail(f"'{body}' is also the name of a link; rename one of the two.")
+    if robot.transmission is not None:
+        entry.fail("has no meaning beside a transmission yet; remove one of the two.")
+    return with_floating_base(robot, body, inertia)
 
 
 def _named_numbers(entry: Field | None, before: Mapping[str, float]) -> dict[str, float]:

@@ -204,5 +204,37 @@ def floating_urdf(root: Element) -> Element:
     return replace(root, children=[*root.children, *added])
 
 
+def with_floating_base(robot: Robot, body: str = "base_link", inertia: ArrayLike | None = None) -> Robot:
+    """Return `robot` on a body that floats: the base frame is that body's own frame.
+
+    Args:
+        robot: Robot with a fixed base and without coupled drives.
+        body: Name of the body.
+        inertia: Ten inertial parameters of the body; None if unknown.
+    """
+    if robot.transmission is not None:
+        raise RobotError(
+            f"{robot.source or robot.name}: a robot with a transmission cannot float yet; state no transmission."
+        )
+    names = {*robot.joint_names, *(link.joint for link in robot.links)}
+    root = next(name for name in _numbered(ROOT_JOINT) if name not in names)
+    unit, zero, width = np.eye(3), np.zeros(3), FREE_WIDTHS["floating"]
+    base = Link(
+        body, root, "floating", -1, unit, zero, unit[2], 0, inertia=None if inertia is None else np.array(inertia)
+    )
+    terms = [
+        replace(t, values=tuple((0.0,) * width + row for row in t.values)) if t.on == "joint" else t
+        for t in robot.nominal_terms
+    ]
+    return replace(
+        robot,
+        joints=(*free_coordinates(root, "floating"), *robot.joints),
+        links=(base, *(replace(k, parent=k.parent + 1, coordinate=k.coordinate + width) for k in robot.links)),
+        torque_used=(True,) * width + robot.torque_used,
+        nominal_terms=tuple(terms),
+        frames={name: replace(frame, host=frame.host + 1) for name, frame in robot.frames.items()},
+    )
+
+
 def _numbered(name: str) -> Sequence[str]:
     return [name, *(f"{name}_{k}" for k in range(2, 1000))]

@@ -15,7 +15,7 @@ from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import parse_xml
 from steelyard.robot.formats import ROBOT_FORMATS, read_robot
-from steelyard.robot.free import floating_urdf
+from steelyard.robot.free import floating_urdf, free_links, with_floating_base
 from steelyard.robot.lock import lock_joints, refuse_loops, refuse_unknown_loops
 from steelyard.robot.loop_table import LoopSource, with_loop_table
 from steelyard.robot.robot import Link, Robot
@@ -68,7 +68,8 @@ def load_robot(
         snap: Entries of rotations and axes this close to 0 and ±1 become exactly that. The default, 1e-4, treats angles
             with few digits (1.5708) as right angles; `Robot.snap_distances` names the joints. 0 keeps the
             description unchanged.
-        floating: The root link of a URDF floats: it is a body with a free joint "root_joint", not fixed to the world.
+        floating: The root link of a URDF, or the base of a Denavit–Hartenberg table, floats: it is a body with a free
+            joint "root_joint", not fixed to the world.
         loops: True keeps closed loops of the description (`Robot.loops`); a loop table (TOML file or dict) adds
             further ones. False refuses loops that are not locked.
     """
@@ -77,8 +78,8 @@ def load_robot(
     robot = source if isinstance(source, Robot) else _read(source, floating)
     if floating and not any(link.kind == "floating" for link in robot.links):
         raise RobotError(
-            f"{robot.source or robot.name}: its base cannot be set free after reading; read it from a URDF, or add a "
-            "<freejoint/> (MJCF) or a free flyer (Pinocchio)."
+            f"{robot.source or robot.name}: its base cannot be set free after reading; read it from a URDF or a "
+            "Denavit–Hartenberg table, or add a <freejoint/> (MJCF) or a free flyer (Pinocchio)."
         )
     if not isinstance(loops, bool):
         robot = with_loop_table(robot, loops)
@@ -124,7 +125,10 @@ def _read_file(path: Path, floating: bool) -> Robot:
         root = parse_xml(path)
         if root.tag == "robot":
             return robot_from_urdf(floating_urdf(root))
-    return read_robot(path, loops=True)
+    robot = read_robot(path, loops=True)
+    if floating and not free_links(robot) and path.suffix.lower() in ROBOT_FORMATS["dh"].suffixes:
+        return with_floating_base(robot)
+    return robot
 
 
 def _from_text(text: str, floating: bool) -> Robot:
