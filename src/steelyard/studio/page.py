@@ -55,9 +55,9 @@ def whole_page(
 </head>
 <body data-stage="{stage}">
 <a class="skip" href="#stage">Skip to the stage</a>
-<header class="top"><span class="brand">Steelyard</span><span class="folder" title="{
-        _quoted(str(folder.root))
-    }">{text(folder.root.name)}</span><span class="away-right">{links}
+<header class="top"><span class="brand">Steelyard</span><span class="folder" title="{_quoted(str(folder.root))}">{
+        text(folder.root.name)
+    }</span><span class="away-right">{links}
 <button type="button" id="theme" aria-label="Light or dark">◐</button></span></header>
 <div class="frame">
 <nav id="rail" aria-label="Stages">{rail}</nav>
