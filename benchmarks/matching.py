@@ -267,21 +267,24 @@ def real() -> None:
         meta = json.loads((folder / "meta.json").read_text("utf-8"))
         robot = sy.load_robot(folder / "robot.urdf")
         options = {"kp": meta["kp"], "kd": meta["kd"], "goal": "qref{}"}
-        for delayed in ("torque", "goal"):
+        for delayed in ("", "torque", "goal"):
             start = time.process_time()
             match = sy.match_robot(robot, folder / "chirp.parquet", delayed=delayed, **options)
             cpu = time.process_time() - start
             errors = {k: 1e3 * np.sqrt(np.mean(s.windows_rms**2)) for k, s in match.scores.items()}
             run = 1e3 * np.sqrt(np.mean(match.scores["hold-out"].run_rms ** 2))
             missed = ", ".join(f"{s.joint} {s.missed_hz:.1f} Hz" for s in match.missed) or "none"
+            form = f"{match.drives.delayed} ({'stated' if delayed else 'chosen'})"
             print(
-                f"{name}, {delayed} late by {1e3 * match.drives.delay:.1f} ms, {cpu:.1f} s: windows of 1 s of the last "
+                f"{name}, {form} late by {1e3 * match.drives.delay:.1f} ms, {cpu:.1f} s: windows of 1 s of the last "
                 f"30 %: {errors['hold-out']:.2f} mrad (fit {errors['fit']:.2f}, "
                 f"description {errors['description']:.1f}), whole run {run:.2f}; missed: {missed}", flush=True,
             )  # fmt: skip
             log = match_log(robot, folder, options)
             halves = [
-                sy.match_robot(robot, part_of(log, [cut]), delayed=delayed, kp=meta["kp"], kd=meta["kd"], holdout=0.0)
+                sy.match_robot(
+                    robot, part_of(log, [cut]), delayed=match.drives.delayed, kp=meta["kp"], kd=meta["kd"], holdout=0.0
+                )
                 for cut in ((0, len(log) // 2), (len(log) // 2, len(log)))
             ]
             pairs = [

@@ -21,6 +21,7 @@ def test_rollouts_of_left_out_motion_reach_the_noise(matched: Match) -> None:
     score = matched.scores["hold-out"]
     floor = np.hypot(QUANTUM / np.sqrt(12.0), 1e-5)
     assert matched.fit.converged
+    assert matched.drives.delayed == "torque"  # chosen, as it is in the plant
     assert np.all(score.windows_rms < 2.0 * floor)  # the start of each window is measured, with noise of its own
     assert np.all(score.run_rms < 2.0 * floor)
     assert np.all(score.windows_rms < 0.1 * matched.scores["description"].windows_rms)
@@ -164,7 +165,9 @@ def test_a_missed_resonance_is_shown(leg: Robot, case: Case, matched: Match) -> 
     _, x, _ = lsim(TransferFunction([w * w], [1.0, 0.2 * w, w * w]), q[:, 2] - q[0, 2], t)
     q[:, 2] = q[0, 2] + x
     own = case.plant
-    wrong = match_robot(leg, replace(case.log, q=q), kp=own.kp, kd=own.kd, limit=own.limit, window=1.0, draws=1)
+    wrong = match_robot(
+        leg, replace(case.log, q=q), kp=own.kp, kd=own.kd, limit=own.limit, delayed="torque", draws=1
+    )  # fmt: skip
     knee = next(s for s in wrong.spectra if s.joint == "knee")
     assert knee.missed_hz is not None
     assert 2.0 < knee.missed_hz < 12.0

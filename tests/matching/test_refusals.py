@@ -15,7 +15,7 @@ from steelyard.signals import Log
 
 
 def refusal(robot: Robot, log: Log, **more: object) -> str:
-    settings: dict[str, object] = {"kp": 40.0, "kd": 1.0, "draws": 1} | more
+    settings: dict[str, object] = {"kp": 40.0, "kd": 1.0, "draws": 1, "delayed": "torque"} | more
     with pytest.raises(SteelyardError) as caught:
         match_robot(robot, log, **settings)
     text = str(caught.value)

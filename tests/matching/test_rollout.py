@@ -69,6 +69,21 @@ def test_the_error_of_a_step_falls_with_its_square(leg: Robot, case: Case) -> No
     assert fine < coarse / 2.5  # four, but for the held goals and the start
 
 
+def test_a_heavily_damped_joint_does_not_ring(leg: Robot, case: Case) -> None:
+    """A damper stops joints within a step; then they sag slowly: each velocity changes its sign once at most."""
+    c = coordinates_of(leg, Drives(case.plant.kp, case.plant.kd, np.full(3, np.inf), 0.0, "goal"))
+    point = replace(c.point(c.centre), viscous=np.full(3, 30.0), dry=np.full(3, 0.1))
+    windows = Windows.of([command_stretches([case.log])[0].part(0, 100)], np.inf, 1)
+    at = np.repeat(windows.past_q[-1][None], len(windows.past_q), 0)
+    still = replace(windows, past_q=at, past_dq=np.zeros_like(at))
+    goal = replace(still.stretches[0], goal=np.tile(at[-1], (len(still.stretches[0]), 1)))
+    still = replace(still, stretches=(goal,))
+    run = rollout(Physics.of(leg, np.full(3, 1e-3)), still, point, at[-1], np.full((1, 3), 2.0))
+    speed = run.v[run.past :, 0]
+    assert np.all(run.shares > 0.5)
+    assert np.all(np.sum(speed[1:-1] * speed[2:] < 0.0, axis=0) <= 1)
+
+
 @pytest.mark.parametrize("delayed", ["torque", "goal"])
 def test_derivatives_are_those_of_the_rollout(leg: Robot, case: Case, delayed: str) -> None:
     drives = Drives(case.plant.kp, case.plant.kd, np.full(3, 6.0), 0.0043, delayed)

@@ -37,6 +37,9 @@ _HOLDS = 0.005
 # A torque column that differs from the drives' law by less than this share of its variance is the command and not a
 # measurement: friction and delays make a measured torque differ by more than 3 %.
 _SAME = 1e-3
+# Two forms of the delay with errors that differ less are alike: some tens of independent windows determine an error to
+# some percent.
+_ALIKE = 0.97
 # More draws need gigabytes and describe the same Gaussian.
 _MOST_DRAWS = 100_000
 # Duration of a window [s]: the usual length of rollouts in comparisons of simulators, and several periods of any
@@ -55,7 +58,7 @@ def match_robot(
     goal: str = "",
     mapping: Any = None,
     delay: float = 0.0,
-    delayed: str = "torque",
+    delayed: str = "",
     validate: Any = (),
     holdout: float = 0.3,
     window: float = WINDOW,
@@ -77,7 +80,7 @@ def match_robot(
         goal: Columns of the goals, as "goal{}" or names with commas; "" tries the common names.
         mapping: Meaning of the columns, as in `read_log`.
         delay: Delay, or its first guess [s].
-        delayed: Delayed signal: "torque", the whole law, or "goal", the command alone.
+        delayed: Delayed signal: "torque", the whole law, or "goal", the command alone; "": the one that fits better.
         validate: Logs for the validation, in the form of `logs`.
         holdout: Without such logs, last share of each log that is left out for the validation.
         window: Duration of the windows [s].
@@ -97,7 +100,7 @@ def match_robot(
     if not 0 <= draws <= _MOST_DRAWS:
         raise SteelyardError(f"The number of draws is {draws}; give one from 0 to {_MOST_DRAWS:,}.")
     names = _blocks(fit)
-    drives = Drives.of(described.joint_names, kp, kd, limit, delay, delayed)
+    drives = Drives.of(described.joint_names, kp, kd, limit, delay, delayed or "goal")
     if "limit" in names and not np.all(np.isfinite(drives.limit)):
         raise SteelyardError("A limit can be estimated from a first guess only; state --limit for every joint.")
     read = command_logs(logs, described, mapping, goal)
@@ -107,10 +110,32 @@ def match_robot(
     _one_period([*whole, *apart])
     train, test = ([_plain(s, drives) for s in x] for x in ((whole, apart) if apart else _split(whole, holdout)))
     remarks = check_commands(train, drives, described)
-    report_progress("Fitting the inverse dynamics", 0.1)
-    setting = _setting(described, train, drives, names)
+    report_progress("Fitting rollouts", 0.1)
+    best = _fitted(_setting(described, train, drives, names), train, window)
+    if not delayed and ("delay" in names or delay > 0.0):
+        report_progress("Fitting rollouts with a delayed feedback", 0.4)
+        best, remark = _better(best, _tried(described, train, replace(drives, delayed="torque"), names, window))
+        remarks = (*remarks, remark)
+    check_clock(best.fit)
+    report_progress("Judging", 0.8)
+    return _result(best, train, test, window, draws, seed, remarks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    physics: Physics
+    coordinates: MatchCoordinates
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    physics: Physics
+    fit: WindowFit
+    steps: int
+
+
+def _fitted(setting: _Setting, train: Sequence[CommandStretch], window: float) -> _Fitted:
     start = linear_start(setting.physics, setting.coordinates, train)
-    report_progress("Fitting rollouts", 0.3)
     steps = steps_for(setting.physics, start.coordinates.point(start.z), train)
     windows = Windows.of(train, window, steps)
     result = fit_windows(setting.physics, start.coordinates, start.z, windows)
@@ -118,15 +143,28 @@ def match_robot(
     if finer > steps:  # the inertia or the damping of the start is too large
         steps, windows = finer, Windows.of(train, window, finer)
         result = fit_windows(setting.physics, result.coordinates, result.z, windows)
-    check_clock(result)
-    report_progress("Judging", 0.8)
-    return _result(setting, result, train, test, steps, window, draws, seed, remarks)
+    return _Fitted(setting.physics, result, steps)
 
 
-@dataclass(frozen=True, eq=False)
-class _Setting:
-    physics: Physics
-    coordinates: MatchCoordinates
+def _tried(
+    robot: Any, train: Sequence[CommandStretch], drives: Drives, names: tuple[str, ...], window: float
+) -> _Fitted | None:
+    """The fit of a form that these logs may not have: with a wrong form, all windows may diverge."""
+    try:
+        return _fitted(_setting(robot, train, drives, names), train, window)
+    except SteelyardError:
+        return None
+
+
+def _better(goal: _Fitted, torque: _Fitted | None) -> tuple[_Fitted, str]:
+    """The better of two forms of the delay, and a remark. Of equal ones, the delayed goal, which files can hold."""
+    size = float(np.exp(np.mean(np.log(goal.fit.noise))))
+    other = np.inf if torque is None else float(np.exp(np.mean(np.log(torque.fit.noise))))
+    if torque is not None and other < _ALIKE * size and torque.fit.diverged[1] <= goal.fit.diverged[1]:
+        return torque, f"The drives' feedback is late too; with a late goal alone, errors are {size / other:.2f} times."
+    if other < size / _ALIKE:
+        return goal, "A late goal and a late feedback fit alike; the goal is late here, which files can hold."
+    return goal, f"The goal is late and the feedback is not; with a late feedback, errors are {other / size:.2f} times."
 
 
 def _setting(robot: Any, train: Sequence[CommandStretch], drives: Drives, names: tuple[str, ...]) -> _Setting:
@@ -144,12 +182,12 @@ def _setting(robot: Any, train: Sequence[CommandStretch], drives: Drives, names:
 
 
 def _result(
-    setting: _Setting, fit: WindowFit, train: Sequence[CommandStretch], test: Sequence[CommandStretch], steps: int,
-    window: float, draws: int, seed: int, remarks: tuple[str, ...],
+    best: _Fitted, train: Sequence[CommandStretch], test: Sequence[CommandStretch], window: float, draws: int,
+    seed: int, remarks: tuple[str, ...],
 ) -> Match:  # fmt: skip
-    physics, point = setting.physics, fit.point
+    physics, fit, steps, point = best.physics, best.fit, best.steps, best.fit.point
     posterior = posterior_of(fit)
-    described = setting.coordinates.point(setting.coordinates.centre)
+    described = fit.coordinates.point(fit.coordinates.centre)
     judged = test or train
     return Match(
         robot=physics.robot, fit=fit, posterior=posterior, physics=physics, train=tuple(train), test=tuple(test),
