@@ -181,7 +181,7 @@ class Ledger:
         Args:
             entries: Some of the entries.
         """
-        implied = {(s.step.kind, s.joint) for s in (e.suspect for e in entries) if s.step is not None}
+        implied = {(s.change.kind, s.joint) for s in (e.suspect for e in entries) if s.change is not None}
         families: dict[str, list[Entry]] = {}
         for e in entries:
             if (e.suspect.kind, e.suspect.joint) not in implied:
