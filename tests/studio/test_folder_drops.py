@@ -91,6 +91,7 @@ def test_a_folder_is_chosen_without_a_mouse(data: Any, shared_studio: Served, so
 @pytest.mark.parametrize("width", [1400, 390])
 def test_another_folder_is_refused_and_not_kept(data: Any, shared_studio: Served, sources: Path, width: int) -> None:
     data.set_viewport_size({"width": width, "height": 900})
+    data.reload()
     drop(data, sources / "papers")
     message = data.locator(".trouble", has_text="this folder is no log")
     message.wait_for()

@@ -64,7 +64,7 @@ def test_a_table_shows_its_facts_or_its_error(calibrated: Visitor) -> None:
 
 
 def test_the_result_shows_errors_before_and_after(calibrated: Visitor) -> None:
-    page = calibrated.see("/robot")
+    page = calibrated.see("/data/robot/seen")
     assert "Use the calibrated robot" in page
     assert "with all effects" in page
     assert "report.html" in page
@@ -82,7 +82,7 @@ def test_identify_takes_the_calibrated_robot(calibrated: Visitor) -> None:
     assert Path(project.robot).parent == Path("robot")  # beside the original, where its meshes are
     assert project.robot.endswith(".xml")
     assert project.snap == 0.0
-    assert "In use" in calibrated.see("/robot")
+    assert "In use" in calibrated.see("/data/robot/seen")
     q = np.random.default_rng(1).uniform(-1.5, 1.5, (60, 6))
     truth = _hands(q)
     described = load_robot(folder / "robot/arm.xml", snap=0.0)

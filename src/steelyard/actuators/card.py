@@ -53,8 +53,8 @@ def actuator_card(result: ActuatorIdentification, delivered: DeliveredDrive | No
     """
     model = result.model
     sections = [
-        Section("Log and split", _runs(result)),
         Section("Measured and predicted positions", _rollouts(result)),
+        Section("Log and split", _runs(result)),
         Section("Parameters", _parameters(model)),
     ]
     if result.structures:

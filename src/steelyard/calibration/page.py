@@ -69,9 +69,9 @@ def _errors(calibration: Calibration) -> list[Html]:
         "predicted from the others."
     )
     return [
+        figure_html(_in_space(calibration), "Errors in space, before and after", _CAPTION),
         table_html(_COLUMNS, error_rows(calibration), "Distance of predicted and measured readings"),
         paragraph(below),
-        figure_html(_in_space(calibration), "Errors in space, before and after", _CAPTION),
     ]
 
 

@@ -139,7 +139,10 @@ def verdict_html(verdict: Verdict) -> Html:
     """Render a `verdict` for the top of a page."""
     points = "".join(f"<li>{text(point)}</li>" for point in verdict.points)
     inside = f"<ul>{points}</ul>" if points else ""
-    return Html(f'<div class="verdict {verdict.kind}" role="status"><p>{text(verdict.headline)}</p>{inside}</div>')
+    first, dot, rest = verdict.headline.partition(". ")  # only the first sentence is bold
+    more = f'<p class="rest">{text(rest)}</p>' if rest else ""
+    headline = f"{first}{dot.strip()}"
+    return Html(f'<div class="verdict {verdict.kind}" role="status"><p>{text(headline)}</p>{more}{inside}</div>')
 
 
 def _scripts(bodies: str) -> str:

@@ -175,7 +175,7 @@ def result_html(folder: StudioFolder, run: RunEntry) -> Html:
     pieces.append(Html(f'<div class="row">{use}{report if run.has_report else ""}</div>'))
     if run.has_report:
         pieces.append(
-            Html(f'<details id="calibration-report"><summary>Report: errors in space, parameters, poses</summary>'
+            Html(f'<details id="calibration-report" open><summary>Report: errors in space, parameters, poses</summary>'
                  f'<iframe class="report" loading="lazy" sandbox="allow-scripts allow-popups allow-downloads" '
                  f'src="{address}" title="Report of {attribute(run.name)}"></iframe></details>')
         )  # fmt: skip

@@ -85,7 +85,7 @@ def _runs(runs: list[dict[str, Any]]) -> Html:
         [run["name"], run["motion"], run["seconds"], run["rate"], run["kp"], run["mass"], run["length"]] for run in runs
     ]
     columns: list[TableColumn | str] = [
-        "run", "motion", TableColumn("length", "s", 3), TableColumn("rate", "Hz", 4), TableColumn("kp", digits=4),
+        "run", "motion", TableColumn("time", "s", 3), TableColumn("rate", "Hz", 4), TableColumn("kp", digits=4),
         TableColumn("mass", "kg", 3), TableColumn("lever", "m", 3),
     ]  # fmt: skip
     return table_html(columns, rows, f"{len(rows)} runs", "Not known.", tall=len(rows) > 12)

@@ -63,7 +63,7 @@
   };
 
   // One selector for the whole page.
-  var bar = null;
+  var bar = null, picked = false;
   Steelyard.choose = function (name) {
     Steelyard.joint = name;
     if (bar) { bar.querySelectorAll("input").forEach(function (input) { input.checked = input.value === name; }); }
@@ -81,7 +81,15 @@
     if (bar) { bar.remove(); bar = null; }
     if (names.length < 2) { return; }
     // A phone has no room for all of them.
-    if (names.indexOf(Steelyard.joint) < 0) { Steelyard.joint = window.innerWidth < 600 ? names[0] : ALL; }
+    if (names.indexOf(Steelyard.joint) < 0) {
+      Steelyard.joint = window.innerWidth < 600 ? names[0] : ALL;
+      // A frame may get its width only after it was loaded.
+      window.addEventListener("resize", function wider() {
+        if (window.innerWidth < 600) { return; }
+        window.removeEventListener("resize", wider);
+        if (!picked) { Steelyard.choose(ALL); }
+      });
+    }
     bar = document.createElement("fieldset");
     bar.className = "joints";
     bar.innerHTML = "<legend>Joint</legend>";
@@ -94,7 +102,7 @@
       label.appendChild(input);
       label.appendChild(document.createTextNode(name === ALL ? "all" : name));
       bar.appendChild(label);
-      input.addEventListener("change", function () { Steelyard.choose(name); });
+      input.addEventListener("change", function () { picked = true; Steelyard.choose(name); });
     });
     document.querySelector("main").prepend(bar);
   });

@@ -79,15 +79,15 @@ class RobotStage(Stage):
                 "</p></div>"
             )
         else:
-            html = _view_html(view)
-        return Html(f"<h1>Robot</h1>{another}{html}{calibration_html(context)}")
+            html = _view_html(view, calibration_html(context))
+        return Html(f"<h1>Robot</h1>{another}{html}")
 
     async def data(self, context: StageContext, what: str, query: FormData) -> str:
         """Return HTML that takes a while: the robot (`seen`), built-in robots (`builtins`), or a form (`poses`)."""
         if what == "builtins":
             return _picker(await context.helper.ask(builtin_robots), context.folder.project().robot)
         if what == "seen":
-            return _view_html(await _render_view(context))
+            return _view_html(await _render_view(context), calibration_html(context))
         if what == "poses":
             return await pose_form(context, query)
         if what == "words":
@@ -140,11 +140,12 @@ async def _render_view(context: StageContext) -> dict[str, str]:
 # ------------------------------------------------------------ HTML
 
 
-def _view_html(view: Mapping[str, str]) -> Html:
+def _view_html(view: Mapping[str, str], below: str) -> Html:
+    """Render the saved view of the robot with the section `below` it, and the tables."""
     if "error" in view:
         return trouble(view["error"])
     return Html(
-        f'<h2 class="words">{text(view["name"])}: {text(view["words"])}</h2>{view["view"]}'
+        f'<h2 class="words">{text(view["name"])}: {text(view["words"])}</h2>{view["view"]}{below}'
         f'<div id="robot-tables">{view["tables"]}</div>'
     )
 
