@@ -59,15 +59,15 @@ def families(base: Base) -> Iterator[Family]:
         yield Family("torque scale", ("torque scale",), j, 0.01, 0.8,
                      lambda x, j=j: of_torque(lambda tau: (1.0 + x) * tau, j), number=same)  # fmt: skip
         yield Family("gear ratio", ("gear ratio",), j, 0.003, 0.3, lambda x, j=j: geared(x, j), number=same)
-        yield Family("friction drift", ("friction drift",), j, 0.01, 0.5, lambda x, j=j: warming(x, j))
-        yield Family("torque drift", ("torque drift",), j, 0.01, 0.8, lambda x, j=j: drifting(x, j))
+        yield Family("friction drift", ("change of the friction",), j, 0.01, 0.5, lambda x, j=j: warming(x, j))
+        yield Family("torque drift", ("change of the torque offset",), j, 0.01, 0.8, lambda x, j=j: drifting(x, j))
     yield Family("clock", ("clock scale",), None, 0.005, 0.4,
                  lambda x: both(clock(1.0 + x), of_velocity(lambda v: v / (1.0 + x))), number=same)  # fmt: skip
     yield Family("delay", ("delay",), None, 0.001, 0.06, later, number=same)
     yield Family("smoothing", ("smoothing of the torques", "smoothing of the torque"), None, 0.01, 0.3, smoothed)
     yield Family("torque coupling", ("torque coupling",), wrist, 0.02, 1.0, lambda x: leaking(x, wrist))
     for j in (1, wrist):
-        yield Family("slip of a zero", ("slip of the zero",), j, 0.01, 0.5, lambda x, j=j: slipping(x, j))
+        yield Family("slip of a zero", ("change of the zero",), j, 0.01, 0.5, lambda x, j=j: slipping(x, j))
     yield Family("load in the second half", ("change of the payload",), None, 0.05, 5.0,
                  lambda x: loaded(base.robot, x))  # fmt: skip
     yield Family("tilt of gravity", ("tilt of gravity about x", "tilt of gravity about y"), None, 0.003, 0.4,

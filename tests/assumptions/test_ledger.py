@@ -20,8 +20,8 @@ MISTAKES: dict[str, tuple[Change, str, str, float]] = {
     "zero off": (of_position(1, 0.1), "zero", "q2", 0.1),
     "gear ratio": (of_position(1, 0.0, 1.05), "gear ratio", "q2", 0.05),
     "clock": (of_clock(1.1), "clock scale", "", 0.1),
-    "zero that slips": (of_slip(1, 0.2), "slip of the zero", "q2", 0.2),
-    "zero that slips early": (of_slip(1, -0.2, 0.3), "slip of the zero", "q2", -0.2),
+    "zero that slips": (of_slip(1, 0.2), "change of the zero", "q2", 0.2),
+    "zero that slips early": (of_slip(1, -0.2, 0.3), "change of the zero", "q2", -0.2),
 }
 
 
@@ -45,7 +45,7 @@ def test_a_common_delay_is_found() -> None:
 
 def test_the_instant_of_a_slip_is_told() -> None:
     """Twenty blocks of twenty seconds: within a block, or one at the ends that the filter cuts off."""
-    slip = next(e for e in ledger(of_slip(1, 0.2)).refuted if e.suspect.kind == "slip of the zero")
+    slip = next(e for e in ledger(of_slip(1, 0.2)).refuted if e.suspect.kind == "change of the zero")
     instant = float(re.search(r"at about ([0-9.]+) s", slip.sentence)[1])
     assert instant == pytest.approx(0.43 * 20.0, abs=1.5)
 

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from steelyard.assumptions.changes_in_time import add_changes
 from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
-from steelyard.assumptions.sudden_changes import with_steps
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
 from steelyard.dynamics.model import Model
@@ -39,8 +39,6 @@ _TOGETHER = 0.9
 _COMPARED = 4
 # Torque scale of an opposite sign: factor −1 minus 1.
 _OTHER_SIGN = -2.0
-# Changes with time in one log are independent of other logs.
-_OF_TIME = ("drift", "load", "slips", "torque jumps", "scale changes")
 
 
 def examine_assumptions(
@@ -60,9 +58,9 @@ def examine_assumptions(
         rows = ledger_rows(study, model)
         if rows is None or rows.blocks < 4:
             return None
-        rows = with_steps(rows)
+        rows = add_changes(rows)
         judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
-        judged = None if judged is None else with_steps(judged, rows.steps)
+        judged = None if judged is None else add_changes(judged, rows.courses)
         return _LedgerBuilder(study, model, rows, judged, rmse, nrmse, standard_errors).ledger()
 
 
@@ -163,7 +161,8 @@ class _LedgerBuilder:
             own = None if judged is None else float(judged[best])
             self.gains[best] = float(gains[best]), float(now.gain_doubt[best]), own
             self.accepted.append(best)
-            self.shared += [best] if too[best] else []
+            # Other logs do not repeat a change during the logs.
+            self.shared += [best] if too[best] and not self.rows.suspects[best].of_time else []
             return True
         return False
 
@@ -203,11 +202,17 @@ class _LedgerBuilder:
         normals, (self.normals, self.model, self.shifts) = self.normals, state
         return normals.log_share if confirmed else np.inf
 
+    @cached_property
+    def _tries(self) -> Array:
+        """Number of tests that the p-value of each suspect stands for: courses of time that were tried."""
+        courses = [course.tries for course in self.rows.courses]
+        return np.array([1] * (len(self.rows.suspects) - len(courses)) + courses)
+
     def _significant(self, now: Estimates) -> list[int]:
         """Return the significant suspects at a family-wise false-alarm rate (Holm 1979)."""
         testable = np.flatnonzero((now.error > 0.0) & (now.share > 0.0))
         p = each_two_sided(now.value[testable] / now.error[testable], now.freedom[testable])
-        p = np.where(testable >= len(self.rows.suspects) - len(self.rows.steps), self.rows.tries * p, p)
+        p = p * self._tries[testable]
         out = []
         for rank, place in enumerate(np.argsort(p)):
             if p[place] > FALSE_REFUTATIONS / (len(testable) - rank):
@@ -222,7 +227,7 @@ class _LedgerBuilder:
             return None, np.ones(count, dtype=bool), np.ones(count, dtype=bool)
         weights = 1.0 / np.maximum(self.rmse, 1e-12)
         gains, doubt, too = validation_gains(self.judged, now, weights, self.shared)
-        of_time = np.array([s.family in _OF_TIME for s in self.rows.suspects])
+        of_time = np.array([s.of_time for s in self.rows.suspects])
         return gains, np.where(of_time, gains > -doubt, gains > doubt), too
 
     def _confirm(self, suspect: int) -> bool:
@@ -265,7 +270,7 @@ class _LedgerBuilder:
 
     def _remains(self, now: Estimates, suspect: int, value: float) -> bool:
         """Return whether a value is possible and still significant after the last step."""
-        one, rate = self.rows.suspects[suspect], FALSE_REFUTATIONS / len(self.rows.suspects)
+        one, rate = self.rows.suspects[suspect], FALSE_REFUTATIONS / len(self.rows.suspects) / self._tries[suspect]
         away = distance(one, value) / max(float(now.error[suspect]), 1e-300)
         sure = two_sided(np.array(away), int(now.freedom[suspect])) < rate
         return bool(sure) and makes_sense(one, value)
@@ -289,7 +294,7 @@ class _LedgerBuilder:
             return motion
 
         rows = ledger_rows(self.study, model, change=change)
-        return None if rows is None else with_steps(rows, self.rows.steps)
+        return None if rows is None else add_changes(rows, self.rows.courses)
 
     def _entries(self) -> list[Entry]:
         final, plain = self.now, self.plain

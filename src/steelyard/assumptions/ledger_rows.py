@@ -23,7 +23,7 @@ from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
 if TYPE_CHECKING:
-    from steelyard.assumptions.sudden_changes import Instant
+    from steelyard.assumptions.changes_in_time import Course
 
 # Rows used per equation, in stretches along the logs: a scale is accurate to some per cent, and the fit takes 10 %
 # longer.
@@ -67,8 +67,7 @@ class LedgerRows:
         equations: Sums of every equation, joints with a used torque in order.
         folds: Fold of each block for cross-validation.
         beginnings: Number of the log and time [s] of the first row of each block.
-        steps: Instants of the changes (`sudden_changes.py`); their suspects come last.
-        tries: Number of instants that were tried for each change.
+        courses: Courses of the changes (`changes_in_time.py`), whose suspects come last.
     """
 
     suspects: tuple[Suspect, ...]
@@ -76,8 +75,7 @@ class LedgerRows:
     equations: tuple[EquationSums, ...]
     folds: Index
     beginnings: tuple[tuple[int, float], ...] = ()
-    steps: tuple[Instant, ...] = ()
-    tries: int = 1
+    courses: tuple[Course, ...] = ()
 
     @property
     def size(self) -> int:
@@ -120,7 +118,6 @@ def _rows_of_motions(
         return None
     folds = np.concatenate(labels(counts))
     blocks = folds * _PARTS + _within(folds)
-    ends = {k: _span([m for n, m in numbered if n == k]) for k in {k for k, _ in numbered}}
     traced = Rows.cached(study.dynamics, base.independent)
     A: list[list[Array]] = [[] for _ in used]
     moving: list[Mask] = []
@@ -132,8 +129,7 @@ def _rows_of_motions(
                 A[e].append(table)
             free = np.ones((part.rows, robot.dof), dtype=bool)
             moving.append(free if still is None else ~still[at][part.keep])
-    spans = [ends[k] for (k, _), some in zip(numbered, parts, strict=True) for _ in some]
-    joined = columns_of(ModelledMotion(stretched, model, spans))
+    joined = columns_of(ModelledMotion(stretched, model))
     suspects, free = suspects_of(robot), np.concatenate(moving) & far_from_reversals(stretched)
     equations = []
     for e, joint in enumerate(used):
@@ -160,10 +156,6 @@ def _within(folds: Index) -> Index:
         count = int(mine.sum())
         out[mine] = np.arange(count) * _PARTS // count
     return out
-
-
-def _span(motions: Sequence[Motion]) -> tuple[float, float]:
-    return float(min(m.t[0] for m in motions)), float(max(m.t[-1] for m in motions))
 
 
 def _equation(whole: Array, places: Index, blocks: Index, count: int) -> EquationSums:

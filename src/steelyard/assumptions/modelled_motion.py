@@ -15,6 +15,8 @@ from steelyard.regression.block_rows import thin
 from steelyard.regression.observe import with_history
 from steelyard.signals.prepare import Motion
 
+# A column by joint: torques along `ModelledMotion.dense` or `sparse`.
+JointTorques = dict[int, Array]
 # Samples per period of the cut-off for smooth signals: the motion and rigid-body torques.
 _SMOOTH = 4.0
 # Relative step of central differences; truncation (step²) and rounding (1e-16 / step) errors are below 1e-9.
@@ -77,12 +79,10 @@ class ModelledMotion:
     Attributes:
         motions: Prepared motions with their rows (`keep`) and filters.
         model: Fitted model.
-        spans: Start and end time of the log of each motion [s].
     """
 
     motions: Sequence[Motion]
     model: Model
-    spans: Sequence[tuple[float, float]]
 
     @cached_property
     def dense(self) -> Samples:
@@ -161,12 +161,6 @@ class ModelledMotion:
         ]
         return np.asarray((ends[0] - ends[1]) / (2.0 * _STEP))
 
-    @cached_property
-    def progress(self) -> Array:
-        """Relative time of each sample of `dense` in its log, from −1/2 to 1/2."""
-        parts = zip(self.dense.motions, self.spans, strict=True)
-        return np.concatenate([(m.t - a) / max(b - a, 1e-9) - 0.5 for m, (a, b) in parts])
-
 
 def _fewer(dense: Motion) -> Motion:
     """Thin a motion to the samples that smooth signals need; its rows are among them."""
@@ -179,3 +173,12 @@ def _fewer(dense: Motion) -> Motion:
     low_pass = replace(dense.filter, period=every * dense.filter.period)
     past = None if dense.history is None else dense.history[first::every]
     return replace(dense, **states, history=past, filter=low_pass, keep=keep)
+
+
+def all_joints(torque: Array) -> JointTorques:
+    """Return a column of all joints.
+
+    Args:
+        torque: Torques, shape (samples, joints).
+    """
+    return {j: torque[:, j] for j in range(torque.shape[1])}

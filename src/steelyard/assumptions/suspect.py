@@ -28,8 +28,9 @@ class Suspect:
         other: Second joint of a coupling, or "".
         positive: Whether the number cannot be negative.
         ambiguous: Whether correct logs can look the same; it is then reported without effect on the grade.
-        step: Suspect of a change of this number during the logs, or None.
-        only_steps: Whether only its change is tested, since the number itself is a parameter.
+        change: Suspect of a change of this number during the logs, or None.
+        changes_only: Whether only its change is tested, since the number itself is a parameter.
+        of_time: Whether it is a change during the logs, which other logs do not repeat.
     """
 
     family: str
@@ -43,8 +44,9 @@ class Suspect:
     other: str = ""
     positive: bool = False
     ambiguous: bool = False
-    step: Suspect | None = None
-    only_steps: bool = False
+    change: Suspect | None = None
+    changes_only: bool = False
+    of_time: bool = False
 
     @property
     def whole(self) -> str:
@@ -57,3 +59,21 @@ class Suspect:
         if self.other:
             return f"{self.kind} of '{self.joint}' by '{self.other}'"
         return f"{self.kind} of '{self.joint}'" if self.joint else self.kind
+
+
+def change_of(kind: str, family: str, joint: str, unit: str, what: str, fix: str) -> Suspect:
+    """Return the suspect of a number that changes during the logs.
+
+    Args:
+        kind: Kind of number: "zero", "payload", …
+        family: Group of kinds, for the group of their changes.
+        joint: Joint; "" for the whole robot.
+        unit: Unit of the number.
+        what: The number, as the subject of a sentence.
+        fix: Remedy.
+    """
+    fix = f"{fix} Or identify from the rows before or after."
+    assumption = f"{what} does not change during the logs."
+    return Suspect(
+        f"changes of {family}", f"change of the {kind}", joint, unit, assumption, fix, "log longer", of_time=True
+    )

@@ -82,7 +82,7 @@ def _correction(entry: Entry, value: float, robot: Robot) -> Finding:
     if suspect.family == "gravity":
         gravity = _turned_gravity(np.asarray(robot.gravity, dtype=float), kind, value)
         return Finding("gravity", "problem", "", suspect.fix, fix={"gravity": [round(float(x), 3) for x in gravity]})
-    if kind == "friction drift":
+    if kind == "change of the friction":
         return Finding("warming", "note", "", suspect.fix, name)
     return Finding(kind.replace(" ", "_"), "problem", "", suspect.fix, name or None)
 
