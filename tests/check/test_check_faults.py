@@ -23,7 +23,7 @@ def _check(name: str, log: Log) -> Check:
 
 
 @pytest.mark.parametrize("name", ["rotradi", "prrrp"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_sound_log_has_no_problem(name: str, seed: int) -> None:
     found = _check(name, clean(name, seed))
     assert [e for e in found.complaints if e.kind not in ("hidden", "condition")] == []

@@ -90,7 +90,8 @@ def test_json_and_terminal_tell_of_it(found: Identification) -> None:
 def test_the_page_has_its_sections(found: Identification) -> None:
     page = identification_report(found)
     titles = re.findall(r'<section id="[^"]+"><h2>(.*?)</h2>', page)
-    assert titles == ["Torque and robot", "Reasons for the verdict", "How well it predicts", "The files", "What next",
+    assert titles == ["Torque and robot", "Reasons for the verdict", "How well it predicts", "The files",
+                      "Remarks on the model", "What next",
                       "Parts of the torque", "Residuals",
                       "Data and excitation", "Assumptions", "Cut-off", "Friction", "Parameters",
                       "Significance", "The model", "Settings"]  # fmt: skip

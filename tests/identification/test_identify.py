@@ -56,7 +56,7 @@ def test_the_verdict_says_what_rests_on_the_description(found: Identification) -
     share = found.description
     assert share is not None
     assert share.described
-    assert share.sentence in found.verdict.reasons
+    assert share.sentence in found.verdict.remarks
     truth = sy.Model.nominal(builtin("arm7"))
     first, second = (simulated_log(truth, seed) for seed in (1, 2))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], len(found.robot.links))

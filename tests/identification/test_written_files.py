@@ -107,7 +107,7 @@ def test_scores_of_the_files_are_reported(found: Identification, run: Path) -> N
     page = (run / "report.html").read_text()
     assert "arm7.xml, read by" in page
     assert "The files" in page
-    named = [reason for reason in found.verdict.reasons if reason.startswith("arm7.urdf cannot store")]
+    named = [remark for remark in found.verdict.remarks if remark.startswith("arm7.urdf cannot store")]
     assert len(named) == 1
     assert "→" in named[0]
 

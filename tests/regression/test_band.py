@@ -167,7 +167,7 @@ def test_a_worse_stated_cut_off_is_reported_with_a_better_one() -> None:
     assert written["stated"]
     assert written["advised_cutoff_hz"] == free.cutoff_hz
     assert f"Give --cutoff {free.cutoff_hz:.3g}" in written["reason"]
-    assert written["reason"] in found.verdict.reasons
+    assert written["reason"] in found.verdict.remarks
     assert f"Give --cutoff {free.cutoff_hz:.3g}" in identification_report(found)
     # The cut-off from left-out blocks needs no advice.
     kept = sy.identify(robot, noisy, plain=True, files=False, preparation=Preparation(cutoff_hz=free.cutoff_hz))

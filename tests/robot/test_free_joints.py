@@ -114,6 +114,31 @@ def test_floating_robots_from_urdf_are_those_of_pinocchio(name: str) -> None:
         assert np.abs(robot.torque_regressor(q[k], dq[k], ddq[k]) - Y).max() < EXACT * np.abs(Y).max()
 
 
+def mujoco_inverse(mujoco, model, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+    """Torques of `mj_inverse` for a floating base and hinges, in the coordinates of the package."""
+    data = mujoco.MjData(model)
+    R = rotation_from_quaternion(*whole_quaternion(q[3:6]))
+    data.qpos[:] = [*q[:3], *whole_quaternion(q[3:6]), *q[6:]]
+    data.qvel[:] = [*(R @ dq[:3]), *dq[3:]]
+    data.qacc[:] = [*(R @ (ddq[:3] + np.cross(dq[3:6], dq[:3]))), *ddq[3:]]
+    mujoco.mj_inverse(model, data)
+    return np.concatenate([R.T @ data.qfrc_inverse[:3], data.qfrc_inverse[3:]])
+
+
+@pytest.mark.parametrize("name", ["anymal", "solo", "go1", "go2", "hector"])
+def test_written_files_of_floating_robots_have_the_inverse_dynamics_of_mujoco(name: str, tmp_path: Path) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    robot = load_robot(public_robot_path(name), floating=True, snap=0.0)
+    theta = robot.inertial_parameters
+    model_to_mjcf(Model(robot, Terms(robot, ()), theta), tmp_path / "robot.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT  # the forces of joint limits
+    for q, dq, ddq in zip(*random_states(robot, np.random.default_rng(7), 2), strict=True):
+        theirs = mujoco_inverse(mujoco, model, q, dq, ddq)
+        own = robot.dynamics.inverse_dynamics(q, dq, ddq, theta)
+        assert np.abs(own - theirs).max() < EXACT * np.abs(theirs).max()
+
+
 @pytest.mark.parametrize("name", ["solo", "hector"])
 def test_a_floating_tree_has_ten_and_seven_per_joint_base_parameters(name: str) -> None:
     """The count of Ayusawa, Venture & Nakamura 2014: the base shows all ten; a revolute joint hides three.

@@ -113,6 +113,7 @@ def test_menus_are_as_wide_as_their_texts(page: Any, studio: Served) -> None:
 def _tab_to(page: Any, name: str) -> None:
     """Press the tabulator until a link or button has the focus."""
     page.get_by_text(name, exact=True).first.wait_for()
+    page.wait_for_selector("#stage [aria-busy]:visible", state="hidden")  # what comes later takes the focus back
     for _ in range(200):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.textContent.trim()") == name:

@@ -161,13 +161,8 @@ class Ledger:
     @property
     def summary(self) -> str:
         """One line with the confirmed and the untestable assumptions."""
-        return self.summary_beside("")
-
-    def summary_beside(self, text: str) -> str:
-        """Return the summary without the untestable assumptions if the adjacent `text` names them already."""
         parts = {"confirmed": self.of("confirmed"), "not testable": self.conditions}
-        named = {words: self.named(some) for words, some in parts.items() if some}
-        out = [f"{words}: {names}" for words, names in named.items() if words == "confirmed" or names not in text]
+        out = [f"{words}: {self.named(some)}" for words, some in parts.items() if some]
         if self.parameter_conditions:
             families = dict.fromkeys(e.suspect.family for e in self.parameter_conditions)
             out.append(f"not testable, with an effect on parameters only: some {', '.join(families)}")

@@ -46,7 +46,7 @@ def _row(e: Entry) -> tuple[TableCell, ...]:
 
 
 def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
-    """List refuted assumptions, then one line with the confirmed and the untestable ones.
+    """List refuted assumptions, then one line that counts the confirmed and the untestable ones.
 
     Args:
         ledger: Assumptions; None if they were not tested.
@@ -55,5 +55,8 @@ def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
     if ledger is not None:
         above = "\n".join(reasons)
         yield from (f"Refuted: {e.sentence}" for e in ledger.refuted if e.evidence not in above)
-        if summary := ledger.summary_beside(above):
-            yield f"Assumptions {summary}."
+        open_ones = len(ledger.conditions) + len(ledger.parameter_conditions)
+        yield (
+            f"{len(ledger.of('confirmed'))} of {len(ledger.entries)} assumptions are confirmed, {open_ones} cannot be "
+            "tested with these logs: the report has each with its interval."
+        )

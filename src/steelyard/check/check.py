@@ -245,7 +245,8 @@ def _check(study: Study, number: int, assumptions: bool = False) -> Check:
         if assumptions and rows is not None and not mixed_up:
             ledger = ledger_of_log(study, rows[0])
             more = [*more, *findings_of(ledger, LeftOutFits(rows[0]))]
-        entries = _without_echoes([*entries, *more])
+        entries = [*entries, *more]
+    entries = _without_echoes(entries)
     pictures = pictures_of(entries, study.robot, log, *(rows or ()))
     check = _build(study.robot, log, entries, excitation, study.later(number), pictures)
     return replace(check, assumptions=ledger)

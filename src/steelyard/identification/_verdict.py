@@ -28,6 +28,11 @@ GOOD, POOR = 12.0, 33.0
 # The verdict mentions a speed ratio, validation logs to fitted logs, outside of this range.
 SLOW, FAST = 0.5, 1.5
 GRADES: tuple[Grade, ...] = ("good", "usable", "poor")
+SENTENCES = {
+    "good": "The model can be trusted for motions like those of the validation logs.",
+    "usable": "The model is usable with the reservations below.",
+    "poor": "Do not use this model. Fix the following first:",
+}
 # Warnings of `check` that the fit compensates for, or that make error bars wide but not wrong.
 HARMLESS = (
     "hidden", "condition", "rank", "standing", "motionless", "gap", "jitter", "duplicate", "reset", "disorder",
@@ -60,11 +65,19 @@ NO_INDEPENDENT_DATA = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """A grade, one sentence, and the reasons."""
+    """A grade with its reasons.
+
+    Attributes:
+        grade: "good", "usable" or "poor".
+        sentence: The grade in words.
+        reasons: Why it is this grade, and what to do.
+        remarks: What else is known about the model and its files. They do not change the grade.
+    """
 
     grade: Grade
     sentence: str
     reasons: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 NOT_GRADED = Verdict("poor", "The model has not been graded yet.", ())
@@ -85,33 +98,32 @@ def grade_model(result: Identification) -> Verdict:
     if np.median(errors) > POOR:
         grade = "poor"
     between = () if result.agreement is None else result.agreement.reasons
-    objections: list[Objection] = [
-        *(("usable", copy.sentence) for copy in result.copies),
-        *_check_complaints(result),
+    of_logs = [*(("usable", copy.sentence) for copy in result.copies), *_check_complaints(result)]
+    of_fit: list[Objection] = [
         *(("usable", text) for text in between),
-    ]
-    objections += [
         *_log_disagreements(result, unseen_scores),
         *_fit_objections(result),
         *plausibility_objections(result),
         *_friction_objections(result),
+        *assumption_objections(result),
     ]
-    objections += assumption_objections(result)
     if not unseen_scores:
-        objections.append(("usable", NO_INDEPENDENT_DATA if result.copies else NO_VALIDATION_DATA))
-    grade = max((grade, *(cap for cap, _ in objections)), key=GRADES.index)
+        of_fit.append(("usable", NO_INDEPENDENT_DATA if result.copies else NO_VALIDATION_DATA))
+    grade = max((grade, *(cap for cap, _ in (*of_logs, *of_fit))), key=GRADES.index)
     scope = [_about_data(error), *_about_speeds(result, unseen_scores)] if unseen_scores else []
-    reasons = [*scope, *(text for _, text in objections), *_about_joints(names, errors), *_about_files(result)]
-    reasons += [*harmless_refutations(result), *_about_model(result)]
-    sentence = {
-        "good": "The model can be trusted for motions like those of the validation logs.",
-        "usable": "The model is usable with the reservations below.",
-        "poor": "Do not use this model. Fix the following first:",
-    }[grade]
-    if untested := untested_assumptions(result):
-        assumption = f"These logs do not test: {untested}."
-        sentence = f"{assumption} {sentence}" if grade == "poor" else f"{sentence} {assumption}"
-    return Verdict(grade, sentence, tuple(reasons))
+    causes, effects = [text for _, text in of_logs], [text for _, text in of_fit]
+    effects += _about_joints(names, errors)
+    remarks = [*_about_files(result), *harmless_refutations(result), *_about_model(result)]
+    untested = untested_assumptions(result)
+    if any(cap == "poor" for cap, _ in of_logs):
+        # A log that cannot be identified from explains everything that is wrong with the fit.
+        return Verdict(grade, SENTENCES[grade], tuple(causes), (*scope, *effects, *remarks))
+    sentence = SENTENCES[grade]
+    if untested and grade == "poor":
+        remarks.insert(0, f"These logs do not test: {untested}.")
+    elif untested:
+        sentence = f"{sentence} These logs do not test: {untested}."
+    return Verdict(grade, sentence, (*scope, *causes, *effects, *_about_fit(result)), tuple(remarks))
 
 
 def _about_data(error: TorqueError) -> str:
@@ -215,13 +227,13 @@ def _friction_objections(result: Identification) -> Iterator[Objection]:
 
 
 def _about_joints(names: list[str], errors: np.ndarray) -> list[str]:
-    return [
-        f"The torque error of joint '{name}' is "
-        f"{f'{error:.0f} %' if error < MEANINGLESS else 'as large as the torque itself'}. "
-        "Check its friction, torque channel and motion."
-        for name, error in zip(names, errors, strict=True)
-        if error > POOR
-    ]
+    """Name the joints with a large torque error, the worst first."""
+    worst = sorted(((e, n) for n, e in zip(names, errors, strict=True) if e > POOR), reverse=True)
+    if not worst:
+        return []
+    named = [f"'{n}' " + (f"{e:.0f} %" if e < MEANINGLESS else "as large as the torque itself") for e, n in worst]
+    return [f"The torque error is large: {', '.join(named)}. Check friction, torque channel and motion of "
+            f"{'this joint' if len(worst) == 1 else 'these joints'}."]  # fmt: skip
 
 
 def _about_files(result: Identification) -> Iterator[str]:
@@ -240,6 +252,14 @@ def _about_files(result: Identification) -> Iterator[str]:
             )
 
 
+def _about_fit(result: Identification) -> Iterator[str]:
+    """Say what the estimate must not be used for."""
+    if not result.settings.physical and not result.possible:
+        yield "The free fit is not physically possible. Use it for prediction only, never for simulation."
+    if not result.estimate.result.settled:
+        yield f"The estimator did not converge ({result.estimate.result.value}). Its error bars are not reliable."
+
+
 def _about_model(result: Identification) -> list[str]:
     out = []
     if result.condition_number > HIGH_CONDITION:
@@ -251,8 +271,6 @@ def _about_model(result: Identification) -> list[str]:
         out.append(result.band.advice)
     if result.settings.physical:
         out.append("All links are physically possible: positive masses and pseudo-inertias, positive friction.")
-    elif not result.possible:
-        out.append("The free fit is not physically possible. Use it for prediction only, never for simulation.")
     if result.description is not None:
         out.append(result.description.sentence)
     if result.estimate.result is Result.BOUNDARY:
@@ -263,8 +281,6 @@ def _about_model(result: Identification) -> list[str]:
             f"The free fit violates the physical constraints{worst}. The cost of the physically possible model is "
             f"{number(rise, 1)} % higher."
         )
-    if not result.estimate.result.settled:
-        out.append(f"The estimator did not converge ({result.estimate.result.value}). Its error bars are not reliable.")
     small = np.abs(result.estimate.beta) < 2.0 * result.estimate.standard_errors
     if small.any():
         out.append(

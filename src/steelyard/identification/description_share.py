@@ -19,6 +19,8 @@ ASSUMED_ERROR = 0.3
 _HALF = 0.5
 # Limit, in standard errors and in percent of the torque, of changes that are irrelevant for any use of the model.
 _NOTHING = 0.1
+# Standard errors. Beyond them the number has no meaning.
+_EVERYTHING = 1e3
 # Number of instants for the comparison of torques.
 _INSTANTS = 500
 
@@ -50,13 +52,18 @@ class DescriptionShare:
     def sentence(self) -> str:
         worst = max(self.torque_percent.values(), default=0.0)
         source = "the inertias of the description" if self.described else "the assumed inertias (rods; none described)"
-        change = (
-            f"no base parameter changes by more than {number(self.standard_errors, 1)} standard errors, and the torque "
-            f"on these logs by at most {number(worst, 1)} %"
-            if max(self.standard_errors, worst) > _NOTHING
-            else f"base parameters and torques on these logs stay the same (within {_NOTHING} standard errors and "
-            f"{_NOTHING} %)"
-        )
+        if self.standard_errors > _EVERYTHING:
+            change = "base parameters change by far more than their standard errors: the logs show little of them"
+        elif max(self.standard_errors, worst) > _NOTHING:
+            change = (
+                f"no base parameter changes by more than {number(self.standard_errors, 1)} standard errors, and the "
+                f"torque on these logs by at most {number(worst, 1)} %"
+            )
+        else:
+            change = (
+                f"base parameters and torques on these logs stay the same (within {_NOTHING} standard errors and "
+                f"{_NOTHING} %)"
+            )
         text = f"If {source} are wrong by {100.0 * self.relative_std:.0f} %, {change}."
         if not self.links:
             return text

@@ -21,5 +21,13 @@ def first_look_section(result: Identification) -> Section:
 
 def reasons_section(reasons: Sequence[str]) -> Section | None:
     """List the `reasons` of a verdict; None without any."""
-    items = "".join(f"<li>{text(reason)}</li>" for reason in reasons)
-    return Section("Reasons for the verdict", Html(f"<ul>{items}</ul>")) if reasons else None
+    return Section("Reasons for the verdict", _list(reasons)) if reasons else None
+
+
+def remarks_section(remarks: Sequence[str]) -> Section | None:
+    """List the `remarks` of a verdict; None without any."""
+    return Section("Remarks on the model", _list(remarks)) if remarks else None
+
+
+def _list(sentences: Sequence[str]) -> Html:
+    return Html(f"<ul>{''.join(f'<li>{text(sentence)}</li>' for sentence in sentences)}</ul>")

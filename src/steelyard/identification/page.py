@@ -17,7 +17,7 @@ from steelyard.estimation.history_page import history_section
 from steelyard.ground.grades import tone
 from steelyard.ground.numbers import Known, number
 from steelyard.identification.files_page import files_section
-from steelyard.identification.first_look import first_look_section, reasons_section
+from steelyard.identification.first_look import first_look_section, reasons_section, remarks_section
 from steelyard.identification.identification import Identification
 from steelyard.identification.next_page import next_section
 from steelyard.identification.parameters_page import (
@@ -60,6 +60,7 @@ def identification_report(
         scores_section(result),
         files_section(result),
         _missing(missing or {}),
+        remarks_section(verdict.remarks),
         next_section(result, inputs),
         torque_parts_section(result),
         residuals_section(result),
@@ -232,8 +233,10 @@ def print_identification(
     say(console, bold(result.verdict.sentence))
     for reason in result.verdict.reasons:
         say(console, f" · {reason}")
-    for line in lines(result.assumptions, (result.verdict.sentence, *result.verdict.reasons)):
-        say(console, f" · {line}")
+    if result.verdict.grade != "poor":
+        said = (result.verdict.sentence, *result.verdict.reasons, *result.verdict.remarks)
+        for line in lines(result.assumptions, said):
+            say(console, f" · {line}")
     if result.reduced is not None:
         say(console, f" · {significance_sentence(result)}")
         gone = ", ".join(s.name for s in result.reduced.details["removals"].steps)
@@ -243,11 +246,11 @@ def print_identification(
         if result.settings.physical:
             say(console, "   The delivered model is physically possible and has all parameters.")
     for name, check in result.checks:
-        say(console, f" · Check of {name}: {check.verdict}")
-        for advice in check.advice:
-            # Reasons of the verdict end in their advice.
-            if not any(reason.endswith(advice) for reason in result.verdict.reasons):
-                say(console, f"   {advice}")
+        # The reasons of the verdict have the complaints that matter, with their advice.
+        if not any(reason.startswith(f"{name}:") for reason in result.verdict.reasons):
+            say(console, f" · Check of {name}: {check.verdict}")
+    if result.verdict.remarks:
+        say(console, f" · {len(result.verdict.remarks)} remarks on the model and its files are in the report.")
     _print_files(result, console, folder, missing or {})
 
 

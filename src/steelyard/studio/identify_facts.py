@@ -83,6 +83,7 @@ def identification_html(run: str, report: str = "") -> Html:
             verdict_html(Verdict(kind, verdict["sentence"])),  # type: ignore[arg-type]
             _pictures(run, report),
             _reasons(verdict["reasons"]),
+            _list_of("remarks", "Remarks on the model", verdict["remarks"]),
             _scores(result),
             _files(result),
             _part("parameters", f"{len(rows)} base parameters with error bars", base_table(rows), True),
@@ -108,8 +109,12 @@ def _pictures(run: str, report: str) -> Html:
 
 
 def _reasons(reasons: Sequence[str]) -> Html:
-    items = "".join(f"<li>{text(str(reason))}</li>" for reason in reasons)
-    return _part("reasons", "Reasons for the verdict", Html(f"<ul>{items}</ul>"), True)
+    return _list_of("reasons", "Reasons for the verdict", reasons, True)
+
+
+def _list_of(name: str, title: str, sentences: Sequence[str], is_open: bool = False) -> Html:
+    items = "".join(f"<li>{text(str(sentence))}</li>" for sentence in sentences)
+    return _part(name, title, Html(f"<ul>{items}</ul>"), is_open)
 
 
 def comparison_html(runs: Sequence[str]) -> Html:
