@@ -95,7 +95,7 @@ def _played(runs: Sequence[dict[str, Any]], samples: int) -> np.ndarray:
     ring = int(late.max()) + 1
     gears = p.offset.copy()  # angle of the gears (of the joint without play), the load hangs at 0
     load, v, v_load = gears.copy(), np.zeros(len(runs)), np.zeros(len(runs))
-    past = np.tile(gears, (ring, 1))
+    past, fast = np.tile(gears, (ring, 1)), np.zeros((ring, len(runs)))
     out = np.empty((samples, len(runs)))
     slope = np.where(voltage, p.torque_per_volt * p.volts, p.kp_gain * p.kp)
     gain = np.where(voltage, p.duty_gain * p.kp, 1.0)
@@ -106,20 +106,21 @@ def _played(runs: Sequence[dict[str, Any]], samples: int) -> np.ndarray:
     shift = p.delay / PERIOD
     for k in range(samples * per):
         at = load if any_play else gears
-        past[k % ring] = at
+        past[k % ring], fast[k % ring] = at, v
         if k % per == 0:
             out[k // per] = at - p.offset
         index = np.maximum(np.floor(k / per - shift + 1e-9).astype(int), 0)
-        error = goals[lanes, index] - (past[(k - late) % ring, lanes] - p.offset)
+        before = (k - np.minimum(late, k)) % ring
+        error = goals[lanes, index] - (past[before, lanes] - p.offset)
         on = enabled[:, k // per]
-        motor = on * (slope * np.clip(gain * error - damping * v, -most, most) - p.back_emf * v)
+        motor = on * (slope * np.clip(gain * error - damping * fast[before, lanes], -most, most) - p.back_emf * v)
         external = -gravity * np.sin(at)
         if any_play:
             gap, rate = gears - load, v - v_load
             beyond = gap - np.clip(gap, -0.5 * p.backlash, 0.5 * p.backlash)
             push = np.where(beyond != 0.0, stiff * beyond + bounce * rate, 0.0)
             push = np.where(push * beyond > 0.0, push, 0.0)  # gears push and never pull
-            pull, seen = np.where(play, -push, external), np.where(play, -push, external)
+            pull, seen = np.where(play, -push, external), np.where(play & (push == 0.0), 0.0, external)
             v_load = np.where(play, v_load + STEP * (external + push) / inertia, v)
         else:
             pull = seen = external

@@ -163,6 +163,7 @@ def early(log: CommandLog) -> np.ndarray:
         (lambda: changed(position=early(log_of(VOLTAGE))), ("two clocks", "before its goal")),
         (lambda: changed(goal=log_of(VOLTAGE).goal[:-3]), ("goal has", "resample")),
         (lambda: changed(duty=np.ones(len(log_of(VOLTAGE)))), ("limit in more than 95 %", "slower")),
+        (lambda: changed(duty_gain=1e3), ("limit in more than 95 %", "slower")),
         (lambda: changed(time=log_of(VOLTAGE).time[::-1]), ("does not increase", "sort")),
         (lambda: changed(duty=np.full(len(log_of(VOLTAGE)), 512.0)), ("duty of 512", "PWM")),
     ],

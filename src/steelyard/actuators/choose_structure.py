@@ -164,6 +164,7 @@ def choose_structure(
         # Among those with about the same error, the one with the fewest parameters.
         near = [s for s in candidates if (1.0 - _GAIN) * chooser.score(s) <= lowest]
         best = min(near, key=lambda s: (len(s.names), chooser.score(s)))
+    best = _simplest(chooser, best, friction, effects is None)
     if "friction_stribeck" in DRIVE_FRICTION[best.friction]:
         other = replace(best, stribeck_exponent=3 - best.stribeck_exponent)
         if chooser.score(other) < (1.0 - _GAIN) * chooser.score(best):
@@ -202,6 +203,19 @@ def _larger(s: DriveStructure, friction: str, free: bool, given: Mapping[str, fl
 def _better(chooser: _Chooser, best: DriveStructure, larger: Sequence[DriveStructure]) -> list[DriveStructure]:
     worth = [s for s in larger if _worth(chooser, best, s)]
     return [s for s in worth if chooser.score(s) <= _needed(chooser, best, s)]
+
+
+def _simplest(chooser: _Chooser, s: DriveStructure, friction: str, free: bool) -> DriveStructure:
+    """The structure without the terms that an effect found later has made superfluous."""
+    optional = [e for e in s.effects if e != "delay"] if free else []
+    smaller = [replace(s, effects=tuple(e for e in s.effects if e != name)) for name in optional[:-1]]
+    if not friction and optional:
+        smaller += [replace(s, friction=m) for m, larger in _LARGER.items() if s.friction in larger]
+    for other in smaller:
+        chooser.growth.fit(other, chooser.growth.fit(s).values)
+        if (1.0 - _GAIN) * chooser.score(other) <= chooser.score(s) and not chooser.certain(other, s):
+            return _simplest(chooser, other, friction, free)
+    return s
 
 
 def _worth(chooser: _Chooser, parent: DriveStructure, s: DriveStructure) -> bool:

@@ -129,7 +129,7 @@ def deliver_drive(
     varying = model.kind == "voltage" and any(log.supply is not None and np.isfinite(log.supply).any() for log in logs)
     simple = nearest_simple(model, logs) if logs and (varying or unheld(model)) else None
     drive = simulator_drive(model, logs, kp=kp, kd=kd, volts=volts, simple=simple, seed=seed)
-    if logs and model["load_friction_quad"]:
+    if logs and any(model[name] for name in ("load_friction_quad", "feedback_delay", "backlash")):
         drive = replace(drive, for_bam=bam_drive(model, logs))
     motor = next((str(log.labels["motor"]) for log in logs if "motor" in log.labels), "")
     more = {} if step is None else {"step": step}
@@ -139,7 +139,7 @@ def deliver_drive(
 
 
 def bam_drive(model: DriveModel, logs: Sequence[CommandLog]) -> DriveModel:
-    """Return the drive with one of BAM's friction models (without friction per squared torque) that fits runs best.
+    """Return the drive with one of BAM's friction models that fits runs best.
 
     Args:
         model: The drive.

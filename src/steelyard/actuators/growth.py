@@ -56,13 +56,18 @@ class Growth:
         self._fits: dict[DriveStructure, DriveFit] = {}
         self._fine_fits: dict[DriveStructure, DriveFit] = {}
 
-    def fit(self, structure: DriveStructure) -> DriveFit:
-        """Return the fit of a `structure`, computed once."""
+    def fit(self, structure: DriveStructure, more: Mapping[str, float] | None = None) -> DriveFit:
+        """Return the fit of a structure, computed once.
+
+        Args:
+            structure: Structure.
+            more: Further first values.
+        """
         if structure not in self._fits and self._whole is not None:
             first = self._whole.fit(structure)
             self._fits[structure] = self._search(structure, first.values, first.scale, _QUICK)
         if structure not in self._fits:
-            starts = self._from_parents(structure)
+            starts = self._from_parents(structure) + ([dict(more)] if more else [])
             if structure.friction != "M1" or len(structure.effects) > 1:
                 starts += self._ranked(structure, self._near(structure, starts), 1)
             # The scale of the loss comes from simpler structures; `final` determines it again.
@@ -138,10 +143,10 @@ class Growth:
         return min(fits, key=lambda fit: robust_cost(fit.residual, scale))
 
     def _near(self, s: DriveStructure, starts: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-        rng = np.random.default_rng(self._seed)
+        rng, usual = np.random.default_rng(self._seed), usual_values(self.rollouts)
         out = []
         for k in range(_NEAR):
-            values = starts[k % len(starts)]
+            values = {**usual, **starts[k % len(starts)]}
             size = np.exp(rng.uniform(-0.7, 0.7, len(s.names)))
             out.append({n: float(values[n] * x) for n, x in zip(s.names, size, strict=True)})
         return out

@@ -61,6 +61,7 @@ def identify_actuator(
         raise LogError(f"The gain kp of run '{missing[0]}' is missing; state kp, or choose the kind position-loop.")
     notes: list[str] = []
     known |= _duty_gain(runs, kinds, known, notes)
+    _check_saturation(runs, known)
     inseparable, assumed = separability(runs, kinds[0], known)
     known = {**assumed, **known}
     groups, grouped_by = _groups(runs, leave_out)
@@ -109,8 +110,18 @@ def _check_excitation(logs: Sequence[CommandLog]) -> None:
         raise LogError("The goal never moves in any run; command a motion of at least 0.1 rad.")
     if max(float(np.ptp(log.position)) for log in logs) < 1e-2:
         raise LogError("The position moves less than 0.01 rad in all runs; command a larger motion or a higher gain.")
-    measured = [np.abs(log.duty[log.enabled]) for log in logs if log.duty is not None and log.enabled.any()]
-    if measured and min(float(np.mean(d > 0.98)) for d in measured) > 0.95:
+
+
+def _check_saturation(logs: Sequence[CommandLog], known: Mapping[str, float]) -> None:
+    """Refuse runs with a duty that is always at its limit, by its measurement or by the stated gains."""
+    shares = []
+    for log in logs:
+        on = log.enabled
+        if log.duty is not None and on.any():
+            shares.append(float(np.mean(np.abs(log.duty[on]) > 0.98)))
+        elif known.get("duty_gain", 0.0) > 0.0 and not math.isnan(log.kp) and on.any():
+            shares.append(float(np.mean(known["duty_gain"] * log.kp * np.abs((log.goal - log.position)[on]) > 0.98)))
+    if shares and min(shares) > 0.95:
         raise LogError(
             "The duty is at its limit in more than 95 % of every run, so the gain cannot be identified; command slower "
             "or smaller motions."

@@ -60,6 +60,7 @@ def _notes(model: DriveModel, actuator: str, volts: float) -> tuple[str, ...]:
     for name, effect in (
         ("goal_time", "the filter of the goal"),
         ("backlash", "play"),
+        ("feedback_delay", "a delayed feedback"),
         ("no_load_speed", "the speed line"),
         ("load_friction_quad", "friction per squared torque through the gears"),
     ):
@@ -71,9 +72,9 @@ def _notes(model: DriveModel, actuator: str, volts: float) -> tuple[str, ...]:
 def _write(drive: SimulatorDrive, target: ActuatorTarget) -> WrittenDrive:
     actuator = target.bam_actuator or drive.name
     model = drive.for_bam or drive.model
-    notes = _notes(model, actuator, drive.volts)
+    notes = _notes(drive.model, actuator, drive.volts)
     if drive.for_bam is not None:
-        notes = ("Fitted to the logs again without friction per squared torque, which BAM does not model.", *notes)
+        notes = ("Fitted to the logs again without the effects that BAM does not model.", *notes)
     return WrittenDrive({f"bam-{model.friction.lower()}.json": json_text(bam_parameters(model, actuator))}, notes)
 
 
