@@ -17,7 +17,7 @@ from studio import JOINTS, PAN, ROBOT, long_log, studio
 
 OWN = Path(__file__).parents[1] / "src/steelyard/studio/assets"
 OWN_SCRIPTS = ("tiles.js", "strips.js", "plot.js", "plot_parts.js", "plot.css")
-SHARES = (1.0, 0.1, 0.01)
+SHARES = (0.5, 0.1, 0.01)
 # Three charts, one per signal, as panels of one time axis; data of the same shape as `long_log`.
 _UPLOT = """async ([samples, joints, share]) => {
   if (!window.charts) {
@@ -48,8 +48,8 @@ _UPLOT = """async ([samples, joints, share]) => {
   let from = 0.3 * (1e-3 * samples - span);
   const begin = performance.now();
   for (let last = begin; last - begin < 5000;) {
-    from = share === 1 ? from : (from + 0.01 * span) % (1e-3 * samples - span);
-    window.charts.forEach(chart => chart.setScale("x", { min: from, max: from + span - (steps.length % 2) * 1e-9 }));
+    from = (from + 0.01 * span) % (1e-3 * samples - span);
+    window.charts.forEach(chart => chart.setScale("x", { min: from, max: from + span }));
     const now = await new Promise(requestAnimationFrame);
     steps.push(performance.now() - last);
     last = performance.now();

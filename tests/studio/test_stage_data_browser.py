@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
@@ -73,6 +74,26 @@ def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> 
     data.locator("select[name=role]").select_option("friction")
     data.locator("#rail .warning").wait_for()
     assert project(Client(studio)).logs.friction == ("logs/run.csv",)
+
+
+def test_a_plot_is_saved_as_picture_and_as_samples(data: Any, tmp_path: Path) -> None:
+    drop(data, write_log(tmp_path / "run.csv"))
+    data.locator(".plot-values td").first.wait_for()
+    with data.expect_download() as download:
+        data.get_by_role("button", name="Save the picture as PNG").click()
+    assert download.value.suggested_filename == "run.csv.png"
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
+    data.evaluate("Steelyard.plots()[0].go(1.0, 1.2)")
+    with data.expect_download() as download:
+        data.get_by_role("button", name="Save the visible samples as CSV").click()
+    head, *rows = Path(download.value.path()).read_text().splitlines()
+    assert head.startswith("t [s],q q1 [rad]")
+    table = np.array([row.split(",") for row in rows], float)
+    assert table[0, 0] == pytest.approx(1.0, abs=0.002)
+    assert len(table) == pytest.approx(100, abs=1)  # 500 Hz
+    known = motion()
+    first = round(table[0, 0] / 0.002)
+    assert np.allclose(table[:, 1], known["q"][first : first + len(table), 0], atol=1e-6)
 
 
 # Largest number of empty pixel columns, of 400, in the top panel while panning.

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.assumptions.changes_in_time import add_changes
 from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
-from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, validation_errors, validation_gains
+from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, MOST_OF_THE_ERROR, Harm, validation_errors, validation_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
 from steelyard.assumptions.suspect import Suspect
@@ -323,6 +323,8 @@ class _LedgerBuilder:
             harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= HARM_SIGMAS
             # Of two that were accepted one after the other, the later may explain what the first was accepted for.
             refuted = k in self.accepted and near > 0.0
+            # What correct logs show as well refutes nothing until most of the error is due to it.
+            refuted &= not suspect.ambiguous or percent[1] > MOST_OF_THE_ERROR
             answer: Answer = "refuted" if refuted else "confirmed" if harmless else "not testable"
             own = None if of_judges is None else float(of_judges[k])
             gain = self.gains.get(k, (float(final.total_gain[k]), float(final.gain_doubt[k]), own))

@@ -16,6 +16,8 @@ from steelyard.regression.block_grams import Mask
 HARM_PERCENT = 20.0
 # or a parameter moves by more than this [standard errors], beyond its stated 95 % interval.
 HARM_SIGMAS = 2.0
+# From this growth of the torque error on [%], most of the error is due to an assumption.
+MOST_OF_THE_ERROR = 100.0
 # What changes a torque by less than this part of its error, per unit, changes nothing but rounding.
 _NOTHING = 1e-6
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.assumptions.examine import examine_assumptions
+from steelyard.assumptions.harm import MOST_OF_THE_ERROR
 from steelyard.assumptions.ledger import Entry, Ledger
 from steelyard.assumptions.suspect_table import level_axes
 from steelyard.check._channels import STILL
@@ -20,8 +21,6 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding
 from steelyard.study import Study
 
-# Growth of the torque error [%] from which on most of it is due to the assumption.
-_MOST_OF_THE_ERROR = 100.0
 # `check_delay` looks at these more closely.
 _ELSEWHERE = ("delay", "smoothing")
 
@@ -59,7 +58,7 @@ def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
         finding = _correction(entry, entry.estimate, robot)
         # Terms that a plain fit lacks change its numbers by some per cent: a smaller mistake is for `identify`, which
         # searches for them, and has logs that judge.
-        clear = finding.severity == "problem" and entry.harmful and entry.least_harm_percent > _MOST_OF_THE_ERROR
+        clear = finding.severity == "problem" and entry.harmful and entry.least_harm_percent > MOST_OF_THE_ERROR
         # With two joints, it is not identifiable which of them has the wrong scale.
         clear = clear and not (entry.suspect.kind == "torque scale" and sum(robot.torque_used) < 3)
         message, fix = entry.evidence, finding.fix if clear else None

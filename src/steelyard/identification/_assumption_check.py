@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steelyard.assumptions.harm import MOST_OF_THE_ERROR
+
 if TYPE_CHECKING:
     from steelyard.assumptions.ledger import Entry
     from steelyard.identification._verdict import Objection
     from steelyard.identification.identification import Identification
     from steelyard.study import Study
-
-# Above this growth of the torque error [%], a refuted assumption causes most of the error.
-MOST_OF_THE_ERROR = 100.0
 
 
 def add_ledger(result: Identification, study: Study, judges: Study) -> Identification:
