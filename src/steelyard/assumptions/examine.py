@@ -9,7 +9,14 @@ import numpy as np
 
 from steelyard.assumptions.changes_in_time import add_changes
 from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
-from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, MOST_OF_THE_ERROR, Harm, validation_errors, validation_gains
+from steelyard.assumptions.harm import (
+    HARM_PERCENT,
+    HARM_SIGMAS,
+    MOST_OF_THE_ERROR,
+    Harm,
+    validation_errors,
+    validation_gains,
+)
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
 from steelyard.assumptions.suspect import Suspect
