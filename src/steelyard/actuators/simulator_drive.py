@@ -157,8 +157,8 @@ def simulator_drive(
     missing = [f"Not represented: {DRIVE_PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
     if model["feedback_delay"] and not _late(model):
         missing.append(
-            f"Approximated: the feedback is late by {1e3 * model['feedback_delay']:.3g} ms; in its place, the damping is "
-            "smaller, at this gain."
+            f"Approximated: the feedback is late by {1e3 * model['feedback_delay']:.3g} ms; in its place, the damping "
+            "is smaller, at this gain."
         )
     base, drawn = dict(model.parameters), model.draw(DRAWS, seed)
     if unheld(model):
