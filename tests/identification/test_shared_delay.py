@@ -10,6 +10,7 @@ from torque_plants import Plant
 
 from steelyard import identify
 from steelyard.identification.identification import Identification
+from steelyard.regression import delay as delays
 from steelyard.regression.delay import DelayEstimate
 from steelyard.signals.filters import delayed
 from steelyard.signals.log import Log
@@ -82,3 +83,17 @@ def test_a_smooth_signal_is_delayed(samples: float) -> None:
     out = delayed(np.sin(0.05 * k)[:, None], samples)[:, 0]
     # The polynomial through neighbouring samples is that of the sine to far below 1e-6 at 125 samples in a period.
     assert np.allclose(out[20:-20], np.sin(0.05 * (k - samples))[20:-20], atol=1e-6)
+
+
+def test_an_iteration_that_does_not_converge_ends_at_its_shortest_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was left there is part of the error; steps at their limit may grow."""
+    steps = iter([-0.025, -0.030, -0.008, -0.003, -0.005])
+
+    def fit(*_: object) -> DelayEstimate:
+        return DelayEstimate(next(steps), 0.004, (0,), np.zeros(1), np.ones(1))
+
+    monkeypatch.setattr(delays, "_fit", fit)
+    found = delays.estimate_delay(None, None, [])  # type: ignore[arg-type]
+    assert found is not None
+    assert found.delay_s == pytest.approx(-0.020 - 0.020 - 0.008 - 0.003)
+    assert found.error_s == pytest.approx(np.hypot(0.004, 0.003))

@@ -93,6 +93,34 @@ def test_from_logs_to_a_card_and_files(visitor: Visitor) -> None:
     assert "my servo" in visitor.see("/library")
 
 
+def test_the_example_has_the_parameters_of_its_simulation(tmp_path: Path) -> None:
+    """From an empty page in two actions; MuJoCo moves like the example under the same torques."""
+    own = Visitor(tmp_path)
+    assert "Try the example" in own.see("/drives")
+    own.do("drives/example")
+    assert "4 runs" in own.see("/data/drives/form")
+    assert "already" in own.do("drives/example", status=422)
+    rows = list(csv.DictReader((tmp_path / "drives/example-servo.csv").open()))
+    run = np.array([[float(r["t_s"]), float(r["q_goal_rad"]), float(r["q_rad"])] for r in rows if r["log"] == "run4"])
+    plant = DrivePlant(
+        "torque", "M1",
+        {"kp_gain": 1.0, "kd_gain": 1.0, "torque_limit": 2.5, "armature": 0.008, "friction_base": 0.06,
+         "friction_viscous": 0.02, "delay": 0.012},
+        off=False, kd=0.15, duration=6.0,
+    )  # fmt: skip
+    theirs = _played(plant, 15.0, 0.8, 0.12, run)
+    assert np.abs(theirs - run[:, 2]).mean() < 2e-3
+
+
+def _played(plant: DrivePlant, kp: float, mass: float, length: float, run: np.ndarray) -> np.ndarray:
+    """Play the goals of the example in MuJoCo."""
+    from unittest.mock import patch
+
+    with patch("actuators.drive_plants._motion", lambda time, rng: np.interp(time, run[:, 0], run[:, 1])):
+        log = plant._run("", kp, mass, length, np.random.default_rng(0))
+    return log.position
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_page_is_accessible_and_fits(visitor: Visitor, page: Any, studio: Any, width: int) -> None:
     from test_studio_whole_way import serious

@@ -66,27 +66,6 @@ def _box(element: Any) -> dict[str, float]:
     return box
 
 
-def test_a_refusal_can_be_read(page: Any, studio: Served) -> None:
-    """By its visible box: a line of text, inside the window, and not covered."""
-    (studio.folder / "steelyard.toml").write_text('robot = "rotradi"\n')
-    for width in (1400, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto(studio.base + "/robot")
-        page.locator("form.gravity-form [name=z]").fill("-99999")
-        page.locator("form.gravity-form [name=z]").press("Enter")
-        message = page.locator(".trouble.refusal")
-        message.wait_for()
-        box = _box(message)
-        assert box["width"] > 0.5 * min(width, 900)
-        assert 20 < box["height"] < 200
-        assert 0 <= box["y"] <= 900 - box["height"]
-        assert "Gravity must be three numbers" in message.inner_text()
-        assert page.evaluate(
-            "([x, y]) => !!document.elementFromPoint(x, y).closest('.trouble')",
-            [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2],
-        )
-
-
 def test_a_phone_shows_the_stage_on_the_rail_and_whole_words(page: Any, studio: Served) -> None:
     arm_folder(studio.folder, validated=True)
     page.set_viewport_size({"width": 390, "height": 844})

@@ -123,7 +123,11 @@ def files(shared_studio: Served, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return files
 
 
-@pytest.mark.parametrize("case", CASES)
+# Cases that load plots or read files take seconds.
+SLOW = ("columns", "log", "joints", "table of poses", "hold-out of poses")
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.proof] * (c in SLOW)) for c in CASES])
 def test_a_refusal_can_be_read(shared_page: Any, shared_studio: Served, files: Path, case: str) -> None:
     address, act, words = CASES[case]
     page = shared_page

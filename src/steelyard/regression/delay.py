@@ -102,14 +102,19 @@ def estimate_delay(
         start_s: First guess [s].
     """
     motions = _excerpt(motions)
-    delay, found = start_s, None
+    delay, before, found = start_s, np.inf, None
     for _ in range(_ROUNDS):
         shifted = [replace(m.with_delay(delay), fit_standing=True) for m in motions]
         step = _fit(dynamics, base, [m for m in shifted if m.long_enough])
         if step is None:
             return None
+        if found is not None and before <= _LONGEST_STEP and abs(step.delay_s) > before:
+            # Steps of Gauss-Newton shrink where the model has a delay. From here on they follow something else; what
+            # was left at the shortest step is part of the error.
+            return replace(found, error_s=float(np.hypot(found.error_s, before)))
         found = replace(step, delay_s=step.delay_s + delay, by_joint_s=step.by_joint_s + delay)
-        if abs(step.delay_s) < max(0.1 * step.error_s, _SHORT_STEP):
+        before = abs(step.delay_s)
+        if before < max(0.1 * step.error_s, _SHORT_STEP):
             break
         delay += float(np.clip(step.delay_s, -_LONGEST_STEP, _LONGEST_STEP))
     return found

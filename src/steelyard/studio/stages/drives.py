@@ -17,9 +17,10 @@ from steelyard.report.elements import Html, join, text
 from steelyard.signals.table import READERS
 from steelyard.studio.drive_facts import DRIVES, drive_facts, drive_files
 from steelyard.studio.drive_page import DRIVE_NUMBERS, drive_form, drive_html, files_table
+from steelyard.studio.example import EXAMPLE_RUNS, write_example_runs
 from steelyard.studio.folder_uploads import accept_folder
 from steelyard.studio.jobs import StudioJob
-from steelyard.studio.page import command_line, drop_zone, job_html
+from steelyard.studio.page import button, command_line, drop_zone, job_html
 from steelyard.studio.run_entries import run_entries
 from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus
 from steelyard.studio.studio_folder import StudioError, StudioFolder
@@ -57,6 +58,8 @@ class DrivesStage(Stage):
         if files:
             pieces += [files_table(files), Html('<div id="drive-form" data-lazy="/data/drives/form" aria-busy="true">'
                                                 '<p class="hint">Reading the logs …</p></div>')]  # fmt: skip
+        else:
+            pieces.append(_example())
         job = _last_job(context)
         if job is not None and job.state != "done":
             pieces.append(job_html(job))
@@ -64,7 +67,7 @@ class DrivesStage(Stage):
         return join(*pieces, *(drive_html(run) for run in runs[:1]))
 
     def actions(self) -> Mapping[str, Action]:
-        return {"add": _add, "remove": _remove, "start": _start}
+        return {"add": _add, "remove": _remove, "start": _start, "example": _use_example}
 
     async def data(self, context: StageContext, what: str, query: FormData) -> str:
         """Return the `form` with the runs of the logs, or the command of the form (`words`)."""
@@ -80,6 +83,14 @@ class DrivesStage(Stage):
 
 
 STUDIO_STAGES.register("drives")(DrivesStage())
+
+
+def _example() -> Html:
+    return Html(
+        '<div class="card example"><h2>No logs at hand?</h2><p>Four runs of a simulated servo that moves a pendulum, '
+        "with two gains and two masses, friction and a delay.</p>"
+        f"{button('drives/example', 'Try the example', 'main')}</div>"
+    )
 
 
 def _last_job(context: StageContext) -> StudioJob | None:
@@ -182,6 +193,15 @@ async def _add(context: StageContext, fields: FormData) -> None:
             raise StudioError(f"{name} is no command log; drop a table (CSV, Parquet, …) or BAM's JSON.")
     for sent in fields.all("folder"):
         accept_folder(folder, sent, DRIVES)
+
+
+async def _use_example(context: StageContext, fields: FormData) -> None:
+    """Write the command logs of the example."""
+    folder = context.folder
+    if drive_files(folder):
+        raise StudioError("This page has logs already; the example needs an empty list.")
+    paths = [folder.relative(folder.free_path(DRIVES, name)) for name in EXAMPLE_RUNS]
+    await context.helper.ask(write_example_runs, *paths)
 
 
 async def _remove(context: StageContext, fields: FormData) -> None:
