@@ -149,7 +149,7 @@ def file_names(names: Sequence[str]) -> list[str]:
 
 
 def robot_type_files(found: FittedRobotType, stems: Mapping[str, str], source: Path | None) -> dict[str, Content]:
-    """Make a URDF and its sidecar for the mean robot and for every robot of a type.
+    """Return the run-folder files of a type: a URDF and a sidecar for the mean robot and for every robot.
 
     Args:
         found: The results of the type.

@@ -58,7 +58,7 @@ def identify_gravity(
         log: Tables with a pose in each row, or logs of motions with stops.
         validate: The same for validation; the fit does not use them.
         terms: Joint terms that act at rest: offset, spring, counterbalance.
-        rows: Whether each row of the logs is a pose at rest; None: each log shows it.
+        rows: Whether each row of the logs is a pose at rest; None: decide this from the data of each log.
         mapping: Meaning of the columns of files and frames, as in `read_log`; tables of poses need no time.
         progress: Callback for the progress (`steelyard.ground.progress`).
     """

@@ -60,7 +60,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
 
     Args:
         z: Values, shape (series, days).
-        C: Their covariances without the courses of `along`, shape (series, days, days).
+        C: Covariances of the values around the level and the fitted courses `along`, shape (series, days, days).
         t: Times, increasing.
         degrees: Degrees of freedom of the size of each C.
         along: Courses that are fitted in addition to a level, such as earlier changes.

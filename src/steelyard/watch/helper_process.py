@@ -43,7 +43,7 @@ _COLLECT_PERIOD_S = 5.0
 _PRIORITY = 10
 _WAIT_S = 0.05
 _SAMPLES, _MORE, _LAST = 0, 1, 2
-_HEAD = struct.Struct("=B?6x")  # of a packet: its kind, whether samples are fresh
+_HEAD = struct.Struct("=B?6x")  # head of a packet: kind of the packet, and whether its samples are fresh
 
 
 class _ParentLink:

@@ -174,7 +174,7 @@ def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influenc
 
 
 def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
-    """Bands with the power of y − Aβ."""
+    """Return, for each equation, frequency bands with the power of the residuals y − Aβ."""
     out = []
     keys = sorted(spectra.grams)
     for e, equation in enumerate(spectra.equations):
