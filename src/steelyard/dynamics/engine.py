@@ -147,8 +147,9 @@ class Dynamics:
     def forward_dynamics(
         self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None
     ) -> Array:
-        """Compute joint accelerations q̈, `(samples, joints)`; only stops of `history` are used, loads are solved
-        for.
+        """Compute joint accelerations q̈, `(samples, joints)`.
+
+        Of `history` only the stops are used: loads depend on q̈ and are part of the solution.
         """
         inputs = self._with_history({"q": q, "dq": dq, "tau": tau, "theta": theta}, history)
         return self.evaluator("forward_dynamics")(inputs)

@@ -70,7 +70,7 @@ class Balance:
         Args:
             start: q, q̇, τ at its start, `(joints,)` or `(intervals, joints)`.
             end: The same at its end.
-            h: Its length [s].
+            h: Length of the interval [s].
             rule: One of `INTEGRATION_RULES`.
         """
         (q0, dq0, tau0), (q, dq, tau) = start, end

@@ -112,7 +112,7 @@ def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
 
     Args:
         values: Singular values.
-        unit: Their unit.
+        unit: Unit of the values.
     """
     sigma = np.sort(np.asarray(values, dtype=float))[::-1]
     figure = Figure(360)
