@@ -81,10 +81,10 @@ def _normal(p: Array, z: Array, x: Array, other: Array, direction: Array) -> tup
 
     Args:
         p: Point of the first axis.
-        z: Its direction.
+        z: Direction of the first axis.
         x: Direction across it, for axes on one line.
         other: Point of the second axis.
-        direction: Its direction.
+        direction: Direction of the second axis.
     """
     across, between = np.cross(z, direction), other - p
     size = float(np.linalg.norm(across))

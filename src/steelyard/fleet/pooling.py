@@ -67,12 +67,12 @@ class PooledRobot:
         robot: Name of the robot.
         logs: Number of logs used.
         x: Coordinates: base parameters, then the gain of each joint's torque relative to the model.
-        x_covariance: Their covariance.
+        x_covariance: Covariance of `x`.
         identifiable: Base parameters that at least one robot identifies.
         own_beta: Base parameters from its own logs alone; NaN if not identifiable.
-        own_errors: Their standard errors.
+        own_errors: Standard errors of `own_beta`.
         effects: Deviations from the mean robot in the order of `FleetDesign.effects_matrix`, as parts of the torque.
-        effects_std: Their standard errors.
+        effects_std: Standard errors of `effects`.
         info: Information of its logs together.
     """
 
@@ -121,12 +121,12 @@ class PooledRobot:
             return np.where(np.isfinite(self.errors), own / self.errors, 1.0)
 
     def estimate(self, base: BaseParameters, prior: Prior | None = None, possible: bool = True) -> Estimate:
-        """Convert it to an estimate, as estimators return it.
+        """Convert the pooled parameters to an estimate, as estimators return it.
 
         Args:
             base: Base parameters of the design.
             prior: Prior for parameters that no motion identifies.
-            possible: Make it physically possible.
+            possible: Whether to make the parameters physically possible.
         """
         return _as_estimate(self.beta, self.covariance, base, prior, possible, self.robot)
 
@@ -138,7 +138,7 @@ class PooledFleet:
     Attributes:
         design: Base parameters and effects.
         beta: Base parameters of the mean robot; NaN if no robot identifies them.
-        covariance: Their covariance.
+        covariance: Covariance of `beta`.
         kinds: Differences between robots, by kind and joint.
         robots: The robots, in the order of their names.
         excluded: Robots that do not contribute to the mean and the variances.

@@ -24,9 +24,9 @@ def nearest_links(
     """Find the parameters whose base parameters are nearest to a fit, within the cones of all links.
 
     Args:
-        groups: Combination of parameters of each base parameter.
+        groups: Coefficients of the parameters in each base parameter, shape (base parameters, parameters).
         beta: Base parameters of the fit.
-        information: Their information.
+        information: Information matrix of `beta`.
         slope: Slope of the log-likelihood at `beta`.
         middle: Prior values, for directions without data.
         std: Standard deviations of the prior.
@@ -37,7 +37,8 @@ def nearest_links(
     """
     links = len(reach)
     H = groups.T @ information @ groups
-    # More information of the data loses the prior in rounding; the factor does not change the optimum of the data.
+    # If the information of the data is much larger than that of the prior, rounding removes the prior. A factor on the
+    # information of the data prevents this and does not change the optimum in the directions that the data determine.
     share = min(1.0, _MOST_INFORMATION / float(np.linalg.eigvalsh(H * np.outer(std, std))[-1]))
     H = share * H + np.diag(std**-2)
     h = share * groups.T @ (information @ beta + slope) + middle / std**2

@@ -82,7 +82,7 @@ def follow_branch(mechanism: Mechanism, targets: Array, start: Array) -> tuple[A
     if not anchors:
         out[:] = walker.nearest(out, targets)
         return out, good
-    # Each sample starts from the last anchor before it (samples before the first one: from the first).
+    # The iteration of each sample starts from the last anchor pose before it; before the first anchor, from that one.
     owner = np.maximum(np.searchsorted(anchors, np.arange(len(targets)), side="right") - 1, 0)
     base = np.array(poses)
     for first in range(0, len(targets), CHUNK):
@@ -99,7 +99,7 @@ def _reach(mechanism: Mechanism, targets: Array, k: int, stride: float) -> int:
         some = targets[k + 1 : k + 1 + block]
         far = np.flatnonzero(np.max(np.abs(some - targets[k]) / unit, axis=1) >= stride)
         if far.size:
-            # The previous sample, so that the stride limits the distance of all samples.
+            # Return the sample before the first one beyond the stride: no sample is farther from its anchor.
             return k + max(int(far[0]), 1)
         if k + 1 + block >= len(targets):
             break

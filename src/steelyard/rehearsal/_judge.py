@@ -39,7 +39,7 @@ class Judgement:
 
     Attributes:
         name: The statement that is checked.
-        passed: Whether it is true.
+        passed: Whether the statement is true.
         text: Reason.
         decides: Whether the check decides the verdict; others are only reported.
     """
@@ -115,7 +115,7 @@ class Judge:
 
     Attributes:
         robot: Robot as described.
-        base: Its base parameters.
+        base: Base parameters of the robot.
         motions: Motions that the robots play.
         other: Another motion, whose torques are to be predicted.
         limits: Limits of the design.

@@ -102,7 +102,7 @@ def _step_rk4(motion: _Motion, h: float) -> None:
 
 
 def _locate(motion: _Motion, h: float, ended: _Flags) -> float:
-    """Find the time within the step at which the first of the ended modes ends; 0 if at once."""
+    """Find the time in the step at which the first of the modes `ended` ends [s]; 0 if it ends at the start."""
     from scipy.optimize import brentq
 
     def remaining(length: float) -> float:

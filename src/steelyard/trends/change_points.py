@@ -37,12 +37,12 @@ class ChangePoint:
     Attributes:
         p: p-value over all days.
         ramp: True for steady growth from `start` to the last day, False for a step.
-        start: Index of its first day.
+        start: Index of the first day of the change.
         first: Lower end of the 95 % interval of `start`.
         last: Upper end of this interval.
         size: Difference between the last day and the level before the change.
         error: Standard error of the size.
-        template: Its course, 0 before the change and 1 on the last day.
+        template: Shape of the change over time: 0 before it and 1 on the last day.
     """
 
     p: float
@@ -60,7 +60,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
 
     Args:
         z: Values, shape (series, days).
-        C: Their covariances without the courses of `along`, shape (series, days, days).
+        C: Covariances of the values around the level and the fitted courses `along`, shape (series, days, days).
         t: Times, increasing.
         degrees: Degrees of freedom of the size of each C.
         along: Courses that are fitted in addition to a level, such as earlier changes.
@@ -78,7 +78,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
     most = as_gaussian(np.max(np.abs(T), axis=1, initial=0.0), degrees)
     starts = np.concatenate([own for _, own in families])
     ramps = np.repeat([False, True], [len(own) for _, own in families])
-    # Neighbours along the path are neighbouring dates; the last step is next to the last ramp.
+    # Order of the templates for the bound: steps by date, then ramps by decreasing date, so neighbours are correlated.
     path = np.argsort(np.where(ramps, 2 * n - starts, starts), kind="stable")
     out: list[ChangePoint | None] = []
     for m in range(len(z)):
