@@ -2,6 +2,7 @@
 
     STEELYARD_DATA=... python benchmarks/assumptions.py       # results/assumptions.json, docs/assumptions.md
     python benchmarks/assumptions.py --bases simulated --healthy 20 --no-page
+    python benchmarks/assumptions.py --sizes 4,3,2,2       # fewer sizes, base by base
     python benchmarks/assumptions.py --store build/assumptions.jsonl   # stopped, it goes on where it was
 
 A fault is planted into the log that is fitted to ("fit"), or into the one that judges as well ("both"), or into the
@@ -178,7 +179,8 @@ def healthy(seed: int) -> dict[str, Any]:
     found = identify(base.robot, base.fit, base.judge, files=False)
     ledger = found.assumptions
     assert ledger is not None
-    told = [e for e in ledger.entries if e.interval is not None]
+    # The course of a change in time is the one that explains most: its interval does not hold that choice.
+    told = [e for e in ledger.entries if e.interval is not None and not e.suspect.of_time]
     return {
         "robot": names[seed % len(names)],
         "grade": found.verdict.grade,
@@ -192,10 +194,10 @@ def healthy(seed: int) -> dict[str, Any]:
 HEAD = """# Faults of any size
 
 This page tests the [list of assumptions](theory/assumptions.md) on faults from harmless to gross. Each is planted in
-six sizes (TX40, Panda: four), a factor of some two to six apart, into the identification log, into that and the
-validation log, or into the description, and `identify` runs with its defaults. *Cost*: the increase of the prediction
-error on a sound log (simulated arm and UR10e: of a third motion). A fault does *harm* if that is 20 % or more, or if a
-base parameter moves by more than two stated errors, those of both models combined.
+several sizes (SIZES) into the identification log, into that and the validation log, or into the description, and
+`identify` runs with its defaults. *Cost*: the increase of the prediction error on a sound log (simulated arm and UR10e:
+of a third motion). A fault does *harm* if that is 20 % or more, or if a base parameter moves by more than two stated
+errors, those of both models combined.
 
 - *detected*: the right number is refuted, or named as a rival of a refuted one;
 - *conditional*: the right number is named among those that these logs cannot test;
@@ -205,17 +207,24 @@ base parameter moves by more than two stated errors, those of both models combin
 The simulated arm is Pinocchio's UR10 with links 20 % off the description, rotors, viscous and rounded dry friction and
 2 % noise. `benchmarks/assumptions.py` makes the page; every run is in `benchmarks/results/assumptions.json`.
 
-**How far to trust these tables.** No size, limit or rate was chosen by them. Three rules were made after seeing sound
-logs: validation logs must agree (real arms with badly modelled friction had gravity and zeros refuted), friction is
-excluded from the columns of gears, clock, delay and smoothing (10 of 60 simulated logs), and smoothing lowers no grade.
-Intervals of large faults are too short: a torque scale of +0.33 was estimated as +0.326 ± 0.006, and a delay of 26 ms
-and more is partly absorbed by lags that the structure search finds.
+**How far to trust these tables.** No size, limit or rate was chosen by them. Rules were made after seeing sound logs:
+validation logs must agree (real arms with badly modelled friction had gravity and zeros refuted), friction is excluded
+from the columns of gears, clock, delay and smoothing (10 of 60 simulated logs), and smoothing lowers no grade and is
+refuted only where most of the error is due to it. Changes in time, dead zones and couplings of distant joints became
+suspects after some forty other faults were planted into the simulated arm's logs (zeros and scales that drift, slip and
+return, a warped clock, leaks, backlash, eccentric encoders): four harmful ones had ended in trust. Of the same faults
+on the UR10e one did afterwards, a lag of 80 ms in a wrist that is mostly friction. Intervals of large faults are too
+short, and a delay of 26 ms and more is partly absorbed by lags that the structure search finds.
 """
 BINS = ((0.0, 5.0), (5.0, 20.0), (20.0, 100.0), (100.0, np.inf))
 
 
-def page(outcomes: list[Outcome], sound: list[dict[str, Any]]) -> str:
-    parts = [HEAD, f"Run on {datetime.date.today().isoformat()}.", "## Harmful faults"]
+def page(outcomes: list[Outcome], sound: list[dict[str, Any]], sizes: dict[str, int]) -> str:
+    parts = [
+        HEAD.replace("SIZES", ", ".join(f"{n}: {k}" for n, k in sizes.items())),
+        f"Run on {datetime.date.today().isoformat()}.",
+        "## Harmful faults",
+    ]
     lines = ["| robot | faults | harmful | detected | conditional | warned | trusted |", "|" + "---|" * 7]
     for base in dict.fromkeys(o.base for o in outcomes):
         mine = [o for o in outcomes if o.base == base]
@@ -256,7 +265,7 @@ def page(outcomes: list[Outcome], sound: list[dict[str, Any]]) -> str:
             f"## Sound logs\n{count} simulated logs of five arms, descriptions 0 to 40 % off: "
             f"{sum(bool(h['refuted']) for h in sound)} with something refuted, "
             f"{sum(bool(h['harmful']) for h in sound)} with something that would lower the grade. "
-            f"{inside / told:.1%} of all {told} intervals hold zero. Good: "
+            f"{inside / told:.1%} of {told} intervals (without changes in time) hold zero. Good: "
             f"{sum(h['grade'] == 'good' for h in sound)}.\n\n"
             + "\n".join(f"- {h['robot']}: {', '.join(h['refuted'])}" for h in sound if h["refuted"])
         )
@@ -280,19 +289,20 @@ def run_base(base: Base, store: Store, sizes: int) -> list[Outcome]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--bases", default="simulated,ur10e,panda,tx40")
-    options.add_argument("--sizes", type=int, default=SIZES)
+    options.add_argument("--sizes", default=str(SIZES), help="number of sizes, for all bases or for each")
     options.add_argument("--healthy", type=int, default=60)
     options.add_argument("--store", type=Path, help="a file that keeps what is done")
     options.add_argument("--no-page", action="store_true")
     given = options.parse_args()
     store = Store(given.store)
-    outcomes: list[Outcome] = []
-    for name in given.bases.split(","):
+    outcomes, names, counts = list[Outcome](), given.bases.split(","), [int(x) for x in given.sizes.split(",")]
+    sizes = dict(zip(names, counts * len(names) if len(counts) == 1 else counts, strict=False))
+    for name, count in sizes.items():
         base = simulated(0) if name == "simulated" else real(name)
         if base is not None:
-            outcomes += run_base(base, store, given.sizes)
+            outcomes += run_base(base, store, count)
     sound = [store.get(f"healthy {k}", lambda k=k: healthy(k)) for k in range(given.healthy)]  # type: ignore[misc]
-    text = page(outcomes, sound)
+    text = page(outcomes, sound, sizes)
     print(text)
     if not given.no_page:
         save("assumptions", {"faults": [asdict(o) for o in outcomes], "sound": sound})

@@ -14,12 +14,12 @@ from steelyard.study import Study
 def choose_cutoff(study: Study, possible: NearestPossible | None = None) -> Study:
     """Choose the cut-off, the torques' delay and the source of the velocities by left-out blocks of the logs.
 
-    Settings of the preparation are kept. All choices use the usual terms and the torques of all joints
-    (`regression/band.py`). A delay is tried if all joints share it.
+    Values that the preparation states are not changed. All choices use the usual terms and the torques of all joints
+    (`regression/band.py`). A measured delay is tried only if all joints have the same one.
 
     Args:
         study: Study with the usual terms.
-        possible: Gives the nearest physically possible base parameters, if a possible model is delivered.
+        possible: Returns the nearest physically possible base parameters; None if the result may be impossible.
     """
     plan = study.sources or velocity_plan(study.beginnings, study.preparation)
     chosen = replace(study, sources=plan)

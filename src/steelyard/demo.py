@@ -1,7 +1,7 @@
 """`steelyard demo`: the complete workflow on a simulated 6-axis arm: motion, log, check, identification, report.
 
 The arm is the built-in `ns16` with its nominal model as the truth. A simple search finds the motion, the sensors of the
-log quantise and are noisy, and the rest is what a user would type.
+log are quantised and noisy, and all further steps are those of a user.
 
 The friction of the simulated arm has the same form as the fitted one, so that the result can be compared with the truth
 within its error bars, which describe noise but not a different friction law.
@@ -35,13 +35,13 @@ from steelyard.simulation.play import good_sensors, play
 if TYPE_CHECKING:
     from rich.console import Console
 
-_RATE = 1000.0  # of the log [Hz]
-_EXAMPLE_RATE = 250.0  # of the example's logs, as of a common controller [Hz]
-_EXAMPLE_LOOPS = 8  # control periods per sample: dry friction at rest is too fast for longer ones
+_RATE = 1000.0  # sampling rate of the log [Hz]
+_EXAMPLE_RATE = 250.0  # sampling rate of the example's logs, as of a common controller [Hz]
+_EXAMPLE_LOOPS = 8  # control periods per sample; with longer periods the simulated dry friction oscillates at rest
 # Mass and inertia of each link of the example are those of the description times one factor in this range, as after an
 # estimate from CAD without cables; a common factor keeps the link physically possible.
 _MASS_FACTORS = (0.75, 1.3)
-DURATION = 20.0  # s, one period of the motion
+DURATION = 20.0  # one period of the motion [s]
 TRIALS = 40
 # Joint terms of this robot, without an offset.
 _TERMS = ("rotor", "coulomb", "viscous", "quadratic")

@@ -62,6 +62,18 @@ def test_a_wrong_sign_of_the_torque(name: str, joint: int) -> None:
     assert not found.of("gravity")
 
 
+@pytest.mark.parametrize("joint", [0, 1, 2])
+def test_a_motor_that_brakes_has_no_wrong_sign(joint: int) -> None:
+    """Something else drives the joint, or friction is compensated twice: friction is negative, inertia is not."""
+    log = clean("rotradi")
+    assert log.dq is not None
+    assert log.tau is not None
+    driven = column(log.tau, joint, lambda x: x - np.std(x) * np.tanh(log.dq[:, joint] / 0.02))
+    found = _check("rotradi", spoiled(log, tau=driven))
+    assert not found.of("sign")
+    assert not found.of("position_sign")
+
+
 def test_all_signs_wrong_is_not_reported_as_gravity() -> None:
     log = clean("rotradi")
     found = _check("rotradi", spoiled(log, tau=-log.tau))

@@ -130,7 +130,7 @@ def test_the_command_writes_models_that_load_with_their_loops(palletiser: tuple[
 def test_check_finds_wrong_signs_and_units(palletiser: tuple[Path, LoopLog]) -> None:
     folder, _ = palletiser
     code, text = run("check", folder / "arm.xml", folder / "log.csv", "--map", folder / "map.toml")
-    assert (code, "can be identified from" in text) == (0, True)
+    assert (code, "suitable for identification" in text) == (0, True)
     robot = load_robot(FOUR_BAR, loops=True)
     bar = loop_log(mujoco, FOUR_BAR, SIZES["four-bar"], 6.0)
     for change, words in (

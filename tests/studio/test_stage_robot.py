@@ -9,6 +9,7 @@ import re
 import struct
 import subprocess
 import sys
+import time
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
@@ -370,3 +371,17 @@ def test_a_chosen_folder_is_sent_as_an_archive(studio: Served, client: Client, p
     page.wait_for_selector("h2.words:has-text('arm')")
     assert project(studio)["robot"].endswith("arm_description/urdf/two.urdf")
     assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]
+
+
+def test_sliders_work_if_the_robot_is_drawn_before_their_script(studio: Served, client: Client, page: Any) -> None:
+    """A slow server sends the script of the controls after the robot stands on the page."""
+    client.do("robot/builtin", name="rotradi")
+    seen(client)  # the view is saved, so that the page contains it at once
+
+    def late(route: Any) -> None:
+        time.sleep(1.5)  # the browser draws meanwhile
+        route.continue_()
+
+    page.route("**/assets/posture.js", late)
+    page.goto(f"{studio.base}/robot", wait_until="commit")
+    page.wait_for_function("() => (document.querySelector('.sliders output') || {}).textContent?.includes('rad')")

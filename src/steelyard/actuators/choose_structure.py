@@ -164,7 +164,7 @@ def choose_structure(
         # Among those with about the same error, the one with the fewest parameters.
         near = [s for s in candidates if (1.0 - _GAIN) * chooser.score(s) <= lowest]
         best = min(near, key=lambda s: (len(s.names), chooser.score(s)))
-    best = _simplest(chooser, best, friction, effects is None)
+    best = _simplest(chooser, best, friction, effects is None, (1.0 + _GAIN) * chooser.score(best))
     if "friction_stribeck" in DRIVE_FRICTION[best.friction]:
         other = replace(best, stribeck_exponent=3 - best.stribeck_exponent)
         if chooser.score(other) < (1.0 - _GAIN) * chooser.score(best):
@@ -175,10 +175,10 @@ def choose_structure(
         for s, (score, deviation, _) in chooser.scores.items()
     ]
     others = [] if friction else [chooser.growth.fit(replace(best, friction=m)) for m in _LARGER[best.friction]]
-    equal = [equal_friction(chooser.growth.fit(best), other, chooser.growth.rollouts) for other in others]
+    equal = equal_friction(chooser.growth.fit(best), others, chooser.growth.rollouts)
     return ChosenDrive(
         best, fit, fine, tried, chooser.scores[best][2] if best in chooser.scores else {},
-        {fold.group: fold.growth.fit(best) for fold in chooser.folds}, [one for one in equal if one is not None],
+        {fold.group: fold.growth.fit(best) for fold in chooser.folds}, equal,
     )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _better(chooser: _Chooser, best: DriveStructure, larger: Sequence[DriveStruc
     return [s for s in worth if chooser.score(s) <= _needed(chooser, best, s)]
 
 
-def _simplest(chooser: _Chooser, s: DriveStructure, friction: str, free: bool) -> DriveStructure:
+def _simplest(chooser: _Chooser, s: DriveStructure, friction: str, free: bool, most: float) -> DriveStructure:
     """The structure without the terms that an effect found later has made superfluous."""
     optional = [e for e in s.effects if e != "delay"] if free else []
     smaller = [replace(s, effects=tuple(e for e in s.effects if e != name)) for name in optional[:-1]]
@@ -213,8 +213,8 @@ def _simplest(chooser: _Chooser, s: DriveStructure, friction: str, free: bool) -
         smaller += [replace(s, friction=m) for m, larger in _LARGER.items() if s.friction in larger]
     for other in smaller:
         chooser.growth.fit(other, chooser.growth.fit(s).values)
-        if (1.0 - _GAIN) * chooser.score(other) <= chooser.score(s) and not chooser.certain(other, s):
-            return _simplest(chooser, other, friction, free)
+        if chooser.score(other) <= most and not chooser.certain(other, s):
+            return _simplest(chooser, other, friction, free, most)
     return s
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,31 +37,37 @@ _EXPERIMENT = {
 }
 
 
-def equal_friction(chosen: DriveFit, larger: DriveFit, rollouts: Rollouts) -> Inseparable | None:
-    """Return what the runs cannot tell about a larger friction model; None if a usual effect would be visible.
+def equal_friction(chosen: DriveFit, larger: Sequence[DriveFit], rollouts: Rollouts) -> list[Inseparable]:
+    """Return what the runs cannot tell about larger friction models; nothing if their usual effects would be visible.
 
     Args:
         chosen: Fit of the chosen structure.
-        larger: Fit of the structure with the larger friction model.
-        rollouts: Runs of both fits.
+        larger: Fits of structures with larger friction models.
+        rollouts: Runs of all fits.
     """
+    hidden = {fit.structure.friction: each for fit in larger if (each := _hidden(chosen, fit, rollouts))}
+    if not hidden:
+        return []
+    terms, smallest = next(iter(hidden.values()))
+    unit = DRIVE_PARAMETERS[terms[0]].unit
+    what = f"{terms[0]} below" if len(terms) == 1 else f"a difference of {terms[0]} and {terms[1]} below"
+    own = chosen.structure.friction
+    reason = (
+        f"Friction {own} cannot be separated from {' and '.join(hidden)}: these runs do not show {what} "
+        f"{smallest:.2g}{f' {unit}' if unit else ''}."
+    )
+    return [Inseparable(terms, reason, _EXPERIMENT[terms[0]], f"{own}, the simplest")]
+
+
+def _hidden(chosen: DriveFit, larger: DriveFit, rollouts: Rollouts) -> tuple[tuple[str, ...], float] | None:
+    """The first additional term that is hidden at its usual size, and its smallest visible size."""
     usual = usual_values(rollouts)
     covariance, _ = covariance_of(larger, rollouts)
-    own = chosen.structure.names
     for terms in _TERMS[larger.structure.friction]:
-        if set(terms) <= set(own) or any(n not in larger.free for n in terms):
+        if set(terms) <= set(chosen.structure.names) or any(n not in larger.free for n in terms):
             continue
         slope = np.array([(n == terms[0]) - (n in terms[1:]) for n in larger.free], dtype=float)
         smallest = _VISIBLE * math.sqrt(max(float(slope @ covariance @ slope), 0.0))
         if smallest > usual[terms[0]]:
-            unit = DRIVE_PARAMETERS[terms[0]].unit
-            what = f"{terms[0]} below" if len(terms) == 1 else f"a difference of {terms[0]} and {terms[1]} below"
-            small, large = chosen.structure.friction, larger.structure.friction
-            return Inseparable(
-                terms,
-                f"Friction {small} and {large} cannot be separated: these runs do not show {what} "
-                f"{smallest:.2g}{f' {unit}' if unit else ''}.",
-                _EXPERIMENT[terms[0]],
-                f"{small}, the simpler one",
-            )
+            return terms, smallest
     return None

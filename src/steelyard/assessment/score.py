@@ -220,9 +220,9 @@ def score_reduced(
 ) -> tuple[Score, ...]:
     """Score models on a long log from the sums of the fit, without a second pass.
 
-    Squared errors are quadratic in the parameters, so the triangular factors of the filtered rows and the Gram matrices
-    of the unfiltered ones give them for every model. The figures are for the rows of the fit, five per period of the
-    cut-off. These contain all but about 1e-6 of the power of filtered signals.
+    Squared errors are quadratic in the parameters. Therefore the triangular factors of the filtered rows and the Gram
+    matrices of the unfiltered rows determine the squared errors of every model. The figures are for the rows of the
+    fit, five per period of the cut-off. These contain all but about 1e-6 of the power of filtered signals.
 
     Args:
         models: Models with the robot and terms of `base`, or with its links alone.

@@ -9,7 +9,14 @@ import numpy as np
 
 from steelyard.assumptions.changes_in_time import add_changes
 from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
-from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, MOST_OF_THE_ERROR, Harm, validation_errors, validation_gains
+from steelyard.assumptions.harm import (
+    HARM_PERCENT,
+    HARM_SIGMAS,
+    MOST_OF_THE_ERROR,
+    Harm,
+    validation_errors,
+    validation_gains,
+)
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
 from steelyard.assumptions.suspect import Suspect
@@ -37,6 +44,8 @@ _SAME = 0.05
 _TOGETHER = 0.9
 # Number of torque scales that are compared by a full correction.
 _COMPARED = 4
+# Share of a torque's power beyond which an opposite sign has not explained it.
+_UNEXPLAINED = 0.5
 # Torque scale of an opposite sign: factor −1 minus 1.
 _OTHER_SIGN = -2.0
 
@@ -111,6 +120,8 @@ class _LedgerBuilder:
         doubt = float(doubt_of(before - left)) / max(float(before.sum()), 1e-300)
         sure = quantile(1.0 - FALSE_REFUTATIONS / len(used), self.rows.blocks - 1)
         if places[best] in self.accepted or gains[best] <= max(sure * doubt, float(np.max(self.now.total_gain))):
+            return False
+        if normals.share_with_other_sign(best, fit) > _UNEXPLAINED:
             return False
         judged = self._validate_sign(best, fit)
         if judged is not None and judged[0] <= 0.0:

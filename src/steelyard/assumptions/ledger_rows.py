@@ -102,7 +102,9 @@ def ledger_rows(
     """
     numbered = [(k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k) if m.long_enough]
     if change is not None:
-        numbered = [(k, with_history(study.dynamics, change(m), study.carrier)) for k, m in numbered]
+        # Joint loads of a corrected motion are those of the corrected model.
+        carrier = None if study.carrier is None else model
+        numbered = [(k, with_history(study.dynamics, change(m), carrier)) for k, m in numbered]
     return _rows_of_motions(study, model, [(k, align_rows(m)) for k, m in numbered if m.long_enough], enough)
 
 

@@ -186,6 +186,16 @@ class Normals:
         whole = self.blocks[0][:, : self.rows.rank, : self.rows.rank].sum(axis=0)
         return self._left_out(rights), solved(whole, rights[:, always].sum(axis=0)[:, None])[:, 0]
 
+    def share_with_other_sign(self, equation: int, parameters: Array) -> float:
+        """Return the share of a torque's power that parameters leave if it had the other sign.
+
+        Args:
+            equation: Index of the equation.
+            parameters: The parameters.
+        """
+        e = self.rows.equations[equation]
+        return float(_squared_error(e.total, e.columns, -parameters) / max(float(e.total[-1, -1]), 1e-300))
+
     def _left_out(self, rights: Array) -> Array:
         rank = self.rows.rank
         matrices, squares = self.blocks[0][:, :rank, :rank], self.blocks[2]

@@ -37,8 +37,8 @@ class Uncertainty:
 def uncertainty_of(problem: Problem, fit: Fit) -> Uncertainty:
     """Compute the covariance of the deviations of a fit.
 
-    It joins the scatter of the residuals from pose to pose, which may differ from pose to pose and is shared by the
-    points of one pose, with the prior variance in directions that the poses do not show.
+    In directions that the poses determine, the scatter of the residuals gives the covariance. The scatter may differ
+    between poses, and the points of one pose may share an error. In the other directions the prior gives the variance.
 
     Args:
         problem: Poses and parameters.
@@ -106,7 +106,8 @@ def tool_stds(fitted: Problem, anywhere: Problem, fit: Fit, uncertainty: Uncerta
         own = [names.index(f"{'tool' if 'tool.x' in names else 'point 1'}.{x}") for x in "xyz"]
         columns = by_tip(one, arm) @ deviated + tips.rotation @ uncertainty.by_deviations[own]
         parts.append((columns, np.concatenate([one, -skews(tips.position + arm)], axis=2)))
-    # The robot's base is where the fitted poses see it best.
+    # The pose of the base is also uncertain: remove the part of the errors that a shift of the base explains best in
+    # the poses of the fit.
     (inside, base), (outside, other_base) = parts
     follow = np.linalg.lstsq(base.reshape(-1, 6), inside.reshape(-1, inside.shape[2]), rcond=None)[0]
     both = (inside - base @ follow, outside - other_base @ follow)

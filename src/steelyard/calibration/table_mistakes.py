@@ -18,8 +18,8 @@ from steelyard.calibration.pose_table import PoseTable
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 
-# Errors of descriptions in use: a part of the extent of the readings. Cheap arms have zeros that are degrees off, and a
-# degree is 2 % of the reach.
+# Usual error of a description, as a share of the extent of the readings. The zero positions of low-cost arms are wrong
+# by some degrees, and one degree moves the tool by 2 % of the reach.
 _USUAL = 0.05
 # A mistake explains the readings if its correction leaves this part of the error.
 _BETTER = 0.2

@@ -40,7 +40,8 @@ class ActuatorOptions:
         str, typer.Option(metavar="NAME=V,…", help="Runs that only judge, such as kp=400, mass=2 or trajectory=lift.")
     ] = ""
     given: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=X", help="Known value of a parameter. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME=X", help="Parameter with a known value, which is not fitted. May be repeated."),
     ] = None
     mass: Annotated[float | None, typer.Option(metavar="KG", help="Mass at the end of the lever, kg.")] = None
     length: Annotated[float | None, typer.Option(metavar="L", help="Length of the lever, m.")] = None

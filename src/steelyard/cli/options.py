@@ -172,7 +172,7 @@ class RobotOptions:
         return model
 
     def model_like(self, source: str, model: Model) -> Model:
-        """Load a model; a robot gets the joints and gravity of another model.
+        """Load a model; if `source` is a robot, use the joints and gravity of another model.
 
         Args:
             source: As in `model`.

@@ -176,7 +176,7 @@ def _is_model(values: Mapping[str, Any]) -> bool:
 
 
 def _texts(project: Project, key: str, name: str) -> list[str]:
-    """Words for the value of a key of the project file, for the command `name`; empty without a value."""
+    """Return command-line words for a key of the project file and the command `name`; empty if it has no value."""
     table, _, inner = key.partition(".")
     if table == "logs":
         return _logs(project, inner)

@@ -168,7 +168,7 @@ class _Pool:
         process = self.context.Process(target=serve, args=(there, self.truth, self.protocol), daemon=True)
         with children_undisturbed():
             process.start()
-        there.close()  # so that recv raises EOFError here when the process dies
+        there.close()  # otherwise `recv` would not raise EOFError when the process ends
         helper = _WorkerProcess(process, here)
         self.helpers.append(helper)
         self._next(helper)

@@ -41,11 +41,11 @@ class DeflectionFit:
     Attributes:
         joint: Index of the joint.
         values: c, c·Ia, c·Fc, T, D/K [rad/(N m), …, s, s].
-        errors: Their standard errors.
+        errors: Standard errors of `values`.
         offsets: Offset of each log [rad or m]; NaN without rows.
         std: Standard deviation of the deflection about each log's mean [rad or m].
         residual_std: Standard deviation of the residuals [rad or m].
-        freedom: Degrees of freedom of the intervals.
+        freedom: Degrees of freedom of Student's distribution for 95 % intervals.
         rows: Number of rows.
     """
 

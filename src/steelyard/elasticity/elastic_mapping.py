@@ -62,7 +62,7 @@ class ElasticMapping:
         """
         if isinstance(mapping, LogMapping):
             return cls(mapping)
-        if isinstance(mapping, str) and mapping and not Path(mapping).suffix:  # the name of a preset
+        if isinstance(mapping, str) and mapping and not Path(mapping).suffix:  # without a suffix: the name of a preset
             return cls(as_mapping(mapping))
         source = "mapping" if mapping is None or isinstance(mapping, Mapping) else str(mapping)
         if not isinstance(mapping, Mapping):

@@ -178,7 +178,7 @@ def _cost(x: Array, data: _Data) -> float:
 
 
 def _slopes(x: Array, data: _Data) -> tuple[Array, Array, Spectrum, Array]:
-    """Derivatives of the error and of the log variance, `(unknowns, lines)`, with both."""
+    """Return the derivatives of the error and of the log variance, shape (unknowns, frequencies), and both values."""
     error, variance = _residual(x, data)
     slopes, logs = [], []
     for k in range(_UNKNOWNS):

@@ -66,8 +66,8 @@ def check_owner(document: Field, kind: str, key: str, seed: int) -> None:
     Args:
         document: Contents of the checkpoint.
         kind: Name of its format.
-        key: Key of the search that would continue it.
-        seed: Seed of that search.
+        key: Key of the search that is about to start.
+        seed: Seed of the search that is about to start.
     """
     table = document.table((), ("format", "problem", "seed"), others=True)
     if [table[k].value if k in table else None for k in ("format", "problem", "seed")] != [kind, key, seed]:

@@ -40,8 +40,8 @@ class Plan(DisplayMixin):
         trajectory: The motion.
         joint_names: Names of the joints.
         rate: Sampling rate [Hz].
-        columns: Names of the base parameters that it is designed for.
-        units: Their units.
+        columns: Names of the base parameters that the motion makes identifiable.
+        units: Units of these base parameters.
         equations: Names of the equations: joints whose torques count, or those of the scheme.
         criterion: Name of the criterion.
         label: Description of the criterion.

@@ -152,7 +152,7 @@ def numbers(values: ArrayLike) -> str:
 
 
 def tag(name: str, attributes: Mapping[str, str], closed: bool = True) -> str:
-    """`<name a="…"/>`, or only the opening tag."""
+    """Return the element `<name a="…"/>`, or only its opening tag."""
     inside = "".join(f' {key}="{value.translate(_ESCAPED)}"' for key, value in attributes.items())
     return f"<{name}{inside}{'/' if closed else ''}>"
 

@@ -23,7 +23,7 @@ from steelyard.parameters.term import Column, MotionSignal, SimpleTerm, Term
 from steelyard.parameters.terms import Terms
 
 # MuJoCo's defaults: solreffriction 0.02 s at critical damping, solimpfriction up to 0.95; b = 2/(0.95 · 0.02 s). A step
-# updates first the velocity, then the position. So u̇ is half a time step late, and the lead is shorter by that time.
+# updates first the velocity, then the position. So u̇ is half a time step old, and the lead is half a time step shorter.
 USUAL_LEAD = 0.5 * 0.95 * 0.02  # s
 # R divided by the inverse inertia: (1 − d)/d with the impedance d = 0.9 of a satisfied constraint.
 _SOFTNESS = (1.0 - 0.9) / 0.9

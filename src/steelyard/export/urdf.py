@@ -52,7 +52,8 @@ class _Editor:
         whole = robot_from_urdf(floating_urdf(root) if free else root)
         _check_same(model.robot, whole, locked, source)
         self.links = {element.attributes["name"]: element for element in root.all("link")}
-        closing = {name for loop in whole.loops for name in loop.cut}  # not in the tree; they stay as they are
+        # Joints that close a loop are not part of the tree; their elements remain unchanged.
+        closing = {name for loop in whole.loops for name in loop.cut}
         named = {element.attributes["name"]: element for element in root.all("joint")}
         self.joints = {name: element for name, element in named.items() if name not in closing}
         self.wanted = {link.joint: link for link in model.robot.links}

@@ -156,7 +156,7 @@ def worker_cores(client: Any, timeout_s: float) -> dict[str, int]:
 def dashboard_page(client: Any) -> str:
     """Return the address of the dashboard of a `client`'s scheduler; "" if it states no valid one."""
     link = ""
-    with contextlib.suppress(Exception):  # it depends on answers of the scheduler
+    with contextlib.suppress(Exception):  # an invalid answer of the scheduler raises various errors
         link = str(client.dashboard_link or "")
     # The local dashboard accepts its own origin only under this name.
     link = link.replace("://127.0.0.1:", "://localhost:", 1)

@@ -121,12 +121,12 @@ class PooledRobot:
             return np.where(np.isfinite(self.errors), own / self.errors, 1.0)
 
     def estimate(self, base: BaseParameters, prior: Prior | None = None, possible: bool = True) -> Estimate:
-        """Convert it to an estimate, as estimators return it.
+        """Convert the pooled parameters to an estimate, as estimators return it.
 
         Args:
             base: Base parameters of the design.
             prior: Prior for parameters that no motion identifies.
-            possible: Make it physically possible.
+            possible: Whether to make the parameters physically possible.
         """
         return _as_estimate(self.beta, self.covariance, base, prior, possible, self.robot)
 

@@ -74,7 +74,7 @@ class LoopCheck(Outcome, DisplayMixin):
         if self.exit_code:
             return Headline("bad", f"{self.robot}: the logs must be corrected before identification.", points)
         kind = "warning" if any(e.severity == "warning" for e in self.entries) else "good"
-        return Headline(kind, f"{self.robot}: the logs can be identified from.", points)  # type: ignore[arg-type]
+        return Headline(kind, f"{self.robot}: the logs are suitable for identification.", points)  # type: ignore[arg-type]
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
         names = ("kind", "severity", "message", "advice")

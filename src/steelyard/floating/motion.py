@@ -90,7 +90,7 @@ class Preparer:
         mapping: Meaning of the columns.
         findings: Remarks on the prepared logs.
         left_out: Number of samples left out, by reason.
-        errors: Delays and biases that are taken off the signals.
+        errors: Delays and biases that are subtracted from the signals.
     """
 
     robot: Robot

@@ -142,8 +142,8 @@ class ErrorRows:
 
         Args:
             formulation: Program of the parameters.
-            hessian: Hessian of the description's weight in it.
-            values: Errors that are taken off already.
+            hessian: Hessian of the weighted distance from the description in this program.
+            values: Errors that are already subtracted.
         """
         lift = formulation.base.matrix @ formulation.lift
         kept = [self.columns.index(c) for c in formulation.base.independent]

@@ -40,7 +40,7 @@ _MARGIN = 1e-6
 _ROUNDS = 2
 
 
-# Covariance of base parameters that a fit does not know, from the parameters.
+# Computes, from the parameters, the covariance of the base parameters that the error model of the fit does not contain.
 Wider = Callable[[BaseParameters, Array], Array]
 
 

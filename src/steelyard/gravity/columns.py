@@ -130,7 +130,7 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
     known = np.array([np.isfinite(j.lower) and np.isfinite(j.upper) and j.upper > j.lower for j in robot.joints])
     low = np.where(known, [j.lower for j in robot.joints], -wide)
     high = np.where(known, [j.upper for j in robot.joints], wide)
-    # Several turns add no information to a full turn.
+    # Gravity torques repeat after a full turn, so a wider range adds no information.
     turns = np.array([j.kind == "revolute" for j in robot.joints]) & (high - low > 2.0 * np.pi)
     low, high = np.where(turns, -np.pi, low), np.where(turns, np.pi, high)
     return np.asarray(rng.uniform(low, high, (count, robot.dof)))

@@ -33,9 +33,9 @@ from steelyard.signals.read import AnyMapping
 
 # Left-out parts: ten leave nine tenths of the poses for every fit.
 _PARTS = 10
-# A pose is odd if heavy-tailed noise (Student's t with the first number of degrees of freedom) makes less than half a
-# pose with such a residual in all. Odd poses may inflate the noise by the second number. If the share of odd poses
-# exceeds the third, all poses stay: then the model is wrong.
+# An outlier is a pose whose residual is so large that heavy-tailed noise (Student's t with `_TAILS` degrees of freedom)
+# would produce less than 0.5 such poses in the whole log. The search allows for noise that outliers have increased up
+# to `_INFLATED` times. If the share of outliers exceeds `_MOST_ODD`, the model is wrong, and all poses are used.
 _TAILS, _INFLATED, _MOST_ODD = 3, 5.0, 0.1
 _KINDS: tuple[FrictionKind, ...] = ("noise", "side", "tube")
 

@@ -24,9 +24,9 @@ def nearest_links(
     """Find the parameters whose base parameters are nearest to a fit, within the cones of all links.
 
     Args:
-        groups: Combination of parameters of each base parameter.
+        groups: Coefficients of the parameters in each base parameter, shape (base parameters, parameters).
         beta: Base parameters of the fit.
-        information: Their information.
+        information: Information matrix of `beta`.
         slope: Slope of the log-likelihood at `beta`.
         middle: Prior values, for directions without data.
         std: Standard deviations of the prior.

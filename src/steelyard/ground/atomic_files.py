@@ -108,7 +108,7 @@ class Leftover(NamedTuple):
 
     Attributes:
         path: Current path.
-        target: Path that it should get (`new`) or had before (`old`).
+        target: Final path of new content (`new`), or original path of replaced content (`old`).
         kind: "new" or "old".
     """
 

@@ -191,7 +191,7 @@ def _foreign_file(folder: Path, name: str, why: str) -> RunFolderError:
 
 
 def _walk(folder: Path, whole: Sequence[str], above: str = "") -> Iterator[tuple[str, Path, int]]:
-    """Yield name, path and mode of everything in a folder, parents first; folders in `whole` are not searched."""
+    """Yield name, path and mode of all entries of a folder, parents first; omit the content of folders in `whole`."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             name, mode = above + entry.name, entry.stat(follow_symlinks=False).st_mode

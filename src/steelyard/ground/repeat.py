@@ -16,7 +16,7 @@ _words: ContextVar[tuple[tuple[str, ...], tuple[str, ...]]] = ContextVar("comman
 
 @contextmanager
 def running_command(words: Sequence[str], of_result: Sequence[str]) -> Iterator[None]:
-    """Inside, the program runs a command.
+    """Set the current command; inside this context, results record how to repeat it.
 
     Args:
         words: Words of the command with all options written out.

@@ -64,7 +64,7 @@ def verb_option(
         default: Default value.
         help: Help text.
         metavar: Placeholder of the value.
-        name: Name of the option; "": that of the field.
+        name: Name of the option; "": the name of the field.
         kind: Type of the written value; default: the type of the default, or text.
         text: Default of the written value; if it is not stated: the same default, or "" for text.
         **more: Further attributes of `OptionText`.

@@ -149,7 +149,7 @@ class LocalModel:
         return np.hypot(self.standard_error(q, dq, ddq), np.nan_to_num(self.residual_std))
 
 
-# m or rad: models are blended over this distance on both sides of a border.
+# Distance from a border, on both sides, over which models are blended [m or rad].
 BLEND = 0.05
 Outside = Literal["error", "flag"]
 

@@ -90,8 +90,9 @@ def _cartesian_constraints(robot: Robot, region: Region | None) -> list[Any]:
 
 
 def _genes(robot: Robot, region: Region, home: Array) -> Genes:
-    """The box of genes: poses in a box of space, with orientations within the region's half-width of the home
-    posture's. For a region of joints, or without a closed form of inverse kinematics, it is a box of postures."""
+    """Return the ranges of the genes. A region in space gives tool poses: positions in its box, and orientations that
+    differ from that of the home posture by at most the half-width. A region of joints, or a robot without closed-form
+    inverse kinematics, gives ranges of joint positions."""
     if not isinstance(region, CartesianRegion):
         return Genes(region.lower, region.upper, space="joints")
     tip = region.tip(robot)

@@ -28,7 +28,8 @@ from steelyard.simulation.play import ENCODER, play
 from steelyard.simulation.sensors import Sensors
 from steelyard.study import Study
 
-# Plays a motion and returns the log: the robot's driver or a simulated arm. The second argument numbers the runs.
+# Plays a motion and returns the log: the robot's driver or a simulated arm. The second argument is the number of the
+# run.
 Player = Callable[[MotionLike, int], Log]
 
 

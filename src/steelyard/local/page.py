@@ -332,7 +332,7 @@ def _transfer(validation: BankValidation) -> Html:
     table = zip(validation.models, validation.table(), strict=True)
     rows: list[list[TableCell]] = [[m, *map(float, row)] for m, row in table]
     notes = [callout("note", sentence) for sentence in _against_sentences(validation)]
-    title = "Mean torque error in percent of nominal torque: models down, regions across"
+    title = "Mean torque error in percent of nominal torque, one model per row, one region per column"
     return join(table_html(head, rows, title), *notes)
 
 

@@ -44,8 +44,9 @@ _OPTIONAL = {"deviations": "deviations"}  # not in banks of earlier versions
 _NUMBERS = {"cutoff": "cutoff_hz", "seconds": "seconds", "inside": "inside"}
 _RATE = 500.0
 _MOST = 1000  # regions
-# Options of a family of motions that may be null, at both nesting depths (a repeated motion contains another).
-_FREE = "The family of motions leaves it free."
+# Options of a family of motions may be null in result.json. A repeated motion contains another motion, so they occur at
+# two depths.
+_FREE = "The family of motions does not fix this value."
 _WHY_NULL = {"regions/*/fitness/*/mean": NO_MEAN} | {
     f"regions/*/trajectory/{inside}joints/*/*": _FREE for inside in ("", "motion/")
 }

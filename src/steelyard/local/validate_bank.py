@@ -98,7 +98,7 @@ class BankValidation(Outcome):
 
     @property
     def others(self) -> list[str]:
-        """Names of the models that are neither a region's nor the bank."""
+        """Names of the models for comparison: all except the bank and its local models."""
         return [m for m in self.models if m not in [r.region for r in self.regions] and m != BANK]
 
     def trials(self, region: str) -> _RegionTrials:

@@ -82,7 +82,7 @@ def follow_branch(mechanism: Mechanism, targets: Array, start: Array) -> tuple[A
     if not anchors:
         out[:] = walker.nearest(out, targets)
         return out, good
-    # Each sample starts from the last anchor before it (samples before the first one: from the first).
+    # The iteration of each sample starts from the last anchor pose before it; before the first anchor, from that one.
     owner = np.maximum(np.searchsorted(anchors, np.arange(len(targets)), side="right") - 1, 0)
     base = np.array(poses)
     for first in range(0, len(targets), CHUNK):

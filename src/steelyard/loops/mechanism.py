@@ -86,7 +86,7 @@ class Mechanism:
         return len(self.measured) > self.mobility
 
     def _demand_determined(self) -> None:
-        """Refuse encoders that leave a joint open."""
+        """Raise an error if the encoders do not determine the positions of all joints."""
         mobility, names = self.mobility, ", ".join(self.measured_names)
         if not mobility:
             raise RobotError(
@@ -102,8 +102,8 @@ class Mechanism:
             moving = ", ".join(self.robot.joint_names[k] for k in self.solved if size[k] > 1e-3)
             raise LogError(
                 f"{self.robot.name}: it has {mobility} degrees of freedom, but the positions of {names} determine only "
-                f'{known}; these stay open: {moving}. Name their columns too (passive = {{joint = "column"}}), or lock '
-                "them (--lock)."
+                f"{known}; the positions of these joints remain unknown: {moving}. Name their columns too "
+                '(passive = {joint = "column"}), or lock them (--lock).'
             )
 
     @cached_property

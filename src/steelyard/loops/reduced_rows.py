@@ -11,7 +11,8 @@ from steelyard.loops.mechanism import structure_of
 
 # As for trees: speeds and accelerations with effects as large as gravity on one metre [rad/s, rad/s²].
 _SPEED, _ACCELERATION = 3.0, 10.0
-# Friction terms differ only at low speed, so with terms a third of the states is slow: decades of speed.
+# Friction terms differ only at low speed. With terms, a third of the states is therefore slow: their speeds are _SPEED
+# times 10 to a power in this range.
 _SLOW_DECADES = (-3.0, 0.0)
 
 
@@ -32,7 +33,7 @@ def reduced_observation(dynamics: Dynamics, seed: int, count: int) -> Array:
     N = structure.tangents(q)
     if not N.shape[2]:
         raise StructureError(f"{robot.name}: its loops leave no degree of freedom; correct their frames.")
-    # In units: lengths count in lengths of the longest link.
+    # Scaled tangents: a slide of the length of the longest link counts as one radian.
     V = N * structure.unit[:, None]
     dq = np.einsum("tnk,tk->tn", V, rng.uniform(-_SPEED, _SPEED, (count, N.shape[2])))
     if len(dynamics.terms):

@@ -155,7 +155,8 @@ class Term(ABC):
     exact: ClassVar[bool] = False
     # May belong to the sensor instead of the robot, so that no other term can replace it.
     bias: ClassVar[bool] = False
-    # A function of position. Drift and wrong link parameters can look like one, so a search demands more evidence.
+    # A function of position. Drift and wrong link parameters cause similar residuals, so a search for terms demands
+    # more evidence.
     of_position: ClassVar[bool] = False
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = ()
     # Option with a default that depends on the kind of the joint, for terms requested by name alone.
@@ -253,7 +254,7 @@ class Term(ABC):
         return replace(self, **changes) if changes else self
 
     def simple(self, values: Sequence[float]) -> SimpleTerm:
-        """Return the numbers of URDF and MJCF for parameter `values` (SI); by default nothing."""
+        """Express parameter `values` (SI) by the joint attributes of URDF and MJCF; by default this is not possible."""
         return NOT_EXPRESSIBLE
 
 

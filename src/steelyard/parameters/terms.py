@@ -382,7 +382,7 @@ def terms_named(robot: Robot, text: str, where: tuple[str, ...] | None = None) -
     Args:
         robot: Robot.
         text: Term with options, e.g. "coulomb@drive:smooth=0.02".
-        where: Joints or motors that it acts on, whose names may contain any characters; default: as in `text`.
+        where: Joints or motors on which the term acts (their names may contain any characters); None: those in `text`.
     """
     term, given = parse_term(text)
     if where is None and term.on == "joint" and term.where is None:

@@ -101,7 +101,7 @@ def _problem(
         rows = StaticRows(A, y, loaded.side, used)
         return _Problem(rows, loaded, np.zeros(A.shape[2]), np.concatenate([of_load, of_offsets]), "known arm")
     if bare is None:
-        raise LogError("The payload is a difference: give logs without it, or a model of the bare arm.")
+        raise LogError("Logs with the payload alone are not enough: give logs without it, or a model of the bare arm.")
     pairs = pairs_of_poses(loaded, bare)
     if len(pairs) >= _FEWEST_PAIRS:
         at = np.array([k for k, _ in pairs])
@@ -187,8 +187,8 @@ def _solve(problem: _Problem, robot: Robot, host: int, frame: str) -> tuple[Payl
     how = {"pairs": f"{len(problem.poses)} poses held with and without it", "known arm": "the arm's model",
            "together": "arm and payload together"}[problem.how]  # fmt: skip
     notes = [
-        f"Mass and centre of gravity come from poses at rest ({how}). These do not show the inertia: the files "
-        "have that of an aluminium ball of the same mass."
+        f"Mass and centre of gravity come from poses at rest ({how}). Poses at rest do not show the inertia: the "
+        "exported inertia is that of an aluminium ball of the same mass."
     ]
     if mass < 2.0 * error:
         notes.append(

@@ -13,9 +13,10 @@ from steelyard.dynamics.model import Model
 from steelyard.estimation.recursion.posterior import posterior
 from steelyard.ground.arrays import Array
 
-# Largest expected payload of a robot without a rated value: a fifth of its mass, as for lightweight robots, …
+# Largest expected payload of a robot without a rated value: a share of the robot's mass, as for lightweight robots, and
+# at least this mass [kg].
 _SHARE_OF_ROBOT, _MIN_KG = 0.2, 0.1
-# … and its distance from the flange [m]: length of a gripper and size of a part.
+# Expected distance of the payload from the flange [m]: length of a gripper and size of a part.
 EXPECTED_SIZE_M = 0.3
 
 
@@ -36,7 +37,7 @@ def heaviest_payload(model: Model) -> float:
 
 
 class RecursivePayload:
-    """Estimate of a payload's ten parameters and of `own` numbers per joint.
+    """Recursive estimate of the ten parameters of a payload and of further numbers of each joint, such as offsets.
 
     Args:
         unit: Prior standard deviations: ten of the payload [kg, kg m, kg m²], then those of each joint.

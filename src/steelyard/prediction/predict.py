@@ -95,7 +95,7 @@ class Predictions(OutcomeWithPage, DisplayMixin):
 
     Attributes:
         robot: The robot.
-        by: Name of the model.
+        by: Name of the model that predicts.
         logs: Predictions by log.
         cutoff_hz: Cut-off of the comparison [Hz].
         formats: Names in `PREDICTION_FORMATS`.

@@ -123,7 +123,7 @@ def is_nonzero(size: float, tolerance: float | None = None) -> bool:
         return size > tolerance
     if DEPENDENT < size < INDEPENDENT:
         raise StructureError(
-            f"It is not clear whether a column is independent: a fraction of {size:.0e} is. Try another order of the "
+            f"It is not clear whether a column is independent: the share {size:.0e} of it is. Try another order of the "
             f"columns, a tolerance, or --snap 1e-4 (in Python: load_robot(…, snap=1e-4))."
         )
     return size >= INDEPENDENT

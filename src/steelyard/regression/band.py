@@ -320,10 +320,10 @@ class BandLevels:
         return float(np.exp(0.5 * np.mean(np.log(np.maximum(bounded, 1e-300) / np.maximum(free, 1e-300)))))
 
     def would_do(self, others: Sequence[Motion], judged_hz: float) -> bool:
-        """Tell whether other motions of the same logs cannot do better than these by more than is harmless.
+        """Return whether motions prepared in another way cannot reduce the error by more than a harmless amount.
 
-        What these motions have wrong and the others have not is part of what a fit leaves, and squares add: less than
-        the difference between the torques along both cannot be gained.
+        An error of these motions that the others do not have is part of the residual, and squared errors add up. So the
+        gain is at most the difference between the torques along both.
 
         Args:
             others: The motions of the same pieces, made ready in another way.

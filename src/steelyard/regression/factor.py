@@ -13,8 +13,9 @@ from steelyard.ground.arrays import Array, solve_triangle
 from steelyard.ground.short_repr import short_repr
 from steelyard.regression.rows import Equation
 
-# A scaled pivot is the part of a column outside the span of earlier ones. The normal equations resolve it to the square
-# root of rounding (1e-8); a limit of 1e-6 leaves at least four digits. QR resolves it to rounding.
+# A scaled pivot is the part of a column outside the span of earlier ones. In the normal equations the square
+# of a pivot has a rounding error of 1e-16, so pivots near 1e-8 are noise; a limit of 1e-6 leaves at least four digits.
+# In QR the pivot itself has this rounding error.
 _SMALLEST_PIVOT = {"qr": 1e-12, "normal": 1e-6}
 
 

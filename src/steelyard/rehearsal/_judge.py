@@ -39,7 +39,7 @@ class Judgement:
 
     Attributes:
         name: The statement that is checked.
-        passed: Whether it is true.
+        passed: Whether the statement is true.
         text: Reason.
         decides: Whether the check decides the verdict; others are only reported.
     """

@@ -146,7 +146,8 @@ class _TableOnDevice(MotionTable):
     def make(self, start: int, stop: int) -> Any:
         own = slice(start + self.low, stop + self.low)
         inputs = {name: getattr(self.motion, name)[own] for name in self.rows.function.inputs}
-        # The kernel's motions are samples here, and its samples are robots, which are contiguous in memory.
+        # The kernel loops over motions and, contiguous in memory, over samples. Here its motions are our samples, and
+        # its samples are our robots.
         return self.lanes(stop - start, self.robots, **inputs).reshape(stop - start, -1)
 
 

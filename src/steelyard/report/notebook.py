@@ -20,8 +20,8 @@ _MARGIN = 130  # pixels for the joint selector and around a figure
 def figure_bundle(figure: Figure) -> dict[str, Any]:
     """Return the representations of `figure` for a notebook, by MIME type.
 
-    With plotly installed, JupyterLab, VS Code and others draw plotly's type. Colab does not; it gets a self-contained
-    page of half a megabyte, and so do notebooks without plotly.
+    With plotly installed, JupyterLab, VS Code and others draw the figure from the MIME type of plotly. Colab does not;
+    it gets a self-contained page of half a megabyte, and so do notebooks without plotly.
     """
     if find_spec("plotly") is not None and "google.colab" not in sys.modules:
         return {_PLOTLY: plotly_fields(figure), "text/plain": repr(figure)}

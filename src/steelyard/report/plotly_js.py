@@ -1,9 +1,9 @@
 """Cuts the part of plotly.js that reports need out of the script in the Python package `plotly`.
 
 esbuild made that script: a list of statements, nearly all of them modules that run at their first call
-(`var name=wrap((exports,module)=>{…})`). The last one registers all kinds of traces. With fewer kinds registered, all
-statements that nothing refers to can be removed. This file uses only the standard library, because the build of the
-package runs it before the package exists.
+(`var name=wrap((exports,module)=>{…})`). The last one registers all kinds of traces. Reports register only the kinds
+that they use, so all statements that no other statement needs can be removed. This file uses only the standard library,
+because the build of the package runs it before the package exists.
 """
 
 from __future__ import annotations

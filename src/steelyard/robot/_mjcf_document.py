@@ -241,7 +241,9 @@ def read_compiler(root: Element) -> Compiler:
         merged = replace(element, attributes={**merged.attributes, **element.attributes})
     angle = choice(merged, "angle", "degree", ("degree", "radian"))
     if merged.attributes.get("coordinate", "local") != "local":
-        raise merged.error("has global coordinates, which MuJoCo itself has dropped; save the model with local ones.")
+        raise merged.error(
+            "has global coordinates, which MuJoCo no longer supports; save the model with local coordinates."
+        )
     if merged.number("settotalmass", -1.0) > 0.0:
         raise merged.error("has settotalmass, which is not supported; scale the masses in the file instead.")
     sequence = merged.attributes.get("eulerseq", "xyz")

@@ -78,7 +78,7 @@ class Follower:
     """A joint that moves by `ratio` times the motion of `leader` plus `offset`.
 
     Attributes:
-        leader: Name of the other joint.
+        leader: Name of the joint that this one follows.
         ratio: Motion per unit of the leader.
         offset: Constant part of the position [rad, m].
         error: Builds an error that names the place in the file.

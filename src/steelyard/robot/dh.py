@@ -37,7 +37,7 @@ def read_transmission(entry: Field, joint_names: Sequence[str]) -> Transmission:
     keys = entry.table((), ("motors", "motor_from_joint", "joint_from_motor", "ratios"))
     matrix_keys = [key for key in ("motor_from_joint", "joint_from_motor") if key in keys]
     if len(matrix_keys) != 1:
-        entry.fail("needs one of motor_from_joint and joint_from_motor, a matrix by rows.")
+        entry.fail("needs one matrix, motor_from_joint or joint_from_motor, as a list of rows.")
     matrix = keys[matrix_keys[0]].matrix(len(joint_names))
     motors = tuple(keys["motors"].texts()) if "motors" in keys else ()
     if len(set(motors)) < len(motors):

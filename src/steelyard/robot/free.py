@@ -132,7 +132,7 @@ def quaternion_parts(robot: Robot) -> list[slice]:
 
 
 def refuse_free(robot: Robot, what: str, instead: str) -> Robot:
-    """Return `robot` if it has neither free joints nor closed loops; else refuse it.
+    """Return `robot` if it has neither free joints nor closed loops; otherwise raise an error.
 
     Args:
         robot: Robot.

@@ -1,8 +1,8 @@
 """Read a robot from URDF, the XML of ROS.
 
-Joints come depth first from the root, siblings by joint name (fixed ones included): Pinocchio's order. Fixed joints
-are merged into their parent, joints with <mimic> follow their leader. Free joints have the types floating, planar and
-spherical (also called ball). Meshes are not opened.
+The order of the joints is that of Pinocchio: depth first from the root, siblings (also fixed ones) by joint name. Fixed
+joints are merged into their parent, joints with <mimic> follow their leader. Free joints have the types floating,
+planar and spherical (also called ball). Meshes are not opened.
 """
 
 from __future__ import annotations

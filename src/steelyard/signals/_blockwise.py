@@ -15,8 +15,8 @@ import numpy as np
 
 from steelyard.ground.arrays import Array, placed_like
 
-# Samples of a block if all rows are selected, and if only some are. Longer blocks multiply more, shorter ones have more
-# overhead per product. Blocks of sparse samples are twice as long.
+# Samples of a block if all rows are selected, and if only some are. Longer blocks need more multiplications per sample,
+# shorter ones have more overhead per product. Blocks of sparse samples are twice as long.
 _BLOCK, _SPARSE_BLOCK = 32, 120
 # From this number of columns on, states are propagated block by block.
 _WIDE = 64

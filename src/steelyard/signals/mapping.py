@@ -53,7 +53,7 @@ class LogMapping:
         motors: Names of the motors in the order of the rows of the coupling and of the motors' columns.
         units: Units of the file's columns by signal, one for all joints or one each.
         sign: ±1 per joint, by signal; applied last except for the offset.
-        offset: Added to the positions at the end [rad or m].
+        offset: Added to the positions after all other conversions [rad or m].
         gravity: Gravity in the base frame [m/s^2]; applied by the caller.
         torque_used: Joints with a reliable torque; applied by the caller.
         window: First and last row, from 1, of every file or by the file's stem.

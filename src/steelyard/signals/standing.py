@@ -49,10 +49,10 @@ def hardly_moving(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArr
 
 
 def longer_than(memory: int, slow: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Keep the intervals of a least duration.
+    """Clear the flags of intervals that are shorter than a minimum duration.
 
     Args:
-        memory: Least duration [samples].
+        memory: Minimum duration [samples].
         slow: Flags, shape (samples, joints).
     """
     out = np.zeros(slow.shape, dtype=bool)

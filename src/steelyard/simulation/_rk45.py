@@ -25,7 +25,7 @@ def run_rk45(problem: SimulationProblem, tolerances: Tolerances, bound: float) -
     Args:
         problem: Inputs of the run.
         tolerances: Error per step.
-        bound: A run diverges beyond ± this position [rad, m].
+        bound: Absolute position beyond which a run counts as diverged [rad, m].
     """
     results = problem.results()
     for robot in range(problem.robots):

@@ -342,7 +342,7 @@ class PID(Controller):
         return np.hstack([np.zeros_like(dq)] * self._integrates + [dq] * (self.lag > 0.0) + [np.zeros((len(dq), 0))])
 
     def states_along(self, period: float, q: Array, dq: Array, ref_q: Array, ref_dq: Array, tau: Array) -> Array:
-        """Filter the velocities by the lag; start the integral such that it explains the mean torque."""
+        """Return the states along a motion: velocities after the lag, and an integral that matches the mean torque."""
         seen = dq if self.lag == 0.0 else dq - self.lag * np.gradient(dq, period, axis=0)
         parts = []
         if self._integrates:

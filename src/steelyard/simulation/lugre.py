@@ -6,8 +6,8 @@ Canudas de Wit, Olsson, Åström & Lischinsky 1995 ("A new model for control of 
 
 Bristles are stiff: σ₀ of 1e5 N m/rad on 1 kg m² rings at 300 rad/s, and |v|σ₀/g is thousands per second at speed, too
 fast for explicit steps of a millisecond. Over a step the rate a = σ₀|v|/g is nearly constant, and z has the closed form
-z⁺ = z e^{−ah} + v⁺(1 − e^{−ah})/a, linear in the new velocity. So is F⁺, and M(v⁺ − v)/h = τ − b − F⁺ is one linear
-system for v⁺: implicit in all stiff parts, at the cost of one small solution per step.
+z⁺ = z e^{−ah} + v⁺(1 − e^{−ah})/a, linear in the new velocity. F⁺ is linear in it as well, so M(v⁺ − v)/h = τ − b − F⁺
+is one linear system for v⁺. The step is implicit in all stiff parts, and costs one small linear solution.
 """
 
 from __future__ import annotations

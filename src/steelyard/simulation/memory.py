@@ -266,7 +266,7 @@ class MemoryStepper(ImplicitStepper):
         """Solve `inertia` v⁺ = `known` − Gᵀ K (share s⁺ + (1 − share) s) for v⁺ and s⁺.
 
         The solution minimises a convex function of v⁺, which is quadratic while no stop changes between sticking and
-        sliding. Newton steps are shortened where they would increase it.
+        sliding. A Newton step that would increase this function is shortened.
         """
         right, pull = known - G.T @ (K * (1.0 - share) * s), K * share
 

@@ -90,7 +90,7 @@ def _limits(values: Sequence[float], joints: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class _WaveEntry:
-    """A wave of a document, with the name of its joint."""
+    """A wave as it is written in a file, with the name of its joint."""
 
     joint: str
     amplitude: float

@@ -37,12 +37,12 @@ class ChangePoint:
     Attributes:
         p: p-value over all days.
         ramp: True for steady growth from `start` to the last day, False for a step.
-        start: Index of its first day.
+        start: Index of the first day of the change.
         first: Lower end of the 95 % interval of `start`.
         last: Upper end of this interval.
         size: Difference between the last day and the level before the change.
         error: Standard error of the size.
-        template: Its course, 0 before the change and 1 on the last day.
+        template: Shape of the change over time: 0 before it and 1 on the last day.
     """
 
     p: float

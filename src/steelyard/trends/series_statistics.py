@@ -18,7 +18,7 @@ def weighted_mean(z: Array, variance: Array) -> tuple[Array, Array]:
 
     Args:
         z: Values, shape (length, series).
-        variance: Their variances; infinite for missing values.
+        variance: Variances of the values; infinite for missing values.
     """
     total = np.sum(1.0 / variance, axis=0)
     known = total > 0.0
@@ -31,9 +31,9 @@ def as_gaussian(T: Array | float, degrees: Array | float) -> Array:
 
     Args:
         T: Values ≥ 0.
-        degrees: Their degrees of freedom.
+        degrees: Degrees of freedom of the values.
     """
-    from scipy.special import ndtri, stdtr  # takes a fifth of a second to import
+    from scipy.special import ndtri, stdtr  # imported here, because the import takes 0.2 s
 
     return np.asarray(np.minimum(-ndtri(np.maximum(stdtr(degrees, -np.asarray(T)), 1e-300)), 37.0))
 
@@ -58,7 +58,7 @@ def false_discovery(p: Array, rate: float) -> NDArray[np.bool_]:
 
     Args:
         p: p-values.
-        rate: Expected part of false ones among the discoveries.
+        rate: Expected share of false discoveries among all discoveries, 0 to 1.
     """
     order = np.argsort(p)
     enough = np.flatnonzero(p[order] <= rate * np.arange(1, len(p) + 1) / max(len(p), 1))
@@ -79,12 +79,14 @@ def significant_changes(evidence: Array, rate: float) -> NDArray[np.bool_]:
 
 
 def excess_variance(squares: Array, known: Array, weight: Array) -> float:
-    """Find s ≥ 0 for which squares / (known + weight s) has the median of squared Gaussians; robust to a minority.
+    """Find s ≥ 0 for which squares / (known + weight s) has the median of squared Gaussians.
+
+    The median makes s robust to outliers.
 
     Args:
         squares: Squares of values with mean 0.
-        known: Known parts of their variances.
-        weight: Multiples of s in their variances.
+        known: Known parts of the variances of these values.
+        weight: Factors of s in these variances.
     """
     if not len(squares) or np.median(squares / np.maximum(known, 1e-300)) <= MEDIAN_SQUARE:
         return 0.0

@@ -212,7 +212,7 @@ class RobotWatch:
         return self.background.complete_report(self.urgent_report())
 
     def urgent_report(self) -> WatchReport:
-        """Return the report of the loop and the urgent monitors."""
+        """Return the report of the loop and of the monitors that run in the time of a sample (`urgent`)."""
         reports = collect_reports(self.monitors, True, self._on_failure)
         return WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self._counts(), reports)
 

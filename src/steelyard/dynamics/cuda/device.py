@@ -15,7 +15,7 @@ from steelyard.ground.extras import import_extra
 
 @dataclass(frozen=True)
 class Device:
-    """A place for arrays and functions.
+    """A processor (GPU or CPU) that stores arrays and runs compiled functions.
 
     Attributes:
         place: Copies an array from the processor's memory to the device.

@@ -240,7 +240,7 @@ class ProgramWriter:
         return t.choose(most.get() > 1.0, most.get() * (1.0 + _HAIR), 1.0)
 
     def soften(self) -> Number:
-        """Do one iteration of `_paced`; returns the slowest move's factor."""
+        """Make every move slower by its worst factor (one iteration of `_paced`); return the largest factor."""
         t, slowest = self.t, self.t.cell(0.0)
         with t.loop(0, self.moves) as k:
             begin = self.value(_START, k).get()

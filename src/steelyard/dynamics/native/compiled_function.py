@@ -165,7 +165,7 @@ class CompiledFunction:
 
     @property
     def _buffer(self) -> int:
-        # The buffer of `buffered`, one vector of samples, follows the rows of outputs and the row of zeros.
+        # Number of rows that `buffered` needs for one vector of samples. They follow the rows of outputs and of zeros.
         return -(-self.function.size * vector_width() // STRIDE)
 
     @cached_property

@@ -1,8 +1,8 @@
-"""`LaneScan`: a traced function with a state from step to step, over many runs at once; runs are lanes.
+"""`LaneScan`: steps a traced function with a state over many runs at once; each run is a lane of the vector unit.
 
     state, results ← f(sample, state, lag, fixed)
 
-`lag` are results of earlier steps, at two neighbouring steps, so that a delay in a loop may be any number of steps.
+`lag` has the results of two neighbouring earlier steps, so a delay in a loop need not be a whole number of steps.
 """
 
 from __future__ import annotations

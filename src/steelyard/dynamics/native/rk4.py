@@ -177,12 +177,12 @@ class Stepper:
     beyond the last robot, up to whole vectors, are stepped as well and ignored.
 
     Args:
-        plant: Rates of the velocities, over the rows.
+        plant: Function of the rows that computes the accelerations.
         joints: Number of coordinates of a robot.
         rows: Number of rows.
         robots: Number of robots, at most `MOST`.
         step: Step [s].
-        law: Torques, over the rows; None for constant torques.
+        law: Function of the rows that computes the torques; None for constant torques.
         single: Use code for one robot instead of vectors.
     """
 

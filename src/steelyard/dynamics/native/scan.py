@@ -30,7 +30,9 @@ _NUMBERS = ("width", "states", "size", "outputs", "count")
 
 
 class Scan:
-    """A function with a state. It holds scratch, so use one per thread.
+    """A function with a state, applied to one sample after the other.
+
+    An object owns working memory, so every thread needs its own.
 
     Args:
         function: Function of the inputs `sample` and, with a state, `state`; its result is the new state, followed by

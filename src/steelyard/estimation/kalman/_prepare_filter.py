@@ -81,7 +81,8 @@ class FilterHistory:
         snapshots, last = self.consistency.snapshots.all, len(self.times) - 1
         duration = snapshots[-1][0] if snapshots else 0.0
         for elapsed, beta, covariance in snapshots:
-            # Snapshots count the time of all runs together; samples of one rate are equally spaced in it.
+            # The time of a snapshot counts through all runs; at a constant rate it is proportional to the sample
+            # number.
             k = round(elapsed / duration * len(self.times)) - 1 if duration > 0.0 else -1
             if 0 <= k <= last:
                 values = np.linalg.eigvalsh(0.5 * (covariance + covariance.T))[::-1]

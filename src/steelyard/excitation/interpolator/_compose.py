@@ -174,7 +174,9 @@ def _fit_paces(courses: Sequence[Course], flies: Sequence[float], limits: Motion
                 f"Move {int(whole.argmax()) + 1} would have to be {whole.max():.0f} times slower to keep the joints' "
                 "limits: the tool passes close to a singular posture. Shift the path, or use a joint move."
             )
-    raise ProgramError("The overlapping moves break the joints' limits at every speed that was tried; reduce fly.")
+    raise ProgramError(
+        "The overlapping moves break the joints' limits at every speed that was tried; reduce their overlap (fly)."
+    )
 
 
 def _stop_is_quicker(k: int, courses: Sequence[Course], paces: Sequence[Pace], row: Row) -> bool:

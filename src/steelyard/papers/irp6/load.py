@@ -201,8 +201,8 @@ def figures_10_to_14(lab: Lab) -> Item:
             ),
         ),
         differences=(
-            "The start has no unit. In degrees its condition number has the printed order of magnitude; in radians "
-            "the joint angles would reach 700°.",
+            "The paper states no unit for the start of the search. In degrees its condition number has the printed "
+            "order of magnitude; in radians the joint angles would reach 700°.",
             "The lengths of the wrist are not printed, so the number itself cannot be reproduced.",
             "The paper's search took 60 hours on a computer of its time; ours takes seconds with exact gradients.",
         ),
@@ -238,7 +238,7 @@ def forms(lab: Lab) -> Item:
             claim_result(
                 "With drift the integral model of the load is worse than the differential one, over a growing window.",
                 growing > plain,
-                f"Inertias err by {plain:.0f} % (differential) and {growing:.0f} % (growing window).",
+                f"Errors of the inertias: {plain:.0f} % (differential) and {growing:.0f} % (growing window).",
             ),
             claim_result(
                 "With drift the integral model of the load is worse than the differential one, over windows of 0.1 s.",

@@ -83,7 +83,7 @@ class Lab:
         self.compared = PLANTS[1:] if fast else PLANTS
         self.draws = 1 if fast else 10
         self.population, self.generations = (8, 3) if fast else (150, 100)
-        # A fast run looks for gradients' motions as briefly as can be.
+        # Shortest gradient-based search of motions, for a fast run.
         short = SearchSettings(1, (), (4.0,), 1, 8)
         self.search, self.harmonics = (short, 2) if fast else (Design().search, Design().harmonics)
         self.robot = sy.load_robot("ns16")
@@ -220,7 +220,7 @@ class Lab:
 
     @cache  # noqa: B019
     def at_home(self, plant: str, noise: float = 0.0) -> BankValidation:
-        """Validate the free models of the first draw in their own regions."""
+        """Validate the local models of the first draw (fitted without physical constraints) in their own regions."""
         return validate_bank(self.bank(plant), self.trial_logs(plant, noise))
 
     @cache  # noqa: B019

@@ -136,7 +136,7 @@ def equations_34_and_37(_: Lab) -> Item:
         statements=(
             assertion(
                 "Without noise the dynamic and power schemes are exact.",
-                exact < 1e-6,  # percent: rounding, times a condition number of some hundreds
+                exact < 1e-6,  # [%]; rounding error times a condition number of some hundreds
                 f"Mean error {exact:.0e} %.",
             ),
             assertion(

@@ -196,7 +196,7 @@ class _LiveCascade:
 
 
 def _paper_bracket(x: float) -> float:
-    """Compute the factor of f1(z) = λ(1 − z⁻¹)/(1 − a z⁻¹), which has λ instead of (1 − a)/h; x is λh."""
+    """Compute λh/(1 − a) for x = λh: the paper's f1(z) = λ(1 − z⁻¹)/(1 − a z⁻¹) has λ in place of (1 − a)/h."""
     return x / (1.0 - exp(-x))
 
 

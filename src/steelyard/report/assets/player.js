@@ -62,6 +62,7 @@
     robot.listen(document, "steelyard-joint", function (event) { robot.choose(event.detail); });
     box.dataset.drawn = "yes";
     box.robot = robot;
+    box.scene = scene;
     // Whoever has more to do with it is told, and finds it as `robot` on the figure.
     box.dispatchEvent(new CustomEvent("steelyard-robot", { bubbles: true, detail: { robot: robot, scene: scene } }));
   }

@@ -49,12 +49,15 @@
     robot.gravity(vector(), turned);
   }
 
-  document.addEventListener("steelyard-robot", function (event) {
-    var view = event.target.closest(".robot-view");
+  function control(figure) {
+    var view = figure.closest(".robot-view");
     if (!view) { return; }
-    sliders(view, event.detail.robot, event.detail.scene);
-    gravity(view, event.detail.robot);
-  });
+    sliders(view, figure.robot, figure.scene);
+    gravity(view, figure.robot);
+  }
+  document.addEventListener("steelyard-robot", function (event) { control(event.target); });
+  // The robot may have been drawn before this script was loaded.
+  document.querySelectorAll("figure.robot").forEach(function (figure) { if (figure.robot) { control(figure); } });
 
   // Show the drop zone when a file is dragged.
   document.addEventListener("dragenter", function () {

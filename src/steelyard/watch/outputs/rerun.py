@@ -11,7 +11,7 @@ from steelyard.watch.batch import ObservedBatch
 from steelyard.watch.monitor_base import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, WatchOutput, WatchReport
 
-_SINCE_1970 = 1e8  # [s]; a larger time is counted from 1970
+_SINCE_1970 = 1e8  # [s]; larger times are seconds since 1970
 
 
 @WATCH_OUTPUTS.register("rerun")
