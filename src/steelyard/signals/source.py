@@ -143,7 +143,7 @@ def border_of(count: int, share: float) -> int:
 
 
 class _Relay(LogReader):
-    """A reader for two passes, before and after a border row; the second continues the first, so no row is read twice."""
+    """A reader for two passes, before and after a border row. The second continues the first: no row is read twice."""
 
     def __init__(self, reader: LogReader, border: int) -> None:
         super().__init__(reader.path, reader.topic)
