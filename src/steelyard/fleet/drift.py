@@ -32,7 +32,7 @@ from steelyard.ground.numbers import with_error
 from steelyard.trends.change_points import ChangePoint, scan
 from steelyard.trends.series_statistics import false_discovery
 
-# Expected part of false ones among the reported changes.
+# Expected share of false changes among the reported ones.
 FALSE_DRIFTS = 0.05
 # Largest number of changes of one channel.
 _MAX_CHANGES = 3

@@ -1,4 +1,4 @@
-"""`pool`: fits all robots of one type together, so that robots with little data use what the others show.
+"""`pool`: fits all robots of one type together, so that robots with little data use the information of the others.
 
 All robots share the links of their type. Friction, offsets, gains and loads belong to each robot; they come from a
 population whose mean and variance are estimated for every kind and joint. A robot with many good logs keeps its own

@@ -163,7 +163,7 @@ def run_sticking(
         problem: Inputs of the run.
         break_away: Ratio of static to sliding friction.
         tolerances: Error per adaptive step; None: fixed steps.
-        bound: A run diverges beyond ± this position [rad, m].
+        bound: Absolute position beyond which a run counts as diverged [rad, m].
     """
     results = problem.results()
     for robot in range(problem.robots):
