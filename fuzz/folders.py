@@ -39,7 +39,9 @@ PAGES = (
     "/library?run=runs/a", "/library?run=runs/b", "/library?run=runs/c", "/library?run=runs/d", "/library?run=runs/e",
     "/library?compare=runs/a&compare=runs/c", "/file/runs/a/report.html", "/file/runs/e/../../../outside/log.csv",
     "/data/data/plot?log=logs/a.csv", "/data/motion/shown?run=runs/c", "/body/robot", "/body/check", "/rail/use",
-    "/use?model=runs/a", "/identify?run=runs/a", "/jobs/1/events",
+    "/use?model=runs/a", "/identify?run=runs/a", "/jobs/1/events", "/drives", "/data/drives/form", "/body/data",
+    "/data/robot/poses?table=poses/a.csv", "/data/data/meaning?log=logs/bag", "/library?run=runs/f",
+    "/library?run=runs/g",
 )  # fmt: skip
 _FORBIDDEN = (
     "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "subprocess.Popen", "pickle.find_class",

@@ -237,6 +237,20 @@ def _files() -> dict[str, Callable[[random.Random], bytes]]:
         "verdict": {"grade": "good", "sentence": "x"}, "plans": [{"coefficients": [[1.0]]}], "notes": ["x"],
         "random_motion": {}, "fingerprint": "x",
     }  # fmt: skip
+    errors = {"nominal": {"position": {"mean": 1.0, "p95": 1.0, "largest": 2.0}}}
+    calibrated = {
+        "robot": "a", "verdict": {"kind": "good", "headline": "x", "points": ["x"]}, "errors": {"fit": errors},
+        "poses": {"fit": 9}, "effects": [{"name": "offsets"}], "measurement": "points", "volume": {},
+    }  # fmt: skip
+    parameter = {"name": "armature", "unit": "kg m²", "value": 1.0, "low": 0.0, "high": 2.0, "estimated": True}
+    driven = {
+        "drive": {"name": "a"}, "verdict": {"grade": "good", "sentence": "x", "reasons": ["x"]},
+        "runs": [{"error": 0.1, "goal_error": 0.2}], "parameters": [{**parameter, "about": "x"}],
+        "structures": [], "inseparable": [{"reason": "x", "experiment": "x", "parameters": ["x"]}],
+    }  # fmt: skip
+    poses = b"q1,p1x_m,p1y_m,p1z_m\n" + b"".join(b"%g,1,2,3\n" % (0.1 * k) for k in range(9))
+    goals = b"log,t,goal,position\n" + b"".join(b"1,%g,0,0\n" % (0.01 * k) for k in range(30))
+    bag = b"rosbag2_bagfile_information:\n  relative_file_paths:\n  - ../../outside/log.db3\n"
     csv = b"t,q1,dq1,tau1\n" + b"".join(b"%g,%g,0,1\n" % (0.01 * k, 0.1 * k) for k in range(30))
     page = f"<!doctype html><script>fetch('http://127.0.0.1:9')</script>{SCRIPT}".encode()
 
@@ -274,11 +288,16 @@ def _files() -> dict[str, Callable[[random.Random], bytes]]:
         ("runs/b", "steelyard check -o runs/b", checked), ("runs/c", "steelyard excite -o runs/c", designed),
         ("runs/d", "steelyard rehearse robot/a.urdf runs/c", {"trials": [], "passed": True, "motion": "runs/c"}),
         ("runs/e", f"steelyard fleet fleet.toml -o {SCRIPT}", {"robots": [], "logs": []}),
+        ("runs/f", "steelyard calibrate robot/a.urdf poses/a.csv", calibrated),
+        ("runs/g", "steelyard actuator drives/a.csv --runs drives/runs.csv", driven),
         (aside, "steelyard check", checked), (old, "steelyard check", checked), (f"runs/{aside}", "", checked),
     ):  # fmt: skip
         out |= {f"{name}/{file}": content for file, content in run(command, result).items()}
     return out | {
         "robot/a.urdf": _robot, "logs/a.csv": lambda rng: change.change_csv(rng, csv) if rng.random() < 0.3 else csv,
+        "poses/a.csv": raw(poses), "drives/a.csv": raw(goals), "drives/b/c.csv": raw(goals),
+        "logs/bag/metadata.yaml": raw(bag),
+        "drives/runs.csv": raw(b"log,mass,length,kp\n1,0.5,0.1,4\n"), "runs/f/a_calibrated.urdf": _robot,
         "logs/b.npz": raw(_npz()), "mapping.toml": raw(b'time = "t"\n'),
         "fleet.toml": raw(b'[robots.a]\nmodel = "BAIT/a.urdf"\nlogs = ["BAIT/*.csv"]\n'),
         "runs/e/settings/a.json": document({"terms": [], "cutoff": 1.0}), "runs/e/robots.parquet": raw(b"PAR1\x00PAR1"),

@@ -54,7 +54,7 @@ def choose_cutoff(study: Study, possible: NearestPossible | None = None) -> Stud
 def judge_stated_cutoff(study: Study) -> Study:
     """Compare a stated cut-off with the best one on left-out blocks; the fit keeps the stated one.
 
-    The cost is that of choosing a cut-off: one more pass of the filter, and the same Gram matrices.
+    This takes as long as the choice of a cut-off: one more pass of the filter, and the same Gram matrices.
 
     Args:
         study: Study with a stated cut-off and the sources of its velocities.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _RATE = 1000.0  # sampling rate of the log [Hz]
 _EXAMPLE_RATE = 250.0  # sampling rate of the example's logs, as of a common controller [Hz]
-_EXAMPLE_LOOPS = 8  # control periods per sample; with longer periods the simulated dry friction oscillates at rest
+_EXAMPLE_LOOPS = 8  # control periods per sample; for longer periods, dry friction changes too fast at rest
 # Mass and inertia of each link of the example are those of the description times one factor in this range, as after an
 # estimate from CAD without cables; a common factor keeps the link physically possible.
 _MASS_FACTORS = (0.75, 1.3)

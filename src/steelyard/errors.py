@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 
 # Names are used in file formats, code, tables and terminals.
 LONGEST_NAME = 1000
-_LINES = ("Cc", "Cs", "Zl", "Zp")  # Unicode's categories of control characters, halves of characters, ends of lines
+_LINES = ("Cc", "Cs", "Zl", "Zp")  # Categories of Unicode: control characters, unpaired surrogates, line separators
 _FORMULA = re.compile(r"[=@]|[+-].*[|!(]")
 
 

@@ -185,7 +185,7 @@ class Study:
 
         Args:
             logs: Logs in memory.
-            robot: Their robot, already mounted, such as this one with some joints locked; default: this one.
+            robot: Robot of the logs, already mounted, such as this one with some joints locked; default: this one.
             terms: Terms bound to that robot; default: these.
         """
         return replace(

@@ -181,7 +181,7 @@ def test_without_dask_only_one_process_works(
     logs: Path, store: Path, undisturbed: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(SteelyardError, match=r"steelyard\[fleet\]; --workers 0 does without.*distributed"):
+    with pytest.raises(SteelyardError, match=r"steelyard\[fleet\]; --workers 0 uses this process alone.*distributed"):
         run(logs, workers=2, store=store)
     assert as_bytes(run(logs, workers=0, store=store)) == undisturbed
 

@@ -83,6 +83,8 @@ def test_a_phone_shows_the_stage_on_the_rail_and_whole_words(page: Any, studio: 
 
 def test_menus_are_as_wide_as_their_texts(page: Any, studio: Served) -> None:
     arm_folder(studio.folder, validated=True)
+    logs = studio.folder / "logs"
+    (logs / "recording-of-monday-morning.csv").write_bytes((logs / "a.csv").read_bytes())
     for stage in ("data", "motion", "identify"):
         page.goto(f"{studio.base}/{stage}")
         page.wait_for_selector("#stage select")

@@ -54,8 +54,9 @@ def drop(page: Any, *paths: Path) -> None:
     place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + 10}
     session = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
-    for kind in ("dragEnter", "dragOver", "drop"):
+    for kind in ("dragEnter", "dragOver", "dragOver", "drop"):
         session.send("Input.dispatchDragEvent", {"type": kind, **place, "data": data})
+        page.wait_for_timeout(100)  # the browser drops only where the page has answered that it takes files
     session.detach()
 
 
@@ -80,6 +81,23 @@ def test_a_bag_and_a_data_set_are_dropped_as_folders(data: Any, shared_studio: S
     assert np.allclose(bag.q, m["q"])
     assert np.allclose(bag.tau, m["tau"])
     assert not list((shared_studio.folder / ".steelyard/uploads").iterdir())
+
+
+def test_a_robot_with_its_meshes_is_dropped_as_a_folder(data: Any, shared_studio: Served, tmp_path: Path) -> None:
+    from robot.test_mjcf_shapes import MJCF
+    from robot.test_shapes import ball, binary_stl
+
+    (tmp_path / "two/assets").mkdir(parents=True)
+    (tmp_path / "two/two.xml").write_text(MJCF)
+    binary_stl(tmp_path / "two/assets/ball.stl", ball(8))
+    data.goto(shared_studio.base + "/robot")
+    data.locator("#another").evaluate("box => { box.open = true; }")
+    drop(data, tmp_path / "two")
+    data.locator("h2", has_text="two: 2 joints").wait_for()
+    assert data.locator("text=Missing meshes").count() == 0
+    assert list(shared_studio.folder.glob("robot/*/two/assets/ball.stl"))
+    (shared_studio.folder / "steelyard.toml").write_text('robot = "rotradi"\n')
+    data.goto(shared_studio.base + "/data")
 
 
 def test_a_folder_is_chosen_without_a_mouse(data: Any, shared_studio: Served, sources: Path) -> None:

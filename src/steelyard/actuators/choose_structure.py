@@ -24,6 +24,9 @@ from steelyard.ground.arrays import Array
 # to about half of that.
 _GAIN = 0.05
 _LARGER = {"M1": ("M2", "M3", "M4"), "M2": ("M4",), "M3": ("M4",), "M4": ("M5", "M6"), "M5": ("M6",), "M6": ()}
+# Residuals with a longer memory, in samples, contain errors of the model, which any further term may imitate; chance is
+# then no measure of a gain.
+_WHITE = 2.0
 # Effects that imitate others; they are tried when nothing else helps.
 _RARE = ("feedback_delay", "backlash")
 
@@ -106,7 +109,7 @@ class _Chooser:
 
 
 def beyond_chance(small: DriveFit, large: DriveFit, rollouts: Rollouts) -> bool:
-    """Whether a larger structure fits better beyond chance: Schwarz' criterion over independent residuals.
+    """Whether a larger structure fits better beyond chance: Schwarz' criterion, if its residuals are independent.
 
     Args:
         small: Fit of the smaller structure.
@@ -114,7 +117,10 @@ def beyond_chance(small: DriveFit, large: DriveFit, rollouts: Rollouts) -> bool:
         rollouts: Runs of both fits.
     """
     scale = min(small.scale, large.scale)
-    count = len(large.residual) / memory_of(large, rollouts)
+    memory = memory_of(large, rollouts)
+    if memory > _WHITE:
+        return False
+    count = len(large.residual) / memory
     before, after = (max(robust_cost(fit.residual, scale), 1e-300) for fit in (small, large))
     return count * math.log(before / after) > (len(large.free) - len(small.free)) * math.log(max(count, 2.0))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from steelyard.actuators.drive_model import DriveModel
 
 # Effects that simulators have.
-_HELD_EFFECTS = ("delay", "goal_time", "torque_limit", "no_load_speed")
+_HELD_EFFECTS = ("delay", "feedback_delay", "goal_time", "torque_limit", "no_load_speed")
 # Starts of the Coulomb friction, as shares of the value nearest in torque: large friction holds a joint that small
 # friction lets move, so the search cannot pass from one value to the other.
 _SHARES = (0.1, 0.3, 0.5, 1.0)
@@ -165,7 +165,7 @@ def nearest_simple(
     from steelyard.actuators.fit_drive import fit_drive
     from steelyard.actuators.rollout import Rollouts
 
-    effects = tuple(name for name in held if name in model.parameters)
+    effects = tuple(name for name in held if name in model.parameters and name not in unheld(model))
     structure = DriveStructure(model.kind, friction, effects)
     coulomb, viscous = equivalent_friction(model, logs)
     free = {*model.estimated, *DRIVE_FRICTION[friction]} if model.estimated else {*structure.names, "offset"}

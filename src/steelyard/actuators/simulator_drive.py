@@ -155,6 +155,11 @@ def simulator_drive(
     """
     kp, kd, volts = _setting(model, logs, kp, kd, volts)
     missing = [f"Not represented: {DRIVE_PARAMETERS[name].about} ({name} {model[name]:.4g})." for name in unheld(model)]
+    if model["feedback_delay"] and not _late(model):
+        missing.append(
+            f"Approximated: the feedback is late by {1e3 * model['feedback_delay']:.3g} ms; in its place, the damping "
+            "is smaller, at this gain."
+        )
     base, drawn = dict(model.parameters), model.draw(DRAWS, seed)
     if unheld(model):
         base["friction_base"], base["friction_viscous"] = equivalent_friction(model, logs)
@@ -176,7 +181,12 @@ def simulator_drive(
 def unheld(model: DriveModel) -> list[str]:
     """Return the names of the effects of a drive `model` that simulators lack."""
     beyond = [n for n in DRIVE_PARAMETERS if n.startswith(("friction_", "load_friction")) and n not in _HELD]
-    return [name for name in (*beyond, "backlash", "feedback_delay") if model[name]]
+    return [name for name in (*beyond, "backlash", *_late(model)) if model[name]]
+
+
+def _late(model: DriveModel) -> tuple[str, ...]:
+    """A delayed feedback is less damping in files; in the limited duty of a voltage drive there is none to reduce."""
+    return ("feedback_delay",) if model.kind == "voltage" else ()
 
 
 def _setting(
@@ -226,6 +236,7 @@ def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float,
     def get(name: str) -> Any:
         return np.asarray(values.get(name, model[name]), dtype=float)
 
+    armature = get("armature")
     if model.kind == "voltage":
         limit, drag = get("torque_per_volt") * volts, get("back_emf")
         with np.errstate(divide="ignore"):
@@ -236,10 +247,13 @@ def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float,
         stiffness = get("kp_gain") * kp if torque else get("stiffness")
         damping = get("kd_gain") * kd if torque else get("damping")
         limit, speed, drag = get("torque_limit"), get("no_load_speed"), np.zeros(())
-        effort = np.full((), np.inf)
+        effort, late = np.full((), np.inf), get("feedback_delay")
+        # q(t − T) ≈ q − T·dq + ½T²·ddq, and dq(t − T) ≈ dq − T·ddq: less damping, and another inertia.
+        armature = np.maximum(armature + 0.5 * stiffness * late**2 - damping * late, 0.1 * armature)
+        damping = np.maximum(damping - stiffness * late, 0.0)
     return {
         "stiffness": stiffness, "damping": damping, "torque_limit": limit, "no_load_speed": speed, "drag": drag,
-        "effort_limit": effort, "armature": get("armature"), "frictionloss": get("friction_base"),
+        "effort_limit": effort, "armature": armature, "frictionloss": get("friction_base"),
         "viscous": get("friction_viscous"), "delay": get("delay"), "goal_time": get("goal_time"),
     }  # fmt: skip
 

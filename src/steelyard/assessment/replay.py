@@ -28,7 +28,7 @@ _POSTURES = 4096
 _MOST_STEPS = 500
 # Default length of replays [s]; longer ones depend mainly on the open-loop instability of an arm.
 HORIZON = 0.5
-# Maximum number of replay_rmse stretches of all logs.
+# Maximum number of replayed stretches of all logs together.
 _REPLAYS = 20
 
 
@@ -169,7 +169,7 @@ def replay_rmse(
     Args:
         model: Model to simulate.
         logs: Logs to replay.
-        horizon: Length of each replay_rmse stretch [s].
+        horizon: Length of each replayed stretch [s].
         torque_between: Course of the torque between samples, as in `replay`.
         delay: Delay of the torques after the positions [s].
     """

@@ -72,11 +72,11 @@ class EffectTrial:
 
 
 def gain(simple: EffectTrial, other: EffectTrial) -> tuple[float, float]:
-    """Compute the improvement of one candidate over another, and its standard error.
+    """Compute the improvement of one candidate over another, and the standard error of the improvement.
 
     Args:
-        simple: EffectTrial to improve on.
-        other: EffectTrial.
+        simple: Candidate to improve on.
+        other: Candidate that may be better.
     """
     change = simple.errors - other.errors
     change = change[np.isfinite(change)]
@@ -87,8 +87,8 @@ def surely_better(simple: EffectTrial, other: EffectTrial) -> bool:
     """Whether one candidate improves on another by more than chance, on left-out poses.
 
     Args:
-        simple: EffectTrial to improve on.
-        other: EffectTrial.
+        simple: Candidate to improve on.
+        other: Candidate that may be better.
     """
     better, error = gain(simple, other)
     poses = int(np.count_nonzero(np.isfinite(simple.errors - other.errors)))

@@ -91,7 +91,7 @@ def tool_stds(fitted: Problem, anywhere: Problem, fit: Fit, uncertainty: Uncerta
         fitted: Fitted poses.
         anywhere: Other poses.
         fit: Fit.
-        uncertainty: Its covariance.
+        uncertainty: Covariance of the fit.
     """
     if not len(fitted.deviations):
         return np.zeros(len(fitted.postures)), np.zeros(len(anywhere.postures))

@@ -60,7 +60,7 @@ def identifiable(
     """
     if q is None:
         rng = np.random.default_rng(seed)
-        # Also for prismatic joints a range of a few times the robot's size would do; one is enough.
+        # The same range for prismatic joints: any range up to a few times the size of the robot gives the same result.
         q = rng.uniform(-2.0, 2.0, (_POSTURES, chain.robot.dof))
     approach = np.sign(np.random.default_rng(seed + 1).normal(size=q.shape))
     alike = measurement.rows(np.arange(len(q)) % len(measurement))

@@ -25,7 +25,7 @@ class Setup:
 
     Attributes:
         base_rotation: Robot's base in the sensor's frame, per session, shape (sessions, 3, 3).
-        base_position: Its origin [m], shape (sessions, 3).
+        base_position: Origin of the robot's base [m], shape (sessions, 3).
         points: Points of the tool in the tool frame [m], shape (points, 3).
         tool_rotation: Rotation of the measured frame in the tool frame.
         surfaces: Numbers of planes, spheres, points or anchors, one row each.

@@ -81,8 +81,8 @@ class CalibrationPoses(Outcome):
         say(
             out,
             f"They determine {self.unknowns} unknowns. With a sensor error of 0.1 mm the parameters alone move the "
-            f"tool by {number(0.1 * self.expected, 2)} mm, all over the limits. About {self.enough_poses} such poses "
-            "are enough.",
+            f"tool by {number(0.1 * self.expected, 2)} mm (mean over the joint range). About {self.enough_poses} such "
+            "poses are enough.",
         )
         if folder:
             say(out, f"\nWritten to {folder}: poses.csv, result.json.")
@@ -179,7 +179,7 @@ def design_poses(
     problem = Problem.of(Deviations.of(chain, effects), postures_of(chain, candidates, signs), measurement)
     _, J = problem.jacobian(setup, np.zeros(len(problem.deviations)))
     if kind == "pose":
-        J[:, 3:] *= _ARM * chain.size  # a rotation counts by its displacement of the tool
+        J[:, 3:] *= _ARM * chain.size  # convert rotations to displacements of the tool
     rows = J
     flat = rows.reshape(-1, rows.shape[2])
     sizes = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)

@@ -49,7 +49,7 @@ def show(result: Outcome, output: str = "", as_json: bool = False) -> None:
     """Print a result.
 
     Args:
-        result: AnyOutcome of a command.
+        result: Result of a command.
         output: Folder that was written, "" for none.
         as_json: Print JSON instead of tables.
     """

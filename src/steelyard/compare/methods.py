@@ -172,13 +172,12 @@ class MethodRun:
 
 
 class TooSlowError(BaseException):
-    """Raised when the time limit is raise_too_slow. It is no `Exception`, so that `except Exception` in a fit does not
+    """Raised when a fit exceeds its time limit. It is no `Exception`, so that `except Exception` in a fit does not
     catch it."""
 
 
 def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float) -> tuple[MethodRun, Estimate | None]:
-    """Run a fit and return how it run_with, with the estimate if there is one. Only an interruption by the user is
-    raised.
+    """Run a fit; return its outcome, and the estimate if there is one. Only an interruption by the user is raised.
 
     Args:
         cell: Key of the experiment.

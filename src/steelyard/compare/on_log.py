@@ -47,7 +47,7 @@ class LogResult:
     Attributes:
         method: The estimator.
         run: How the fit ended.
-        estimate: Its estimate.
+        estimate: Estimate of this estimator.
         nrmse_percent: Torque error on hold-out data, mean over joints and logs, percent of the standard deviation.
         position_rmse: Position errors of replays by joint [rad, m].
     """

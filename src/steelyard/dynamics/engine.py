@@ -22,8 +22,8 @@ from steelyard.parameters.inertial import inertial_parameters_of
 from steelyard.parameters.terms import Entries, Parameter, Terms
 from steelyard.robot.robot import Robot
 
-# Maximum number of pairs of a joint and a link that it moves. A chain of 48 joints has this many, and its base
-# parameters take five seconds. A humanoid with hands has half as many.
+# Maximum number of pairs of a joint and a link that it moves. A chain of 48 joints has this number of pairs,
+# and the computation of its base parameters takes five seconds. A humanoid with hands has half this number.
 MOST_MOVED = 1_200
 # From this number of pairs on (a chain of 28 joints) tracing takes seconds and is announced.
 LONG_MOVED = 400
@@ -147,8 +147,9 @@ class Dynamics:
     def forward_dynamics(
         self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None
     ) -> Array:
-        """Compute joint accelerations q̈, `(samples, joints)`; only stops of `history` are used, loads are solved
-        for.
+        """Compute joint accelerations q̈, `(samples, joints)`.
+
+        Of `history` only the stops are used: loads depend on q̈ and are part of the solution.
         """
         inputs = self._with_history({"q": q, "dq": dq, "tau": tau, "theta": theta}, history)
         return self.evaluator("forward_dynamics")(inputs)

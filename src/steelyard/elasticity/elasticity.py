@@ -31,7 +31,7 @@ _WHY_NULL = {
     "joints/*/explained": "It belongs to joints with two encoders.",
     "joints/*/explained_without_skew": "It belongs to joints with two encoders.",
     "joints/*/held_out/*": "The joint hardly moves in this log.",
-    "torque_explained/*": "Known links give the torque.",
+    "torque_explained/*": "The torque comes from known links, so there is no fit of it.",
 }
 
 # The deflection row is a poor model of a joint if it explains less than this share of a validation log's deflection.

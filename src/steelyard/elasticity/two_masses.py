@@ -101,7 +101,7 @@ class TwoMassFit:
 
     Attributes:
         x: Unknowns.
-        covariance: Their covariance.
+        covariance: Covariance of the unknowns.
         gain: Log likelihood minus that of a rigid joint.
         reached_hz: Highest frequency of motion above the noise.
     """

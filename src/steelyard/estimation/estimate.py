@@ -74,8 +74,8 @@ class Estimate:
 
     Attributes:
         base: Base parameters that were estimated.
-        beta: Their values.
-        covariance: Their covariance.
+        beta: Values of the base parameters.
+        covariance: Covariance of `beta`.
         theta: Full parameters with exactly these base parameters (physically possible if `physical`).
         residual_std: Standard deviation of the residuals per equation.
         cost: Weighted sum of squares.

@@ -158,7 +158,7 @@ def make_estimator(name: str, **options: Any) -> Estimator[Any]:
     """Create an estimator by name.
 
     Args:
-        name: Its name, with optional settings: "ekf:start=prior".
+        name: Name of the estimator, with optional settings: "ekf:start=prior".
         options: Fields of its class.
 
     >>> make_estimator("physical", weighting="huber").weighting
@@ -171,7 +171,7 @@ def make_experiment_estimator(name: str, **options: Any) -> Estimator[Any]:
     """Create an estimator of experiments by name.
 
     Args:
-        name: Its name.
+        name: Name of the estimator.
         options: Fields of its class.
 
     >>> make_experiment_estimator("cloe").signal

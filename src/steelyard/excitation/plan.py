@@ -51,7 +51,7 @@ class Plan(DisplayMixin):
         limits: Limits of the joints.
         seed: Seed of the search.
         evaluations: Number of evaluations.
-        history: (evaluations, best criterion so far).
+        history: Pairs (number of evaluations, best criterion until then).
         grams: WᵀW of each equation over `columns`.
         program: The via-point program, if the motion is one.
         notes: Notes for the user.

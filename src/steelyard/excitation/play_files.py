@@ -85,7 +85,7 @@ class Play(Outcome):
         )
 
     def numbers(self) -> dict[str, Any]:
-        """Return each controller's deviation from the motions between its points, and the expected signals by speed."""
+        """Return the largest deviation of each controller from the motions, and the expected signals at each speed."""
         return {
             "controllers": [
                 {

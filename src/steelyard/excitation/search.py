@@ -84,7 +84,7 @@ class SearchSettings:
 
 
 class _StoppedError(Exception):
-    """The user wants the best motion so far."""
+    """The user stopped the search; its result is the best motion so far."""
 
 
 @short_repr
@@ -181,7 +181,7 @@ class Search:
 
         Args:
             columns: Names of the parameters.
-            units: Their units.
+            units: Units of the parameters.
             more: The plan's other fields.
         """
         trajectory, goal = self.run(), self.problem.goal

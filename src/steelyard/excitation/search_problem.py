@@ -38,7 +38,7 @@ def requirements(
         robot: The robot.
         families: Family of each joint.
         limits: Limits of the joints.
-        options: Their model, torque margin, regions and constraints count.
+        options: Options of the search; model, torque margin, regions and constraints are used.
     """
     out: list[Constraint] = [JointLimits(limits, families, _grid(families, _LINEAR_GRID), robot.joint_names)]
     coarse = _grid(families, _TRACED_GRID)

@@ -71,7 +71,7 @@ def earlier_logs(
 
     Args:
         robot: The robot.
-        logs: Its logs.
+        logs: Logs of the robot.
         terms: Joint terms.
         preparation: Filtering of the logs; None: the default.
         mapping: Meaning of the columns of files and frames.
@@ -107,7 +107,7 @@ def excite_next(
 
     Args:
         robot: The robot.
-        logs: Its logs, or their information (`earlier_logs`).
+        logs: Logs of the robot, or their information (`earlier_logs`).
         options: Options of the design; None: the defaults, but with the rate of the logs and the criterion "d", which
             weighs the error bars of all parameters. The logs determine the weights and the prior.
         design: `excite` or `evolve`.

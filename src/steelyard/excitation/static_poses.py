@@ -53,7 +53,7 @@ class Poses(Outcome):
         q: Postures in an order of short ways [rad, m], shape (poses, joints).
         joint_names: Names of the joints.
         columns: Base parameters that standstill can identify (gravity parameters and torque offsets).
-        units: Their units.
+        units: Units of the base parameters.
         gram: WᵀW over them.
     """
 

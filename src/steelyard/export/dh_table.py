@@ -32,7 +32,7 @@ def dh_table(robot: Robot, document: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         robot: Robot; its joints turn about or slide along z of their frames.
-        document: Content of its original file, whose other entries stay.
+        document: Content of the robot's original file; other entries remain unchanged.
     """
     if not is_serial(robot):
         raise ExportError(f"{robot.name}: has branches, which a corrected table cannot state; use the URDF.")
@@ -81,10 +81,10 @@ def _normal(p: Array, z: Array, x: Array, other: Array, direction: Array) -> tup
 
     Args:
         p: Point of the first axis.
-        z: Its direction.
-        x: Direction across it, for axes on one line.
+        z: Direction of the first axis.
+        x: Direction perpendicular to the first axis, used if both axes are on one line.
         other: Point of the second axis.
-        direction: Its direction.
+        direction: Direction of the second axis.
     """
     across, between = np.cross(z, direction), other - p
     size = float(np.linalg.norm(across))

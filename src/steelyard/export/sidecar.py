@@ -58,7 +58,7 @@ class SidecarLink:
 
 @dataclass(frozen=True)
 class SidecarTerm:
-    """A joint term as plain data; `values` has all parameters of the first coordinate first."""
+    """A joint term as plain data; `values` has all parameters of the first coordinate, then those of the second, …"""
 
     kind: str
     on: str

@@ -35,7 +35,7 @@ class Solution:
 
     Attributes:
         mu: Base parameters of the mean robot.
-        cov_mu: Their covariance by the working information.
+        cov_mu: Covariance of `mu` by the working information.
         identifiable: Base parameters that at least one robot identifies.
         x: Coordinates of every robot, shape (robots, coordinates).
         u: Effects of every robot.
@@ -172,7 +172,7 @@ def covariances(arrow: Arrowhead, solution: Solution, K: Array, v: Array, degree
 
     Args:
         arrow: Normal equations of the robots.
-        solution: Their solution.
+        solution: Solution of these equations.
         K: Covariances of the scores, shape (robots, coordinates, coordinates).
         v: Variances by group.
         degrees: Degrees of freedom of the variances.

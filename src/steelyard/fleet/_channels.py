@@ -142,7 +142,7 @@ def deviations(
     Args:
         fleet: Robots of one type.
         robot: One of them.
-        logs: Its usable logs.
+        logs: Usable logs of this robot.
         channels: Channels to evaluate.
     """
     own = OwnParameters(fleet, channels)

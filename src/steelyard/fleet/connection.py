@@ -24,7 +24,7 @@ MEMORY_LIMIT = "1GiB"
 DEATHS = 3
 # Routes of the local dashboard: pages only, no route that forwards requests to other servers.
 _ROUTES = ("prometheus", "info", "json")
-_NEEDS = "Working on several cores or machines (steelyard[fleet]; --workers 0 does without)"
+_NEEDS = "Working on several cores or machines (steelyard[fleet]; --workers 0 uses this process alone)"
 _TLS_DOCS = "distributed.comm.tls.ca-file, .client.cert and .client.key"
 _PAGE = re.compile(r"https?://[!-~]{1,200}")
 

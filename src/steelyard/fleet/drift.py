@@ -32,7 +32,7 @@ from steelyard.ground.numbers import with_error
 from steelyard.trends.change_points import ChangePoint, scan
 from steelyard.trends.series_statistics import false_discovery
 
-# Expected part of false ones among the reported changes.
+# Expected share of false changes among the reported ones.
 FALSE_DRIFTS = 0.05
 # Largest number of changes of one channel.
 _MAX_CHANGES = 3
@@ -78,14 +78,14 @@ class Drift:
         joint: Name of the joint.
         what: Channel with the most significant change.
         how: "step" or "growth".
-        since: Its date, seconds since 1970 (UTC).
+        since: Date of the change, seconds since 1970 (UTC).
         earliest: Lower end of the 95 % interval of the date.
         latest: Upper end of this interval.
         size: Difference between the last days and the level before, in `unit`.
         error: Standard error of the size.
         unit: Unit of the size.
         relative: Size as a part of the joint's friction (of the torque for gains).
-        relative_error: Its standard error.
+        relative_error: Standard error of `relative`.
         p: p-value of the joint, over all days.
         sentence: Description in one sentence.
     """

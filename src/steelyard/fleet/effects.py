@@ -51,7 +51,7 @@ class FleetDesign:
     Attributes:
         names: Names of the base parameters.
         units: Unit of each base parameter.
-        independent: Their columns in the parameter vector of factors.
+        independent: Columns of the base parameters in the parameter vector of factors.
         kinds: "links" for base parameters that all robots share, else the kind of the term.
         joints: Joint of each base parameter.
         equations: Names of the joints whose torque is used.

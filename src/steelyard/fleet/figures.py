@@ -142,11 +142,11 @@ class OwnAndPooled:
 
     Attributes:
         name: Name of the parameter.
-        unit: Its unit.
+        unit: Unit of the parameter.
         own: Estimate from the robot's own logs.
-        own_error: Its standard error.
+        own_error: Standard error of `own`.
         pooled: Estimate from all robots of the type.
-        error: Its standard error.
+        error: Standard error of `pooled`.
         mean: Mean of all robots of the type.
     """
 

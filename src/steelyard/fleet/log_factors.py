@@ -56,7 +56,7 @@ class LogFactors:
             another covariance of the score, which includes structural error.
         stretches: Number of stretches by equation; for several logs one is subtracted for each but the first.
         residual_squares: Σu² of the own fit.
-        freedom: Its degrees of freedom.
+        freedom: Degrees of freedom of the own fit.
         power: Power of the own fit's residuals by equation and band (`BAND_EDGES`, in cycles per row); empty for
             several logs.
         row_period_s: Time between rows [s]; 0 for several logs.

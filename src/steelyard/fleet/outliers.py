@@ -49,7 +49,7 @@ class Outlier:
         robot: Name of the robot.
         joints: Affected joints.
         logs: Affected logs, if the outlier is about logs.
-        since: Its date, seconds since 1970; None without one.
+        since: Date from which the robot is an outlier, seconds since 1970; None without one.
         like: For an exchange, the robot that the arm comes from; "" if unknown.
         p: p-value.
         sentence: The evidence.

@@ -1,4 +1,4 @@
-"""`pool`: fits all robots of one type together, so that robots with little data use what the others show.
+"""`pool`: fits all robots of one type together, so that robots with little data use the information of the others.
 
 All robots share the links of their type. Friction, offsets, gains and loads belong to each robot; they come from a
 population whose mean and variance are estimated for every kind and joint. A robot with many good logs keeps its own
@@ -67,12 +67,12 @@ class PooledRobot:
         robot: Name of the robot.
         logs: Number of logs used.
         x: Coordinates: base parameters, then the gain of each joint's torque relative to the model.
-        x_covariance: Their covariance.
+        x_covariance: Covariance of `x`.
         identifiable: Base parameters that at least one robot identifies.
         own_beta: Base parameters from its own logs alone; NaN if not identifiable.
-        own_errors: Their standard errors.
+        own_errors: Standard errors of `own_beta`.
         effects: Deviations from the mean robot in the order of `FleetDesign.effects_matrix`, as parts of the torque.
-        effects_std: Their standard errors.
+        effects_std: Standard errors of `effects`.
         info: Information of its logs together.
     """
 
@@ -138,7 +138,7 @@ class PooledFleet:
     Attributes:
         design: Base parameters and effects.
         beta: Base parameters of the mean robot; NaN if no robot identifies them.
-        covariance: Their covariance.
+        covariance: Covariance of `beta`.
         kinds: Differences between robots, by kind and joint.
         robots: The robots, in the order of their names.
         excluded: Robots that do not contribute to the mean and the variances.

@@ -33,7 +33,7 @@ class FittedRobotType:
 
     Attributes:
         name: Name of the type.
-        base: Its base parameters.
+        base: Base parameters of the type.
         logs: Logs of its robots, including unusable ones.
         judged: The pooled robots with changes over time and outliers.
     """
@@ -121,7 +121,7 @@ def fit_robot_type(
 
     Args:
         name: Name of the type.
-        base: Its base parameters.
+        base: Base parameters of the type.
         logs: Logs of its robots in the order of the fleet's table.
         robots: Names of the robots.
         structure_std: Standard deviation of each base parameter due to the choice of the terms.
@@ -149,7 +149,7 @@ def file_names(names: Sequence[str]) -> list[str]:
 
 
 def robot_type_files(found: FittedRobotType, stems: Mapping[str, str], source: Path | None) -> dict[str, Content]:
-    """Make a URDF and its sidecar for the mean robot and for every robot of a type.
+    """Return the run-folder files of a type: a URDF and a sidecar for the mean robot and for every robot.
 
     Args:
         found: The results of the type.

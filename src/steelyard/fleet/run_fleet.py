@@ -214,7 +214,7 @@ class _FleetRun:
         document = self.store.document(name)
         try:
             return None if document is None else RobotTypeSettings.from_json(document, name)
-        except SteelyardError:  # torn, or of another version
+        except SteelyardError:  # the document is incomplete, or from another version
             self.store.tally.mended += 1
             return None
 

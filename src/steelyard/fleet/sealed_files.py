@@ -52,7 +52,7 @@ class Sealer:
         Args:
             path: The file.
             key: Key of the entry.
-            body: Its content.
+            body: Content of the entry.
         """
         write_whole(path, b"\n".join((key.encode(), self._seal(_ENTRY, key, body), body)))
 

@@ -116,7 +116,7 @@ class RobotTypeSettings:
 
         Args:
             document: The document.
-            source: Its location, for messages.
+            source: Location of the document, for messages.
         """
         own = dict(document) if isinstance(document, Mapping) else {}
         if own.pop("schema", None) != _SCHEMA:

@@ -244,7 +244,7 @@ def content_identity(location: str, state: dict[str, Any] | None = None) -> str:
 
     Args:
         location: Location of the log.
-        state: Its `file_state`, if known.
+        state: `file_state` of the log, if known.
     """
     path = any_path(location)
     if isinstance(path, RemoteFile):

@@ -138,7 +138,7 @@ class FactorStore:
 
         Args:
             key: Key of the entry.
-            data: Its content.
+            data: Content of the entry.
         """
         if self.root is not None and not self.trouble:
             path = self._path(key)
@@ -208,7 +208,7 @@ class FactorStore:
 
         Args:
             url: Location of the file.
-            place: Its `file_state`.
+            place: `file_state` of the file.
         """
         for known in (self._remembered.get(url), self._shard(url).get(url)):
             if known is not None and known["place"] == dict(place):
@@ -220,7 +220,7 @@ class FactorStore:
 
         Args:
             url: Location of the file.
-            place: Its `file_state`.
+            place: `file_state` of the file.
             identity: Hash of its content.
         """
         if time.time() - place.get("mtime_ns", 0) * 1e-9 < _SETTLED_S:

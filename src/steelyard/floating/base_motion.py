@@ -32,7 +32,7 @@ class BodyMotion:
     Attributes:
         q: Position in the world [m] and orientation, `(samples, 6)`, as in `robot.free`.
         dq: Velocity of the origin and angular velocity in the body's axes, `(samples, 6)`.
-        ddq: Their derivatives, `(samples, 6)`.
+        ddq: Derivatives of `dq`, `(samples, 6)`.
         rotation: Orientation of the body in the world, `(samples, 3, 3)`; None: not measured.
     """
 
@@ -147,7 +147,7 @@ def look_at_base(signals: dict[str, Array], columns: BaseColumns, gravity: Array
 
     Args:
         signals: Measured signals by name.
-        columns: Their statement.
+        columns: Columns of these signals as the mapping states them.
         gravity: Gravity in the world [m/s²].
         low_pass: Filter of all signals.
     """

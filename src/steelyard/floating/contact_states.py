@@ -73,7 +73,7 @@ def _friction(turn: Array, speed: Array, torque: Array, free: NDArray[np.bool_])
 
     Args:
         turn: Acceleration of the joint.
-        speed: Its velocity.
+        speed: Velocity of the joint.
         torque: Torque that the links do not explain.
         free: Samples of the free leg.
     """
@@ -138,7 +138,8 @@ class ContactStates:
         border, (level, scatter) = _border(force), _free_level(force)
         loaded = force[force >= border]
         close, leave = level + _CLOSES * scatter, level + _OPENS * scatter
-        # Rounded readings have no scatter; a tenth of the usual force is above every free foot.
+        # Rounded readings have no scatter, so the thresholds need a minimum: a free foot measures less than a tenth of
+        # the usual force.
         close, leave = max(close, _RELEASED * high), max(leave, 0.5 * _RELEASED * high)
         # Where both modes overlap, the border separates best.
         close, leave = min(close, border), min(leave, 0.5 * (border + level))

@@ -179,9 +179,9 @@ class MechanismLogs:
 
         A low cut-off spreads the forces of a step over its neighbours, so short contact phases lose their rows;
         left-out rows, which lack these phases as well, cannot show that, but error bars do. Noise of accelerations and
-        impacts bias the fit of a high cut-off: it differs from the fit of the next lower one by more than the bars of
-        that one (the idea of Lepski's rule). Among bars of about the same size, the lowest cut-off passes the least
-        noise.
+        impacts bias the fit of a high cut-off: it differs from the fit of the next lower cut-off by more than the error
+        bars of the latter (the idea of Lepski's rule). Among bars of about the same size, the lowest cut-off passes the
+        least noise.
         """
         logs = [_blocks_of(log, _PRECISION_SAMPLES // len(logs)) for log in logs]
         fits: dict[float, Precision] = {}

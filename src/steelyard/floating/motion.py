@@ -44,7 +44,7 @@ class FloatingMotion:
         q, dq, ddq: Motion of all coordinates of the robot, `(samples, joints)`.
         force: Known generalised forces: torques of the drives, known contacts; zero elsewhere.
         torque: The torques of the drives alone.
-        missing: FilteredSignals without a measured torque.
+        missing: Flags of the coordinates without a measured torque, `(joints,)`.
         standing: Unknown contacts that are closed, or whose force reaches the sample through the filter, `(samples,
             contacts)`.
         usable: Samples away from changes of contacts and without sliding feet.
@@ -69,7 +69,7 @@ class FilteredSignals:
 
     Attributes:
         q, dq, ddq, torque: Motion and torques of the drives, `(samples, joints)`; zero if they are not measured.
-        missing: FilteredSignals without a measured torque.
+        missing: Flags of the coordinates without a measured torque, `(joints,)`.
         rotation: Orientation of the base in the world, `(samples, 3, 3)`; None: not measured.
     """
 
@@ -305,7 +305,7 @@ class Preparer:
 
         Args:
             reason: Why they are left out.
-            samples: Their number.
+            samples: Number of left-out samples.
         """
         self.left_out[reason] = self.left_out.get(reason, 0) + max(samples, 0)
 

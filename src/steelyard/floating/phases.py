@@ -23,7 +23,7 @@ def phase_summaries(maker: RowMaker, stretches: Sequence[PhasePiece]) -> tuple[d
     """Summarise the contact phases: time, stretches, rows per sample, and identifiable base parameters.
 
     Args:
-        maker: Rows of the mechanism.
+        maker: Computes the projected rows of the robot.
         stretches: Stretches of the fit.
     """
     out = []
@@ -52,7 +52,7 @@ def base_of_phases(maker: RowMaker, stretches: Sequence[PhasePiece]) -> BasePara
     """Return the combinations of base parameters that are identifiable from all contact phases together.
 
     Args:
-        maker: Rows of the mechanism.
+        maker: Computes the projected rows of the robot.
         stretches: Stretches of the fit.
     """
     missing = stretches[0].motion.missing
@@ -67,9 +67,9 @@ def consistent_rows(maker: RowMaker, closed: Sequence[int], missing: NDArray[np.
     Velocities satisfy J q̇ = 0, accelerations J q̈ + J̇ q̇ = 0.
 
     Args:
-        maker: Rows of the mechanism.
+        maker: Computes the projected rows of the robot.
         closed: Indices of the closed unknown contacts.
-        missing: FilteredSignals without a measured torque.
+        missing: Flags of the coordinates without a measured torque, `(joints,)`.
         seed: Seed of the states.
     """
     robot = maker.preparer.robot

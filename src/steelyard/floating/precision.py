@@ -38,7 +38,7 @@ class Precision:
 
     Attributes:
         base: Combinations of parameters that the rows determine.
-        beta, errors: Their free fit and its standard errors, which include the scatter between stretches.
+        beta, errors: Free fit of the combinations and its standard errors, which include the scatter between stretches.
         theta: Parameters with a weak weight of the description.
         size: Mean logarithm of the standard errors of θ.
     """

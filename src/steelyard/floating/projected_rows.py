@@ -41,7 +41,7 @@ class PhasePiece:
 
     Attributes:
         motion: Motion of the rows.
-        samples: Their samples.
+        samples: Samples of these rows in the motion.
         closed: Indices of the closed unknown contacts.
     """
 
@@ -179,7 +179,7 @@ class RowMaker:
         Args:
             q: Positions, `(samples, joints)`.
             closed: Indices of the closed unknown contacts.
-            missing: FilteredSignals without a measured torque.
+            missing: Flags of the coordinates without a measured torque, `(joints,)`.
         """
         n = q.shape[1]
         parts = [np.zeros((len(q), 0, n))]

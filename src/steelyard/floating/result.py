@@ -73,7 +73,7 @@ class FloatingIdentification(OutcomeWithPage, DisplayMixin):
         source: Description of the robot, with the meshes and names of the exported file.
         phases: Contact phases, for the report.
         loops: Closed loops: degrees of freedom, joints with and without encoder, gap; None without loops.
-        errors: Delays and biases of sensors, which were taken off; None: not estimated.
+        errors: Delays and biases of sensors, which were subtracted; None: not estimated.
         cutoff_hz: Cut-off of the low-pass of all signals [Hz]; 0 for rows without a log.
     """
 

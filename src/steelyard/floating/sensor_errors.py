@@ -33,7 +33,7 @@ _DELAY, _BIAS = 0.01, 0.5
 _NAMES = ("torque delay", "base delay", "bias x", "bias y", "bias z")
 _UNITS = ("s", "s", "m/s²", "m/s²", "m/s²")
 _PRIOR = np.array([_DELAY, _DELAY, _BIAS, _BIAS, _BIAS])
-# Rows for the estimate: few numbers need no more.
+# Number of samples for the estimate; these are sufficient for the few unknowns.
 _SAMPLES = 20_000
 
 
@@ -163,7 +163,7 @@ class ErrorRows:
         Args:
             formulation: Program of the parameters.
             hessian: Hessian of the description's weight in it.
-            errors: Errors that are taken off already.
+            errors: Errors that are already subtracted.
         """
         change, some = self.step(formulation, hessian, errors.values)
         values, covariance = errors.values.copy(), np.zeros((5, 5))

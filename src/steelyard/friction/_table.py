@@ -93,7 +93,7 @@ class Tables:
 
         Args:
             name: Name of the joint or drive.
-            joint: Its index on the complete robot.
+            joint: Index of the joint or drive on the complete robot.
         """
         own, out, empty = self.coordinates.index(name), [], np.zeros((0, self.coordinates.robot.dof))
         suffix = f"{own + 1}" if self.coordinates.on == "joint" else f"_{name}"

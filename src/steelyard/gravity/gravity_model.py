@@ -80,7 +80,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
         columns: Columns at rest, and the base parameters.
         poses: Poses of the fit.
         beta: Base parameters of the fit to the data alone.
-        covariance: Their covariance.
+        covariance: Covariance of `beta`.
         degrees: Degrees of freedom of the t interval.
         friction: Dry friction of each joint at rest.
         prior: Information about the base parameters before the data.

@@ -58,7 +58,7 @@ def identify_gravity(
         log: Tables with a pose in each row, or logs of motions with stops.
         validate: The same for validation; the fit does not use them.
         terms: Joint terms that act at rest: offset, spring, counterbalance.
-        rows: Whether each row of the logs is a pose at rest; None: each log shows it.
+        rows: Whether each row of the logs is a pose at rest; None: decide this from the data of each log.
         mapping: Meaning of the columns of files and frames, as in `read_log`; tables of poses need no time.
         progress: Callback for the progress (`steelyard.ground.progress`).
     """
@@ -131,7 +131,7 @@ def odd_poses(rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequen
         # The test allows any friction in the tube, for each kind of friction.
         scores[out] = np.maximum(np.abs(error) - limit, 0.0) / np.sqrt(noise**2 + variance)
     scores = scores[:, rows.used]
-    # Odd poses inflate the noise, so its estimate is the median of the scores.
+    # Outliers increase the standard deviation, so the noise is estimated from the median of the scores.
     middle = np.maximum(np.median(scores, axis=0) / 0.6745, 1.0 / _INFLATED)
     odd = np.any(scores > quantile(1.0 - 0.5 / scores.size, _TAILS) * middle, axis=1)
     return odd if odd.sum() <= _MOST_ODD * len(odd) else np.zeros(len(odd), dtype=bool)

@@ -37,7 +37,8 @@ def nearest_links(
     """
     links = len(reach)
     H = groups.T @ information @ groups
-    # More information of the data loses the prior in rounding; the factor does not change the optimum of the data.
+    # If the information of the data is much larger than that of the prior, rounding removes the prior. A factor on the
+    # information of the data prevents this and does not change the optimum in the directions that the data determine.
     share = min(1.0, _MOST_INFORMATION / float(np.linalg.eigvalsh(H * np.outer(std, std))[-1]))
     H = share * H + np.diag(std**-2)
     h = share * groups.T @ (information @ beta + slope) + middle / std**2

@@ -12,7 +12,8 @@ from steelyard.ground.numbers import number, percent
 if TYPE_CHECKING:
     from steelyard.gravity.gravity_model import GravityModel
 
-# A user feels an error of more than a quarter of the torque's standard deviation by hand.
+# With a larger error [% of the torque's standard deviation], a user who moves the arm by hand feels that the
+# compensation is wrong.
 _ROUGH = 25.0
 
 

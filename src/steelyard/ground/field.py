@@ -52,7 +52,7 @@ class Field:
 
         Args:
             value: The part.
-            where: Its key or number, as errors name it.
+            where: Key or number of the part, as errors name it.
         """
         return replace(self, value=value, place=f"{self.place}: {where}")
 

@@ -37,7 +37,7 @@ def stop_wanted() -> bool:
 
 @contextmanager
 def best_on_interrupt(what: str) -> Iterator[None]:
-    """Inside, the first Ctrl-C requests the best result so far (see `stop_wanted`); the second ends the process.
+    """Inside this context, the first Ctrl-C requests the best result so far (`stop_wanted`), the next ends the process.
 
     Args:
         what: Name of the result, for the printed line.
@@ -55,7 +55,7 @@ _result_name = [""]
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
-    """Inside, an interrupt deletes the partial file or folder at `path`."""
+    """Inside this context, an interrupt deletes the partial file or folder at `path`."""
     _unfinished.add(path)
     try:
         yield
@@ -65,7 +65,7 @@ def unfinished(path: Path) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Inside, Ctrl-C is delayed: for the few steps that put a result in place."""
+    """Inside this context, Ctrl-C is delayed: for the few steps that put a result in place."""
     _state["held"] += 1
     try:
         yield
@@ -78,7 +78,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def children_undisturbed() -> Iterator[None]:
-    """Inside, new child processes ignore Ctrl-C, which a terminal sends to all processes: their parent ends them."""
+    """Inside this context, new child processes ignore Ctrl-C, which a terminal sends to all; their parent ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -47,7 +47,7 @@ def rounded_to(value: float, error: float) -> float:
 
     Args:
         value: The number.
-        error: Its error, of the same unit.
+        error: Standard error of the number, in the same unit.
     """
     value, error = float(value), abs(float(error))
     if not (math.isfinite(value) and math.isfinite(error)) or error < 1e-300:
@@ -61,7 +61,7 @@ class Known:
 
     Args:
         value: The number.
-        error: Its error, of the same unit.
+        error: Standard error of the number, in the same unit.
     """
 
     value: float
@@ -80,7 +80,7 @@ def with_error(value: float, error: float) -> str:
 
     Args:
         value: The number.
-        error: Its error, of the same unit.
+        error: Standard error of the number, in the same unit.
     """
     return f"{Known(value, error)} ± {number(abs(float(error)), 2)}"
 
@@ -90,6 +90,6 @@ def with_interval(value: float, standard_error: float) -> str:
 
     Args:
         value: The number.
-        standard_error: Its standard error.
+        standard_error: Standard error of the number.
     """
     return with_error(value, HALF_WIDTH_95 * float(standard_error))

@@ -11,7 +11,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STEEL
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, BLAS and our own loops use one thread in this process and in new ones, which run in parallel instead."""
+    """Inside this context, BLAS and our own loops use one thread per process, because the processes run in parallel."""
     saved = {name: os.environ[name] for name in _THREADS if name in os.environ}
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # BLAS reads them when it is loaded
     try:

@@ -65,7 +65,7 @@ _at: ContextVar[tuple[_Listener, float, float, str] | None] = ContextVar("progre
 
 @contextmanager
 def report_progress_to(callback: ProgressCallback | None) -> Iterator[None]:
-    """Inside, long functions report to `callback`; None keeps the current one."""
+    """Inside this context, long functions report to `callback`; None keeps the current one."""
     if callback is None:
         yield
         return
@@ -78,7 +78,7 @@ def report_progress_to(callback: ProgressCallback | None) -> Iterator[None]:
 
 @contextmanager
 def part(begin: float, end: float) -> Iterator[None]:
-    """Inside, the work is a part of the enclosing work.
+    """Inside this context, progress counts as a part of the enclosing work.
 
     Args:
         begin: Fraction of the enclosing work before this part.

@@ -225,7 +225,7 @@ class RemoteBytes(io.RawIOBase):
 
     @contextmanager
     def looking_far(self) -> Iterator[None]:
-        """Inside, fetch large pieces, for many small reads in order with gaps between them."""
+        """Inside this context, fetch large pieces: for many small reads in increasing order with gaps between them."""
         self._least = AHEAD if self._expected or not self._many else FARTHEST
         try:
             yield

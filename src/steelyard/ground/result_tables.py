@@ -23,15 +23,15 @@ class TableField:
     Attributes:
         name: Name of the column in files and data frames.
         type: "text", "number", "count", "yes/no" or "time".
-        about: Its meaning.
+        about: Meaning of the column.
         head: Heading on pages; "" if pages do not show it.
         unit: Unit of all its numbers.
         digits: Significant digits on pages and on the terminal.
-        error: Field with the standard error of its numbers, which limits their digits.
-        percent: Whether pages show its numbers times 100.
+        error: Field with the standard errors of the numbers; these limit the number of digits.
+        percent: Whether pages show the numbers times 100.
         printed: Heading on the terminal; "": as on pages.
-        in_files: Whether files have it; else only pages, data frames or the terminal.
-        in_frames: Whether data frames have it.
+        in_files: Whether files contain the field; if not, only pages, data frames or the terminal show it.
+        in_frames: Whether data frames contain the field.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ResultTable:
     Attributes:
         name: Name of the table.
         row: Meaning of a row.
-        fields: Its columns.
+        fields: Columns of the table.
     """
 
     name: str

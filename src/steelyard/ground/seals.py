@@ -25,7 +25,7 @@ class NoSecretError(Exception):
 
     Args:
         reason: Sentence without its full stop.
-        unwritable: The folder is not writable; False: the file is not trusted.
+        unwritable: True if the folder is not writable, False if the file of the secret is not safe to use.
     """
 
     def __init__(self, reason: str, unwritable: bool) -> None:

@@ -236,7 +236,7 @@ def bank_report(bank: Bank, validation: BankValidation | None = None, drift: Mod
 
     Args:
         bank: The bank.
-        validation: Its errors.
+        validation: Errors of the bank.
         drift: Drift of a region.
     """
     sections = [Section("Regions", _regions(bank))]

@@ -40,7 +40,7 @@ class ParameterDrift:
 
     Attributes:
         name: Name of the base parameter.
-        unit: Its unit.
+        unit: Unit of the parameter.
         before: Old value.
         after: New value.
         standard_error: Standard error of the difference.

@@ -99,7 +99,7 @@ def _reach(mechanism: Mechanism, targets: Array, k: int, stride: float) -> int:
         some = targets[k + 1 : k + 1 + block]
         far = np.flatnonzero(np.max(np.abs(some - targets[k]) / unit, axis=1) >= stride)
         if far.size:
-            # The previous sample, so that the stride limits the distance of all samples.
+            # Return the sample before the first one beyond the stride: no sample is farther from its anchor.
             return k + max(int(far[0]), 1)
         if k + 1 + block >= len(targets):
             break

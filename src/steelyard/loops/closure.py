@@ -28,7 +28,7 @@ _Pose = tuple[list[list[Scalar]], list[Scalar]]
 
 @dataclass(frozen=True)
 class ClosureRow:
-    """A row of the closure.
+    """One equation of a closed loop.
 
     Attributes:
         loop: Number of the loop.

@@ -38,8 +38,8 @@ class Mechanism:
             description.
         loops: Loop table for a `robot` that is a source (`load_robot`).
         q: Positions of the measured joints [rad, m], `(samples, measured)`.
-        dq: Their velocities.
-        ddq: Their accelerations.
+        dq: Velocities of the measured joints [rad/s, m/s].
+        ddq: Accelerations of the measured joints [rad/s^2, m/s^2].
         start: Pose of all joints before the first sample; default: the pose of the description.
         everything: Positions of all joints, `(samples, joints)`.
         model: Model of the open tree.

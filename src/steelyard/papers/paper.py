@@ -197,7 +197,7 @@ class PrintedItem:
     """A table or a figure of a paper.
 
     Attributes:
-        name: Its name.
+        name: Name of the table or figure, such as "Table 2".
         shown_in: Titles of the items that show it.
         reason: Reason, if no item shows it.
     """
@@ -337,7 +337,7 @@ def paired_columns(
 
     Args:
         name: Name of the quantity.
-        unit: Its unit.
+        unit: Unit of the quantity.
         digits: Significant digits.
         places: Decimal places; None: by `digits`.
     """

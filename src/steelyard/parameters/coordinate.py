@@ -21,7 +21,7 @@ class Coordinate:
         robot: Robot with the coordinate.
         side: "joint", "drive" or "motor".
         name: Name of the joint or motor.
-        index: Its index.
+        index: Index of the joint or motor.
         q: Joint positions [rad, m].
         dq: Joint velocities [rad/s, m/s].
         ddq: Joint accelerations [rad/s², m/s²].

@@ -137,7 +137,7 @@ def nearest_possible_body(parameters: Array, covariance: Array) -> tuple[Array, 
 
     Args:
         parameters: The estimate θ̂.
-        covariance: Its covariance C.
+        covariance: Covariance C of the estimate.
     """
     from scipy.optimize import least_squares
 

@@ -206,7 +206,7 @@ class Term(ABC):
 
         Args:
             joint_kind: "revolute" or "prismatic".
-            times: Factor on the default.
+            times: Factor by which the default rounding is multiplied.
         """
         return self
 

@@ -324,7 +324,7 @@ TermsLike = str | Term | Sequence[str | Term] | Terms
 
 
 def as_terms(robot: Robot, which: TermsLike | None) -> Terms | None:
-    """Return terms from an argument; None stays None: links alone.
+    """Convert an argument to `Terms`; None remains None and means a robot without joint terms.
 
     Args:
         robot: Robot.

@@ -43,7 +43,9 @@ def floating_payload(
     nested = [list(g) for g in several] if several and isinstance(several[0], (list, tuple)) else [list(several)]
     empty = list(bare) if isinstance(bare, (list, tuple)) else [bare]
     if arm is None and not empty:
-        raise SteelyardError("The payload is a difference: give logs without it, or a model of the bare robot.")
+        raise SteelyardError(
+            "Logs with the payload alone are not enough: give logs without it, or a model of the bare robot."
+        )
     if not nested or not all(nested):
         raise SteelyardError("There is no log with the payload.")
     stated = FloatingMapping.of(mapping, robot)

@@ -181,7 +181,9 @@ def identify_payload(
         each = [payload_at_rest(robot, group, without, arm, frame) for group in with_load]
         return PayloadResult(tuple(load for load, _ in each), each[0][1], 0.0, {"result": "at rest"})
     if arm is None and not without:
-        raise SteelyardError("The payload is a difference: give logs without it, or a model of the bare arm.")
+        raise SteelyardError(
+            "Logs with the payload alone are not enough: give logs without it, or a model of the bare arm."
+        )
     if arm is not None and arm.robot.joint_names != robot.joint_names:
         raise SteelyardError(f"The arm's model is of '{arm.robot.name}', another robot than '{robot.name}'.")
     used = arm.terms if arm is not None and terms is None else terms

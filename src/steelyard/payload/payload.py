@@ -42,7 +42,7 @@ class Payload(DisplayMixin):
     Attributes:
         frame: Frame of the parameters, on a link of the robot.
         parameters: Parameters about the origin of the frame [kg, kg m, kg m²].
-        covariance: Their covariance.
+        covariance: Covariance of the parameters.
         identifiable: Whether the motion determines each of them.
         degrees: Degrees of freedom of the t interval; infinite for the normal one.
         boundary: The estimate was moved to the nearest physically possible body.
@@ -213,8 +213,8 @@ def frame_transfer(here: LinkFrame, there: LinkFrame) -> Array:
     """Return the 10×10 matrix that converts inertial parameters between two frames of one link.
 
     Args:
-        here: Frame of the parameters.
-        there: Frame to convert them to.
+        here: Frame of the given parameters.
+        there: Frame of the converted parameters.
     """
     rotation = there.rotation.T @ here.rotation
     return parameter_transfer(rotation, there.rotation.T @ (here.translation - there.translation))

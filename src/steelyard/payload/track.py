@@ -40,7 +40,7 @@ class TrackedPayload:
         t: Time [s].
         frame: Frame of the parameters.
         parameters: Ten inertial parameters about the origin of the frame [kg, kg m, kg m²].
-        covariance: Their covariance.
+        covariance: Covariance of the parameters.
     """
 
     t: float

@@ -23,7 +23,7 @@ class FormulaWriter:
 
     Args:
         robot: Robot with the lengths.
-        lengths: Its lengths, and their values in the changed robot.
+        lengths: Lengths of the robot, and their values in the changed robot.
     """
 
     def __init__(self, robot: Robot, lengths: Sequence[Length]) -> None:
@@ -37,7 +37,7 @@ class FormulaWriter:
         """Recognise a coefficient.
 
         Args:
-            pair: Its value with original and with changed lengths; both positive.
+            pair: Value of the coefficient with original and with changed lengths; both positive.
             lead: The parameter it adds to, with its link (None: a term).
             other: The parameter it multiplies, with its link.
         """

@@ -106,7 +106,7 @@ class BlockGrams:
         """Add rows of an equation.
 
         Args:
-            equation: Its number.
+            equation: Number of the equation.
             table: [A y] over the equation's columns.
             candidates: Columns of its candidates.
             blocks: Block of each row.

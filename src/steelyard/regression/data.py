@@ -20,7 +20,7 @@ from steelyard.regression.spectra import Spectra
 _FEW_BYTES = 50_000_000
 # Iterative estimators store the rows up to this size; beyond it they recompute them in each pass.
 _KEPT_BYTES = 700_000_000
-# Rows of an equation per reflection into its triangle: QR of a few rows costs as much as of many.
+# Number of rows that each QR step adds to the triangle of an equation; a step for a few rows takes as long as for many.
 _AT_ONCE = 2048
 # Triangles of a log's stretches, for comparing its parts: maximum number (long logs have at least half), and the number
 # of rows of the first ones.

@@ -49,10 +49,10 @@ class DelayEstimate:
 
     Attributes:
         delay_s: Common delay of all joints [s].
-        error_s: Its standard error [s]; larger if joints disagree.
+        error_s: Standard error of the common delay [s]; larger if joints disagree.
         joints: Joints (from 0) of the equations.
         by_joint_s: Each joint's own delay [s].
-        errors_s: Their standard errors [s].
+        errors_s: Standard errors of the delays of the joints [s].
         spread_s: Standard deviation between the joints' delays, beyond their errors [s]; 0 for one joint.
     """
 

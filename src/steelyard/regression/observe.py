@@ -28,7 +28,7 @@ _CHUNK = 20_000
 _LONGEST_CHUNK = 100_000
 # Motions with fewer samples are left to the evaluator, which decides when to compile.
 _FEW = 4_000
-# A joint that moves in a smaller fraction of a motion's rows keeps its rows of standstill.
+# If a joint moves in a smaller share of the rows than this, its rows at standstill are used as well.
 _FEWEST_MOVING = 0.1
 # Typical ratio of dry friction to the residuals' standard deviation: 5 to 10 on known real logs.
 _FRICTION_TO_NOISE = 5.0

@@ -26,7 +26,7 @@ def reduce(
     method: _Method = "qr",
     threads: int | None = None,
 ) -> Factor:
-    """Compute the factor of samples. Memory beyond the inputs does not depend on their number.
+    """Compute the factor of samples. The memory needed in addition to the inputs does not grow with their number.
 
     Args:
         rows: Traced equations.

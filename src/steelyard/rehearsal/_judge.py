@@ -115,7 +115,7 @@ class Judge:
 
     Attributes:
         robot: Robot as described.
-        base: Its base parameters.
+        base: Base parameters of the robot.
         motions: Motions that the robots play.
         other: Another motion, whose torques are to be predicted.
         limits: Limits of the design.

@@ -99,7 +99,7 @@ class RowFitter:
 
         Args:
             numbers: Numbers of the robots.
-            part: Their positions in the files of rows.
+            part: Positions of these robots in the files of rows.
             extremes: Largest values of each robot; None: the CPU simulates this robot.
             logs: Rows of their logs.
         """

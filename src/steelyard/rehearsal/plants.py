@@ -118,7 +118,8 @@ class _Perturbation:
         chart = LogCholesky.of(parameters, count)
         x = chart.coordinates(full)
         scale = np.ones(len(x))
-        for k in range(count):  # logarithms change by the deviate, entries below the diagonal by a share of it
+        # A deviate changes the logarithm of a diagonal entry by 1, and entries below the diagonal by half that entry.
+        for k in range(count):
             scale[10 * k + 4 : 10 * k + 10] = np.exp(x[10 * k : 10 * k + 4])[[1, 2, 2, 3, 3, 3]] * 0.5
         scale[10 * count :][[p.lower != 0.0 for p in parameters[10 * count :]]] = 0.0
         return cls(chart, x, scale, np.r_[np.zeros(10 * count, dtype=bool), theta[10 * count :] == 0.0])

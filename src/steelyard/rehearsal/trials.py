@@ -78,7 +78,7 @@ class Trials:
 
         Args:
             number: Number of the robot.
-            simulations: Its simulation of each motion.
+            simulations: Simulation of each motion by this robot.
         """
         pairs = zip(self.runs(simulations), self.sensors(number), strict=True)
         return tuple(run.log(sensors=sensors) for run, sensors in pairs)

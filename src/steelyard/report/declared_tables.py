@@ -12,7 +12,7 @@ from steelyard.report.elements import Html, TableCell, TableColumn, table_html
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Cells that are made from a row otherwise than as declared, by the name of the column.
+# Functions that make the cells of some columns from a row, in place of the declared format; by the name of the column.
 Cells = Mapping[str, Callable[[TableRow], TableCell]]
 
 

@@ -184,7 +184,7 @@ def parameter_table(
 
     Args:
         names: Names of the base parameters.
-        units: Their units.
+        units: Units of the base parameters.
         columns: Heading and values of each column.
         caption: Title above the table.
     """

@@ -132,7 +132,7 @@ def time_left(elapsed: float, fraction: float, since: float = 0.0) -> str:
 
     Args:
         elapsed: Time from the start to the last update [s].
-        fraction: Share of the work that was done then.
+        fraction: Share of the work that was complete at the last update, 0 to 1.
         since: Time since the last update [s].
     """
     if fraction < _LEAST_SHARE or elapsed < _LEAST_SECONDS or fraction >= 1.0:

@@ -30,7 +30,7 @@ def body_inertia(body: Element, geoms: Sequence[tuple[Element, Array, Array]], c
 
     Args:
         body: Element of the body.
-        geoms: Its geoms, with rotation and origin of their <frame> in the body [m].
+        geoms: Geoms of the body, with rotation and origin of their <frame> in the body [m].
         compiler: Settings of the file.
     """
     inertial = body.find("inertial")

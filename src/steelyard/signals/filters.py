@@ -63,7 +63,7 @@ class LowPass:
             make: Function of (start, stop) that computes a part of the signal.
             samples: Number of samples.
             rows: Rows to return.
-            sparse: Spacing of the samples that `make` computes of a smooth signal; None: all.
+            sparse: Spacing of the samples that `make` computes if the signal is smooth; None: `make` computes all.
         """
         pad = min(self.memory, samples - 1)
         return both_ways_of(make, samples, self.order, self.cutoff_hz * self.period, pad, rows, sparse)

@@ -18,7 +18,7 @@ def apply_log_setup(robot: Robot, logs: Sequence[Log]) -> Robot:
 
     Args:
         robot: Robot.
-        logs: Its logs.
+        logs: Logs of the robot.
     """
     for log in logs:
         if log.joints != robot.joint_names:

@@ -102,7 +102,7 @@ def _step_rk4(motion: _Motion, h: float) -> None:
 
 
 def _locate(motion: _Motion, h: float, ended: _Flags) -> float:
-    """Find the time within the step at which the first of the ended modes ends; 0 if at once."""
+    """Find the time in the step at which the first of the modes `ended` ends [s]; 0 if it ends at the start."""
     from scipy.optimize import brentq
 
     def remaining(length: float) -> float:
@@ -163,7 +163,7 @@ def run_sticking(
         problem: Inputs of the run.
         break_away: Ratio of static to sliding friction.
         tolerances: Error per adaptive step; None: fixed steps.
-        bound: A run diverges beyond ± this position [rad, m].
+        bound: Absolute position beyond which a run counts as diverged [rad, m].
     """
     results = problem.results()
     for robot in range(problem.robots):

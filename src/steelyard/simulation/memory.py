@@ -40,9 +40,9 @@ _MOST_ROUNDS = 30
 
 @dataclass(frozen=True, eq=False)
 class _Element:
-    """A stop on a coordinate; its level is the sum of constant parameters and of those under load times their load.
+    """A stop on a coordinate; its level is Σ share · parameter, with a further factor (the load) under load.
 
-    Parameters are given by column and share, those under load also with their load signal.
+    An entry of `constant` is (index of the parameter, share), one of `under_load` has the load signal as well.
     """
 
     coordinate: Coordinate

@@ -32,9 +32,9 @@ class Ending(IntEnum):
 
 
 def _maybe_indefinite(model: Model, theta: Array) -> _Flags:
-    """Return robots whose mass matrix might be indefinite: with an indefinite pseudo-inertia or a negative rotor.
+    """Return a flag for each robot: an indefinite pseudo-inertia or a negative rotor may make M indefinite.
 
-    All others have a positive definite mass matrix in every posture and need no further check.
+    Robots without the flag have a positive definite mass matrix in every posture and need no further check.
     """
     robots = len(theta)
     p = theta[:, : model.robot.inertial_count].reshape(robots, -1, 10)

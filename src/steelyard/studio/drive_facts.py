@@ -12,6 +12,7 @@ from steelyard.errors import SteelyardError
 from steelyard.project import Project
 from steelyard.signals.table import has_reader, read_table
 from steelyard.studio.containment import is_inside
+from steelyard.studio.log_folders import is_plain_folder
 from steelyard.studio.studio_folder import StudioFolder
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def drive_files(folder: StudioFolder) -> list[str]:
     names = []
     with suppress(OSError):
         for path in sorted((folder.root / DRIVES).iterdir()):
-            known = path.is_dir() or has_reader(path) or path.suffix.lower() == _JSON
+            named = has_reader(path) or path.suffix.lower() == _JSON
+            known = is_plain_folder(path) if path.is_dir() else named and path.is_file()
             if known and not path.name.startswith(".") and is_inside(folder.root, path):
                 names.append(folder.relative(path))
     return names[:_MOST_FILES]

@@ -23,11 +23,19 @@ _FILE_LINE = re.compile(r"^\s*(?:-|path:)\s*[\"']?([^\"'\n]+)", re.MULTILINE)
 def is_log_folder(path: Path) -> bool:
     """Whether the folder at `path` is a log that may be read: plain files and folders only, no path that leads out."""
     try:
-        if path.is_symlink() or not path.is_dir():
-            return False
-        if not any(kind.folders and kind.claims(path) for kind in READERS.values()):
-            return False
-        return sum(1 for _ in _entries(path)) <= _MOST_ENTRIES and not _leads_out(path)
+        return (
+            is_plain_folder(path)
+            and any(kind.folders and kind.claims(path) for kind in READERS.values())
+            and not _leads_out(path)
+        )
+    except (OSError, SteelyardError):
+        return False
+
+
+def is_plain_folder(path: Path) -> bool:
+    """Whether `path` is a folder with not too many entries, all of them plain files and folders."""
+    try:
+        return path.is_dir() and not path.is_symlink() and sum(1 for _ in _entries(path)) <= _MOST_ENTRIES
     except (OSError, SteelyardError):
         return False
 

@@ -60,7 +60,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
 
     Args:
         z: Values, shape (series, days).
-        C: Their covariances without the courses of `along`, shape (series, days, days).
+        C: Covariances of the values around the level and the fitted courses `along`, shape (series, days, days).
         t: Times, increasing.
         degrees: Degrees of freedom of the size of each C.
         along: Courses that are fitted in addition to a level, such as earlier changes.
@@ -78,7 +78,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
     most = as_gaussian(np.max(np.abs(T), axis=1, initial=0.0), degrees)
     starts = np.concatenate([own for _, own in families])
     ramps = np.repeat([False, True], [len(own) for _, own in families])
-    # Neighbours along the path are neighbouring dates; the last step is next to the last ramp.
+    # Order of the templates for the bound: steps by date, then ramps by decreasing date, so neighbours are correlated.
     path = np.argsort(np.where(ramps, 2 * n - starts, starts), kind="stable")
     out: list[ChangePoint | None] = []
     for m in range(len(z)):

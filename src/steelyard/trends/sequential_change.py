@@ -66,7 +66,7 @@ def step_evidence(
         fits.append(_fit_template(f**2 @ w, f @ np.where(w > 0.0, w * z, 0.0), common, grown, degrees))
     evidence, size, error, fit = (np.concatenate([x[k] for x in fits]) for k in range(4))
     valid = np.tile(w > 0.0, (len(fits), 1))  # a change begins at a value
-    # The evidence, which includes the common error, decides whether; the best fit decides since when and how.
+    # The evidence (with the common error) decides whether there is a change; the best fit gives its time and its shape.
     best = np.argmax(np.where(valid, fit, -np.inf), axis=0)
     pick = best, np.arange(z.shape[1])
     largest = np.max(np.where(valid, evidence, -np.inf), axis=0)

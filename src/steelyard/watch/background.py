@@ -50,7 +50,7 @@ class BackgroundTasks:
         self._queue.then(lambda: self._outputs.write_report(self.complete_report(report)))
 
     def save_state(self, state: StateArrays) -> None:
-        """Complete the urgent `state` in the same way, and write a snapshot; samples do not wait for the disk."""
+        """Add the states of the slow monitors to `state`, and write a snapshot; samples do not wait for the disk."""
 
         def save() -> None:
             assert self._snapshots is not None

@@ -43,7 +43,7 @@ _COLLECT_PERIOD_S = 5.0
 _PRIORITY = 10
 _WAIT_S = 0.05
 _SAMPLES, _MORE, _LAST = 0, 1, 2
-_HEAD = struct.Struct("=B?6x")  # of a packet: its kind, whether samples are fresh
+_HEAD = struct.Struct("=B?6x")  # head of a packet: kind of the packet, and whether its samples are fresh
 
 
 class _ParentLink:
@@ -143,7 +143,7 @@ def run_in_helper(watch: RobotWatch, stopped: Callable[[], bool], real_time: boo
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
-    with warnings.catch_warnings():  # outputs may have threads already; the helper does not touch them
+    with warnings.catch_warnings():  # `fork` warns about threads of outputs; the helper does not use these
         warnings.simplefilter("ignore", DeprecationWarning)
         helper = os.fork()
     if helper == 0:

@@ -60,7 +60,7 @@ class BatchObserver(Protocol):
         """Process the next `samples`."""
 
     def state(self) -> StateArrays:
-        """Return all that the next batch needs."""
+        """Return the values that the processing of the next batch needs."""
 
     def restore(self, state: StateArrays) -> None:
         """Continue from a `state`."""

@@ -30,7 +30,7 @@ class WatchReport:
 
     Args:
         t: Time of the last sample by the clock of the source [s].
-        stale: Whether no samples have come for a while, so that the rest is old.
+        stale: Whether no samples have arrived for some time, so that the estimates are old.
         age_s: Time since the last sample [s].
         period_s: Sample period [s]; 0 if not known yet.
         counts: Number of samples and of problems, by kind.

@@ -84,7 +84,7 @@ def load_uncertain_model(source: ModelLike) -> UncertainModel:
     with inertias.
     """
     model = as_model(source)
-    refuse_free(model.robot, "the live monitor does not support it", "watch a model whose base is held.")
+    refuse_free(model.robot, "the live monitor does not support it", "use a model with a fixed base.")
     base = base_parameters(model.robot, model.terms)
     estimate = getattr(source, "estimate", None)
     if estimate is not None:

@@ -78,8 +78,8 @@ def _packed(streamed: bool, buffered: bool = False) -> Text:
 
     `sources[c]` is the row of column c (a row of zeros if it has none). Blocks are transposed from rows of samples to
     rows of columns in registers. `streamed` writes past the cache: for results far larger than the cache, reading
-    every line before overwriting it would double the traffic. Rows that are not a whole number of vectors are
-    unaligned; they are `buffered` until several samples fill whole vectors.
+    every line before overwriting it would double the traffic. If a row is not a whole
+    number of vectors, the next row is not aligned; such rows are `buffered` until several samples fill whole vectors.
     """
     t = Text()
     w = vector_width()

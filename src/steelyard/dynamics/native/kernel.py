@@ -42,7 +42,7 @@ class Kernel:
 
     Args:
         graph: Traced graph.
-        outputs: Its results, one row each.
+        outputs: Results of the graph, one row each.
         rows: First row of each input.
     """
 

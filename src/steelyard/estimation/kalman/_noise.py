@@ -151,7 +151,7 @@ def extended_pass(setup: FilterSetup, beta: Array, covariance: Array) -> tuple[A
     Args:
         setup: Experiment with its noise levels.
         beta: Initial base parameters.
-        covariance: Their covariance.
+        covariance: Covariance of `beta`.
 
     Returns:
         Base parameters and covariance at the end; None if the filter diverged.

@@ -67,7 +67,7 @@ class Consistency:
         Args:
             t: Time since the beginning [s].
             beta: Base parameters.
-            covariance: Their covariance.
+            covariance: Covariance of `beta`.
         """
         self.snapshots.add((t, beta.copy(), covariance.copy()))
 

@@ -81,7 +81,7 @@ def nearest_theta(base: BaseParameters, beta: Array, prior: Prior | None) -> Arr
 
     Args:
         base: Base parameters.
-        beta: Their values.
+        beta: Values of the base parameters.
         prior: Prior knowledge.
     """
     start = prior_theta(base, prior)

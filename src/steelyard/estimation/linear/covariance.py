@@ -135,7 +135,7 @@ def score_covariances(spectra: Spectra, base: Columns, beta: Array, weights: Arr
     Args:
         spectra: Spectra of the rows.
         base: Columns of interest.
-        beta: Their parameters, whose residuals define the noise.
+        beta: Parameters of these columns, whose residuals define the noise.
         weights: 1/σ of each equation.
         inverse: H⁻¹ of the fit of `beta`, or an approximation of it.
 
@@ -174,7 +174,7 @@ def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influenc
 
 
 def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
-    """Bands with the power of y − Aβ."""
+    """Return, for each equation, frequency bands with the power of the residuals y − Aβ."""
     out = []
     keys = sorted(spectra.grams)
     for e, equation in enumerate(spectra.equations):
@@ -282,7 +282,7 @@ def _white(bands: list[_Band], power: Array) -> Array:
 
 
 def _inverse(H: Array) -> Array:
-    """H⁻¹, columns scaled to one."""
+    """Compute H⁻¹; for accuracy, H is scaled to a unit diagonal before the inversion."""
     scale = 1.0 / np.sqrt(np.diag(H))
     try:
         return np.asarray(np.linalg.inv(H * scale * scale[:, None]) * scale * scale[:, None])

@@ -88,7 +88,7 @@ class LeastSquaresProblem:
         Args:
             beta: Parameters.
             Ry: Triangle of the fit.
-            weights: Weights of the triangle.
+            weights: Weight of each equation in the triangle.
         """
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []

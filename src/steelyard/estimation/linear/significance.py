@@ -33,7 +33,7 @@ class Removals:
         level: Level of the tests.
         steps: The removals.
         F: F statistic of all removed parameters together.
-        p: Its probability.
+        p: p-value of F.
         cost_rise: Increase of the weighted sum of squares, in variances of the whole fit's noise (for white residuals).
         cost_rise_percent: The same as a share of the whole sum.
     """

@@ -35,7 +35,7 @@ def shrink_to_mean(own: Array | float, common: Array | float, degrees: Array | f
 
     Args:
         own: The ratios.
-        common: Their mean.
+        common: Mean of the ratios.
         degrees: Degrees of freedom of each ratio.
     """
     return np.asarray((degrees * own + DEGREES_OF_MEAN * common) / (degrees + DEGREES_OF_MEAN))
@@ -46,7 +46,7 @@ def widening_factor(own: Array | float, common: Array | float, degrees: Array | 
 
     Args:
         own: The ratios.
-        common: Their mean.
+        common: Mean of the ratios.
         degrees: Degrees of freedom of each ratio.
     """
     return np.maximum(shrink_to_mean(own, common, degrees), 1.0)

@@ -106,7 +106,7 @@ def reference_bodies(base: BaseParameters, prior: Prior | None, R: Array, y: Arr
         base: Base parameters.
         prior: Prior with the bodies.
         R: Weighted triangle over `base`.
-        y: Its right side; both determine the density if no link is known.
+        y: Right side of the triangle; `R` and `y` determine the density if no link is known.
     """
     robot = base.robot
     count = len(robot.links)

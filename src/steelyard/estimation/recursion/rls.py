@@ -25,7 +25,7 @@ from steelyard.ground.moments import Moments
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
-# Instants per call of the compiled loop, each call followed by a possible step of the history; limits of that number.
+# After each call of the compiled loop the history may get an entry. Limits of the number of instants per call.
 _MAX_INSTANTS = 1024
 _CALLS, _MIN_INSTANTS = 128, 16
 

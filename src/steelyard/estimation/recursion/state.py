@@ -66,7 +66,7 @@ def write_state(path: str | os.PathLike[str], owner: Mapping[str, str], arrays: 
 
     Args:
         path: File (.npz).
-        owner: Description of what the state belongs to.
+        owner: Description of the estimator and robot of this state, by name.
         arrays: Arrays by name.
     """
     buffer = io.BytesIO()

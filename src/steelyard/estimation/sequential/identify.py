@@ -40,7 +40,7 @@ class _Sums:
 
     Attributes:
         names: Names of the sums.
-        functionals: Their coefficients, one row each.
+        functionals: Coefficients of the sums, one row each.
         values: Values of `functionals` · β.
         covariance: Covariance of the values.
     """
@@ -134,7 +134,7 @@ class Step:
     Attributes:
         movement: Name of the movement.
         names: Names of the estimated sums.
-        values: Their values.
+        values: Values of the sums.
         own_errors: Standard errors from the noise of this movement only.
         standard_errors: Standard errors including those of known values.
         known: Names of the known values.

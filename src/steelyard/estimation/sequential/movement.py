@@ -83,7 +83,7 @@ class Movement:
         start = np.zeros(robot.dof) if rest is None else np.asarray(rest, dtype=float)
         if start.shape != (robot.dof,) or any(v.ndim != 1 or len(v) != len(values[0]) for v in values):
             raise ShapeError(
-                "Each profile must have shape (samples,), with equal lengths, and rest one position per joint."
+                "All profiles must have the same shape (samples,), and `rest` must have one position per joint."
             )
         names = _names(robot, tuple(profiles))
         u = np.tile(to_coordinates @ start, (len(values[0]), 1))

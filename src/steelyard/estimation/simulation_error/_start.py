@@ -30,7 +30,7 @@ class Start:
         beta: Base parameters.
         theta: Full parameters with these base parameters.
         free: The fit.
-        data: Its rows.
+        data: Rows of the fit.
     """
 
     beta: Array

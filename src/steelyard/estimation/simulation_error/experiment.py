@@ -115,7 +115,7 @@ class Experiment:
 
         Args:
             robot: The robot; the mounting in the logs has priority.
-            terms: Its joint terms.
+            terms: Joint terms of the robot.
             logs: One log or several.
             preparation: Filter, derivatives, mask.
             references: As in `of`; a single one for a single log.

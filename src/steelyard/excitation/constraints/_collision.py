@@ -268,7 +268,7 @@ def collision(
 
     Args:
         robot: The robot; joints of the file that it lacks stay at zero.
-        urdf: Its file, with collision geometry.
+        urdf: URDF file of the robot, with collision geometry.
         clearance: Smallest distance [m]; bodies that are always closer must not touch.
         package_dirs: Folders with `package://` meshes.
         srdf: File whose disabled pairs are left out.

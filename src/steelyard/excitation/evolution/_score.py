@@ -135,10 +135,10 @@ class SampleTests:
 
 
 def _near_limits(size: Callable[[Array], Array], f: Array, most: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the samples before a possible peak of `f` above `most`, and for all samples whether they are within it.
+    """Return the samples before a possible peak above the limit, and for each sample whether it is within the limit.
 
-    A peak is below at least one of the two lines through its neighbouring samples; `size` is the limited function of
-    `f`.
+    The limit is `size(f)` ≤ `most`. A peak between samples is below at least one of two lines: the line through the two
+    samples before it and the line through the two samples after it.
     """
     hit = np.zeros(len(f), dtype=bool)
     hit[1:] |= np.any(size(2.0 * f[1:] - f[:-1]) > most, axis=1)

@@ -91,7 +91,7 @@ class _Evolution:
     Args:
         optimiser: The optimiser.
         genes: Number of genes.
-        seed: Its seed.
+        seed: Seed of the optimiser.
         evaluate: Returns the values of a population.
         report_value: Converts a value to the reported criterion.
         progress: Function called after every generation.

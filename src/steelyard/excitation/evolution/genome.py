@@ -75,7 +75,7 @@ class Optimiser(Protocol):
 
         Args:
             genes: Number of genes.
-            seed: Its seed.
+            seed: Seed of the search.
         """
         ...
 

@@ -156,7 +156,7 @@ class ProgramRegion:
         """Return the program of one individual; the last move stops.
 
         Args:
-            genes: Its genes, 0 to 1.
+            genes: Genes of the program, 0 to 1.
             start: Posture at the start [rad, m].
             fly: Share of its deceleration that a move overlaps with the next one.
         """

@@ -38,7 +38,7 @@ def program_text(program: Program, robot: Robot) -> str:
 
     Args:
         program: The program.
-        robot: Its robot.
+        robot: Robot of the program.
     """
     lines = [f"# {robot.name}: {len(program.moves)} moves; joints {', '.join(robot.joint_names)}"]
     lines.append(f"START  {_posture(program.start, robot)}")

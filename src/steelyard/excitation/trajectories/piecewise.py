@@ -148,7 +148,10 @@ class BSpline(Piecewise):
                 f"A B-spline of {self.spans} spans, degree {self.degree}; give 1 span or more, degree 1 to 9."
             )
         if not 0 <= self.rest <= 2:
-            raise TrajectoryError(f"rest is {self.rest}; give 0 (none), 1 (velocity) or 2 (and acceleration).")
+            raise TrajectoryError(
+                f"rest is {self.rest}; give the derivatives that are zero at the ends: 0 (none), 1 (velocity) or 2 "
+                "(velocity and acceleration)."
+            )
         self.free()
 
     @property

@@ -212,9 +212,8 @@ def figure_15(lab: Lab) -> Item:
             claim_result(
                 "Estimates are stable with exciting motions.",
                 times["optimal"] < times["non-optimal"] and np.all(gain > 1.0),
-                f"The last time with an error of 10 % in one of the three is {times['optimal']:.2f} s with the optimal "
-                f"motion and {times['non-optimal']:.2f} s (of 4 s) with the start's; errors at the end fall by factors "
-                "of "
+                f"All three errors stay below 10 % after {times['optimal']:.2f} s with the optimal motion, and after "
+                f"{times['non-optimal']:.2f} s (of 4 s) with the starting motion; errors at the end fall by factors of "
                 + ", ".join(f"{g:.1f}" for g in gain) + " (X1, F1v, F1c).",
             ),
         ),

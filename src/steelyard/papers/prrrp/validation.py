@@ -284,7 +284,7 @@ def _in_the_controller(lab: Lab, shares: Array, seconds: float) -> Array:
 
 
 def _scale_one(values: Array, index: int, shares: Array) -> Array:
-    """Return the values with one of them times each share."""
+    """Return copies of the values, one for each share; in each copy the value `index` is multiplied by the share."""
     out = np.tile(values, (len(shares), 1))
     out[:, index] *= shares
     return out

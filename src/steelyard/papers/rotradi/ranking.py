@@ -168,7 +168,7 @@ def _correction(runs: Mapping[str, Runs]) -> list[Statement]:
         wins = int(np.sum(many.parameters["filtered_dynamic"] < many.parameters[PRINTED]))
         out.append(
             claim_result(
-                f"The corrected (34) beats the printed one on measured signals, where friction {_LAWS[law]}.",
+                f"On measured signals the corrected (34) is better than the printed one, where friction {_LAWS[law]}.",
                 wins > 0.9 * len(many) if len(many) >= _ENOUGH else None,
                 f"Better parameters in {wins} of {len(many)} runs.",
                 "Wrong friction near rest hides the effect of the wrong products.",

@@ -70,7 +70,7 @@ class Balance:
         Args:
             start: q, q̇, τ at its start, `(joints,)` or `(intervals, joints)`.
             end: The same at its end.
-            h: Its length [s].
+            h: Length of the interval [s].
             rule: One of `INTEGRATION_RULES`.
         """
         (q0, dq0, tau0), (q, dq, tau) = start, end
@@ -83,7 +83,8 @@ class Balance:
     def traced(self, dynamics: Dynamics, columns: Sequence[int]) -> tuple[Function, _Index, _Index]:
         """Trace one function for the stored and then the lost entries, with their equations and columns.
 
-        It contains only entries that are not always zero on both sides. Inputs are q and q̇; at instants also τ and q̈.
+        The function omits entries whose stored part and lost part are both always zero. Inputs are q and q̇; for
+        equations at instants also τ and q̈.
 
         Args:
             dynamics: Physics of the robot with its terms.
@@ -151,7 +152,7 @@ class Quadrature:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """Weights of the end and the start of an interval in the mean of a function of the state."""
+        """Weights of the end and of the start of an interval in the mean over this interval."""
         return (0.0, 1.0) if self.rule == "paper" else (0.5, 0.5)
 
     def mean(self, x: Array) -> Array:

@@ -99,9 +99,10 @@ class FilteredPower(_Filtered):
     Args:
         cutoff_hz: Cut-off of the low-pass [Hz]; default: the band of the motion.
         order: Order of the low-pass, 1 to 8.
-        work: Supplied work: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque held between samples, which on the
-            paper's experiment reduces the bias of noise-free data from 5 % to 0.02 %; "trapezoid" of τᵀq̇; "averaged":
-            τ_kᵀ(q_k − q_{k−1}); or "paper"; "auto": from the preparation's `torque_between`, else held.
+        work: Formula of the work that the drives supply. "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque that is
+            constant between samples; in the paper's experiment it reduces the bias of noise-free data from 5 % to
+            0.02 %. "trapezoid": trapezoidal rule of τᵀq̇. "averaged": τ_kᵀ(q_k − q_{k−1}). "paper": as printed.
+            "auto": according to `torque_between` of the preparation, or "held" if that is not stated.
     """
 
     name: ClassVar[str] = "filtered-power"

@@ -79,7 +79,7 @@ class Momentum(_Integral):
 
     Args:
         window: Length of a window [s]; default: 1/λ, with λ five times 2π times the band of the motion.
-        samples: Its length in sampling intervals.
+        samples: Length of the window in sampling intervals.
         consecutive: Windows follow each other; otherwise they slide from row to row.
         growing: All windows start at the beginning.
         torque: Torque between samples: "held" (exact for a controller's), "trapezoid" (for a sensor's) or "averaged"
@@ -103,7 +103,7 @@ class Energy(_Integral):
 
     Args:
         window: Length of a window [s]; default: 1/λ, with λ 2π times the band of the motion.
-        samples: Its length in sampling intervals.
+        samples: Length of the window in sampling intervals.
         consecutive: Windows follow each other (the short integral of Kozłowski & Dutkiewicz 1996); otherwise they
             slide.
         growing: All windows start at the beginning (their long integral, and the supplied-energy scheme of

@@ -184,8 +184,8 @@ def option(default: Any, about: str, unit: str = "", hidden: bool = False, **mor
     Args:
         default: Default value.
         about: Description in a few words.
-        unit: Unit of its value.
-        hidden: Do not list it: an old name.
+        unit: Unit of the value.
+        hidden: Whether lists omit the option, because its name is an old one.
         more: As for `dataclasses.field`.
     """
     return field(default=default, metadata={"about": about, "unit": unit, "hidden": hidden}, **more)

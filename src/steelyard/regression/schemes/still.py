@@ -30,7 +30,7 @@ class KnownFriction:
 
     @classmethod
     def of(cls, robot: Robot, curves: Curves | None) -> KnownFriction:
-        """Create it from an argument.
+        """Create the known friction from the argument of a function.
 
         Args:
             robot: Robot.

@@ -28,8 +28,7 @@ def parameter_intervals(
 ) -> Figure:
     """Draw one row per parameter: its value and 95 % interval, each on a separate scale.
 
-    The full width is the farther of the interval's far end and the earlier value. An interval that crosses the
-    middle includes zero.
+    Zero is in the middle of each row. The scale is such that the interval and the earlier value just fit into the row.
 
     Args:
         names: Names of the parameters.
@@ -113,7 +112,7 @@ def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
 
     Args:
         values: Singular values.
-        unit: Their unit.
+        unit: Unit of the values.
     """
     sigma = np.sort(np.asarray(values, dtype=float))[::-1]
     figure = Figure(360)

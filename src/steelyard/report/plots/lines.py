@@ -196,7 +196,7 @@ def joint_panels(
         joints: Names of the joints.
         t: Times [s].
         signals: Signals by name, shape (samples, joints).
-        unit: Their unit.
+        unit: Unit of the signals.
         dashed: Names of the signals to draw as dashed lines.
     """
     arrays = {name: by_joint(name, values, len(joints)) for name, values in signals.items()}

@@ -114,7 +114,7 @@ class Tip:
 def rotation_vector(rotation: Array) -> Array:
     """Compute rotation vectors `(…, 3)` (axis times angle, 0 to π) of `rotation` `(…, 3, 3)`."""
     R = rotation.reshape(-1, 3, 3)
-    # sin θ times the axis, and cos θ. Near half a turn the first vanishes, and SciPy computes the axis.
+    # sin θ times the axis, and cos θ. Near half a turn sin θ vanishes; there SciPy computes the axis.
     v = 0.5 * np.stack([R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=-1)
     sine, cosine = np.linalg.norm(v, axis=-1), 0.5 * (R[:, 0, 0] + R[:, 1, 1] + R[:, 2, 2] - 1.0)
     small = sine < 1e-4
