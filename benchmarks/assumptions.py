@@ -212,7 +212,7 @@ validation logs must agree (real arms with badly modelled friction had gravity a
 from the columns of gears, clock, delay and smoothing (10 of 60 simulated logs), and smoothing lowers no grade and is
 refuted only where most of the error is due to it. Changes in time, dead zones and couplings of distant joints became
 suspects after some forty other faults were planted into the simulated arm's logs (zeros and scales that drift, slip and
-return, a warped clock, leaks, backlash, eccentric encoders): four harmful ones had ended in trust. Of the same faults
+return, a warped clock, leaks, backlash, eccentric encoders): three harmful ones had ended in trust. Of the same faults
 on the UR10e one did afterwards, a lag of 80 ms in a wrist that is mostly friction. Intervals of large faults are too
 short, and a delay of 26 ms and more is partly absorbed by lags that the structure search finds.
 """

@@ -37,9 +37,24 @@ def test_a_clock_that_is_off_is_found_and_taken_off() -> None:
         # The same as a log without a delay, up to noise; as it was logged it is several times worse.
         left = found.estimate.residual_std
         assert np.all(left < 1.05 * identified(plant, plant.sampled()).estimate.residual_std)
+        # The parts of the error bars add up, that of the delay among them.
+        parts = [
+            np.array(found.estimate.details[f"{name}_error"]) for name in ("noise", "motion", "structure", "delay")
+        ]
+        assert np.all(parts[3] >= 0.0)
+        assert parts[3].max() > 0.0
+        assert np.hypot.reduce(parts) == pytest.approx(found.estimate.standard_errors)
         stated = identified(plant, plant.sampled(planted), 0.0)
         assert stated.delay is None
         assert np.all(stated.estimate.residual_std > 1.5 * left)
+
+
+def test_a_long_delay_converges_on_every_joint() -> None:
+    """A step of the linearisation is 20 ms at most."""
+    plant = Plant(500.0, duration=8.0)
+    found = identified(plant, plant.sampled(0.12)).delay
+    assert found is not None
+    assert np.all(np.abs(found.by_joint_s - 0.12) < 4.0 * found.errors_s + 1e-3)
 
 
 def test_one_joint_that_is_late_is_no_clock() -> None:

@@ -189,6 +189,11 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
+        if "--floating" in args and not any("--floating" in option.opts for option in self.params):
+            raise SteelyardError(
+                f"'{self.full_name}' supports robots with a fixed base only; leave out --floating, and the base counts "
+                "as held. `steelyard inspect`, `check`, `identify` and `payload` support floating bases."
+            )
         typed, left, _ = self.make_parser(ctx).parse_args(args=list(args))
         if typed.get(ALL_OPTIONS):
             ctx.meta[ALL_OPTIONS] = True

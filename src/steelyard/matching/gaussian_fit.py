@@ -21,7 +21,7 @@ def solve_bounded(H: Array, b: Array, coordinates: MatchCoordinates) -> Array:
     Args:
         H: Matrix of the data.
         b: Right side of the data.
-        coordinates: MatchCoordinates with prior and bounds.
+        coordinates: Parameters of the match with prior and bounds.
     """
     prior = 1.0 / coordinates.stds**2
     A, y = H + np.diag(prior), b + prior * coordinates.centre

@@ -29,7 +29,7 @@ class LinearStart:
     """Result of the linear start.
 
     Attributes:
-        coordinates: MatchCoordinates with the chosen weight of the description.
+        coordinates: Parameters of the match with the chosen weight of the description.
         z: Their values.
         torque_error: Root mean square of the torque residual of each joint [N m, N].
         torque_size: Standard deviation of each joint's torque [N m, N].
@@ -46,7 +46,7 @@ def linear_start(physics: Physics, coordinates: MatchCoordinates, stretches: Seq
 
     Args:
         physics: Robot.
-        coordinates: MatchCoordinates with their prior.
+        coordinates: Parameters of the match with their prior.
         stretches: Pieces of the logs.
     """
     step = max(1, int(np.ceil(sum(s.motion.rows for s in stretches) / _MOST_ROWS)))
@@ -79,7 +79,7 @@ def _law(s: CommandStretch, point: MatchPoint) -> Array:
 def _rows(
     physics: Physics, coordinates: MatchCoordinates, s: CommandStretch, z: Array, step: int, measured: bool
 ) -> tuple[Array, Array, float]:
-    """Residuals and slopes of the rows of a stretch, and the time between rows over that of independent ones."""
+    """Compute residuals and slopes of a stretch, and the share of its rows that are independent."""
     n, base, m = physics.robot.dof, coordinates.base, s.motion
     point = coordinates.point(z)
     h, d = s.period, point.drives

@@ -82,7 +82,7 @@ def match_robot(
         delay: Delay, or its first guess [s].
         delayed: Delayed signal: "torque", the whole law, or "goal", the command alone; "": the one that fits better.
         validate: Logs for the validation, in the form of `logs`.
-        holdout: Without such logs, last share of each log that is left out for the validation.
+        holdout: Last share of each log that is left out for the validation, if `validate` is empty.
         window: Duration of the windows [s].
         cutoff_hz: Cut-off of the smooth motion, for initial states and the start [Hz]; default: chosen from the motion.
         draws: Number of posterior draws.

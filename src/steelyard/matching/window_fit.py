@@ -42,7 +42,7 @@ class WindowFit:
     """Result of the fit to windows.
 
     Attributes:
-        coordinates: MatchCoordinates with the weight of the description.
+        coordinates: Parameters of the match with the weight of the description.
         z: Their values.
         windows: Windows.
         q0, v0: Initial states of the windows.
@@ -102,7 +102,7 @@ def fit_windows(physics: Physics, coordinates: MatchCoordinates, z: Array, windo
 
     Args:
         physics: Robot.
-        coordinates: MatchCoordinates with their prior.
+        coordinates: Parameters of the match with their prior.
         z: Start.
         windows: Windows.
     """
