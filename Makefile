@@ -67,7 +67,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Collected once before: the first collection compiles all tests, and each of three workers would do it for itself.
 unit: $(READY)
+	@$(BIN)/python -m pytest --collect-only -qq -m 'not proof' > /dev/null
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not proof'
 
 # The lines that did not run, file by file, by SlipCover: the same tests, a fifth slower.

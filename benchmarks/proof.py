@@ -80,8 +80,10 @@ class Run:
 def stages() -> list[Stage]:
     """Everything there is, found in the folders: a new proof or benchmark is a stage without being listed."""
     found = []
+    long_tests = (ROOT / "tests" / "long_tests.py").read_text("utf-8")
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if re.search(r"mark\.proof\b", path.read_text("utf-8")):
+        listed = f'"{path.relative_to(ROOT / "tests").as_posix()}":' in long_tests
+        if listed or re.search(r"mark\.proof\b", path.read_text("utf-8")):
             place = path.relative_to(ROOT).as_posix()
             side_by_side = ("-n", "auto")  # nothing in a test is timed
             command = (sys.executable, "-m", "pytest", "-q", "-m", "proof", *side_by_side, place)

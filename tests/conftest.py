@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from long_tests import LONG_TESTS
 
 # Two workers with two threads of BLAS each wait for one another: one thread takes half the processor time. That more of
 # them give the same bytes is what test_bit_equal.py says. (NumPy reads this when it is imported, which is later.)
@@ -21,6 +22,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark long tests, before pytest selects by marks."""
+    home = Path(__file__).parent
+    for item in items:
+        parts = LONG_TESTS.get(item.path.relative_to(home).as_posix(), ()) if home in item.path.parents else ()
+        if any(part in item.name for part in parts):
+            item.add_marker(pytest.mark.proof)
 
 
 def pytest_collection_finish() -> None:

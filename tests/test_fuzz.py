@@ -17,7 +17,7 @@ from fuzz.readers import Reader, make_readers
 from steelyard.errors import SteelyardError
 from steelyard.ground.numbers import percent
 
-INPUTS, SECONDS = 12, 0.1  # per reader
+INPUTS, SECONDS = 6, 0.1  # per reader
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,16 @@
     box.className = "trouble refusal";
     box.setAttribute("role", "alert");
     if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.words ? error.words : error.message === "away" ? "The studio does not answer. Check that `steelyard studio` is still running, then try again." : "This failed; reload the page and try again."; }
-    // Beside the form, where the reader looks, but not inside a cell or a row.
+    box.dataset.action = form.dataset.action || "";
+    show(box, form);
+  }
+
+  // Put a message beside its form, where the reader looks, but not inside a cell or a row. If the stage was renewed in
+  // the meantime, the form of the same action is on the page.
+  function show(box, form) {
+    var main = document.getElementById("stage");
+    form = form.isConnected ? form : main.querySelector("form[data-action='" + CSS.escape(box.dataset.action) + "']") || main.firstElementChild || main;
+    if (form === main) { main.prepend(box); return; }
     var hosts = [".scroll", "table", ".cards", ".shelf", ".row"].map(function (name) { return form.closest(name); });
     (hosts.filter(Boolean)[0] || form).before(box);
     for (var shut; (shut = box.closest("details:not([open])"));) { shut.open = true; }
@@ -117,7 +126,11 @@
       return;
     }
     if (main.dataset.keep) { return; }
-    Steelyard.ask("/body/" + stage + location.search).then(function (html) { Steelyard.swap(main, html); }).catch(function () { return null; });
+    Steelyard.ask("/body/" + stage + location.search).then(function (html) {
+      var refusal = main.querySelector(".trouble.refusal");
+      Steelyard.swap(main, html);
+      if (refusal) { show(refusal, refusal); }
+    }).catch(function () { return null; });
   };
 
   // On a narrow screen the rail is a row; scroll the current stage to its middle.
