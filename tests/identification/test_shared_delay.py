@@ -101,8 +101,8 @@ def test_a_smooth_signal_is_delayed(samples: float) -> None:
 
 
 def test_an_iteration_that_does_not_converge_ends_at_its_shortest_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was left there is part of the error; steps at their limit may grow."""
-    steps = iter([-0.025, -0.030, -0.008, -0.003, -0.005])
+    """What was left there is part of the error; steps at their limit may grow, and one step alone."""
+    steps = iter([-0.025, -0.030, -0.006, -0.008, -0.003, -0.005, -0.006])
 
     def fit(*_: object) -> DelayEstimate:
         return DelayEstimate(next(steps), 0.004, (0,), np.zeros(1), np.ones(1))
@@ -110,5 +110,5 @@ def test_an_iteration_that_does_not_converge_ends_at_its_shortest_step(monkeypat
     monkeypatch.setattr(delays, "_fit", fit)
     found = delays.estimate_delay(None, None, [])  # type: ignore[arg-type]
     assert found is not None
-    assert found.delay_s == pytest.approx(-0.020 - 0.020 - 0.008 - 0.003)
+    assert found.delay_s == pytest.approx(-0.020 - 0.020 - 0.006 - 0.008 - 0.003)
     assert found.error_s == pytest.approx(np.hypot(0.004, 0.003))

@@ -27,6 +27,8 @@ from steelyard.signals.prepare import Motion
 
 # Maximum number of iterations; the error is squared in each, once the steps are no longer limited (`_LONGEST_STEP`).
 _ROUNDS = 12
+# Growing steps in a row that end an iteration after it shrank: one alone comes from weights that change with the fit.
+_MOST_GROWING = 2
 # Number of stretches of the logs whose scores are compared.
 _STRETCHES = 30
 # Maximum number of samples and rows; they suffice for delays of a millisecond to some percent.
@@ -102,20 +104,26 @@ def estimate_delay(
         start_s: First guess [s].
     """
     motions = _excerpt(motions)
-    delay, before, found = start_s, np.inf, None
+    delay, before, growing, shrank = start_s, np.inf, 0, False
+    found: DelayEstimate | None = None
+    shortest: tuple[float, DelayEstimate] | None = None
     for _ in range(_ROUNDS):
         shifted = [replace(m.with_delay(delay), fit_standing=True) for m in motions]
         step = _fit(dynamics, base, [m for m in shifted if m.long_enough])
         if step is None:
             return None
-        if found is not None and before <= _LONGEST_STEP and abs(step.delay_s) > before:
-            # Steps of Gauss-Newton shrink where the model has a delay. From here on they follow something else; what
-            # was left at the shortest step is part of the error.
-            return replace(found, error_s=float(np.hypot(found.error_s, before)))
-        found = replace(step, delay_s=step.delay_s + delay, by_joint_s=step.by_joint_s + delay)
-        before = abs(step.delay_s)
-        if before < max(0.1 * step.error_s, _SHORT_STEP):
+        found, size = replace(step, delay_s=step.delay_s + delay, by_joint_s=step.by_joint_s + delay), abs(step.delay_s)
+        if size < max(0.1 * step.error_s, _SHORT_STEP):
             break
+        shrank = shrank or size < before < np.inf
+        growing = growing + 1 if shrank and before <= _LONGEST_STEP and size > before else 0
+        if shortest is None or size < shortest[0]:
+            shortest = size, found
+        if growing == _MOST_GROWING:
+            # The iteration came closer and moves away again: the steps follow something other than a delay. What was
+            # left at the shortest step is part of the error.
+            return replace(shortest[1], error_s=float(np.hypot(shortest[1].error_s, shortest[0])))
+        before = size
         delay += float(np.clip(step.delay_s, -_LONGEST_STEP, _LONGEST_STEP))
     return found
 
