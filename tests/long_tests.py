@@ -1,7 +1,8 @@
-"""Tests that run under `make proof`, because each takes seconds of processor time and has shorter ones beside it.
+"""Tests that run under `make proof`, because each takes seconds of processor time.
 
-`make test` must end within eight minutes on two cores. Keys are files, values are parts of the names of tests; an empty
-part stands for all tests of the file.
+Most have shorter ones beside them. These have none: the written files' own fits, the short campaign of chaos, and the two
+tests in a browser. `make test` must end within eight minutes on two cores. Keys are files, values are parts of the names of
+tests; an empty part stands for all tests of the file.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ LONG_TESTS: dict[str, tuple[str, ...]] = {
     "papers/test_reproductions.py": ("[prrrp]", "test_prrrp_has_the_figures_of_the_specification"),
     "report/test_report_page.py": ("test_a_usual_run_is_small_and_does_not_need_plotly",),
     "signals/test_repeats.py": ("test_repeated_rows_do_not_change_the_estimate",),
-    # A browser on a busy machine sometimes waits for a minute here, and then the test fails.
+    # These two sometimes wait for a minute and fail; the cause is not known.
     "studio/test_drives_page.py": ("test_the_page_is_accessible_and_fits",),
     "studio/test_stage_use.py": (
         "test_export_of_a_urdf_in_a_browser",
