@@ -1,8 +1,8 @@
 """Tests that run under `make proof`, because each takes seconds of processor time.
 
-Most have shorter ones beside them. These have none: the written files' own fits, the short campaign of chaos, and the two
-tests in a browser. `make test` must end within eight minutes on two cores. Keys are files, values are parts of the names of
-tests; an empty part stands for all tests of the file.
+Most have shorter ones beside them. These have none: the written files' own fits, the short campaign of chaos, and the
+two tests in a browser. `make test` must end within eight minutes on two cores. Keys are files, values are parts of the
+names of tests; an empty part stands for all tests of the file.
 """
 
 from __future__ import annotations
