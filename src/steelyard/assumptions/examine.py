@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from steelyard.assumptions.changes_in_time import add_changes
-from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
+from steelyard.assumptions.correct import (
+    can_correct,
+    combined,
+    corrected,
+    distance,
+    error_after,
+    leaves_torques,
+    makes_sense,
+    vanishes,
+    without_scale,
+)
 from steelyard.assumptions.harm import (
     HARM_PERCENT,
-    HARM_SIGMAS,
     MOST_OF_THE_ERROR,
+    SAFE_SIGMAS,
     Harm,
     validation_errors,
     validation_gains,
@@ -30,6 +40,8 @@ from steelyard.study import Study
 
 # Coverage of the intervals.
 _LEVEL = 0.95
+# p-value below which the validation logs exclude an estimate.
+_EXCLUDED = 0.01
 # Maximum number of accepted suspects.
 _MOST = 6
 # Rows of the validation logs; enough for an RMS that is accurate to some per cent.
@@ -239,7 +251,22 @@ class _LedgerBuilder:
         weights = 1.0 / np.maximum(self.rmse, 1e-12)
         gains, doubt, too = validation_gains(self.judged, now, weights, self.shared)
         of_time = np.array([s.of_time for s in self.rows.suspects])
-        return gains, np.where(of_time, gains > -doubt, gains > doubt), too
+        agrees = np.where(of_time, gains > -doubt, (gains > doubt) & ~(too & self._unrepeated(now)))
+        return gains, agrees, too
+
+    def _unrepeated(self, now: Estimates) -> Mask:
+        """Whether the validation logs, fitted alone, exclude the estimate of each suspect and show none of its sign.
+
+        What friction or saturation feigns on one log, another one does not. A large estimate to first order depends on
+        the motion; then the sign decides.
+        """
+        assert self.judged is not None
+        own = Normals(self.judged).estimates(self.shared)
+        known = (own.error > 0.0) & (own.share > 0.0)
+        error = np.where(known, own.error, 1.0)
+        apart = each_two_sided((own.value - now.value) / np.hypot(error, now.error), own.freedom) < _EXCLUDED
+        shown = (each_two_sided(own.value / error, own.freedom) < 1.0 - _LEVEL) & (own.value * now.value > 0.0)
+        return np.asarray(known & apart & ~shown)
 
     def _confirm(self, suspect: int) -> bool:
         """Fit a suspect by Gauss-Newton steps; return whether cross-validation confirms the full correction.
@@ -248,8 +275,9 @@ class _LedgerBuilder:
         parameters of a fit without the suspect have absorbed a part of it.
         """
         one = self.rows.suspects[suspect]
-        moves = can_correct(one)
         value, now, normals, model = 0.0, self.now, self.normals, self.model
+        # A torque that contains nothing of what the other joints imply has no scale to divide by.
+        moves = can_correct(one) and not vanishes(one, float(now.value[suspect]), float(now.error[suspect]))
         for _ in range(_STEPS):
             step = float(now.value[suspect])
             value = combined(one, value, step) if moves else 0.0
@@ -319,9 +347,12 @@ class _LedgerBuilder:
         for k, suspect in enumerate(self.rows.suspects):
             # A rival of an accepted suspect is estimated as if it were the mistake itself.
             shown = plain if any(k in others for others in self.rivals.values()) else final
-            error, freedom = float(shown.error[k]), int(self.plain.freedom[k])
+            shift, freedom = self.shifts.get(k, 0.0), int(self.plain.freedom[k])
             wide = quantile(_LEVEL, freedom)
-            value = combined(suspect, self.shifts.get(k, 0.0), float(shown.value[k]))
+            value = combined(suspect, shift, float(shown.value[k]))
+            error = error_after(suspect, shift, float(shown.error[k]))
+            if vanishes(suspect, value, error):
+                suspect = replace(suspect, fix=without_scale(suspect.joint))
             described, has_estimate = suspect.owner == "description", bool(plain.share[k] > 0.0 and error > 0.0)
             ends = (value - wide * error, value + wide * error)
             far = max(map(abs, ends)) if has_estimate else np.inf
@@ -331,7 +362,7 @@ class _LedgerBuilder:
             if self.judged is not None and k in self.shared:
                 percent[1] = harm.percent(k, near, True)
             sigmas = [harm.sigmas(k, x) for x in (value, far)]
-            harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= HARM_SIGMAS
+            harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= SAFE_SIGMAS
             # Of two that were accepted one after the other, the later may explain what the first was accepted for.
             refuted = k in self.accepted and near > 0.0
             # What correct logs show as well refutes nothing until most of the error is due to it.

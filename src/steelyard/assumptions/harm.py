@@ -12,10 +12,11 @@ from steelyard.assumptions.suspect_estimates import Estimates, doubt_of
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Mask
 
-# Harm: the torque error on the judging logs grows by more than this [%],
+# Harm: the torque error on the validation logs grows by more than this [%].
 HARM_PERCENT = 20.0
-# or a parameter moves by more than this [standard errors], beyond its stated 95 % interval.
-HARM_SIGMAS = 2.0
+# An assumption is confirmed if no value in its interval moves a parameter by more than this [standard errors]. Then its
+# own standard error is at most half of it, and error bars that include it would be at most √(1 + ½²), 12 %, longer.
+SAFE_SIGMAS = 1.0
 # From this growth of the torque error on [%], most of the error is due to an assumption.
 MOST_OF_THE_ERROR = 100.0
 # What changes a torque by less than this part of its error, per unit, changes nothing but rounding.

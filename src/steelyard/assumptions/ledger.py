@@ -83,14 +83,20 @@ class Entry:
         return f"{self.evidence} {self.suspect.fix}"
 
     @property
-    def evidence(self) -> str:
-        """Estimate and cost of a refuted assumption; empty without an estimate."""
+    def value(self) -> str:
+        """Name, estimate and 95 % interval; the name alone without an estimate."""
         s, unit = self.suspect, f" {self.suspect.unit}" if self.suspect.unit else ""
         if self.estimate is None or self.standard_error is None:
+            return s.name
+        return f"{s.name}: {self.estimate:+.3g} ± {number(HALF_WIDTH_95 * self.standard_error, 2)}{unit}"
+
+    @property
+    def evidence(self) -> str:
+        """Estimate and cost of a refuted assumption; empty without an estimate."""
+        if self.estimate is None:
             return ""
-        value = f"{self.estimate:+.3g} ± {number(HALF_WIDTH_95 * self.standard_error, 2)}{unit}"
         others = f" (or {', '.join(self.rivals)}, which fit equally well)" if self.rivals else ""
-        return f"{s.name}: {value}{others}; increases the torque error by {number(self.harm_percent, 2)} %."
+        return f"{self.value}{others}; increases the torque error by {number(self.harm_percent, 2)} %."
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain values."""
@@ -151,7 +157,7 @@ class Ledger:
     @property
     def conditions(self) -> tuple[Entry, ...]:
         """Assumptions that predicted torques depend on and these logs cannot test."""
-        return tuple(e for e in self.entries if e.torques_rest_on_it)
+        return tuple(e for e in self.of("not testable") if e.torques_rest_on_it)
 
     @property
     def parameter_conditions(self) -> tuple[Entry, ...]:
@@ -198,6 +204,7 @@ class Ledger:
             "blocks": self.blocks,
             "rows": self.rows,
             "conditions": [e.suspect.name for e in self.conditions],
+            "parameter_conditions": [e.suspect.name for e in self.parameter_conditions],
             "entries": [e.to_json() for e in self.entries],
         }
 
