@@ -16,6 +16,8 @@ from steelyard.signals.prepare import Motion
 
 # Limits of the linear approximation: at 0.5 rad the error is 4 % for a sine and 12 % for a cosine.
 _FIRST_ORDER = {"rad": 0.5, "m": 0.5, "": 0.5}
+# Share of a torque that is too small to be its scale.
+_ALMOST_NOTHING = 0.05
 # Kinds whose number is a factor minus 1.
 _FACTORS = ("gear ratio", "clock scale", "torque scale")
 
@@ -53,14 +55,14 @@ def error_after(suspect: Suspect, before: float, error: float) -> float:
 
 
 def vanishes(suspect: Suspect, value: float, error: float) -> bool:
-    """Return whether a torque may contain nothing of what the other joints imply: a scale of zero.
+    """Return whether a torque may contain almost nothing of what the other joints imply.
 
     Args:
         suspect: The suspect.
         value: Its value, in its unit.
         error: Its standard error.
     """
-    return suspect.kind == "torque scale" and abs(1.0 + value) < HALF_WIDTH_95 * error
+    return suspect.kind == "torque scale" and abs(1.0 + value) < _ALMOST_NOTHING + HALF_WIDTH_95 * error
 
 
 def without_scale(joint: str) -> str:

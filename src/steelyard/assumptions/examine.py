@@ -27,7 +27,7 @@ from steelyard.assumptions.harm import (
     validation_errors,
     validation_gains,
 )
-from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
+from steelyard.assumptions.ledger import CONTRADICTION, FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
@@ -114,7 +114,10 @@ class _LedgerBuilder:
             self.now = self.normals.estimates(self.accepted)
         while len(self.accepted) < _MOST and self._accept_one():
             self.now = self.normals.estimates(self.accepted)
-        return Ledger(tuple(self._entries()), self.rows.blocks, int(max(e.count for e in self.rows.equations)))
+        names = np.array(self.study.robot.joint_names)[np.flatnonzero(self.study.robot.torque_used)]
+        excess = {str(n): float(x) for n, x in zip(names, self.normals.disagreement, strict=True) if x > CONTRADICTION}
+        rows = int(max(e.count for e in self.rows.equations))
+        return Ledger(tuple(self._entries()), self.rows.blocks, rows, excess)
 
     def _invert_one_sign(self) -> bool:
         """Invert the torque sign with the largest cross-validation gain, if no suspect explains as much.
@@ -269,15 +272,25 @@ class _LedgerBuilder:
         return np.asarray(known & apart & ~shown)
 
     def _confirm(self, suspect: int) -> bool:
-        """Fit a suspect by Gauss-Newton steps; return whether cross-validation confirms the full correction.
+        """Return whether cross-validation confirms the full correction of a suspect, and keep the correction."""
+        one, now = self.rows.suspects[suspect], self.now
+        if self._settles(suspect, can_correct(one)):
+            return True
+        # A torque that contains almost nothing of what the other joints imply has no scale to divide by.
+        return vanishes(one, float(now.value[suspect]), float(now.error[suspect])) and self._settles(suspect, False)
 
-        Each step recomputes the columns with the updated parameters and corrects the motions if possible, since the
-        parameters of a fit without the suspect have absorbed a part of it.
+    def _settles(self, suspect: int, moves: bool) -> bool:
+        """Fit a suspect by Gauss-Newton steps; return whether they settle at a value that cross-validation confirms.
+
+        Each step recomputes the columns with the updated parameters, since the parameters of a fit without the suspect
+        have absorbed a part of it.
+
+        Args:
+            suspect: Index of the suspect.
+            moves: Whether each step corrects the motions.
         """
         one = self.rows.suspects[suspect]
         value, now, normals, model = 0.0, self.now, self.normals, self.model
-        # A torque that contains nothing of what the other joints imply has no scale to divide by.
-        moves = can_correct(one) and not vanishes(one, float(now.value[suspect]), float(now.error[suspect]))
         for _ in range(_STEPS):
             step = float(now.value[suspect])
             value = combined(one, value, step) if moves else 0.0

@@ -45,6 +45,8 @@ def assumption_objections(result: Identification) -> Iterator[Objection]:
                 "These logs contradict an assumption. The model predicts logs without this mistake badly. "
                 f"{entry.sentence}",
             )
+    if result.assumptions is not None and result.assumptions.contradiction:
+        yield "usable", result.assumptions.contradiction
 
 
 def harmless_refutations(result: Identification) -> Iterator[str]:
