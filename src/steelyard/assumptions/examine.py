@@ -257,14 +257,19 @@ class _LedgerBuilder:
         agrees = np.where(of_time, gains > -doubt, (gains > doubt) & ~(too & self._unrepeated(now)))
         return gains, agrees, too
 
+    @cached_property
+    def _judging(self) -> Normals:
+        """Normal equations of the validation logs."""
+        assert self.judged is not None
+        return Normals(self.judged)
+
     def _unrepeated(self, now: Estimates) -> Mask:
         """Whether the validation logs, fitted alone, exclude the estimate of each suspect and show none of its sign.
 
         What friction or saturation feigns on one log, another one does not. A large estimate to first order depends on
         the motion; then the sign decides.
         """
-        assert self.judged is not None
-        own = Normals(self.judged).estimates(self.shared)
+        own = self._judging.estimates(self.shared)
         known = (own.error > 0.0) & (own.share > 0.0)
         error = np.where(known, own.error, 1.0)
         apart = each_two_sided((own.value - now.value) / np.hypot(error, now.error), own.freedom) < _EXCLUDED

@@ -56,7 +56,7 @@ def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
         above = "\n".join(reasons)
         yield from (f"Refuted: {e.sentence}" for e in ledger.refuted if e.evidence not in above)
         yield (
-            f"{len(ledger.of('confirmed'))} of {len(ledger.entries)} assumptions are confirmed. Not testable with these "
-            f"logs: {len(ledger.conditions)} that torques rest on, {len(ledger.parameter_conditions)} more that only "
+            f"{len(ledger.of('confirmed'))} of {len(ledger.entries)} assumptions are confirmed. These logs do not test "
+            f"{len(ledger.conditions)} that torques rest on, {len(ledger.parameter_conditions)} more that only "
             "parameters rest on. The report has each with its interval."
         )
