@@ -1,4 +1,4 @@
-"""Result of a structure search, the selected terms of friction and drives; and its progress events, for live tables."""
+"""Candidates of a structure search, its result (the selected terms of friction and drives), and its progress events."""
 
 from __future__ import annotations
 
@@ -12,12 +12,44 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
 from steelyard.ground.progress import has_progress_callback, report_progress
 from steelyard.identification._extra_variance import ExtraVariance
-from steelyard.identification._search_offers import Offer, term_text
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
+from steelyard.regression.block_grams import Index, Mask
 
 if TYPE_CHECKING:
     from steelyard.identification._search import Search
+
+
+# Factors on the default rounding speed of dry friction that the search also tries; 0 is a jump. Rounder friction has
+# hysteresis and is covered by separate candidates.
+ROUNDINGS = (0.0, 0.3)
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A candidate of one joint.
+
+    Attributes:
+        term: Term of this joint.
+        columns: Its columns.
+        instead: Whether it replaces the default dry friction.
+    """
+
+    term: Term
+    columns: Index
+    instead: bool
+
+    @property
+    def bounded(self) -> Mask:
+        """Mark parameters that cannot be negative: those of dissipative terms and springs."""
+        return np.array([self.term.dissipative or c.lower == 0.0 for c in self.term.columns])
+
+
+def term_text(term: Term) -> str:
+    """Describe a candidate `term` by its name and the options that distinguish it from others of its kind."""
+    shown = {k: v for k, v in term.options.items() if isinstance(v, float) and k != "load_limit"}
+    options = ", ".join(f"{k} {v:.3g}" for k, v in shown.items())
+    return f"{term.kind} ({options})" if options else term.kind
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def mjcf_files(match: Match, source: Path | None) -> dict[str, Content]:
 
 def match_json(match: Match) -> dict[str, Any]:
     """Return a `match` as plain data."""
-    from steelyard.matching.match_verdict import match_verdict
+    from steelyard.matching.rollout_score import match_verdict
 
     verdict = match_verdict(match)
     fit, d = match.fit, match.drives
