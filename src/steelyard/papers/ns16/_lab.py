@@ -158,7 +158,7 @@ class Lab:
         )  # fmt: skip
         document = self.cache(
             f"motion{self.size} {way} {region} {draw}",
-            lambda: motion_to_dict(design(self.robot, box, self.terms, how, self.truth, self.base)),
+            lambda: motion_to_dict(design(self.robot, box, self.terms, how, self.truth, self.base).motion),
         )
         return motion_from_dict(document, self.robot)
 
