@@ -18,12 +18,12 @@ from steelyard.signals.table import READERS
 from steelyard.studio.drive_facts import DRIVES, drive_facts, drive_files
 from steelyard.studio.drive_page import DRIVE_NUMBERS, drive_form, drive_html, files_table
 from steelyard.studio.example import EXAMPLE_RUNS, write_example_runs
-from steelyard.studio.folder_uploads import accept_folder
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import button, command_line, drop_zone, job_html
 from steelyard.studio.run_entries import run_entries
 from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus
 from steelyard.studio.studio_folder import StudioError, StudioFolder
+from steelyard.studio.uploads import accept_folder
 from steelyard.studio.use_commands import path_argument
 
 _ABOUT = (
