@@ -24,13 +24,12 @@ from steelyard.assumptions.harm import (
     MOST_OF_THE_ERROR,
     SAFE_SIGMAS,
     Harm,
-    validation_errors,
-    validation_gains,
 )
 from steelyard.assumptions.ledger import CONTRADICTION, FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
+from steelyard.assumptions.validation_logs import ValidationLogs
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.student import each_two_sided, quantile, two_sided
@@ -40,8 +39,6 @@ from steelyard.study import Study
 
 # Coverage of the intervals.
 _LEVEL = 0.95
-# p-value below which the validation logs exclude an estimate.
-_EXCLUDED = 0.01
 # Maximum number of accepted suspects.
 _MOST = 6
 # Rows of the validation logs; enough for an RMS that is accurate to some per cent.
@@ -81,8 +78,9 @@ def examine_assumptions(
             return None
         rows = add_changes(rows)
         judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
-        judged = None if judged is None else add_changes(judged, rows.courses)
-        return _LedgerBuilder(study, model, rows, judged, rmse, nrmse, standard_errors).ledger()
+        weights = 1.0 / np.maximum(rmse, 1e-12)
+        logs = None if judged is None else ValidationLogs(add_changes(judged, rows.courses), weights)
+        return _LedgerBuilder(study, model, rows, logs, rmse, nrmse, standard_errors).ledger()
 
 
 @dataclass(eq=False)
@@ -92,7 +90,7 @@ class _LedgerBuilder:
     study: Study
     model: Model
     rows: LedgerRows
-    judged: LedgerRows | None
+    judged: ValidationLogs | None
     rmse: Array
     nrmse: Array
     standard_errors: Array
@@ -156,9 +154,8 @@ class _LedgerBuilder:
         """Return the gain on the validation logs, and whether their sign must also be inverted."""
         if self.judged is None:
             return None
-        weights = 1.0 / np.maximum(self.rmse, 1e-12)
-        before = float(validation_errors(self.judged, self.now.fit[: self.rows.rank], weights).sum())
-        after = [float(validation_errors(self.judged, fit, weights, inverted).sum()) for inverted in (equation, -1)]
+        before = float(self.judged.errors(self.now.fit[: self.rows.rank]).sum())
+        after = [float(self.judged.errors(fit, inverted).sum()) for inverted in (equation, -1)]
         return (before - min(after)) / max(before, 1e-300), after[0] < after[1]
 
     def _accept_one(self) -> bool:
@@ -251,30 +248,10 @@ class _LedgerBuilder:
         count = len(self.rows.suspects)
         if self.judged is None:
             return None, np.ones(count, dtype=bool), np.ones(count, dtype=bool)
-        weights = 1.0 / np.maximum(self.rmse, 1e-12)
-        gains, doubt, too = validation_gains(self.judged, now, weights, self.shared)
+        gains, doubt, too = self.judged.gains(now, self.shared)
         of_time = np.array([s.of_time for s in self.rows.suspects])
-        agrees = np.where(of_time, gains > -doubt, (gains > doubt) & ~(too & self._unrepeated(now)))
+        agrees = np.where(of_time, gains > -doubt, (gains > doubt) & ~(too & self.judged.unrepeated(now, self.shared)))
         return gains, agrees, too
-
-    @cached_property
-    def _judging(self) -> Normals:
-        """Normal equations of the validation logs."""
-        assert self.judged is not None
-        return Normals(self.judged)
-
-    def _unrepeated(self, now: Estimates) -> Mask:
-        """Whether the validation logs, fitted alone, exclude the estimate of each suspect and show none of its sign.
-
-        What friction or saturation feigns on one log, another one does not. A large estimate to first order depends on
-        the motion; then the sign decides.
-        """
-        own = self._judging.estimates(self.shared)
-        known = (own.error > 0.0) & (own.share > 0.0)
-        error = np.where(known, own.error, 1.0)
-        apart = each_two_sided((own.value - now.value) / np.hypot(error, now.error), own.freedom) < _EXCLUDED
-        shown = (each_two_sided(own.value / error, own.freedom) < 1.0 - _LEVEL) & (own.value * now.value > 0.0)
-        return np.asarray(known & apart & ~shown)
 
     def _confirm(self, suspect: int) -> bool:
         """Return whether cross-validation confirms the full correction of a suspect, and keep the correction."""
@@ -355,7 +332,7 @@ class _LedgerBuilder:
 
     def _entries(self) -> list[Entry]:
         final, plain = self.now, self.plain
-        judged = self.rows if self.judged is None else self.judged
+        judged = self.rows if self.judged is None else self.judged.rows
         # Harm is relative to the torque error after correction of refuted assumptions.
         before = self.rmse if self.judged is None else self.first_rms
         less = np.minimum(self.normals.rms / np.maximum(before, 1e-300), 1.0)
