@@ -22,7 +22,7 @@ ALLOWED = {
     ("papers/__init__.py", "import_module"): "a paper of the table",
     ("cli/completions.py", "entry_points"): "names of what installed packages announce, to be completed",
     ("ground/extras.py", "import_module"): "packages of the extras, by names in this package",
-    ("robot/descriptions.py", "import_module"): "a description that the installed robot_descriptions lists",
+    ("robot/load.py", "import_module"): "a description that the installed robot_descriptions lists",
     ("robot/meshes.py", "import_module"): "trimesh, by its name",
     ("export/fmu.py", "subprocess"): "the C compiler, on code that was written now",
     ("ground/arrays.py", "CDLL"): "the C library of this process",

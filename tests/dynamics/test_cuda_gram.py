@@ -12,8 +12,7 @@ import pytest
 
 from steelyard.dynamics import Dynamics
 from steelyard.dynamics.cuda.code_lines import row_lines
-from steelyard.dynamics.cuda.gram_text import TILE_EDGE, gram_plan, gram_text, unpack_grams
-from steelyard.dynamics.cuda.grams import has_gpu
+from steelyard.dynamics.cuda.grams import TILE_EDGE, gram_plan, gram_text, has_gpu, unpack_grams
 from steelyard.errors import SteelyardError
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
