@@ -11,7 +11,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.frame_motion import StackedJacobian
 from steelyard.dynamics.function import trace
 from steelyard.dynamics.native.compiled_function import Batch
-from steelyard.dynamics.native.null_space import NullSpaceRows
+from steelyard.dynamics.native.projected_lanes import NullSpaceRows
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Vector
 

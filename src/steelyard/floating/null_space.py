@@ -18,6 +18,9 @@ _PIVOT = 1e-2
 # Smallest eigenvalue of Bᵀ N Nᵀ B: below it, a sample is too far from the middle of its stretch for the fixed basis B.
 _TURNED = 1e-3
 
+# The first axis with this share of the largest remainder is next, so that rounding does not decide between equal ones.
+_FIRST = 0.5
+
 
 def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Compute the smooth bases N of a stretch, `(samples, joints, rows)`, and flag samples with the usual rank.
@@ -83,9 +86,23 @@ def _regular(gram: Array) -> bool:
 
 
 def _complement(spanned: Array) -> Array:
-    """Return an orthonormal basis of the directions orthogonal to the orthonormal columns of `spanned`."""
-    values, vectors = np.linalg.eigh(np.eye(len(spanned)) - spanned @ spanned.T)
-    return np.asarray(vectors[:, values > 0.5])
+    """Return an orthonormal basis of the directions orthogonal to the orthonormal columns of `spanned`.
+
+    Its columns are as near as possible to axes of coordinates, so that a row is nearly the equation of one coordinate,
+    the same one in all stretches; any other basis would depend on rounding.
+    """
+    P = np.eye(len(spanned)) - spanned @ spanned.T
+    chosen: list[int] = []
+    rest = P.copy()
+    for _ in range(len(spanned) - spanned.shape[1]):
+        left = np.diagonal(rest)
+        k = int(np.argmax(left >= _FIRST * left.max()))
+        chosen.append(k)
+        rest -= np.outer(rest[:, k], rest[:, k]) / rest[k, k]
+        rest[:, k] = rest[k] = 0.0
+    near = P[:, sorted(chosen)]
+    u, _, v = np.linalg.svd(near, full_matrices=False)
+    return np.asarray(u @ v)  # the nearest orthonormal columns
 
 
 def _orthonormal(columns: Array) -> tuple[Array, NDArray[np.bool_]]:

@@ -141,7 +141,7 @@ class RowMaker:
             yield N, Y * self.scale[:, None], stretch.motion.force[own] * self.scale, own
 
     def projected(self, stretch: PhasePiece) -> Iterator[tuple[Array, NDArray[np.int64]]]:
-        """Yield the rows Nᵀ D [Y f], `(samples, rows, base parameters + 1)`, in chunks, with the samples.
+        """Yield the rows Nᵀ D [Y f] of a `stretch`, `(samples, rows, base parameters + 1)`, in chunks, with samples.
 
         Machine code computes them; a chunk whose normal equations would lose digits takes the slow path.
         """
@@ -209,7 +209,7 @@ class RowMaker:
                         yield Block(e, A[:, e, columns], y[:, e])
 
         period = stretches[0].motion.low_pass.period if stretches else 1.0
-        return RegressionData(self.equations, len(self.base.parameters), source, period)
+        return RegressionData(self.equations, len(self.base.parameters), source, period, stretched=False)
 
     def noise(self, stretches: Sequence[PhasePiece], theta: Array) -> Array:
         """Estimate the noise σ of each coordinate's equation from projected residuals.
