@@ -80,7 +80,7 @@ class FolderWatch:
         self._begun = _own_time()
         before = signal.signal(signal.SIGALRM, self._over)
         signal.setitimer(signal.ITIMER_REAL, SECONDS_EACH)
-        # A module that is imported during a trial is compiled, which may write beside it; that is no harm of the studio's.
+        # Importing a module during a trial may write its compiled form beside it, which is not a fault of the studio.
         compiled, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         self._on = True
         try:

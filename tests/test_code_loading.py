@@ -31,7 +31,7 @@ ALLOWED = {
     ("studio/jobs.py", "Popen"): "this Python, for a job: a command of this package",
     ("studio/worker.py", "runpy"): "the program itself, in the process of a job",
     ("studio/worker.py", "run_module"): "the program itself, in the process of a job",
-    ("studio/internal_jobs.py", "import_module"): "a module of the table in this file",
+    ("studio/worker.py", "import_module"): "a module of the table in this file",
     (
         "fleet/worker_tasks.py",
         "pickle",

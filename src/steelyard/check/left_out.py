@@ -200,14 +200,19 @@ class LeftOutFits:
             tables: [A y] of every equation.
             blocks: Number of blocks of time.
         """
-        out = self._empty(blocks)
+        out = self.empty_sums(blocks)
         count = len(tables[0])
         labels = np.arange(count, dtype=np.int64) * blocks // count
         for e, table in enumerate(tables):
             out.add(e, table, np.empty((count, 0)), labels)
         return out
 
-    def _empty(self, blocks: int) -> BlockGrams:
+    def empty_sums(self, blocks: int) -> BlockGrams:
+        """Return sums of no rows.
+
+        Args:
+            blocks: Number of blocks of time.
+        """
         own = [0] * len(self.equations)
         return BlockGrams(self.equations, self.columns, own, blocks, self.bounded)
 
@@ -238,7 +243,7 @@ class LeftOutFits:
             weights: 1/σ of every equation.
             free: Whether friction may be negative.
         """
-        blocks = self._empty(BLOCKS)
+        blocks = self.empty_sums(BLOCKS)
         blocks.grams = [g.reshape(BLOCKS, _PARTS, *g.shape[1:]).sum(axis=1) for g in sums.grams]
         fitted = Weighted(blocks, weights).fit(self._every)
         x = fitted.free if free else fitted.x

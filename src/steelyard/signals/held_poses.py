@@ -68,20 +68,20 @@ class HeldPoses:
         )  # fmt: skip
 
 
-def logs_or_poses(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> list[Log]:
+def logs_or_poses(sources: LogsLike, robot: Robot, mapping: AnyMapping = None) -> list[Log]:
     """Convert an argument to logs in memory, as `as_logs` does; tables of poses need no time.
 
     Args:
-        given: As for `as_logs`.
+        sources: As for `as_logs`.
         robot: Robot of the logs.
         mapping: As for `as_logs`.
     """
     try:
-        return as_logs(given, robot, mapping)
+        return as_logs(sources, robot, mapping)
     except NoTimeError:
         stated = as_mapping(mapping)
         files = {name: replace(own, rate=1.0) for name, own in stated.files.items()}
-        logs = as_logs(given, robot, replace(stated, rate=1.0, files=files))
+        logs = as_logs(sources, robot, replace(stated, rate=1.0, files=files))
         if not all(rows_are_poses(robot, log) for log in logs):
             raise
         return logs

@@ -20,8 +20,8 @@ from typing import Any
 from steelyard.project import ProjectError
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-# Calls after which the process is replaced, so that its memory cannot grow without bound. Not by `max_tasks_per_child`: up to
-# Python 3.15 a pool whose process has reached that limit may never start the next one (python/cpython#115634).
+# Calls after which the process is replaced, so that its memory cannot grow without bound. `max_tasks_per_child` is not
+# used: up to Python 3.15 a pool whose process has reached it may never start the next one (python/cpython#115634).
 _MOST_CALLS = 200
 
 

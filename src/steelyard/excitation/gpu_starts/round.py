@@ -17,8 +17,7 @@ from steelyard.dynamics.cuda.device import Device, gpu
 from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import FIRST_PENALTY, GROWTH, LARGEST_PENALTY, Iterate
 from steelyard.excitation.constraints import Constraint
-from steelyard.excitation.gpu_starts.many_limits import ManyJointLimits, ManyLimit, many_limits
-from steelyard.excitation.gpu_starts.many_motions import ManyGoal
+from steelyard.excitation.gpu_starts.many_motions import ManyGoal, ManyJointLimits, ManyLimit, many_limits
 from steelyard.excitation.search_problem import SearchProblem
 from steelyard.ground.arrays import Array
 
