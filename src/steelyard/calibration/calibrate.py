@@ -19,6 +19,7 @@ from steelyard.calibration.pose_table import PoseTable, as_pose_table
 from steelyard.calibration.table_mistakes import refuse_mistakes
 from steelyard.errors import LogError, SteelyardError
 from steelyard.gravity.gravity_model import GravityModel
+from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.progress import report_progress
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
@@ -75,21 +76,22 @@ def calibrate(
         raise LogError(f"{table.source}: has {len(table)} poses; {_FEWEST} are needed at least, 30 are reasonable.")
     for name in effects or ():
         EFFECTS[name]  # refuses unknown names
-    chain = Chain(described, described.moving_frame(frame), _weights(described, gravity))
-    report_progress("Finding the sensor and the tool", 0.1)
-    refuse_mistakes(chain, table)
-    start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
-    firsts = table.measurement.start(chain.tips(table.q))
-    fits = [fit_deviations(start, first) for first in firsts] if len(firsts) > 1 else []
-    setup = min(fits, key=lambda fit: sum(fit.stds.values())).setup if fits else firsts[0]
-    report_progress("Looking for wrong readings", 0.2)
-    faults = find_faults(start, setup, table.row_numbers)
-    table, setup = replace(table, measurement=faults.measurement), faults.setup
-    start = replace(start, measurement=faults.measurement)
-    report_progress("Choosing the model", 0.4)
-    choice = choose_effects(None if effects is None else [tuple(effects)], start, setup)
-    report_progress("Computing error bars", 0.8)
-    return _result(chain, table, apart, choice, faults.findings, gravity)
+    with one_blas_thread():  # the matrices are small; a second thread only adds load
+        chain = Chain(described, described.moving_frame(frame), _weights(described, gravity))
+        report_progress("Finding the sensor and the tool", 0.1)
+        refuse_mistakes(chain, table)
+        start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
+        firsts = table.measurement.start(chain.tips(table.q))
+        fits = [fit_deviations(start, first) for first in firsts] if len(firsts) > 1 else []
+        setup = min(fits, key=lambda fit: sum(fit.stds.values())).setup if fits else firsts[0]
+        report_progress("Looking for wrong readings", 0.2)
+        faults = find_faults(start, setup, table.row_numbers)
+        table, setup = replace(table, measurement=faults.measurement), faults.setup
+        start = replace(start, measurement=faults.measurement)
+        report_progress("Choosing the model", 0.4)
+        choice = choose_effects(None if effects is None else [tuple(effects)], start, setup)
+        report_progress("Computing error bars", 0.8)
+        return _result(chain, table, apart, choice, faults.findings, gravity)
 
 
 def _weights(robot: Robot, gravity: GravityModel | None) -> Robot | None:
@@ -128,8 +130,9 @@ def _result(
 def _stage(choice: EffectChoice, name: str, effects: tuple[str, ...]) -> StageFit:
     """A smaller model than the chosen one, fitted on its own."""
     problem = choice.problem
-    if effects == problem.deviations.effects:
-        return StageFit(name, problem, choice.fit, uncertainty_of(problem, choice.fit))
+    for own, fit in ((problem, choice.fit), *choice.steps):
+        if effects == own.deviations.effects:
+            return StageFit(name, own, fit, uncertainty_of(own, fit))
     smaller = Problem.of(Deviations.of(problem.deviations.chain, effects), problem.postures, problem.measurement)
     values_by_name = dict(zip(problem.deviations.names, choice.fit.values, strict=True))
     values = np.array([values_by_name.get(n, 0.0) for n in smaller.deviations.names])

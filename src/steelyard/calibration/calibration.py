@@ -20,7 +20,7 @@ from steelyard.calibration.joint_effects import EFFECTS, postures_of
 from steelyard.calibration.pose_table import PoseTable
 from steelyard.calibration.weights import distances
 from steelyard.gravity.gravity_model import GravityModel
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
@@ -181,7 +181,8 @@ class Calibration(OutcomeWithPage):
         q = np.random.default_rng(0).uniform(low, np.maximum(high, low), (_POSTURES, len(low)))
         q[:, still] = self.table.q[0, still]
         anywhere = Problem.of(own.problem.deviations, postures_of(self.chain, q), own.problem.measurement)
-        inside, outside = tool_stds(own.problem, anywhere, own.fit, own.uncertainty)
+        with one_blas_thread():
+            inside, outside = tool_stds(own.problem, anywhere, own.fit, own.uncertainty)
         box = np.array([tips.position.min(axis=0), tips.position.max(axis=0)])
         reach = self.chain.tips(q).position
         part = np.prod(np.ptp(box, axis=0)) / max(float(np.prod(np.ptp(reach, axis=0))), 1e-300)
@@ -193,7 +194,8 @@ class Calibration(OutcomeWithPage):
         """The deviations that this kind of measurement can identify on this robot, for any set of poses."""
         own = self.stages["full"]
         effects = tuple(e for e in ("offsets", "axes", "compliance") if e in self.effects or e != "compliance")
-        return identifiable(self.chain, effects, own.problem.measurement, own.fit.setup)
+        with one_blas_thread():
+            return identifiable(self.chain, effects, own.problem.measurement, own.fit.setup)
 
     @property
     def unmoved(self) -> tuple[str, ...]:

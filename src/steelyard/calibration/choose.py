@@ -105,6 +105,7 @@ class EffectChoice:
         candidates: All candidates that were tried.
         chosen: The chosen one.
         evidence: Improvement by each chosen effect when it was added, and its standard error.
+        steps: Fits of the sets of effects that were fitted one after the other.
     """
 
     problem: Problem
@@ -112,6 +113,7 @@ class EffectChoice:
     candidates: tuple[EffectTrial, ...]
     chosen: EffectTrial
     evidence: Mapping[str, tuple[float, float]]
+    steps: tuple[tuple[Problem, Fit], ...] = ()
 
 
 def folds_of(q: Array, seed: int = 0) -> Array:
@@ -179,7 +181,7 @@ def choose_effects(
         candidates += trials
     if deviations is None and not surely_better(candidates[0], winner):
         (problem, fit), winner, evidence = steps[0], candidates[0], {}
-    return EffectChoice(problem, fit, tuple(candidates), winner, evidence)
+    return EffectChoice(problem, fit, tuple(candidates), winner, evidence, tuple(steps))
 
 
 def _carried(before: tuple[Problem, Fit] | None, problem: Problem) -> Array | None:

@@ -265,11 +265,11 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
         change = float(np.sqrt(max(step @ gram[:-1, :-1] @ step, 0.0) / len(step)))
         longest = _longest_turn(measurement, setup, step)
         part = min(1.0, 0.5 / max(longest, 1e-12))
-        here = _objective(problem, setup, x, stds, freedom, share, prior)
+        here = _objective(problem, residuals, x, stds, freedom, share, prior)
         for _ in range(_HALVINGS):
             trial = measurement.moved(setup, part * step[: len(step) - len(p)])
             x_trial = x + part * step[len(step) - len(p) :]
-            if _objective(problem, trial, x_trial, stds, freedom, share, prior) <= here:
+            if _objective(problem, problem.residuals(trial, x_trial), x_trial, stds, freedom, share, prior) <= here:
                 setup, x = trial, x_trial
                 break
             part /= 2.0
@@ -283,10 +283,16 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
 
 
 def _objective(
-    problem: Problem, setup: Setup, values: Array, stds: Mapping[str, float], freedom: float, share: float, prior: Array
+    problem: Problem,
+    residuals: Array,
+    values: Array,
+    stds: Mapping[str, float],
+    freedom: float,
+    share: float,
+    prior: Array,
 ) -> float:
     """Minus the logarithm of the posterior density, up to a constant."""
-    size = distances(problem.measurement, problem.residuals(setup, values))
+    size = distances(problem.measurement, residuals)
     relative, total = size / block_stds(problem.measurement, stds), 0.0
     for k, (rows, _) in enumerate(problem.measurement.blocks):
         r = relative[np.isfinite(size[:, k]), k]
