@@ -17,9 +17,10 @@ from steelyard.calibration.faults import find_faults
 from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
 from steelyard.calibration.pose_table import PoseTable, as_pose_table
 from steelyard.calibration.table_mistakes import refuse_mistakes
+from steelyard.calibration.weights import shown_error
 from steelyard.errors import LogError, SteelyardError
 from steelyard.gravity.gravity_model import GravityModel
-from steelyard.ground.arrays import one_blas_thread
+from steelyard.ground.arrays import IndexArray, one_blas_thread
 from steelyard.ground.progress import report_progress
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
@@ -86,12 +87,24 @@ def calibrate(
         setup = min(fits, key=lambda fit: sum(fit.stds.values())).setup if fits else firsts[0]
         report_progress("Looking for wrong readings", 0.2)
         faults = find_faults(start, setup, table.row_numbers)
+        if apart is not None and faults.moved and apart.source == table.source:
+            apart = _in_sessions(apart, table.row_numbers[list(faults.moved)])
         table, setup = replace(table, measurement=faults.measurement), faults.setup
         start = replace(start, measurement=faults.measurement)
         report_progress("Choosing the model", 0.4)
-        choice = choose_effects(None if effects is None else [tuple(effects)], start, setup)
+        choice = choose_effects(effects, start, setup)
         report_progress("Computing error bars", 0.8)
-        return _result(chain, table, apart, choice, faults.findings, gravity)
+        result = _result(chain, table, apart, choice, faults.findings, gravity)
+        if effects is not None or not result.doubtful:
+            return result
+        stays = (*faults.findings, _why_described(result))
+        return _result(chain, table, apart, choice.of_description(result.effects), stays, gravity)
+
+
+def _in_sessions(apart: PoseTable, moved: IndexArray) -> PoseTable:
+    """Assign poses of a hold-out to the sessions that begin at rows of the same file."""
+    sessions = np.searchsorted(np.sort(moved), apart.row_numbers, side="right")
+    return replace(apart, measurement=apart.measurement.with_sessions(sessions))
 
 
 def _weights(robot: Robot, gravity: GravityModel | None) -> Robot | None:
@@ -124,6 +137,18 @@ def _result(
     }
     return Calibration(
         chain=chain, table=table, holdout=apart, choice=choice, stages=stages, findings=findings, gravity=gravity
+    )
+
+
+def _why_described(result: Calibration) -> str:
+    """Sentence: why the description stays although left-out poses are better without it."""
+    channel, full = next(iter(result.left_out["full"].mean.items()))
+    before = result.left_out["nominal"].mean[channel]
+    return (
+        f"With {', '.join(result.effects)}, left-out poses have an error of {shown_error(full, channel)} instead of "
+        f"{shown_error(before, channel)}, but outside of these {len(result.table)} poses the parameters alone add "
+        f"about {shown_error(result.volume['outside'], channel)}. So the description stays. Measure about "
+        f"{result.enough_poses} poses; or state the effects (--effects {','.join(result.effects)}) to use them."
     )
 
 

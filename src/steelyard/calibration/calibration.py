@@ -27,6 +27,9 @@ from steelyard.robot.robot import Robot
 
 # Random postures for the error outside of the measured volume.
 _POSTURES = 500
+# Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
+# more than half of the residual variance to the error.
+_TOO_FEW = 1.25
 
 
 @short_repr
@@ -158,6 +161,27 @@ class Calibration(OutcomeWithPage):
         The excess is the uncertainty of the parameters, which falls with the number of poses.
         """
         return int(np.ceil(len(self.table) * max(self.overfit - 1.0, 0.0) / 0.1))
+
+    @property
+    def few_poses(self) -> bool:
+        """Whether the parameters add more than half of the residual variance to the error of left-out poses."""
+        return self.overfit > _TOO_FEW
+
+    @cached_property
+    def local(self) -> bool:
+        """Whether the error outside of the measured volume, parameters included, may exceed that of the description."""
+        nominal, full = (next(iter(self.left_out[name].mean.values())) for name in ("nominal", "full"))
+        return bool(self.volume["outside"] ** 2 + full**2 > nominal**2)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a gain that few poses show within their volume is too small for a description of the whole workspace.
+
+        Left-out poses are from the same volume. If the parameters may do harm elsewhere, the gain must be clear: at
+        least half of the variance of the description's error.
+        """
+        nominal, full = (next(iter(self.left_out[name].mean.values())) for name in ("nominal", "full"))
+        return self.few_poses and full**2 > 0.5 * nominal**2 and self.local
 
     def shown(self, effect: str) -> bool:
         """Whether an `effect` is significant: without it, left-out poses are worse by two standard errors."""

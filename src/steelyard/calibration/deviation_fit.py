@@ -204,7 +204,7 @@ def prior_variances(
     variances[fixed] = typical[fixed]
     for turn in range(rounds + 1):
         root = np.sqrt(variances)
-        inverse = np.linalg.inv(np.eye(len(H)) + root[:, None] * H * root)
+        inverse = _inverse(np.eye(len(H)) + root[:, None] * H * root)
         x = root * (inverse @ (root * b))
         before = variances.copy()
         if turn == rounds:
@@ -218,6 +218,15 @@ def prior_variances(
         if np.max(np.abs(np.log(variances / before)), initial=0.0) < 1e-2:
             break
     return variances, np.asarray(x)
+
+
+def _inverse(matrix: Array) -> Array:
+    """Inverse of the identity plus a matrix without negative eigenvalues, which few exact poses make very large."""
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        return np.asarray(vectors / np.maximum(values, 1.0) @ vectors.T)
 
 
 def groups(deviations: Deviations) -> dict[str, list[int]]:
