@@ -173,6 +173,23 @@ def test_a_motion_is_no_table_of_poses_and_its_standing_phases_are_poses() -> No
     assert np.array_equal(found.poses.side[1:], np.sign(np.diff(stops[:5], axis=0)))
 
 
+def test_poses_of_several_rows_each_are_held_poses() -> None:
+    """A jump from one row to the next between two rests is no motion; a log of motions validates nothing at rest."""
+    robot, poses = public_robot(NAME), table(NAME, 30, 0)
+    assert poses.tau is not None
+    q, tau = (np.repeat(x, 50, axis=0) for x in (poses.q, poses.tau))
+    log = Log(
+        robot.joint_names, 0.01 * np.arange(len(q)), q + 1e-6 * np.sin(np.arange(q.size)).reshape(q.shape), tau=tau
+    )
+    assert rows_are_poses(robot, log)
+    t = 0.01 * np.arange(1000)
+    motion = Log(robot.joint_names, t, np.sin(t)[:, None] * np.ones(6), tau=np.zeros((1000, 6)))
+    with pytest.warns(UserWarning, match="no pose at rest"):
+        found = sy.identify_gravity(robot, log, motion)
+    assert len(found.poses) == 30
+    assert "validation" not in found.scores
+
+
 def test_identification_of_a_whole_model_refuses_held_poses_by_name() -> None:
     with pytest.raises(HeldPosesError, match="steelyard gravity"):
         sy.identify(public_robot(NAME), table(NAME, 30, 0))

@@ -7,6 +7,7 @@ or any value in a tube.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -65,10 +66,14 @@ def identify_gravity(
     robot = as_robot(robot)
     poses = held_poses(robot, logs_or_poses(log, robot, mapping), rows)
     extra = logs_or_poses(validate, robot, mapping)
+    validation = held_poses(robot, extra, rows) if extra else None
+    if validation is not None and not len(validation):
+        warnings.warn("The validation logs show no pose at rest; they are not used.", stacklevel=2)
+        validation = None
     columns = GravityColumns.of(robot, terms)
     report_progress("Poses", 0.1)
     with one_blas_thread():
-        return _identify(columns, poses, held_poses(robot, extra, rows) if extra else None)
+        return _identify(columns, poses, validation)
 
 
 def _identify(

@@ -62,7 +62,6 @@ class Factor:
 
     def merge(self, *others: Factor) -> Factor:
         """Combine with `others` of the same equations."""
-        triangles = list(self.triangles)
         samples, methods, rows = self.samples, {self.method}, np.array(self.rows)
         for other in others:
             same = len(other.equations) == len(self.equations) and all(
@@ -71,11 +70,12 @@ class Factor:
             )
             if not same:
                 raise StructureError("Factors of different robots, terms or columns cannot be merged; use one study.")
-            triangles = [triangle(np.vstack(pair)) for pair in zip(triangles, other.triangles, strict=True)]
             samples += other.samples
             rows = rows + np.array(other.rows)
             methods.add(other.method)
         method = "normal" if "normal" in methods else "qr"
+        every = zip(self.triangles, *(other.triangles for other in others), strict=True)
+        triangles = [triangle(np.vstack(own)) for own in every] if others else self.triangles
         return Factor(self.equations, tuple(triangles), samples, self.parameters, method, tuple(rows.tolist()))
 
     def combined_triangle(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
