@@ -44,7 +44,7 @@ from steelyard.signals.velocity import VelocityPlan
 # Changes a log before it is prepared, for instance by a second rounding of its positions.
 _Change = Callable[[Log], Log]
 # A column this much smaller than the largest is rounding: differences of constant positions, filtered.
-ROUNDING = 1e-10
+ROUNDING_SHARE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +317,7 @@ class Study:
             Ry = factor.combined_triangle(weights, columns)
             scale = np.linalg.norm(Ry[:, :-1], axis=0)
             # Columns of a joint that stands are rounding; their parameters stay zero.
-            scale[scale <= ROUNDING * scale.max(initial=0.0)] = np.inf
+            scale[scale <= ROUNDING_SHARE * scale.max(initial=0.0)] = np.inf
             theta[columns] = np.linalg.lstsq(Ry[:, :-1] / scale, Ry[:, -1], rcond=1e-8)[0] / scale
             left = np.sqrt(factor.residual_sums(theta[columns], columns) / np.maximum(factor.rows, 1))
             weights = 1.0 / np.maximum(left, 1e-9 * max(float(np.max(left)), 1e-9))

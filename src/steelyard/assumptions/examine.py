@@ -35,7 +35,7 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.student import each_two_sided, quantile, two_sided
 from steelyard.regression.block_grams import Mask
 from steelyard.signals.prepare import Motion
-from steelyard.study import ROUNDING, Study
+from steelyard.study import ROUNDING_SHARE, Study
 
 # Coverage of the intervals.
 _LEVEL = 0.95
@@ -202,7 +202,7 @@ class _LedgerBuilder:
         numbers = range(len(self.study.beginnings))
         dq = np.concatenate([m.dq for k in numbers for m in self.study.first_motions(k) if m.long_enough])
         sizes = np.linalg.norm(dq, axis=0)
-        sizes[sizes <= ROUNDING * sizes.max()] = np.inf  # a joint that stands has no velocity but rounding
+        sizes[sizes <= ROUNDING_SHARE * sizes.max()] = np.inf  # a joint that stands has no velocity but rounding
         shares = dq / sizes
         return np.asarray((shares.T @ shares) ** 2)
 
