@@ -68,12 +68,9 @@ lint: $(READY)
 	$(BIN)/mypy
 
 # Collected once before: the first collection compiles all tests, and each of three workers would do it for itself.
-# What failed runs once more alone: requests of the studio sometimes hang for a minute, and the cause is not known yet. Both
-# results are printed.
 unit: $(READY)
 	@$(BIN)/python -m pytest --collect-only -qq -m 'not proof' > /dev/null
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not proof' || \
-	    $(BIN)/python -m pytest -n 0 -m 'not proof' --last-failed --last-failed-no-failures none
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not proof'
 
 # The lines that did not run, file by file, by SlipCover: the same tests, a fifth slower.
 coverage: $(READY)

@@ -31,7 +31,7 @@ from steelyard.dynamics.native.emit import STRIDE
 from steelyard.dynamics.native.kernel import aligned, on_cache_lines
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.regression.reduce import reduce
+from steelyard.regression.factor import reduce
 from steelyard.regression.rows import Rows
 
 TERMS = ("rotor", "viscous", "coulomb", "offset")
@@ -189,7 +189,7 @@ sys.path.insert(0, {str(os.path.dirname(os.path.abspath(__file__)))!r})
 import numpy as np
 from steelyard.robot import load_robot
 from common import public_urdf, samples
-from steelyard.regression.reduce import reduce
+from steelyard.regression.factor import reduce
 from steelyard.regression.rows import Rows
 import pinocchio
 start = time.perf_counter()

@@ -27,13 +27,14 @@ from pyarrow import parquet
 
 from steelyard.floating import identify_floating
 from steelyard.floating.motion import Preparer
-from steelyard.floating.projected_rows import null_space
+from steelyard.floating.null_space import fixed_basis, precise
 from steelyard.floating.setup import FloatingMapping
 from steelyard.robot import load_robot
 
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
 SOLO = Path(pin.__file__).parents[4] / "share/example-robot-data/robots/solo_description/robots/solo12.urdf"
 RATE, PERIOD = 1000.0, 20.0
+CHUNK = 2000
 POSE = ("px", "py", "pz", "qw", "qx", "qy", "qz")
 
 
@@ -96,10 +97,15 @@ def compare_rows(model: pin.Model, q: np.ndarray) -> dict[str, float]:
     data = model.createData()
     feet = [model.getFrameId(name) for name in FEET]
 
-    def rows() -> np.ndarray:
-        U = preparer.closed_rows(range(4), ours)
-        N, _ = null_space(U, np.ones(18))
-        return np.swapaxes(N, 1, 2) @ robot.torque_regressor(ours, dq, ddq)
+    regressor, force = preparer.projected_regressor(robot.dynamics), np.zeros_like(ours)
+    every, closed, ones = range(robot.inertial_count), preparer.jacobian_rows(range(4)), np.ones(18)
+
+    def rows() -> None:
+        for first in range(0, len(ours), CHUNK):  # chunks, as the fit does it
+            q, dv, a = (x[first : first + CHUNK] for x in (ours, dq, ddq))
+            basis = fixed_basis(preparer.closed_rows(range(4), q[len(q) // 2][None])[0])
+            _, pivots, turned = regressor(q, dv, a, force[: len(q)], every, closed, [], basis, ones)
+            assert precise(pivots, turned).all()
 
     few = range(0, len(q), max(1, len(q) // 500))
 

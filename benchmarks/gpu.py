@@ -42,8 +42,8 @@ from steelyard.ground.arrays import one_blas_thread
 from steelyard.identification.identify import fit_rows, fit_study
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
+from steelyard.regression.factor import reduce
 from steelyard.regression.on_gpu import GpuReduction
-from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
 from steelyard.rehearsal.on_gpu import RobotsOnGpu
 from steelyard.rehearsal.plants import simulate_robots

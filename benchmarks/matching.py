@@ -27,7 +27,7 @@ from mujoco import rollout
 import steelyard as sy
 from steelyard.export import model_to_mjcf
 from steelyard.matching import Drives, Match
-from steelyard.matching.actuators_mjcf import with_position_drives
+from steelyard.matching.match_files import with_position_drives
 from steelyard.signals import part_of
 
 QUANTUM = 2 * np.pi / 2**14

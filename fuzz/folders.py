@@ -80,11 +80,13 @@ class FolderWatch:
         self._begun = _own_time()
         before = signal.signal(signal.SIGALRM, self._over)
         signal.setitimer(signal.ITIMER_REAL, SECONDS_EACH)
+        # Importing a module during a trial may write its compiled form beside it, which is not a fault of the studio.
+        compiled, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         self._on = True
         try:
             yield
         finally:
-            self._on = False
+            self._on, sys.dont_write_bytecode = False, compiled
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 

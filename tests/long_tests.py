@@ -1,7 +1,7 @@
 """Tests that run under `make proof`, because each takes seconds of processor time.
 
-Most have shorter ones beside them. These have none: the written files' own fits, the short campaign of chaos, and the
-two tests in a browser. `make test` must end within eight minutes on two cores. Keys are files, values are parts of the
+Most have shorter ones beside them. These have none: the written files' own fits and the short campaign of chaos.
+`make test` must end within eight minutes on two cores. Keys are files, values are parts of the
 names of tests; an empty part stands for all tests of the file.
 """
 
@@ -44,12 +44,7 @@ LONG_TESTS: dict[str, tuple[str, ...]] = {
     "papers/test_reproductions.py": ("[prrrp]", "test_prrrp_has_the_figures_of_the_specification"),
     "report/test_report_page.py": ("test_a_usual_run_is_small_and_does_not_need_plotly",),
     "signals/test_repeats.py": ("test_repeated_rows_do_not_change_the_estimate",),
-    # These two sometimes wait for a minute and fail; the cause is not known.
-    "studio/test_drives_page.py": ("test_the_page_is_accessible_and_fits",),
-    "studio/test_stage_use.py": (
-        "test_export_of_a_urdf_in_a_browser",
-        "test_a_pair_of_real_logs_gives_the_known_mass",
-    ),
+    "studio/test_stage_use.py": ("test_a_pair_of_real_logs_gives_the_known_mass",),
     "test_bit_equal.py": ("test_streamed_and_in_memory[4-holds_out2]", "test_streamed_and_in_memory[1-holds_out0]"),
     "test_docs.py": (
         "[docs/course/3-friction-and-noise.md]",

@@ -22,7 +22,7 @@ ALLOWED = {
     ("papers/__init__.py", "import_module"): "a paper of the table",
     ("cli/completions.py", "entry_points"): "names of what installed packages announce, to be completed",
     ("ground/extras.py", "import_module"): "packages of the extras, by names in this package",
-    ("robot/descriptions.py", "import_module"): "a description that the installed robot_descriptions lists",
+    ("robot/load.py", "import_module"): "a description that the installed robot_descriptions lists",
     ("robot/meshes.py", "import_module"): "trimesh, by its name",
     ("export/fmu.py", "subprocess"): "the C compiler, on code that was written now",
     ("ground/arrays.py", "CDLL"): "the C library of this process",
@@ -31,7 +31,7 @@ ALLOWED = {
     ("studio/jobs.py", "Popen"): "this Python, for a job: a command of this package",
     ("studio/worker.py", "runpy"): "the program itself, in the process of a job",
     ("studio/worker.py", "run_module"): "the program itself, in the process of a job",
-    ("studio/internal_jobs.py", "import_module"): "a module of the table in this file",
+    ("studio/worker.py", "import_module"): "a module of the table in this file",
     (
         "fleet/worker_tasks.py",
         "pickle",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.actuators.command_units import command_unit_size, decode, guess_code, unwrapped_ticks
+from steelyard.actuators.command_columns import command_unit_size, decode, guess_code, unwrapped_ticks
 from steelyard.errors import LogError, UnknownNameError
 
 

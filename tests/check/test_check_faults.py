@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from checked_logs import clean, column, exchanged, later, robot_of, spoiled
 
 from steelyard.check import Check, check_log
+from steelyard.check._artefacts import check_hidden_limit
+from steelyard.estimation.estimate import EstimationError
+from steelyard.identification.identify import identify
 from steelyard.robot.robot import Joint, Link, Robot
 from steelyard.robot.spatial import rotation_about
 from steelyard.signals.log import Finding, Log
@@ -142,6 +147,19 @@ def test_a_torque_cut_off_at_its_limit() -> None:
     assert "above" in cut.of("saturated")[0].message
 
 
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_plateau_of_dry_friction_is_no_limit_of_the_torque(limited: bool) -> None:
+    """A wrist that is all friction stays at two levels; one that weighs more and is limited stays at one as well."""
+    log, rng = clean("rotradi"), np.random.default_rng(0)
+    noise = 0.02 * rng.normal(size=len(log))
+    rubs = 2.0 * np.tanh(log.dq[:, 2] / 0.02) + noise
+    cut = np.minimum(log.tau[:, 2], np.quantile(log.tau[:, 2], 0.85)) + noise
+    tau = column(log.tau, 2, lambda _: cut if limited else rubs)
+    raw = check_hidden_limit(robot_of("rotradi"), replace(log, tau=tau))
+    assert [e.joint for e in raw] == ["q3"]
+    assert _joints(_check("rotradi", spoiled(log, tau=tau)), "saturated") == (["q3"] if limited else [])
+
+
 def test_currents_instead_of_torques() -> None:
     log = clean("rotradi")
     amperes = _check("rotradi", spoiled(log, tau=log.tau / np.array([9.0, 10.0, 12.0]))).of("torque_scale")
@@ -174,6 +192,18 @@ def test_a_joint_that_does_not_move() -> None:
     held = next(j for j in found.excitation.joints if j.joint == "q2")
     assert held.hidden
     assert found.advice[0].startswith("Move 'q2'")
+
+
+@pytest.mark.parametrize("name", ["rotradi", "arm7"])
+def test_a_joint_held_by_its_brake(name: str) -> None:
+    """Its position is constant to the last bit: what filters leave of it is rounding, not motion."""
+    log = clean(name)
+    log = spoiled(log, q=column(log.q, 0, lambda x: np.full_like(x, 0.3)), dq=column(log.dq, 0, np.zeros_like))
+    found = _check(name, log)
+    joint = robot_of(name).joint_names[0]
+    assert found.of("motionless")[0].message == f"'{joint}' does not move."
+    with pytest.raises(EstimationError, match=f"'{joint}' does not move. Move '{joint}' as well, or lock it"):
+        identify(robot_of(name), log)
 
 
 def test_beyond_the_limits() -> None:

@@ -16,7 +16,7 @@ _SOURCES = Path(__file__).parents[2] / "src" / "steelyard"
 # An argument as Python writes it: physical=True, how='table', snap=1e-4.
 _ARGUMENT = re.compile(r"(?<![-\w:])[a-z]\w+=(True\b|False\b|None\b|'|\"|…)|load_robot\(")
 # Messages of these files appear only in Python.
-_PYTHON_ONLY = {"estimation/recursion/_history.py", "regression/reduce.py", "studio/meanings.py"}
+_PYTHON_ONLY = {"estimation/recursion/_history.py", "regression/factor.py", "studio/meanings.py"}
 
 
 def _text(node: ast.AST) -> str:

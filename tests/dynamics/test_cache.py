@@ -17,9 +17,8 @@ import pytest
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import trace
 from steelyard.dynamics.native import _code
-from steelyard.dynamics.native import _store as cache
 from steelyard.dynamics.native.drivers import driver
-from steelyard.ground.seals import forget_secrets, make_seal
+from steelyard.ground.user_files import forget_secrets, make_seal
 
 
 def double_of(tag: float) -> Evaluator:
@@ -32,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     driver("dense")  # load the shared loops first; these tests are about single functions
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("STEELYARD_CONFIG", str(tmp_path / "config"))
-    monkeypatch.setattr(cache, "_warned", set())
+    monkeypatch.setattr(_code, "_warned", set())
     return tmp_path / "cache" / "code"
 
 
@@ -53,7 +52,7 @@ def test_damaged_code_is_reported_and_replaced(folder: Path, damage: bytes | str
     changed = {"cut": whole[:-10], "flip": whole[:-1] + bytes([whole[-1] ^ 1])}
     file.write_bytes(changed[damage] if isinstance(damage, str) else damage)
     evaluator = double_of(2.0)
-    with pytest.warns(cache.CacheWarning, match="damaged"):
+    with pytest.warns(_code.CacheWarning, match="damaged"):
         _ = evaluator.kernel
     assert evaluator({"x": [3.0]}).tolist() == [8.0]
     assert file.read_bytes() == whole
@@ -85,7 +84,7 @@ def test_exchanged_files_are_not_run(folder: Path, compiled: list[str]) -> None:
     compiled.clear()
     for tag in (10.0, 20.0):
         evaluator = double_of(tag)
-        with pytest.warns(cache.CacheWarning, match="not written by this user"):
+        with pytest.warns(_code.CacheWarning, match="not written by this user"):
             _ = evaluator.kernel
         assert evaluator({"x": [3.0]}).tolist() == [6.0 + tag]
     assert len(compiled) == 2
@@ -96,19 +95,19 @@ def test_a_forged_file_is_not_run(folder: Path, compiled: list[str], forged: str
     """Its body is valid machine code of another function, but its hash is wrong."""
     _ = double_of(30.0).kernel
     (file,) = folder.glob("*.o")
-    body = file.read_bytes()[len(cache._MAGIC) + 32 :]
+    body = file.read_bytes()[len(_code._MAGIC) + 32 :]
     file.unlink()
     _ = double_of(31.0).kernel
     (file,) = folder.glob("*.o")
     plain = hashlib.sha256(body).digest()
     file.write_bytes({
-        "plain hash": cache._MAGIC + plain + body,
+        "plain hash": _code._MAGIC + plain + body,
         "old format": b"steelyard-object-1\n" + plain + body,
-        "another's secret": cache._MAGIC + make_seal(b"x" * 32, cache._MAGIC, file.stem, body) + body,
+        "another's secret": _code._MAGIC + make_seal(b"x" * 32, _code._MAGIC, file.stem, body) + body,
     }[forged])  # fmt: skip
     compiled.clear()
     evaluator = double_of(31.0)
-    with pytest.warns(cache.CacheWarning, match="not written by this user"):
+    with pytest.warns(_code.CacheWarning, match="not written by this user"):
         _ = evaluator.kernel
     assert len(compiled) == 1
     assert evaluator({"x": [3.0]}).tolist() == [37.0]
@@ -126,7 +125,7 @@ def test_files_of_another_machine_are_not_run(
     (file,) = folder.glob("*.o")
     file.write_bytes(foreign)
     compiled.clear()
-    with pytest.warns(cache.CacheWarning, match="not written by this user"):
+    with pytest.warns(_code.CacheWarning, match="not written by this user"):
         _ = double_of(32.0).kernel
     assert len(compiled) == 1
 
@@ -181,7 +180,7 @@ def test_files_writable_by_others_are_not_run(folder: Path, compiled: list[str],
     spoil(folder)
     compiled.clear()
     evaluator = double_of(40.0)
-    with pytest.warns(cache.CacheWarning, match="not used"):
+    with pytest.warns(_code.CacheWarning, match="not used"):
         _ = evaluator.kernel
     assert len(compiled) == 1
     assert evaluator({"x": [3.0]}).tolist() == [46.0]
@@ -202,7 +201,7 @@ def test_without_a_folder_for_the_key_nothing_is_stored(folder: Path, compiled: 
     (folder.parents[1] / "config").write_text("a file where the folder should be")
     forget_secrets()
     evaluator = double_of(51.0)
-    with pytest.warns(cache.CacheWarning, match="set STEELYARD_CONFIG"):
+    with pytest.warns(_code.CacheWarning, match="set STEELYARD_CONFIG"):
         _ = evaluator.kernel
     assert evaluator({"x": [3.0]}).tolist() == [57.0]
     assert not list(folder.glob("*"))
@@ -212,11 +211,11 @@ def test_a_read_only_folder_causes_only_a_warning(folder: Path, tmp_path: Path) 
     (tmp_path / "cache").mkdir()
     folder.write_text("a file where the folder should be")
     evaluator = double_of(3.0)
-    with pytest.warns(cache.CacheWarning, match="set STEELYARD_CACHE"):
+    with pytest.warns(_code.CacheWarning, match="set STEELYARD_CACHE"):
         _ = evaluator.kernel
     assert evaluator({"x": [3.0]}).tolist() == [9.0]
     with warnings.catch_warnings():  # one warning, not one per function
-        warnings.simplefilter("error", cache.CacheWarning)
+        warnings.simplefilter("error", _code.CacheWarning)
         _ = double_of(4.0).kernel
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from steelyard.dynamics import Dynamics
-from steelyard.dynamics.cuda.code_lines import row_lines
-from steelyard.dynamics.cuda.gram_text import TILE_EDGE, gram_plan, gram_text, unpack_grams
-from steelyard.dynamics.cuda.grams import has_gpu
+from steelyard.dynamics.c_text import row_lines
+from steelyard.dynamics.cuda.grams import TILE_EDGE, gram_plan, gram_text, has_gpu, unpack_grams
 from steelyard.errors import SteelyardError
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.regression.reduce import reduce
+from steelyard.regression.factor import reduce
 from steelyard.regression.rows import Rows
 from steelyard.robot import load_robot
 

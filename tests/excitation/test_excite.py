@@ -15,7 +15,7 @@ from random_robots import make_tree
 import steelyard as sy
 from steelyard.excitation import Plane, Point, SearchSettings, box
 from steelyard.excitation.trajectories import Fourier, Trajectory
-from steelyard.regression.reduce import reduce
+from steelyard.regression.factor import reduce
 from steelyard.regression.rows import Rows
 
 QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)

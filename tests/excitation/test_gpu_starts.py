@@ -28,8 +28,7 @@ from steelyard.excitation.criteria import CRITERIA
 from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.excite_options import ExciteOptions
 from steelyard.excitation.gpu_starts import round as first_round
-from steelyard.excitation.gpu_starts.descent import minimise
-from steelyard.excitation.gpu_starts.round import ManyStarts
+from steelyard.excitation.gpu_starts.round import ManyStarts, minimise
 from steelyard.excitation.search import Search
 from steelyard.excitation.search_problem import SearchProblem, requirements
 from steelyard.excitation.settle import find_centre

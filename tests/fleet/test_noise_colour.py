@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.fleet._noise_colour import NoiseColour
+from steelyard.fleet._information import NoiseColour
 
 FREEDOM = np.array([3.0, 60.0, 60.0, 60.0, 60.0])  # of each column's noise; the first depends on few frequencies
 

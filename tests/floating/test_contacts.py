@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from floating_plants import swimmer_log
+from floating_plants import TRUE, swimmer_log
 
+from steelyard.dynamics.frame_motion import FrameJacobian, StackedJacobian
+from steelyard.dynamics.projected_regressor import ProjectedRegressor
 from steelyard.floating.base_motion import body_motion, look_at_base, rotations_of
-from steelyard.floating.projected_rows import null_space
+from steelyard.floating.null_space import null_space
 from steelyard.floating.setup import BaseColumns
+from steelyard.robot import load_robot
+from steelyard.robot.free import whole_quaternion
 from steelyard.signals.filters import LowPass
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -43,6 +47,36 @@ def test_white_noise_stays_white() -> None:
     noise = rng.standard_normal((400, 12))
     projected = np.concatenate([noise @ N[k] for k in range(0, 50, 10)])
     assert np.abs(np.cov(projected.T) - np.eye(6)).max() < 0.2  # 2000 samples: ± 0.03 at 1 σ
+
+
+def test_compiled_rows_are_those_of_pinocchio_projected_by_the_pseudo_inverse() -> None:
+    """Any orthonormal basis gives the same AᵀA = Yᵀ D (I − J⁺J) D Y; the force is one more column."""
+    pin = pytest.importorskip("pinocchio")
+    model = pin.buildModelFromXML(TRUE, pin.JointModelFreeFlyer())
+    data, hand = model.createData(), model.getFrameId("hand")
+    robot = load_robot(TRUE, floating=True)
+    contact = StackedJacobian([FrameJacobian(robot, robot.frame("hand"))], [(0, 1, 2)])
+    rows = ProjectedRegressor(robot.dynamics, contact)
+    rng = np.random.default_rng(3)
+    q, dq, ddq, f = rng.uniform(-0.4, 0.4, (4, 70, 8))
+    scale, columns = rng.uniform(0.5, 2.0, 8), [0, *range(5, 30)]
+    basis = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    for closed, missing in (([0, 1, 2], []), ([0, 2], [7]), ([], [6, 7])):
+        free = 8 - len(closed) - len(missing)
+        made = rows(q, dq, ddq, f, columns, closed, missing, basis[:, :free], scale)
+        assert made is not None
+        for k in range(len(q)):
+            four = whole_quaternion(q[k, 3:6])
+            at = np.concatenate([q[k, :3], np.roll(four, -1), q[k, 6:]])
+            Y = pin.computeJointTorqueRegressor(model, data, at, dq[k], ddq[k])
+            J = pin.computeFrameJacobian(model, data, at, hand, pin.LOCAL)[closed]
+            J = np.vstack([J, np.eye(8)[missing]]) * scale
+            W = scale[:, None] * np.column_stack([Y[:, columns], f[k]])
+            wanted = W.T @ (np.eye(8) - np.linalg.pinv(J) @ J) @ W
+            own = made[0][k].T @ made[0][k]
+            if made[1][k] > 1e-2 and made[2][k] < 1e3:
+                assert np.allclose(own, wanted, atol=1e-9 * np.abs(wanted).max())
+        assert np.mean((made[1] > 1e-2) & (made[2] < 1e3)) > 0.5
 
 
 @pytest.fixture(scope="module")

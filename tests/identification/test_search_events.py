@@ -9,9 +9,9 @@ import pytest
 from test_search import log, plant
 
 from steelyard.ground.progress import ProgressReport
-from steelyard.identification._search_offers import term_text
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
+from steelyard.identification.structure import term_text
 
 
 @pytest.fixture(scope="module", params=["stribeck", "coulomb"])

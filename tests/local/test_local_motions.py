@@ -51,8 +51,8 @@ def test_a_motion_that_takes_too_much_torque_is_slowed_down() -> None:
 def test_designed_motions_have_more_information_than_the_first_candidate() -> None:
     base = base_parameters(ROBOT, TRUTH.terms)
     how = Design(how="via-points", duration=4.0, candidates=4, weights=None)
-    chosen = design(ROBOT, LEFT, TRUTH.terms, how, None, base)
-    first = design(ROBOT, LEFT, TRUTH.terms, Design(**{**vars(how), "candidates": 1}), None, base)
+    chosen = design(ROBOT, LEFT, TRUTH.terms, how, None, base).motion
+    first = design(ROBOT, LEFT, TRUTH.terms, Design(**{**vars(how), "candidates": 1}), None, base).motion
     weights = np.ones(3)
     assert information(base, chosen, 4.0, weights) >= information(base, first, 4.0, weights)
     # Scaling H by c adds 2·rank·log10 c (Pedrocchi et al. 2013, eq. 7).
@@ -64,7 +64,7 @@ def test_designed_motions_have_more_information_than_the_first_candidate() -> No
 def test_every_way_of_design_stays_inside(how: str) -> None:
     search = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=5)
     settings = Design(how=how, duration=5.0, harmonics=3, search=search, points=3, population=8, generations=2)
-    motion = design(ROBOT, LEFT, TRUTH.terms, settings)
+    motion = design(ROBOT, LEFT, TRUTH.terms, settings).motion
     q = motion.sample(sample_times(motion))[0]
     assert motion.duration >= 5.0
     assert np.min(LEFT.depth(ROBOT, q)) >= -1e-9

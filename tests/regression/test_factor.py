@@ -14,7 +14,7 @@ from steelyard.dynamics import Dynamics
 from steelyard.errors import ShapeError, SteelyardError, StructureError
 from steelyard.parameters import nominal_terms
 from steelyard.regression.data import RegressionData
-from steelyard.regression.reduce import reduce
+from steelyard.regression.factor import reduce
 from steelyard.regression.rows import Rows
 from steelyard.robot.library import builtin
 

@@ -237,6 +237,6 @@ def test_an_unknown_name_gets_the_error_text_of_the_command(monkeypatch: pytest.
         UnknownNameError, match=r"There is no file or built-in robot 'rotrady'\. Did you mean 'rotradi'"
     ):
         load_robot("rotrady")
-    monkeypatch.setattr("steelyard.robot.descriptions.find_spec", lambda name: None)
+    monkeypatch.setattr("steelyard.robot.load.find_spec", lambda name: None)
     with pytest.raises(RobotError, match="pip install robot_descriptions"):
         load_robot("panda_description")

@@ -202,9 +202,9 @@ def test_files_of_matlab(tmp_path, turned):
 
 
 def test_a_mat_file_of_disproportionate_size_is_refused(tmp_path, monkeypatch):
-    from steelyard.signals import _matlab
+    from steelyard.signals.readers import mat
 
-    monkeypatch.setattr(_matlab, "BUDGET", 100_000)
+    monkeypatch.setattr(mat, "BUDGET", 100_000)
     packed = zlib.compress(bytes(20_000_000))
     path = tmp_path / "run.mat"
     path.write_bytes(b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + struct.pack("<II", 15, len(packed)) + packed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 from simulated_arms import run_apart
 
 from steelyard.errors import SteelyardError
+from steelyard.studio import helper_process
 from steelyard.studio.helper_process import HelperProcess
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
@@ -44,3 +46,21 @@ def test_it_recovers_from_errors_crashes_and_timeouts(tmp_path: Path) -> None:
         run_apart(check())
     finally:
         helper.end()
+
+
+def test_calls_that_wait_are_answered_when_the_process_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool's own limit of tasks left them without an answer."""
+    monkeypatch.setattr(helper_process, "_MOST_CALLS", 2)
+    helper = HelperProcess(StudioFolder(tmp_path))
+    helper.is_private = True  # type: ignore[attr-defined]
+
+    async def check() -> list[int]:
+        return await asyncio.gather(*(helper.ask(os.getpid, seconds=60.0) for _ in range(5)))
+
+    try:
+        processes = run_apart(check())
+    finally:
+        helper.end()
+    assert len(set(processes)) == 3

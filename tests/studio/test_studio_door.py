@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn", reason="the studio's packages are not installed")
 
 from conftest_studio import Client, Served
 
-from steelyard.studio import connections
+from steelyard.studio import server
 
 linux = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="arguments are read from /proc")
 
@@ -192,7 +192,7 @@ def test_half_open_connections_do_not_block(studio: Served) -> None:
 
 
 def test_headers_and_idle_connections_time_out(studio: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.5)
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.5)
     (slow,) = half_open(studio.port, 1)
     silent = socket.create_connection(("127.0.0.1", studio.port), timeout=5.0)
     end = time.monotonic() + 5.0

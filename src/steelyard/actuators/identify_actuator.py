@@ -14,9 +14,8 @@ from steelyard.actuators.actuator_identification import ActuatorIdentification, 
 from steelyard.actuators.choose_structure import ChosenDrive, choose_structure, run_errors
 from steelyard.actuators.command_log import CommandLog, checked_logs
 from steelyard.actuators.drive_model import DRIVE_EFFECTS, DRIVE_FRICTION, DRIVE_KINDS, DRIVE_PARAMETERS, DriveModel
-from steelyard.actuators.predictable import unpredictable_because
 from steelyard.actuators.rollout import Rollouts
-from steelyard.actuators.separable import separability
+from steelyard.actuators.separable import separability, unpredictable_because
 from steelyard.actuators.uncertainty import covariance_of
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array, one_blas_thread

@@ -15,7 +15,7 @@ from steelyard.actuators.drive_load import Load
 from steelyard.errors import LogError, shortened
 
 if TYPE_CHECKING:
-    from steelyard.actuators.command_units import Code
+    from steelyard.actuators.command_columns import Code
 
 # Recognised recorders and their files, for help texts and the guide.
 COMMAND_FILES: dict[str, str] = {

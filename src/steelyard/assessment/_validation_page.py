@@ -29,30 +29,30 @@ _MEANINGS = {
 _RELATIVE = "Relative errors: RSD (0 is perfect), agreement index (1 is perfect)"
 
 
-def print_validation(found: ModelValidation, out: Console, folder: str = "") -> None:
+def print_validation(validation: ModelValidation, out: Console, folder: str = "") -> None:
     """Print a validation.
 
     Args:
-        found: The validation.
+        validation: The validation.
         out: Console to print to.
         folder: Run folder; "" if none was written.
     """
-    joints = list(found.model.robot.joint_names)
-    for warning in found.warnings:
+    joints = list(validation.model.robot.joint_names)
+    for warning in validation.warnings:
         say(out, bold(f"! {warning}"))
-    for trial in found.trials:
+    for trial in validation.trials:
         rows = [
             [way.name, way.unit, *(number(x) for x in way.errors or [None] * len(joints)), way.reason]
             for way in trial.ways
         ]
-        title = f"{found.model.robot.name} against {found.against}: {trial.name}, RMS errors"
+        title = f"{validation.model.robot.name} against {validation.against}: {trial.name}, RMS errors"
         out.print(table(title, ["test", "unit", *joints, ""], rows, right=joints))
-        relative = [row for row in found.relative_rows() if row[0] == trial.name]
+        relative = [row for row in validation.relative_rows() if row[0] == trial.name]
         shown = [[way, measure, *(number(x, 3) for x in values)] for _, way, measure, *values in relative]
         if shown:
             out.print(table(_RELATIVE, ["test", "measure", *joints], shown, right=joints))
-    if found.swept is not None:
-        _print_swept(found.swept, out)
+    if validation.swept is not None:
+        _print_swept(validation.swept, out)
     if folder:
         say(out, f"Report: {folder}/report.html.")
 
@@ -76,27 +76,29 @@ def _swept_title(swept: Swept) -> str:
     return f"Effect of a parameter change of ±{100.0 * swept.share:g} % on the positions of the worst joint"
 
 
-def validation_report(found: ModelValidation) -> str:
-    """Build the HTML page of a validation, `found`."""
-    sections = [Section(_title(found, trial), _trial(found, trial)) for trial in found.trials]
-    if found.swept is not None:
-        sections.append(Section("Influence of each parameter", _swept(found.swept)))
-    headline = "The model passed all tests." if not found.warnings else "See the warnings first."
-    headline = headline if found.trials or found.warnings else "The model is physically possible; no test was run."
+def validation_report(validation: ModelValidation) -> str:
+    """Build the HTML page of a validation, `validation`."""
+    sections = [Section(_title(validation, trial), _trial(validation, trial)) for trial in validation.trials]
+    if validation.swept is not None:
+        sections.append(Section("Influence of each parameter", _swept(validation.swept)))
+    headline = "The model passed all tests." if not validation.warnings else "See the warnings first."
+    headline = (
+        headline if validation.trials or validation.warnings else "The model is physically possible; no test was run."
+    )
     return render_report(
-        f"{found.model.robot.name}: validation",
+        f"{validation.model.robot.name}: validation",
         sections,
-        subtitle=f"Compared with {found.against}.",
-        verdict=Verdict("warning" if found.warnings else "good", headline, found.warnings),
+        subtitle=f"Compared with {validation.against}.",
+        verdict=Verdict("warning" if validation.warnings else "good", headline, validation.warnings),
     )
 
 
-def _title(found: ModelValidation, trial: Trial) -> str:
-    return f"Errors: {trial.name}" if len(found.trials) > 1 else "Errors"
+def _title(validation: ModelValidation, trial: Trial) -> str:
+    return f"Errors: {trial.name}" if len(validation.trials) > 1 else "Errors"
 
 
-def _trial(found: ModelValidation, trial: Trial) -> Html:
-    robot = found.model.robot
+def _trial(validation: ModelValidation, trial: Trial) -> Html:
+    robot = validation.model.robot
     rows: list[list[TableCell]] = [
         [way.name, next((text for name, text in _MEANINGS.items() if way.name.startswith(name)), ""), way.unit,
          *(way.errors or [None] * robot.dof)]
@@ -105,7 +107,7 @@ def _trial(found: ModelValidation, trial: Trial) -> Html:
     reasons = " ".join(f"{way.name}: {way.reason}" for way in trial.ways if way.reason)
     heads: list[TableColumn | str] = ["test", "meaning", "unit", *(TableColumn(j) for j in robot.joint_names)]
     pieces = [table_html(heads, rows, "RMS errors", reasons or "The joint's torque is not used.")]
-    relative: list[list[TableCell]] = [row[1:] for row in found.relative_rows() if row[0] == trial.name]
+    relative: list[list[TableCell]] = [row[1:] for row in validation.relative_rows() if row[0] == trial.name]
     if relative:
         heads = ["test", "measure", *(TableColumn(j, digits=3) for j in robot.joint_names)]
         pieces.append(table_html(heads, relative, _RELATIVE, "The torque is not used, or the signal is constant."))
@@ -162,14 +164,14 @@ def _torques(score: Score, robot: Robot) -> Figure:
     return torque_measured_predicted(score.t, score.measured, score.predicted, names, units)
 
 
-def torque_figure(found: ModelValidation, log: str = "") -> Figure:
+def torque_figure(validation: ModelValidation, log: str = "") -> Figure:
     """Draw measured and predicted torque.
 
     Args:
-        found: The validation.
+        validation: The validation.
         log: Name of the log; default: the first.
     """
-    scores = {trial.name: trial.score for trial in found.trials if trial.score is not None}
+    scores = {trial.name: trial.score for trial in validation.trials if trial.score is not None}
     if log and log not in scores:
         raise UnknownNameError("log", log, scores)
-    return _torques(scores[log] if log else next(iter(scores.values())), found.model.robot)
+    return _torques(scores[log] if log else next(iter(scores.values())), validation.model.robot)

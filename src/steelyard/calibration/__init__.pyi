@@ -7,8 +7,7 @@ from .identifiable import GeometryIdentifiability, identifiable
 from .joint_effects import EFFECTS, Effect
 from .measurement import MEASUREMENTS, Measurement
 from .pose_design import CalibrationPoses, design_poses
-from .pose_table import PoseTable, read_poses
-from .torques import read_torques
+from .pose_table import PoseTable, read_poses, read_torques
 
 __all__ = [
     "EFFECTS", "MEASUREMENTS", "Calibration", "CalibrationPoses", "Chain", "Effect", "GeometryIdentifiability",

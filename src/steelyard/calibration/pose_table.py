@@ -1,4 +1,7 @@
-"""`PoseTable`: joint positions of held poses with the readings of a sensor, from any log format."""
+"""`PoseTable`: joint positions of held poses with the readings of a sensor, from any log format.
+
+`read_torques` reads the joint torques at rest from such a table.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from steelyard.ground.arrays import Array, IndexArray, RowSelection
 from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 from steelyard.signals.in_memory import memory_reader
+from steelyard.signals.log import Log
 from steelyard.signals.table import Table, open_reader
 
 _JOINT_UNITS = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3}
@@ -217,3 +221,30 @@ def as_pose_table(source: PoseTable | Mapping[str, Any] | Any, robot: Robot, **o
         options: Further arguments of `read_poses`.
     """
     return source if isinstance(source, PoseTable) else read_poses(source, robot, **options)
+
+
+_TORQUE = re.compile(r"^(?:tau|torque|effort)_?(.+?)(?:_(?:Nm|N))?$", re.IGNORECASE)
+
+
+def read_torques(source: str | os.PathLike[str] | Any, robot: Robot) -> Log:
+    """Read a table with a pose at rest in each row: the joints' columns of `read_poses`, and one torque per joint.
+
+    A torque's column has the name or the number of its joint: `tau1_Nm`, `torque_elbow`.
+
+    Args:
+        source: What `read_poses` takes.
+        robot: Robot.
+    """
+    table = open_table(source)
+    _, q = joint_positions(table, robot)
+    columns = {m[1].lower(): name for name in table.names if (m := _TORQUE.match(name))}
+    first = 0 if "0" in columns else 1
+    tau = np.zeros_like(q)
+    for k, name in enumerate(robot.joint_names):
+        own = columns.get(name.lower()) or columns.get(str(k + first))
+        if own is None:
+            raise LogError(f"{table.path}: has no torque of joint '{name}'; name its column tau{k + 1}_Nm.")
+        tau[:, k] = table.numbers(own)
+    complete = np.isfinite(q).all(axis=1) & np.isfinite(tau).all(axis=1)
+    q, tau = q[complete], tau[complete]
+    return Log(robot.joint_names, np.arange(len(q), dtype=float), q, dq=np.zeros_like(q), tau=tau)

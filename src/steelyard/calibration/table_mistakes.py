@@ -122,15 +122,15 @@ def _other_conventions(measurement: PoseReadings) -> Iterator[tuple[dict[str, Ar
     )
 
 
-def _error(chain: Chain, q: Array, seen: Array) -> float:
+def _error(chain: Chain, q: Array, measured: Array) -> float:
     """Median distance of measured and predicted points, with the best place of sensor and tool."""
     tips = chain.tips(q)
-    base, place, points = first_base(tips, seen, np.arange(len(q)))
+    base, place, points = first_base(tips, measured, np.arange(len(q)))
     inside = tips.position[:, None] + np.einsum("nij,kj->nki", tips.rotation, points)
-    return float(np.nanmedian(np.linalg.norm(inside @ base.T + place - seen, axis=2)))
+    return float(np.nanmedian(np.linalg.norm(inside @ base.T + place - measured, axis=2)))
 
 
-def _corrected(chain: Chain, q: Array, seen: Array) -> Iterator[tuple[Array, Array, str]]:
+def _corrected(chain: Chain, q: Array, measured: Array) -> Iterator[tuple[Array, Array, str]]:
     """Joint positions and readings after the correction of one mistake, and the remedy for the user."""
     moving = [link.coordinate for link in chain.links if np.ptp(q[:, link.coordinate]) > 0.0]
     names = chain.robot.joint_names
@@ -138,30 +138,30 @@ def _corrected(chain: Chain, q: Array, seen: Array) -> Iterator[tuple[Array, Arr
     for k in moving:
         other = q.copy()
         other[:, k] *= -1.0
-        yield other, seen, f"joint '{names[k]}' counts the other way: change the sign of its column"
+        yield other, measured, f"joint '{names[k]}' counts the other way: change the sign of its column"
     for k in turning:
         for quarters in (1, 2, 3):
             other = q.copy()
             other[:, k] += quarters * np.pi / 2.0
             turn = f"{(90 * quarters + 180) % 360 - 180:+d}"
-            yield other, seen, f"the zero of joint '{names[k]}' is elsewhere: add {turn}° to its column"
+            yield other, measured, f"the zero of joint '{names[k]}' is elsewhere: add {turn}° to its column"
     for a, b in combinations(moving, 2):
         other = q.copy()
         other[:, [a, b]] = q[:, [b, a]]
-        yield other, seen, f"the columns of joints '{names[a]}' and '{names[b]}' are exchanged: exchange them back"
+        yield other, measured, f"the columns of joints '{names[a]}' and '{names[b]}' are exchanged: exchange them back"
     other = q.copy()
     other[:, turning] = np.radians(q[:, turning])
-    yield other, seen, "the angles are in degrees: name their columns with the suffix _deg"
+    yield other, measured, "the angles are in degrees: name their columns with the suffix _deg"
     other = q.copy()
     other[:, turning] = np.degrees(q[:, turning])
-    yield other, seen, "the angles are in rad: name their columns with the suffix _rad"
+    yield other, measured, "the angles are in rad: name their columns with the suffix _rad"
     yield (
         q,
-        seen * [-1.0, 1.0, 1.0],
+        measured * [-1.0, 1.0, 1.0],
         ("the sensor's coordinates are mirrored: change the sign of one of them, or exchange two"),
     )
-    yield q, seen[::-1], "they are in the opposite order of the rows: turn one of them around"
+    yield q, measured[::-1], "they are in the opposite order of the rows: turn one of them around"
     for shift in (1, -1):
         cut = slice(None, -1) if shift > 0 else slice(1, None)
-        late = seen[1:] if shift > 0 else seen[:-1]
+        late = measured[1:] if shift > 0 else measured[:-1]
         yield q[cut], late, "they are one row late: move the readings by one row"

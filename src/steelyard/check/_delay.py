@@ -234,38 +234,38 @@ def check_velocity(robot: Robot, motions: Sequence[Motion], log: Log) -> Iterato
         log: Log to check.
     """
     if log.dq is None or not motions:
-        yield Finding("velocity", "ok", "There is no measured velocity; it is made from the positions.")
+        yield Finding("velocity", "ok", "There is no measured velocity; it is computed from the positions.")
         return
     longest = max(motions, key=lambda m: len(m.t))
     logged = np.column_stack([np.interp(longest.t, log.t, column) for column in log.dq.T])
-    # Both go through the filter, which leaves no more to see than this many samples show.
+    # Both are filtered, so these samples contain everything that is left of the signals.
     inner = _some(longest, longest.keep.start, longest.keep.stop)
     period = longest.filter.period * inner.step
-    made = longest.filter(derivative(longest.q, longest.filter.period), inner)
+    derived = longest.filter(derivative(longest.q, longest.filter.period), inner)
     low = longest.filter(logged, inner)
     lags: dict[str, tuple[float, float]] = {}
     moving = [k for k, j in enumerate(robot.joints) if np.ptp(longest.q[:, k]) > STILL[j.kind]]
-    found = [
-        _joint(robot.joints[k], made[:, k], low[:, k], period, lags)
+    factors = [
+        _joint(robot.joints[k], derived[:, k], low[:, k], period, lags)
         for k in moving if np.ptp(logged[:, k]) > 0.0
     ]  # fmt: skip
-    yield from _factors(found)
-    yield from (e for _, entries in found for e in entries)
+    yield from _factors(factors)
+    yield from (e for _, entries in factors for e in entries)
     yield from _delays(lags)
 
 
 def _some(motion: Motion, start: int = 0, stop: int | None = None) -> slice:
-    """Samples of a filtered signal that hold it: forty in a period of the cut-off."""
+    """Return samples that represent a filtered signal: forty per period of the cut-off."""
     return slice(start, stop, max(1, int(1.0 / (40.0 * motion.filter.cutoff_hz * motion.filter.period))))
 
 
-def _factors(found: list[tuple[float, list[Finding]]]) -> Iterator[Finding]:
+def _factors(factors: list[tuple[float, list[Finding]]]) -> Iterator[Finding]:
     """One entry in place of those of the joints where all of them are wrong by one and the same factor: the clock."""
-    slopes = [slope for slope, _ in found]
-    kinds = {e.kind for _, entries in found for e in entries}
+    slopes = [slope for slope, _ in factors]
+    kinds = {e.kind for _, entries in factors for e in entries}
     if len(slopes) < 2 or kinds != {"velocity_factor"} or np.ptp(slopes) > ALL_ALIKE * abs(float(np.median(slopes))):
         return
-    for _, entries in found:
+    for _, entries in factors:
         entries.clear()
     factor = float(np.median(slopes))
     message = (
@@ -276,11 +276,11 @@ def _factors(found: list[tuple[float, list[Finding]]]) -> Iterator[Finding]:
 
 
 def _joint(
-    joint: Joint, made: Array, logged: Array, period: float, lags: dict[str, tuple[float, float]]
+    joint: Joint, derivative: Array, logged: Array, period: float, lags: dict[str, tuple[float, float]]
 ) -> tuple[float, list[Finding]]:
     """Return the factor and the findings; add the delay [s] and the relative difference it causes to `lags`."""
-    shift, common = best_shift(made, logged, int(LONGEST_VELOCITY_DELAY / period))
-    a, b = _aligned(made, logged, round(shift))
+    shift, common = best_shift(derivative, logged, int(LONGEST_VELOCITY_DELAY / period))
+    a, b = _aligned(derivative, logged, round(shift))
     slope = float(a @ b / (a @ a))
     # A nearly constant speed is recognised by its mean.
     common = max(common, slope * float(a @ b / (b @ b)))
@@ -290,7 +290,7 @@ def _joint(
         advice = f"Check which column is the velocity of '{name}', or leave the velocity out (velocity = [])."
         return slope, [Finding("velocity_unlike", "warning", message, advice, name, fix={"velocity": False})]
     if abs(shift) > 1.5 and abs(shift) * period > 2e-3:
-        lags[name] = shift * period, float(np.std(logged / slope - made) / np.std(made))
+        lags[name] = shift * period, float(np.std(logged / slope - derivative) / np.std(derivative))
     return slope, [_wrong_factor(name, slope)] if abs(slope - 1.0) > FACTOR else []
 
 

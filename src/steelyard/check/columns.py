@@ -1,29 +1,58 @@
-"""Guess the meaning of the columns of a log from names and numbers."""
+"""Guess the meaning of the columns of a log from names and numbers.
+
+Columns of goals, commands and duty are for the identification of drives without a torque sensor.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.check._unit_guess import time_unit, unit_of, velocity_of
-from steelyard.check.goal_columns import goal_columns
+from steelyard.check.guessed_mapping import Guess, GuessedMapping, Lacking, _apply, _shown, _value_of
 from steelyard.check.torque_constants import TARGETS, ConstantEstimate, constants_from_targets, lines_to_fill_in
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.signals.families import ColumnFamily, families, stated_unit
+from steelyard.signals.families import ColumnFamily, families, stated_unit, tokens
 from steelyard.signals.log import Finding
 from steelyard.signals.presets import PRESETS
 from steelyard.signals.recognise import recognise_time
 from steelyard.signals.table import LogReader, Table, first_rows, open_reader
 
-if TYPE_CHECKING:
-    pass
+_GOALS = frozenset(
+    ("goal", "target", "cmd", "command", "commanded", "desired", "des", "setpoint", "reference", "ref", "action")
+)
+_DUTIES = frozenset(("duty", "pwm"))
 
-from steelyard.check.guessed_mapping import Guess, GuessedMapping, Lacking, _apply, _shown, _value_of
+
+def goal_columns(
+    names: Sequence[str], joints: Sequence[str], width: int, used: Sequence[str]
+) -> dict[str, tuple[ColumnFamily, str]]:
+    """Return the columns of "goal" and "duty" with the word that tells, where a log has them for all joints.
+
+    Args:
+        names: Numeric columns of the log.
+        joints: Names of the joints, if the columns have them.
+        width: Number of joints.
+        used: Columns that have another meaning.
+    """
+    out: dict[str, tuple[ColumnFamily, str]] = {}
+    for family in families(names, joints):
+        if len(family.columns) != width or not set(used).isdisjoint(family.columns):
+            continue
+        words = tokens(family.pattern)
+        goal = next((word for word in words if word in _GOALS), "")
+        duty = next((word for word in words if word in _DUTIES), "")
+        if duty and not goal:
+            out.setdefault("duty", (family, duty))
+        elif goal and family.signal in ("position", ""):
+            out.setdefault("goal", (family, goal))
+    return out
+
 
 ROWS_LOOKED_AT = 20_000
 SIGNALS_GUESSED = ("position", "velocity", "acceleration", "torque", "current", "temperature")

@@ -9,16 +9,12 @@ import numpy as np
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
-from steelyard.check.left_out import LeftOutFits
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding
 
 _MOST_ROWS = 4000
 # Unexplained share of variance above which a torque does not belong to its joint.
 UNEXPLAINED = 0.5
-# Error on left-out blocks of one fit to all joints, over that of a fit to one of them. It is mostly below 1 on sound
-# logs, since shared parameters are better known; at 2, three quarters of the squares come from the contradiction.
-_CONTRADICTION = 2.0
 # cond₂ of the weighted, scaled base columns: beyond 100 the worst combination is a hundred times less certain.
 HIGH_CONDITION = 100.0
 
@@ -71,37 +67,14 @@ def friction_share(evidence: Evidence, fits: Mapping[int, Fit]) -> dict[int, flo
     return out
 
 
-def check_contradiction(robot: Robot, fits: LeftOutFits) -> Iterator[Finding]:
-    """Report joints that contradict one another.
-
-    All joints share the parameters of the links. On left-out blocks one fit to all of them predicts a torque as well as
-    a fit to its joint alone, or better, unless the rigid bodies of the description cannot explain them together.
-
-    Args:
-        robot: Robot of the log.
-        fits: Fits of the log.
-    """
-    if fits.live.sum() < 2:
-        return
-    together, alone = (np.where(fits.live, x.sum(axis=0), 1.0) for x in (fits.together, fits.alone))
-    excess = np.sqrt(together / np.maximum(alone, 1e-300))
-    worst = int(np.argmax(excess))
-    if excess[worst] > _CONTRADICTION:
-        name = robot.joints[fits.evidence.joints[worst]].name
-        message = (
-            f"The joints contradict one another: one fit to all of them predicts the torque of '{name}' "
-            f"{excess[worst]:.1f} times worse than a fit to this joint alone."
-        )
-        advice = f"Check zero, sign, scale and unit of '{name}' and its neighbours, and whether a spring acts there."
-        yield Finding("inconsistent", "warning", message, advice, name)
-
-
 # Share of time at rest above which a log shows little of a joint's friction and inertia.
 MOSTLY_STANDING = 0.6
 # Share of hidden base parameters above which the whole motion is poor.
 POOR = 0.25
 # A motion is small below this share of a joint's range, or without limits below this range [rad, m].
 SMALL_SHARE = 0.3
+# No encoder shows a smaller motion [rad, m].
+_MEASURED = 1e-9
 ROOM = {"revolute": 1.0, "prismatic": 0.1}
 
 
@@ -152,6 +125,8 @@ def check_motion(robot: Robot, excitation: Excitation) -> Iterator[Finding]:
 def _still(joint: Joint, motion: JointMotion) -> Finding:
     moved = motion.highest - motion.lowest
     message = f"'{joint.name}' hardly moves: by {moved:.2g} {joint.unit} in all."
+    if moved < _MEASURED:
+        message = f"'{joint.name}' does not move."
     advice = f"Move '{joint.name}' as well, or lock it: leave it out of --joints."
     return Finding("motionless", "warning", message, advice, joint.name)
 

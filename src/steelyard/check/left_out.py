@@ -11,11 +11,46 @@ import numpy as np
 
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence
-from steelyard.check.gravity_direction import gravity_regressor
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import BlockGrams, Mask, Weighted
 from steelyard.regression.block_rows import BLOCKS, nonnegative
 from steelyard.regression.rows import Rows
+from steelyard.robot.kinematics.poses import link_poses
+from steelyard.robot.robot import Robot
+
+
+def gravity_regressor(robot: Robot, q: Array) -> Array:
+    """Compute the columns of the links per unit of gravity along each axis of the base.
+
+    τ_j = ∂U/∂q_j with U = −g·Σ m p, so the columns are −∂(m p)/∂q_j over the links that joint j carries.
+
+    Args:
+        robot: Robot; its own gravity does not matter.
+        q: Positions [rad, m], shape (samples, joints).
+
+    Returns:
+        Shape (samples, joints, 3, inertial parameters); masses and first moments have entries.
+    """
+    rotations, origins = link_poses(robot, q)
+    out = np.zeros((*q.shape, 3, robot.inertial_count))
+    for index, link in enumerate(robot.links):
+        # ∂(m p)/∂(m, mx, my, mz): the place of the body's frame, and its axes.
+        place = origins[:, index] + rotations[:, index] @ link.frame_translation
+        axes = rotations[:, index] @ link.frame_rotation
+        moments = np.concatenate([place[:, :, None], axes], axis=2)
+        masses = np.array([1.0, 0.0, 0.0, 0.0])
+        columns = slice(10 * index, 10 * index + 4)
+        for above in robot.ancestors(index):
+            carrier = robot.links[above]
+            axis = rotations[:, above] @ carrier.axis
+            if carrier.kind == "prismatic":
+                slope = axis[:, :, None] * masses
+            else:
+                arms = moments - masses * origins[:, above, :, None]
+                slope = np.cross(axis[:, :, None], arms, axis=1)
+            out[:, carrier.coordinate, :, columns] -= carrier.ratio * slope
+    return out
+
 
 # Rows that are looked at, and parts of every left-out block, between which errors are compared.
 _ROWS, _PARTS = 600, 4
@@ -165,14 +200,19 @@ class LeftOutFits:
             tables: [A y] of every equation.
             blocks: Number of blocks of time.
         """
-        out = self._empty(blocks)
+        out = self.empty_sums(blocks)
         count = len(tables[0])
         labels = np.arange(count, dtype=np.int64) * blocks // count
         for e, table in enumerate(tables):
             out.add(e, table, np.empty((count, 0)), labels)
         return out
 
-    def _empty(self, blocks: int) -> BlockGrams:
+    def empty_sums(self, blocks: int) -> BlockGrams:
+        """Return sums of no rows.
+
+        Args:
+            blocks: Number of blocks of time.
+        """
         own = [0] * len(self.equations)
         return BlockGrams(self.equations, self.columns, own, blocks, self.bounded)
 
@@ -203,7 +243,7 @@ class LeftOutFits:
             weights: 1/σ of every equation.
             free: Whether friction may be negative.
         """
-        blocks = self._empty(BLOCKS)
+        blocks = self.empty_sums(BLOCKS)
         blocks.grams = [g.reshape(BLOCKS, _PARTS, *g.shape[1:]).sum(axis=1) for g in sums.grams]
         fitted = Weighted(blocks, weights).fit(self._every)
         x = fitted.free if free else fitted.x

@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.check import corrections
 from steelyard.check._channels import STILL
+from steelyard.check.gravity_direction import gravity_directions
 from steelyard.check.inertia_sign import InertiaSigns
 from steelyard.check.left_out import PARTS, Channels, LeftOutFits
 from steelyard.ground.arrays import Array
@@ -39,9 +40,6 @@ _AS_MUCH = 0.8
 _UNEXPLAINED = 0.5
 # Units of time that are confused, and sampling rates that are off by two or four.
 _CLOCKS = (0.001, 0.01, 0.1, 0.25, 0.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
-# Gauss-Newton steps of gravity's direction, and the step [m/s²] that ends them.
-_STEPS, _SHORT = 8, 0.01
-_EARTH = 9.81
 _STATES = ("q", "dq", "ddq")
 
 
@@ -236,7 +234,7 @@ def _mistakes(fits: LeftOutFits) -> Iterator[Mistake]:
     if len(used) > 1:
         yield Mistake(signs, fits, partial(_times, ("tau",), -np.ones(dof)), as_it_is)
     stated, tilted = fits.channels.gravity, LeftOutFits(fits.evidence, fits.channels, every_link=True)
-    for gravity in _gravities(tilted):
+    for gravity in gravity_directions(tilted):
         finding = corrections.tilted_gravity(gravity, stated)
         yield Mistake((finding,), tilted, partial(Channels.with_signals, gravity=gravity), as_it_is)
     for k in moved:
@@ -269,42 +267,3 @@ def _exchanges(fits: LeftOutFits, a: int, b: int) -> Iterator[Mistake]:
     for signals, torque_only in (((*_STATES, "tau", "moving"), False), (("tau",), True)):
         finding = corrections.exchanged_joints(names[a], names[b], torque_only)
         yield Mistake((finding,), fits, partial(exchange, signals), tuple(order))
-
-
-def _gravities(fits: LeftOutFits) -> Iterator[Array]:
-    """Estimate the direction of gravity together with all parameters, from the stated start and from the axes.
-
-    Its size stays, since it is not identifiable together with the masses.
-    """
-    size = float(np.linalg.norm(fits.channels.gravity)) or _EARTH
-    starts = [size * s * axis for axis in np.eye(3) for s in (1.0, -1.0)]
-    for start in (fits.channels.gravity, *starts):
-        gravity = np.array(start)
-        for _ in range(_STEPS if np.any(gravity) else 0):
-            step = _step_of_gravity(fits, gravity)
-            gravity = size * (gravity + step) / np.linalg.norm(gravity + step)
-            if np.linalg.norm(step) < _SHORT:
-                break
-        if np.any(gravity):
-            yield gravity
-
-
-def _step_of_gravity(fits: LeftOutFits, gravity: Array) -> Array:
-    """Compute a Gauss-Newton step of the direction of gravity, together with all parameters."""
-    inertial, rank = fits.robot.inertial_count, len(fits.columns)
-    tables = fits.rows(fits.channels.with_signals(gravity=gravity))
-    x = fits.parameters(fits.add_up(tables, 1), fits.weights)
-    across = np.linalg.svd(gravity[None])[2][1:].T
-    size = rank + across.shape[1]
-    normal, right = np.zeros((size, size)), np.zeros(size)
-    for j, table, e, w in zip(fits.evidence.joints, tables, fits.equations, fits.weights, strict=True):
-        own, places = e.among(fits.columns)
-        slopes = np.einsum("npg,p->ng", fits.pulls[:, j], x[:inertial]) @ across
-        rows = w * np.column_stack([table[:, own], slopes])
-        at = np.array([*places, *range(rank, size)])
-        normal[np.ix_(at, at)] += rows.T @ rows
-        right[at] += w * rows.T @ (table[:, -1] - table[:, own] @ x[places])
-    scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))
-    # A direction that no torque shows, such as any one about vertical axes, stays as it is.
-    scaled = normal / np.outer(scale, scale) + 1e-9 * np.eye(size)
-    return np.asarray(across @ (np.linalg.solve(scaled, right / scale) / scale)[rank:])

@@ -40,37 +40,37 @@ from steelyard.report.terminal import bold, say, table
 from steelyard.signals.log import Finding
 
 
-def print_check(found: Check, out: Console) -> None:
+def print_check(check: Check, out: Console) -> None:
     """Print a check; the verdict and the advice come last.
 
     Args:
-        found: Check of the log.
+        check: Check of the log.
         out: Console.
     """
-    where = f", {found.source}" if found.source else ""
-    say(out, bold(found.robot), f"{where}\n")
-    if found.excitation is not None:
-        _print_motion(found.excitation, out)
-    ranked = by_severity(found.entries)
+    where = f", {check.source}" if check.source else ""
+    say(out, bold(check.robot), f"{where}\n")
+    if check.excitation is not None:
+        _print_motion(check.excitation, out)
+    ranked = by_severity(check.entries)
     rows: list[list[str | Text]] = [[Text(e.severity, TERMINAL_COLOURS[tone(e.severity)]), e.message] for e in ranked]
     out.print(table("Findings", ["", "finding"], rows))
-    for line in lines(found.assumptions, [e.message for e in ranked]):
+    for line in lines(check.assumptions, [e.message for e in ranked]):
         say(out, line)
-    say(out, bold(found.verdict))
-    for k, advice in enumerate(found.advice):
+    say(out, bold(check.verdict))
+    for k, advice in enumerate(check.advice):
         say(out, f" {k + 1}. {advice}")
 
 
-def print_checks(found: Checks, out: Console) -> None:
+def print_checks(checks: Checks, out: Console) -> None:
     """Print checks of several logs: one row for each log, then the complaints, then the verdict.
 
     Args:
-        found: Checks of the logs.
+        checks: Checks of the logs.
         out: Console.
     """
     rows: list[list[str | Text]] = []
     wrong: list[list[str | Text]] = []
-    for name, check in zip(found.names, found.checks, strict=True):
+    for name, check in zip(checks.names, checks.checks, strict=True):
         counts = [sum(e.severity == s for e in check.entries) for s in ("problem", "warning", "note")]
         ranked = by_severity(check.complaints)
         worst = ranked[0].kind.replace("_", " ") if ranked else "–"
@@ -80,11 +80,11 @@ def print_checks(found: Checks, out: Console) -> None:
         rows.append([name, grade, *(str(n) for n in counts), worst, shown])
         wrong += [[name, Text(e.severity, TERMINAL_COLOURS[tone(e.severity)]), e.message] for e in ranked]
     columns = ["log", "verdict", "problems", "warnings", "notes", "worst", "base columns seen"]
-    out.print(table(f"{found.checks[0].robot}: {len(rows)} logs", columns, rows, right=columns[2:5]))
+    out.print(table(f"{checks.checks[0].robot}: {len(rows)} logs", columns, rows, right=columns[2:5]))
     if wrong:
         out.print(table("Findings", ["log", "", "finding"], wrong))
-    say(out, bold(found.verdict))
-    advice = dict.fromkeys(text for check in found.checks for text in check.advice)
+    say(out, bold(checks.verdict))
+    advice = dict.fromkeys(text for check in checks.checks for text in check.advice)
     for k, words in enumerate(list(advice)[:MOST_ADVICES]):
         say(out, f" {k + 1}. {words}")
 
@@ -217,22 +217,22 @@ def _next(logs: Sequence[str], worst: Check) -> Html:
     return commands(*pairs)
 
 
-def _log(name: str, found: Check) -> list[Html]:
-    pieces = [callout(tone(found.grade), f"{name}: {found.verdict}")]
-    section = assumptions_section(found.assumptions)
+def _log(name: str, check: Check) -> list[Html]:
+    pieces = [callout(tone(check.grade), f"{name}: {check.verdict}")]
+    section = assumptions_section(check.assumptions)
     assumed = [] if section is None else [section.body]
-    return [*pieces, *findings_html(found), in_order(found), *motion_html(name, found), *assumed]
+    return [*pieces, *findings_html(check), in_order(check), *motion_html(name, check), *assumed]
 
 
-def findings_html(found: Check, more: Callable[[Finding], str] = lambda _: "") -> list[Html]:
+def findings_html(check: Check, more: Callable[[Finding], str] = lambda _: "") -> list[Html]:
     """Render the findings with their pictures, most severe first.
 
     Args:
-        found: Check of the log.
+        check: Check of the log.
         more: Gives further HTML for a finding.
     """
-    said = [e for e in by_severity(found.entries) if e.severity != "ok"]
-    return [_finding(e, found.pictures.get(e.key), more(e)) for e in said]
+    said = [e for e in by_severity(check.entries) if e.severity != "ok"]
+    return [_finding(e, check.pictures.get(e.key), more(e)) for e in said]
 
 
 def _finding(entry: Finding, picture: FindingPicture | None, more: str) -> Html:
@@ -241,9 +241,9 @@ def _finding(entry: Finding, picture: FindingPicture | None, more: str) -> Html:
     return said if picture is None else join(said, figure_html(finding_figure(picture), picture.title, picture.about))
 
 
-def in_order(found: Check) -> Html:
-    """Render the checks that `found` no fault."""
-    fine = [e.message for e in found.entries if e.severity == "ok"]
+def in_order(check: Check) -> Html:
+    """Render the entries of `check` without a fault."""
+    fine = [e.message for e in check.entries if e.severity == "ok"]
     return paragraph("No fault: " + " ".join(fine)) if fine else Html("")
 
 
@@ -267,16 +267,16 @@ def finding_figure(picture: FindingPicture) -> Figure:
     return figure
 
 
-def motion_html(name: str, found: Check) -> list[Html]:
+def motion_html(name: str, check: Check) -> list[Html]:
     """Render the motion of a log; nothing if the log is too broken.
 
     Args:
         name: Name of the log.
-        found: Check of the log.
+        check: Check of the log.
     """
-    if found.excitation is None:
+    if check.excitation is None:
         return []
-    excitation = found.excitation
+    excitation = check.excitation
     columns: list[TableColumn | str] = ["joint", "position", TableColumn("of its range", "%", places=0)]
     columns += [
         TableColumn("speed", "1/s", 3),

@@ -149,13 +149,13 @@ def _against_model(
     return FindingPicture(title, "time [s]", f"torque [{unit}]", about, tuple(lines))
 
 
-def _friction(evidence: Evidence, joint: int, found: Fit, title: str) -> FindingPicture:
+def _friction(evidence: Evidence, joint: int, fit: Fit, title: str) -> FindingPicture:
     """Draw the friction part of a torque over speed, without inertias of the description."""
     from steelyard.report.plots.series import decimate_over, in_steps  # keeps `report` out of calculations
 
     dq, e = evidence.dq[:, joint], evidence.joints.index(joint)
     others = np.delete(np.arange(evidence.A[e].shape[1]), friction_columns(evidence)[e])
-    rest = evidence.y[e] - evidence.A[e][:, others] @ found.values[others]
+    rest = evidence.y[e] - evidence.A[e][:, others] @ fit.values[others]
     keep = decimate_over(dq, rest, _MOST)
     named = evidence.robot.joints[joint]
     line = PictureLine("measured", "points", tuple(in_steps(dq[keep])), tuple(in_steps(rest[keep])))

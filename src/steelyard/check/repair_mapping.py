@@ -21,21 +21,21 @@ _SI = {
 
 
 def repair_mapping(
-    found: Check, robot: Robot, log: Log, mapping: Mapping[str, Any], only: Collection[str] = ()
+    check: Check, robot: Robot, log: Log, mapping: Mapping[str, Any], only: Collection[str] = ()
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Apply the fixes of a check to a mapping; return it with advice for faults that a mapping cannot fix.
 
     Args:
-        found: Check of the log.
+        check: Check of the log.
         robot: Robot of the log.
         log: Beginning of the log, read with the mapping.
         mapping: Mapping, as in its file.
         only: Keys or kinds of the findings to fix; empty: all.
     """
-    chosen = [e for e in found.complaints if not only or e.key in only or e.kind in only]
+    chosen = [e for e in check.complaints if not only or e.key in only or e.kind in only]
     for name in only:
         if not any(name in (e.key, e.kind) and e.fix is not None for e in chosen):
-            raise UnknownNameError("finding that a mapping can fix", name, [e.key for e in found.complaints if e.fix])
+            raise UnknownNameError("finding that a mapping can fix", name, [e.key for e in check.complaints if e.fix])
     data: dict[str, Any] = {key: dict(x) if isinstance(x, Mapping) else x for key, x in mapping.items()}
     stated = LogMapping.from_table(data)
     names = list(stated.joints or robot.joint_names)
@@ -130,10 +130,10 @@ def _exchange_columns(
     data[key] = [known[name] for name in names]
 
 
-def _each(given: Any, count: int, default: float) -> list[float]:
-    if not given:
+def _each(value: Any, count: int, default: float) -> list[float]:
+    if not value:
         return [default] * count
-    numbers = [float(x) for x in (given if isinstance(given, list | tuple) else [given])]
+    numbers = [float(x) for x in (value if isinstance(value, list | tuple) else [value])]
     return numbers * count if len(numbers) == 1 else numbers
 
 

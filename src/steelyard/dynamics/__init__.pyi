@@ -7,8 +7,7 @@ from .frame_motion import FrameKinematics
 from .function import Function, trace
 from .model import Model
 from .momentum import MomentumBalance, momentum_balance
-from .native.lane_scan import LaneScan
-from .native.scan import Scan, flat_entries
+from .native.scan import LaneScan, Scan, flat_entries
 
 __all__ = [
     "Dynamics", "Evaluator", "FrameKinematics", "Function", "LaneScan", "Model", "MomentumBalance", "Scan",

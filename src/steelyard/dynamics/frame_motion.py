@@ -88,19 +88,20 @@ class StackedJacobian:
 
     def __init__(self, frames: Sequence[FrameJacobian], rows: Sequence[Sequence[int]]) -> None:
         dof = frames[0].robot.dof
+        self.frames, self.rows = frames, rows
+        self.count = sum(len(own) for own in rows)
+        self._evaluator = Evaluator(trace("stacked_jacobian", {"q": dof}, self.over_scalars, (self.count, dof)))
 
-        def over_scalars(q: Vector) -> dict[tuple[int, int], Any]:
-            out: dict[tuple[int, int], Any] = {}
-            first = 0
-            for frame, own in zip(frames, rows, strict=True):
-                entries = frame.over_scalars(q)
-                places = {k: first + i for i, k in enumerate(own)}
-                out |= {(places[k], c): value for (k, c), value in entries.items() if k in places}
-                first += len(own)
-            return out
-
-        shape = (sum(len(own) for own in rows), dof)
-        self._evaluator = Evaluator(trace("stacked_jacobian", {"q": dof}, over_scalars, shape))
+    def over_scalars(self, q: Vector) -> dict[tuple[int, int], Any]:
+        """Compute the entries over scalars."""
+        out: dict[tuple[int, int], Any] = {}
+        first = 0
+        for frame, own in zip(self.frames, self.rows, strict=True):
+            entries = frame.over_scalars(q)
+            places = {k: first + i for i, k in enumerate(own)}
+            out |= {(places[k], c): value for (k, c), value in entries.items() if k in places}
+            first += len(own)
+        return out
 
     def __call__(self, q: ArrayLike) -> Array:
         """Compute the rows, `(samples, rows, joints)`."""

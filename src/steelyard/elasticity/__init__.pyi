@@ -1,7 +1,7 @@
 """Elastic joints: stiffness and encoder skew from two encoders, resonances from one, springs as torque sensors."""
 
+from .elastic_files import elastic_to_mjcf
 from .elastic_mapping import ElasticMapping
-from .elastic_mjcf import elastic_to_mjcf
 from .elastic_simulation import simulate_elastic
 from .elasticity import Elasticity
 from .identify import identify_elasticity

@@ -49,17 +49,17 @@ class EncoderReadings:
         return str(self.log.meta.get("source", "The log"))
 
 
-def read_readings(given: Any, robot: Robot, mapping: ElasticMapping, needed: bool = True) -> EncoderReadings:
+def read_readings(log_like: Any, robot: Robot, mapping: ElasticMapping, needed: bool = True) -> EncoderReadings:
     """Read a log and check its second encoders.
 
     Args:
-        given: Path, frame, dict of arrays, or a `Log` with the channels "elastic.link.JOINT".
+        log_like: Path, frame, dict of arrays, or a `Log` with the channels "elastic.link.JOINT".
         robot: Robot of the log.
         mapping: Meaning of the columns.
         needed: True refuses a log without a second encoder.
     """
-    own = mapping if isinstance(given, Log) else mapping.for_file(given, robot)
-    log = given if isinstance(given, Log) else read_log(given, robot, own.log)
+    own = mapping if isinstance(log_like, Log) else mapping.for_file(log_like, robot)
+    log = log_like if isinstance(log_like, Log) else read_log(log_like, robot, own.log)
     source = str(log.meta.get("source", "The log"))
     theta, q = log.q.copy(), log.q.copy()
     elastic, findings = [], []

@@ -84,10 +84,10 @@ def identify_elasticity(
     )  # fmt: skip
 
 
-def _several(given: Any) -> list[Any]:
-    if given is None:
+def _several(logs: Any) -> list[Any]:
+    if logs is None:
         return []
-    return list(given) if isinstance(given, list | tuple) else [given]
+    return list(logs) if isinstance(logs, list | tuple) else [logs]
 
 
 def _refuse_without_torque(logs: Sequence[Log]) -> None:

@@ -24,7 +24,7 @@ def print_elasticity(result: Elasticity, out: Console, folder: str = "") -> None
         out: Console to print to.
         folder: Run folder; "" if none was written.
     """
-    from steelyard.report.terminal import say, table
+    from steelyard.report.terminal import say, say_headline, table
 
     glance = result.headline()
     rows = [
@@ -35,9 +35,7 @@ def print_elasticity(result: Elasticity, out: Console, folder: str = "") -> None
     ]  # fmt: skip
     head = ["joint", "stiffness", "95 %", "unit", "damping", "rotor", "skew ms", "explained %", "validation %"]
     out.print(table(f"Elastic joints of {result.robot.name}", head, rows, right=[*head[1:3], *head[4:]]))
-    say(out, glance.sentence)
-    for point in glance.points:
-        say(out, f" • {point}")
+    say_headline(out, glance)
     if folder:
         say(out, f"\nWritten to {folder}: result.json, report.html, {', '.join(result.files())}.")
 

@@ -183,7 +183,7 @@ def _joint(
     alone: Sequence[DeflectionFit],
     explained: float,
     by_log: dict[str, Interval],
-    held: dict[str, float],
+    held_out: dict[str, float],
     names: Sequence[str],
     motor: bool,
 ) -> JointElasticity:
@@ -205,7 +205,7 @@ def _joint(
         friction=(coulomb, float(whole.sums.viscous[k])),
         explained=explained,
         without_skew=fit.explained,
-        held_out=held,
+        held_out=held_out,
         offsets=offsets,
         by_log=by_log,
     )

@@ -18,8 +18,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.verb_options import with_changes
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.regression.factor import Factor
-from steelyard.regression.reduce import reduce
+from steelyard.regression.factor import Factor, reduce
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.signals.as_logs import LogsLike, as_logs

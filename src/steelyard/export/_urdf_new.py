@@ -12,8 +12,9 @@ from steelyard.export._bodies import Body, Inertial, bodies_of
 from steelyard.export._simple_terms import SimpleTerms
 from steelyard.export._xml_text import comment, number, numbers, tag
 from steelyard.ground.arrays import Array
+from steelyard.ground.xml import Element
 from steelyard.robot.robot import FREE_WIDTHS, UNLIMITED, Robot
-from steelyard.robot.spatial import rpy_of
+from steelyard.robot.spatial import rotation_from_rpy, rpy_of
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -110,3 +111,23 @@ def _joint_lines(robot: Robot, body: Body, parent: str, terms: SimpleTerms) -> l
         if terms.damping[k] or terms.friction[k]:
             lines.append(f"  {dynamics_tag(terms.damping[k], terms.friction[k])}")
     return [*lines, "</joint>"]
+
+
+def joint_end(joint: Element, side: str) -> str:
+    """Return the link at one end of a joint of a URDF.
+
+    Args:
+        joint: The joint.
+        side: "parent" or "child".
+    """
+    element = joint.find(side)
+    assert element is not None  # the reader refuses a joint without parent or child
+    return element.attributes["link"]
+
+
+def joint_origin(joint: Element) -> tuple[Array, Array]:
+    """Return the rotation and the translation [m] of a joint of a URDF relative to its parent link."""
+    origin, zero = joint.find("origin"), (0.0, 0.0, 0.0)
+    if origin is None:
+        return np.eye(3), np.zeros(3)
+    return rotation_from_rpy(*origin.vector("rpy", 3, zero)), origin.vector("xyz", 3, zero)

@@ -14,17 +14,17 @@ from steelyard.robot.load import RobotLike, as_robot
 ModelLike = Model | RobotLike
 
 
-def as_model(given: ModelLike) -> Model:
+def as_model(model_like: ModelLike) -> Model:
     """Convert to a model.
 
     Args:
-        given: `Model`, result of `identify`, run folder, exported description with sidecar, or robot, as in
+        model_like: `Model`, result of `identify`, run folder, exported description with sidecar, or robot, as in
             `load_robot`, which gives its nominal model.
     """
-    model = given if isinstance(given, Model) else getattr(given, "model", None)
+    model = model_like if isinstance(model_like, Model) else getattr(model_like, "model", None)
     if isinstance(model, Model):
         return model
-    source: Any = given
+    source: Any = model_like
     return load_model(source) if is_exported(source) else Model.nominal(as_robot(source))
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from steelyard.errors import ExportError
-from steelyard.export._urdf_new import origin_tag
+from steelyard.export._urdf_new import joint_end, joint_origin, origin_tag
 from steelyard.export._xml_text import Document, comment, number, numbers, tag
-from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml
 from steelyard.robot.mjcf import mjcf_elements, read_mjcf_with_loops
 from steelyard.robot.robot import UNLIMITED, Link, Robot
-from steelyard.robot.spatial import LinkFrame, quaternion_of, rotation_from_rpy
+from steelyard.robot.spatial import LinkFrame, quaternion_of
 from steelyard.robot.urdf import robot_from_urdf
 
 _HEAD = "Joint placements in this file were calibrated by Steelyard; the rest is unchanged."
@@ -35,16 +34,16 @@ def placed_urdf(robot: Robot, nominal: Robot, source: Path) -> bytes:
     indices = {link.joint: k for k, link in enumerate(robot.links)}
     children: dict[str, list[Element]] = {}
     for joint in root.all("joint"):
-        children.setdefault(_end(joint, "parent"), []).append(joint)
+        children.setdefault(joint_end(joint, "parent"), []).append(joint)
     names = {element.attributes["name"] for element in root.all("link")}
-    (base,) = names - {_end(joint, "child") for joint in root.all("joint")}
+    (base,) = names - {joint_end(joint, "child") for joint in root.all("joint")}
     stack = [(base, LinkFrame())]
     missing = set(changed)
     while stack:
         name, place = stack.pop()
         for joint in children.get(name, []):
             own = joint.attributes["name"]
-            rotation, translation = _origin(joint)
+            rotation, translation = joint_origin(joint)
             if own in changed:
                 link = changed[own]
                 back = place.rotation.T
@@ -56,7 +55,7 @@ def placed_urdf(robot: Robot, nominal: Robot, source: Path) -> bytes:
                     document.replace(element, text)
                 missing.discard(own)
             where = LinkFrame(indices[own]) if own in indices else place.at(rotation, translation)
-            stack.append((_end(joint, "child"), where))
+            stack.append((joint_end(joint, "child"), where))
     _refuse_missing(missing, source)
     document.insert_first(root, comment([_HEAD, _EXACT]).splitlines())
     return document.edited()
@@ -167,19 +166,6 @@ def _changed(robot: Robot, nominal: Robot) -> dict[str, Link]:
 def _refuse_missing(missing: set[str], source: Path) -> None:
     if missing:
         raise ExportError(f"{source}: has no joint '{sorted(missing)[0]}'; give the original description of the robot.")
-
-
-def _end(joint: Element, side: str) -> str:
-    element = joint.find(side)
-    assert element is not None  # the reader refuses a joint without parent or child
-    return element.attributes["link"]
-
-
-def _origin(joint: Element) -> tuple[Array, Array]:
-    origin, zero = joint.find("origin"), (0.0, 0.0, 0.0)
-    if origin is None:
-        return np.eye(3), np.zeros(3)
-    return rotation_from_rpy(*origin.vector("rpy", 3, zero)), origin.vector("xyz", 3, zero)
 
 
 def description_format(source: Path) -> str:

@@ -17,6 +17,8 @@ from steelyard.export._urdf_new import (
     dynamics_tag,
     gravity_is_standard,
     inertial_lines,
+    joint_end,
+    joint_origin,
     mujoco_lines,
     new_urdf,
     origin_tag,
@@ -29,7 +31,7 @@ from steelyard.ground.xml import Element, parse_xml
 from steelyard.robot.free import floating_urdf
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.robot import Link, Robot
-from steelyard.robot.spatial import LinkFrame, rotation_from_rpy
+from steelyard.robot.spatial import LinkFrame
 from steelyard.robot.urdf import robot_from_urdf
 
 # Placements with larger differences between file and model are rewritten. `load_robot` snaps entries of rotations that
@@ -88,8 +90,8 @@ class _Editor:
         """Visit links from the root to the leaves, with their pose in the joint frame of the moving link below them."""
         children: dict[str, list[Element]] = {}
         for joint in self.joints.values():
-            children.setdefault(_end(joint, "parent"), []).append(joint)
-        (base,) = set(self.links) - {_end(joint, "child") for joint in self.joints.values()}
+            children.setdefault(joint_end(joint, "parent"), []).append(joint)
+        (base,) = set(self.links) - {joint_end(joint, "child") for joint in self.joints.values()}
         names = self.model.robot.link_names
         stack = [(base, LinkFrame())]
         if self.floating == base:
@@ -98,7 +100,7 @@ class _Editor:
         while stack:
             name, place = stack.pop()
             for joint in children.get(name, []):
-                child, wanted = _end(joint, "child"), self.wanted.get(joint.attributes["name"])
+                child, wanted = joint_end(joint, "child"), self.wanted.get(joint.attributes["name"])
                 if wanted is None:
                     where = self._fixed_joint(joint, place)
                     if where.host >= 0:
@@ -110,7 +112,7 @@ class _Editor:
                 stack.append((child, where))
 
     def _fixed_joint(self, joint: Element, place: LinkFrame) -> LinkFrame:
-        rotation, translation = _origin(joint)
+        rotation, translation = joint_origin(joint)
         name = joint.attributes["name"]
         if name in self.fixed:
             link, value = self.fixed[name]
@@ -123,7 +125,7 @@ class _Editor:
 
     def _moving_joint(self, joint: Element, wanted: Link, place: LinkFrame) -> None:
         """Write friction, and the placement if it differs; fixed links in between are kept."""
-        rotation, translation = _origin(joint)
+        rotation, translation = joint_origin(joint)
         pose = place.at(rotation, translation)
         turned = float(np.max(np.abs(pose.rotation - wanted.rotation)))
         if turned > _SNAPPED or float(np.max(np.abs(pose.translation - wanted.translation))) > _MOVED:
@@ -215,19 +217,6 @@ class _Editor:
     def _relative_meshes(self) -> bool:
         names = [e.attributes.get("filename", "") for e in self.document.root.walk() if e.tag in ("mesh", "texture")]
         return any(name and "://" not in name and not name.startswith("/") for name in names)
-
-
-def _end(joint: Element, side: str) -> str:
-    element = joint.find(side)
-    assert element is not None  # the reader refuses a joint without parent or child
-    return element.attributes["link"]
-
-
-def _origin(joint: Element) -> tuple[Array, Array]:
-    origin, zero = joint.find("origin"), (0.0, 0.0, 0.0)
-    if origin is None:
-        return np.eye(3), np.zeros(3)
-    return rotation_from_rpy(*origin.vector("rpy", 3, zero)), origin.vector("xyz", 3, zero)
 
 
 def _check_same(robot: Robot, whole: Robot, locked: Mapping[str, float], source: Path) -> None:

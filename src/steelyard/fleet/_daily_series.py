@@ -316,8 +316,8 @@ def series_blocks(days: DailySeries, scale: ResidualScale, channels: Sequence[in
     return [_block(days, scale, np.array(own), seen[:, own[0]]) for own in same.values()]
 
 
-def _block(days: DailySeries, scale: ResidualScale, own: NDArray[np.intp], seen: NDArray[np.bool_]) -> SeriesBlock:
-    z, v, t = days.values[seen][:, own].T, days.variances[seen][:, own].T, days.t[seen] / _DAY_S
+def _block(days: DailySeries, scale: ResidualScale, own: NDArray[np.intp], observed: NDArray[np.bool_]) -> SeriesBlock:
+    z, v, t = days.values[observed][:, own].T, days.variances[observed][:, own].T, days.t[observed] / _DAY_S
     day, walk = scale.day[own, None], scale.walk[own, None]
     C = walk[..., None] * np.minimum.outer(t - t[0], t - t[0])
     C[:, range(len(t)), range(len(t))] += v + day
@@ -326,9 +326,9 @@ def _block(days: DailySeries, scale: ResidualScale, own: NDArray[np.intp], seen:
     own_degrees = max(d.shape[1] * _OVERLAP, 0.0)
     wider = shrink_to_mean(_mean_but_largest(d), 1.0, own_degrees) if d.shape[1] else np.ones(len(own))
     # The effect of warmth differs between robots, with a standard deviation of half of it.
-    X = days.warmth[seen] * (0.5 * scale.law[:, own].T[:, None, :])
+    X = days.warmth[observed] * (0.5 * scale.law[:, own].T[:, None, :])
     degrees = np.minimum(scale.degrees[own], 200.0) + min(own_degrees, DEGREES_OF_MEAN)
-    return SeriesBlock(own, days.t[seen], z, wider[:, None, None] * C + X @ np.swapaxes(X, 1, 2), degrees)
+    return SeriesBlock(own, days.t[observed], z, wider[:, None, None] * C + X @ np.swapaxes(X, 1, 2), degrees)
 
 
 def _mean_but_largest(d: Array) -> Array:

@@ -209,21 +209,21 @@ def _all_changes(
     days: DailySeries,
     channels: Sequence[Channel],
     scale: ResidualScale,
-    found: Sequence[tuple[float, int, ChangePoint]],
+    changes: Sequence[tuple[float, int, ChangePoint]],
     limit: float,
     p: float,
 ) -> list[Drift]:
     """List the changes of a joint: of its most significant channel, later ones, and those of other channels."""
     out: list[Drift] = []
-    for p_own, c, change in sorted(found, key=lambda one: (one[0], one[1])):
-        channel_p = min(1.0, p_own * len(found))
+    for p_own, c, change in sorted(changes, key=lambda one: (one[0], one[1])):
+        channel_p = min(1.0, p_own * len(changes))
         if channel_p > limit:
             break
         noise = series_blocks(days, scale, [c])[0]
         along: list[Array] = []
         next_change: ChangePoint | None = change
-        while next_change is not None and min(1.0, next_change.p * len(found)) <= limit and len(along) < _MAX_CHANGES:
-            own_p = min(channel_p, p) if not along else next_change.p * len(found)
+        while next_change is not None and min(1.0, next_change.p * len(changes)) <= limit and len(along) < _MAX_CHANGES:
+            own_p = min(channel_p, p) if not along else next_change.p * len(changes)
             one = _as_drift(days, channels[c], c, next_change, noise.t, own_p)
             # Another channel of the joint may show the same event.
             if not any(o.what != one.what and o.earliest <= one.latest and one.earliest <= o.latest for o in out):

@@ -222,10 +222,10 @@ def _std_of_the_others(value: Array, variance: Array) -> tuple[Array, Array]:
 
 
 def _outside_joints(
-    fleet: PooledFleet, robots: Sequence[str], channels: Sequence[Channel], found: tuple[Array, Array, Array],
+    fleet: PooledFleet, robots: Sequence[str], channels: Sequence[Channel], deviations: tuple[Array, Array, Array],
     mean: Array, rate: float,
 ) -> list[Outlier]:  # fmt: skip
-    away, variance, p = found
+    away, variance, p = deviations
     joints = list(dict.fromkeys(c.joint for c in channels))
     of_joint = {joint: [n for n, c in enumerate(channels) if c.joint == joint] for joint in joints}
     each = [(r, joint) for r in range(len(robots)) for joint in joints]

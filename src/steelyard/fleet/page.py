@@ -35,9 +35,9 @@ _MAX_UNUSED, _MAX_OUTLIERS = 10, 5
 _MIN_REDUCTION = 1.1
 
 
-def fleet_report(found: FleetOutcome) -> str:
-    """Make the self-contained page of the results `found`."""
-    tables = found.tables
+def fleet_report(outcome: FleetOutcome) -> str:
+    """Make the self-contained page of the results `outcome`."""
+    tables = outcome.tables
     sections: list[Section | None] = [
         map_section(tables),
         outliers_section(tables, FALSE_OUTLIERS),
@@ -46,20 +46,20 @@ def fleet_report(found: FleetOutcome) -> str:
         fleet_scores_section(tables),
         unused_section(tables),
         findings_section(tables),
-        _next_steps(found),
-        _statistics(found),
+        _next_steps(outcome),
+        _statistics(outcome),
     ]
     return render_report(
-        f"Fleet: {', '.join(found.robot_types)}",
+        f"Fleet: {', '.join(outcome.robot_types)}",
         [s for s in sections if s is not None],
-        verdict=_verdict(found),
-        subtitle=_summary(found),
+        verdict=_verdict(outcome),
+        subtitle=_summary(outcome),
     )
 
 
-def _summary(found: FleetOutcome) -> str:
-    own = found.factors
-    used = len(own.logs) - len(found.skipped)
+def _summary(outcome: FleetOutcome) -> str:
+    own = outcome.factors
+    used = len(own.logs) - len(outcome.skipped)
     samples = sum(log.samples for log in own.logs)
     return (
         f"{_count(len(own.robots), 'robot')} of {_count(len(own.fleet.robot_types), 'robot type')}, {used:,} of "
@@ -71,35 +71,38 @@ def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _points(found: FleetOutcome) -> list[str]:
+def _points(outcome: FleetOutcome) -> list[str]:
     """List the main points, one sentence each."""
-    judged = [model.judged for model in found.robot_types.values()]
+    judged = [model.judged for model in outcome.robot_types.values()]
     ranked = sorted((o for one in judged for o in one.outliers), key=lambda o: -o.score)
     points = [o.sentence for o in ranked][:_MAX_OUTLIERS]
-    points += [note for model in found.robot_types.values() for note in model.pooled.notes]
-    points += [*found.failures.values(), *(why for m in found.robot_types.values() for why in m.fit_errors.values())]
+    points += [note for model in outcome.robot_types.values() for note in model.pooled.notes]
+    points += [
+        *outcome.failures.values(),
+        *(why for m in outcome.robot_types.values() for why in m.fit_errors.values()),
+    ]
     return points
 
 
-def _verdict(found: FleetOutcome) -> Verdict:
-    changed = sum(len(model.drift.drifts) for model in found.robot_types.values())
-    skipped = len(found.skipped)
-    gained = [model.pooled.sharper() for model in found.robot_types.values()]
+def _verdict(outcome: FleetOutcome) -> Verdict:
+    changed = sum(len(model.drift.drifts) for model in outcome.robot_types.values())
+    skipped = len(outcome.skipped)
+    gained = [model.pooled.sharper() for model in outcome.robot_types.values()]
     finite = [x for x in gained if np.isfinite(x)]
-    odd = sum(len(model.judged.outliers) for model in found.robot_types.values())
+    odd = sum(len(model.judged.outliers) for model in outcome.robot_types.values())
     words = _count(odd, "outlier") if odd else "No outliers"
     words += f"; {_count(changed, 'change')} over time" if changed else ""
     words += f"; {_count(skipped, 'log')} not used" if skipped else ""
     if finite and np.median(finite) > _MIN_REDUCTION:
         words += f"; error bars are {number(float(np.median(finite)), 2)} times smaller than from each robot's own logs"
     return Verdict(
-        "warning" if odd or changed or skipped or found.failures else "good", f"{words}.", tuple(_points(found))
+        "warning" if odd or changed or skipped or outcome.failures else "good", f"{words}.", tuple(_points(outcome))
     )
 
 
-def _next_steps(found: FleetOutcome) -> Section:
-    odd = (o.robot for m in found.robot_types.values() for o in m.judged.outliers)
-    robot = next(odd, next(iter(found.factors.robots)))
+def _next_steps(outcome: FleetOutcome) -> Section:
+    odd = (o.robot for m in outcome.robot_types.values() for o in m.judged.outliers)
+    robot = next(odd, next(iter(outcome.factors.robots)))
     return Section(
         "Next steps",
         commands(
@@ -111,8 +114,8 @@ def _next_steps(found: FleetOutcome) -> Section:
     )  # fmt: skip
 
 
-def _statistics(found: FleetOutcome) -> Section:
-    tally = found.factors.tally
+def _statistics(outcome: FleetOutcome) -> Section:
+    tally = outcome.factors.tally
     seconds = tally.seconds.get("mapping", 0.0)
     pace = tally.samples / max(seconds * tally.cores, 1e-9)
     peaks = sorted(tally.peak_bytes.items(), key=lambda p: -p[1])
@@ -125,7 +128,7 @@ def _statistics(found: FleetOutcome) -> Section:
         ("workers", "of Dask" if tally.engine == "dask" else "this process"),
         *((f"robot type {name}", f"cut-off {number(chosen.cutoff_hz, 3)} Hz; terms "
            f"{', '.join(t.kind for t in chosen.terms)}; chosen from {len(chosen.chosen_from)} logs")
-          for name, chosen in found.factors.settings.items()),
+          for name, chosen in outcome.factors.settings.items()),
     ]  # fmt: skip
     notes: list[Html] = []
     if tally.trouble:
@@ -140,16 +143,16 @@ def _repaired(count: int) -> str:
     return f"{entries} of the store: damaged, or not written by you; computed again."
 
 
-def print_fleet(found: FleetOutcome, out: Console, folder: str = "") -> None:
+def print_fleet(outcome: FleetOutcome, out: Console, folder: str = "") -> None:
     """Print a summary of a fleet's results.
 
     Args:
-        found: The results.
+        outcome: The results.
         out: Console.
         folder: The run folder that was written; "" if none was.
     """
-    tally, skipped = found.factors.tally, found.skipped
-    say(out, f"{_summary(found)}.")
+    tally, skipped = outcome.factors.tally, outcome.skipped
+    say(out, f"{_summary(outcome)}.")
     seconds = tally.seconds.get("mapping", 0.0)
     if tally.mapped:
         pace = tally.samples / max(seconds * tally.cores, 1e-9)
@@ -163,7 +166,7 @@ def print_fleet(found: FleetOutcome, out: Console, folder: str = "") -> None:
         say(out, _repaired(tally.mended))
     if tally.trouble:
         say(out, f"{tally.trouble}: {tally.unkept} entries are not stored; the next run computes them again.")
-    for point in _points(found):
+    for point in _points(outcome):
         say(out, f" · {point}")
     for reason in list(skipped.values())[:_MAX_UNUSED]:
         say(out, f"Not used: {reason}")

@@ -244,8 +244,8 @@ def _outliers(fitted: FittedRobotType) -> Iterable[Row]:
         }  # fmt: skip
 
 
-def _plain(found: KindStd | Drift) -> Row:
-    return {f.name: getattr(found, f.name) for f in fields(found)}
+def _plain(record: KindStd | Drift) -> Row:
+    return {f.name: getattr(record, f.name) for f in fields(record)}
 
 
 def _torque_units(fitted: FittedRobotType) -> dict[str, str]:

@@ -95,17 +95,17 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- the page
 
 
-def robot_report(found: FleetRobot) -> str:
-    """Make the self-contained page of the robot `found`."""
-    about = found.tables["robots"].to_pylist()[0]
-    changes, outliers = found.tables["drift"].to_pylist(), found.tables["outliers"].to_pylist()
+def robot_report(robot: FleetRobot) -> str:
+    """Make the self-contained page of the robot `robot`."""
+    about = robot.tables["robots"].to_pylist()[0]
+    changes, outliers = robot.tables["drift"].to_pylist(), robot.tables["outliers"].to_pylist()
     points = tuple(dict.fromkeys(row["sentence"] for row in (*outliers, *changes)))
     sections: list[Section | None] = [
-        _joints(found.tables),
-        _parameters(found.tables),
-        _drift(found.tables, changes),
-        _logs(found.tables),
-        _findings(found.tables),
+        _joints(robot.tables),
+        _parameters(robot.tables),
+        _drift(robot.tables, changes),
+        _logs(robot.tables),
+        _findings(robot.tables),
     ]
     words = (
         f"{number(about['sharper'], 2)} times smaller error bars than from its own logs"
@@ -118,7 +118,7 @@ def robot_report(found: FleetRobot) -> str:
         points,
     )
     return render_report(
-        f"{found.robot} ({found.robot_type})",
+        f"{robot.robot} ({robot.robot_type})",
         [s for s in sections if s is not None],
         verdict=verdict,
         subtitle=f"{about['logs_used']} of {about['logs']} logs used, {about['samples']:,} samples"
@@ -257,20 +257,20 @@ def _findings(tables: Tables) -> Section | None:
     return Section("Findings of the check", join(made, more))
 
 
-def print_robot(found: FleetRobot, out: Console, folder: str = "") -> None:
+def print_robot(robot: FleetRobot, out: Console, folder: str = "") -> None:
     """Print a summary of a robot.
 
     Args:
-        found: The robot.
+        robot: The robot.
         out: Console.
         folder: Folder of its page; "" if none was written.
     """
-    about = found.tables["robots"].to_pylist()[0]
-    say(out, f"{found.robot} ({found.robot_type}): {about['logs_used']} of {about['logs']} logs used.")
+    about = robot.tables["robots"].to_pylist()[0]
+    say(out, f"{robot.robot} ({robot.robot_type}): {about['logs_used']} of {about['logs']} logs used.")
     names = ("joint", "unit", "friction", "friction_mean", "residual", "residual_ratio")
-    out.print(declared_terminal("Joints", TABLES["joints"], found.tables["joints"].to_pylist(), names))
+    out.print(declared_terminal("Joints", TABLES["joints"], robot.tables["joints"].to_pylist(), names))
     for sentence in dict.fromkeys(
-        r["sentence"] for name in ("outliers", "drift") for r in found.tables[name].to_pylist()
+        r["sentence"] for name in ("outliers", "drift") for r in robot.tables[name].to_pylist()
     ):
         say(out, f" · {sentence}")
     if folder:

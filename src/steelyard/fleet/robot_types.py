@@ -148,18 +148,18 @@ def file_names(names: Sequence[str]) -> list[str]:
     return out
 
 
-def robot_type_files(found: FittedRobotType, stems: Mapping[str, str], source: Path | None) -> dict[str, Content]:
+def robot_type_files(fitted: FittedRobotType, stems: Mapping[str, str], source: Path | None) -> dict[str, Content]:
     """Return the run-folder files of a type: a URDF and a sidecar for the mean robot and for every robot.
 
     Args:
-        found: The results of the type.
+        fitted: The results of the type.
         stems: Name of the files of each robot, and (by "") of the mean robot.
         source: URDF of the type, in which only the numbers are replaced; None if missing.
     """
     out: dict[str, Content] = {}
-    mean = {} if found.mean is None else {"": found.mean}
-    for name, estimate in {**mean, **found.estimates}.items():
-        model, stem = found.model(estimate), stems[name]
+    mean = {} if fitted.mean is None else {"": fitted.mean}
+    for name, estimate in {**mean, **fitted.estimates}.items():
+        model, stem = fitted.model(estimate), stems[name]
         write: Callable[[Path], object] = partial(_write_urdf, model, source)
         out[f"models/{stem}.urdf"] = write
         out[f"models/{stem}.steelyard.json"] = partial(model_to_sidecar, model)

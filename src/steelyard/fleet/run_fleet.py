@@ -305,18 +305,18 @@ class _FleetRun:
             stored = f"; {done} of {total} logs are done and stored" if self.store.root is not None else ""
             raise FleetError(f"{str(error).rstrip('.')}{stored}.") from None
 
-    def _store_result(self, k: int, made: ProcessedLog) -> None:
+    def _store_result(self, k: int, result: ProcessedLog) -> None:
         log = self.fleet.logs[k]
-        if made.identity:
-            self.keys[k] = self._key(log, made.identity)
-            if made.reproducible:
-                self.store.put(self.keys[k], made.data)
-                self.store.remember(log.url, made.state, made.identity)
-        self._logs[k] = LogFactors.from_bytes(made.data)
+        if result.identity:
+            self.keys[k] = self._key(log, result.identity)
+            if result.reproducible:
+                self.store.put(self.keys[k], result.data)
+                self.store.remember(log.url, result.state, result.identity)
+        self._logs[k] = LogFactors.from_bytes(result.data)
         self.tally.mapped += 1
-        self.tally.samples += made.samples
-        self.tally.cpu_seconds += made.cpu_seconds
-        self.tally.peak_bytes[made.worker] = max(made.peak_bytes, self.tally.peak_bytes.get(made.worker, 0))
+        self.tally.samples += result.samples
+        self.tally.cpu_seconds += result.cpu_seconds
+        self.tally.peak_bytes[result.worker] = max(result.peak_bytes, self.tally.peak_bytes.get(result.worker, 0))
 
     def _without_copies(self, logs: list[LogFactors]) -> list[LogFactors]:
         """Count a robot's log that is listed under two names once."""

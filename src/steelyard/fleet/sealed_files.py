@@ -1,7 +1,7 @@
 """Files of a store, authenticated with the user's secret.
 
-Every file carries a keyed hash of its name and body (`steelyard.ground.seals`). Entries that another user or program
-wrote are ignored and computed again, so that a foreign store does no harm.
+Every file carries a keyed hash of its name and body (`steelyard.ground.user_files`). Entries that another user or
+program wrote are ignored and computed again, so that a foreign store does no harm.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
-from steelyard.ground.seals import NoSecretError, make_seal, user_secret
 from steelyard.ground.untrusted_files import read_bytes
+from steelyard.ground.user_files import NoSecretError, make_seal, user_secret
 
 _ENTRY, _DOCUMENT, _LINE = (f"steelyard-fleet-{kind}-1\n".encode() for kind in ("entry", "document", "line"))
 # Largest file in bytes. An entry has some ten kilobytes per joint; a document or journal some hundred bytes per log.

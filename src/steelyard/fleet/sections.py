@@ -166,14 +166,14 @@ def drift_section(tables: Tables, rate: float) -> Section:
     )
 
 
-def drift_figure(tables: Tables, found: Sequence[Mapping[str, Any]]) -> Html:
+def drift_figure(tables: Tables, changes: Sequence[Mapping[str, Any]]) -> Html:
     """Draw the channels that changed.
 
     Args:
         tables: Tables of the run.
-        found: Rows of the changes.
+        changes: Rows of the changes.
     """
-    keys = list(dict.fromkeys((d["model"], d["robot"], d["joint"], d["what"]) for d in found))
+    keys = list(dict.fromkeys((d["model"], d["robot"], d["joint"], d["what"]) for d in changes))
     days: dict[tuple[str, ...], list[Mapping[str, Any]]] = {key: [] for key in keys}
     for row in _of_robots(tables["days"], {key[1] for key in keys}):
         own = days.get((row["model"], row["robot"], row["joint"], row["what"]))
@@ -186,7 +186,7 @@ def drift_figure(tables: Tables, found: Sequence[Mapping[str, Any]]) -> Html:
             [d["date"].timestamp() for d in own],
             [d["value"] for d in own],
             [d["error"] for d in own],
-            [d["since"].timestamp() for d in found if (d["model"], d["robot"], d["joint"], d["what"]) == key],
+            [d["since"].timestamp() for d in changes if (d["model"], d["robot"], d["joint"], d["what"]) == key],
         )
         for key, own in days.items()
         if own

@@ -172,19 +172,19 @@ def tree(location: str) -> list[tuple[str, bool]]:
     )
 
 
-def _walk(root: str, inside: str, seen: set[str]) -> Iterator[tuple[str, bool]]:
+def _walk(root: str, inside: str, visited: set[str]) -> Iterator[tuple[str, bool]]:
     """Walk a local folder as `tree` does; a folder that several links lead to counts once."""
     place = os.path.join(root, inside)
-    if os.path.realpath(place) in seen:
+    if os.path.realpath(place) in visited:
         return
-    seen.add(os.path.realpath(place))
+    visited.add(os.path.realpath(place))
     if any(kind.folders and kind.claims(Path(place)) for kind in READERS.values()):
         yield inside.rstrip("/"), True
         return
     folders, files = children(place)
     yield from ((inside + name, has_reader(Path(name))) for name in files)
     for name in folders:
-        yield from _walk(root, f"{inside}{name}/", seen)
+        yield from _walk(root, f"{inside}{name}/", visited)
 
 
 def _below(location: str) -> list[str]:

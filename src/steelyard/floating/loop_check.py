@@ -102,12 +102,9 @@ class LoopCheck(Outcome, DisplayMixin):
         }
 
     def print_to(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.terminal import say
+        from steelyard.report.terminal import say_headline
 
-        head = self.headline()
-        say(out, head.sentence)
-        for point in head.points:
-            say(out, f" • {point}")
+        say_headline(out, self.headline())
 
 
 def check_loops(robot: RobotLike, logs: Any, *, mapping: Any = None, terms: Any = None) -> LoopCheck:

@@ -10,11 +10,10 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import LogError
 from steelyard.estimation.estimate import Prior
-from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS
 from steelyard.estimation.possible.reference import default_bodies
 from steelyard.floating.motion import FloatingMotion, OpenLoopError, Preparer
 from steelyard.floating.phases import base_of_phases
-from steelyard.floating.precision import Precision, precision, white_fit
+from steelyard.floating.precision import Precision, most_precise, precision, white_fit
 from steelyard.floating.projected_rows import PhasePiece, RowMaker, divided, stretches_of
 from steelyard.floating.sensor_errors import sensor_error_rows
 from steelyard.floating.setup import CONTACT_ROWS
@@ -36,8 +35,6 @@ _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
 _STEPS = 2
 # Samples for the choice of the cut-off: a longer log does not improve the choice of one number.
 _CHOICE_SAMPLES = 200_000
-# Relative uncertainty of error bars from the scatter of so many blocks.
-_UNSURE = 1.0 / np.sqrt(2.0 * (JACKKNIFE_BLOCKS - 1))
 # Samples for the error bars of each cut-off, which need several passes.
 _PRECISION_SAMPLES = 60_000
 
@@ -54,6 +51,7 @@ class MechanismLogs:
     def __init__(self, preparer: Preparer, base: BaseParameters, prior: Prior | None) -> None:
         self.preparer, self.base, self.prior = preparer, base, prior
         self.dynamics: Dynamics = base.structure.dynamics
+        self._bands: dict[tuple[int, ...], tuple[float, float]] = {}  # by the identities of the logs
         self._shown: dict[frozenset[tuple[int, ...]], BaseParameters] = {}  # base parameters by contact phases
 
     def stretches(
@@ -86,10 +84,14 @@ class MechanismLogs:
 
     def _band(self, logs: Sequence[Log]) -> tuple[float, float]:
         """Return the band of the motion and the highest cut-off [Hz]."""
-        period = max(float(np.median(np.diff(log.t))) for log in logs)
-        if self.preparer.unknown:  # the fastest log has the shortest contact phases
-            return max(mechanism_band(self.preparer, [log]) for log in logs), 0.4 / period
-        return mechanism_band(self.preparer, logs), 0.4 / period
+        key = tuple(id(log) for log in logs)
+        if key not in self._bands:
+            period = max(float(np.median(np.diff(log.t))) for log in logs)
+            parts = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
+            # The fastest log has the shortest contact phases.
+            groups = [[part] for part in parts] if self.preparer.unknown else [parts]
+            self._bands[key] = max(mechanism_band(self.preparer, group) for group in groups), 0.4 / period
+        return self._bands[key]
 
     def middle_cutoff(self, logs: Sequence[Log]) -> float:
         """Return the middle of the candidates for the cut-off of `logs` [Hz]."""
@@ -160,7 +162,7 @@ class MechanismLogs:
                 raise
             except LogError:
                 continue
-            maker = self.maker(used)
+            maker = self.row_maker(used)
             parts = [maker.data(part) for part in divided(used, FOLDS)]
             if len(parts) == FOLDS:
                 rows[cutoff] = maker.base, parts
@@ -178,10 +180,7 @@ class MechanismLogs:
         """Return the cut-off with the smallest error bars among those without a visible bias.
 
         A low cut-off spreads the forces of a step over its neighbours, so short contact phases lose their rows;
-        left-out rows, which lack these phases as well, cannot show that, but error bars do. Noise of accelerations and
-        impacts bias the fit of a high cut-off: it differs from the fit of the next lower cut-off by more than the error
-        bars of the latter (the idea of Lepski's rule). Among bars of about the same size, the lowest cut-off passes the
-        least noise.
+        left-out rows, which lack these phases as well, cannot show that, but error bars do.
         """
         logs = [_blocks_of(log, _PRECISION_SAMPLES // len(logs)) for log in logs]
         fits: dict[float, Precision] = {}
@@ -196,14 +195,10 @@ class MechanismLogs:
             fits[cutoff] = fit
         if not fits:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
-        low = [*fits]
-        while len(low) > 1 and fits[low[-2]].excludes(fits[low[-1]].theta):
-            low.pop()
-        least = min(fits[c].size for c in low)
-        return min(c for c in low if fits[c].size <= least + _UNSURE)
+        return most_precise(fits)
 
-    def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
-        """Make the rows of `stretches`, with each equation divided by the size of its forces."""
+    def row_maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
+        """Create the maker of the rows of `stretches`; it divides each equation by the size of its forces."""
         ones = np.ones(self.preparer.robot.dof)
         maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
         if not maker.projects:
@@ -240,7 +235,7 @@ class MechanismLogs:
 
     def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
         """Fit possible bodies to rows of unit noise of `stretches`; return the fit and the rows."""
-        maker = self.white(stretches) if self.maker(stretches).projects else self.maker(stretches)
+        maker = self.white(stretches) if self.row_maker(stretches).projects else self.row_maker(stretches)
         parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
         errors = self.preparer.errors
 
@@ -252,7 +247,7 @@ class MechanismLogs:
 
     def white(self, stretches: Sequence[PhasePiece]) -> RowMaker:
         """Make rows of unit noise of `stretches`: the residuals of a first fit give the noise of each coordinate."""
-        maker = self.maker(stretches)
+        maker = self.row_maker(stretches)
         parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
         theta = quick_fit(parts, maker.base, self.prior)
         return replace(maker, scale=1.0 / maker.noise(stretches, theta))

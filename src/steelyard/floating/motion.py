@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.frame_motion import FrameJacobian, StackedJacobian
+from steelyard.dynamics.projected_regressor import ProjectedRegressor
 from steelyard.errors import LogError
 from steelyard.floating.base_motion import body_motion, look_at_base
 from steelyard.floating.contact_states import ContactStates
@@ -107,6 +109,7 @@ class Preparer:
         }
         self.contact_states = ContactStates(self)
         self._stacked: dict[tuple[int, ...], StackedJacobian] = {}
+        self._projected: dict[Dynamics, ProjectedRegressor] = {}
         self.mechanism = self._mechanism() if self.robot.loops else None
         self.pose: Array | None = None  # pose of the last sample: start of the next piece
         self.gap = 0.0
@@ -264,12 +267,26 @@ class Preparer:
             closed: Indices of the contacts.
             q: Positions, `(samples, joints)`.
         """
-        key = tuple(closed)
-        if key not in self._stacked:
-            own = [self.unknown[k] for k in key]
+        return self._stacked_jacobian(tuple(closed))(q)
+
+    def _stacked_jacobian(self, closed: tuple[int, ...]) -> StackedJacobian:
+        if closed not in self._stacked:
+            own = [self.unknown[k] for k in closed]
             rows = [CONTACT_ROWS[c.kind] for c in own]
-            self._stacked[key] = StackedJacobian([self.jacobians[c.frame] for c in own], rows)
-        return self._stacked[key](q)
+            self._stacked[closed] = StackedJacobian([self.jacobians[c.frame] for c in own], rows)
+        return self._stacked[closed]
+
+    def projected_regressor(self, dynamics: Dynamics) -> ProjectedRegressor:
+        """Return the rows of `dynamics` without the forces of unknown contacts, traced once."""
+        if dynamics not in self._projected:
+            stacked = self._stacked_jacobian(tuple(range(len(self.unknown))))
+            self._projected[dynamics] = ProjectedRegressor(dynamics, stacked)
+        return self._projected[dynamics]
+
+    def jacobian_rows(self, closed: Sequence[int]) -> list[int]:
+        """Return the rows of `closed` contacts in the Jacobian of all unknown contacts."""
+        ends = np.cumsum([0, *(len(CONTACT_ROWS[c.kind]) for c in self.unknown)]).tolist()
+        return [row for k in closed for row in range(ends[k], ends[k + 1])]
 
     def contact_axes(self, contact: ContactColumns, q: Array) -> Array:
         """Compute the orientation of the frame of a contact in the world, `(samples, 3, 3)`.

@@ -122,12 +122,10 @@ def print_floating(result: FloatingIdentification, out: Console, folder: str = "
         out: Console to print to.
         folder: Run folder; "" if none was written.
     """
-    from steelyard.report.terminal import say, table
+    from steelyard.report.terminal import say, say_headline, table
 
     verdict = result.verdict()
-    say(out, verdict.sentence)
-    for point in verdict.points:
-        say(out, f" • {point}")
+    say_headline(out, verdict)
     columns = result.body_columns()
     described = columns.get("described_mass", [np.nan] * len(columns["body"]))
     errors = columns["standard_error"]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.frame_motion import FrameKinematics
-from steelyard.floating.projected_rows import PhasePiece, RowMaker, null_space
+from steelyard.floating.null_space import null_space
+from steelyard.floating.projected_rows import PhasePiece, RowMaker
 from steelyard.floating.row_information import shown_base
 from steelyard.floating.setup import CONTACT_ROWS
 from steelyard.ground.arrays import Array

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from steelyard.estimation.estimate import Prior
+from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS
 from steelyard.estimation.possible._formulate import Formulation
 from steelyard.floating.weighted_fit import _TYPICAL, _description_hessian, _free, _merged, _Search
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+
+# Relative uncertainty of error bars from the scatter of so many blocks.
+_UNSURE = 1.0 / np.sqrt(2.0 * (JACKKNIFE_BLOCKS - 1))
 
 
 def white_fit(
@@ -49,8 +53,8 @@ class Precision:
     theta: Array
     size: float
 
-    def excludes(self, theta: Array) -> bool:
-        """Whether parameters differ from this fit by more than its error bars (χ² at 5 %).
+    def distance(self, theta: Array) -> float:
+        """Compute the squared difference of parameters from this fit in error bars, relative to its limit (χ² at 5 %).
 
         The errors of base parameters are correlated: four of them count as one.
 
@@ -61,7 +65,7 @@ class Precision:
 
         squares = (self.base.matrix @ theta - self.beta) ** 2 / np.maximum(self.errors, 1e-300) ** 2
         degrees = max(len(squares) / 4.0, 1.0)
-        return bool(np.mean(squares) > chdtri(degrees, 0.05) / degrees)
+        return float(np.mean(squares) * degrees / chdtri(degrees, 0.05))
 
 
 def precision(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Precision:
@@ -83,3 +87,29 @@ def precision(parts: Sequence[RegressionData], base: BaseParameters, prior: Prio
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     size = float(np.mean(0.5 * np.log(variances[variances > 0.0])))
     return Precision(own, np.asarray(free.beta if free else own.matrix @ theta), errors, theta, size)
+
+
+def most_precise(fits: Mapping[float, Precision]) -> float:
+    """Return the cut-off with the smallest error bars among those without a visible bias [Hz].
+
+    Noise of accelerations and impacts bias the fit of a high cut-off: it differs from the fit of the next lower one by
+    more than the error bars of the latter (the idea of Lepski's rule). Where the difference grows again towards lower
+    cut-offs, the low-pass distorts the motion of the lower one. Among bars of about the same size without a
+    difference, the lowest cut-off passes the least noise.
+
+    Args:
+        fits: Fit of each cut-off [Hz], in rising order.
+    """
+    order, last = [*fits], np.inf
+    while len(order) > 1 and 1.0 < (far := fits[order[-2]].distance(fits[order[-1]].theta)) < last:
+        order.pop()
+        last = far
+    chosen = order.pop()
+    least = min(fits[c].size for c in (*order, chosen))
+    if fits[chosen].size > least + _UNSURE:
+        chosen = min((*order, chosen), key=lambda c: fits[c].size)
+    for lower in reversed([c for c in order if c < chosen]):
+        if fits[lower].size > least + _UNSURE or fits[lower].distance(fits[chosen].theta) > 1.0:
+            break
+        chosen = lower
+    return chosen

@@ -1,9 +1,8 @@
 """Rows of a mechanism with unknown contact forces: N(q)ᵀ D (Y θ − f) = noise.
 
 The forces f_c of closed contacts enter the equations of motion as J_cᵀ f_c; an unmeasured torque enters the row of its
-joint. With U the rows of J_c and of those torques, and D = diag(1/σ) for the noise of each row, N has orthonormal
-columns with U D N = 0, so N removes all unknown forces and keeps white noise white. N is the projection of a fixed
-basis, so it varies smoothly along a motion and preserves the spectrum of coloured noise.
+joint. U has the rows of J_c and of those torques, D = diag(1/σ) the noise of each row, and N spans the null space of
+U D (`null_space`).
 """
 
 from __future__ import annotations
@@ -16,17 +15,12 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.floating.motion import FloatingMotion, Preparer
+from steelyard.floating.null_space import fixed_basis, null_space, precise
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 
-# Singular values of U D below this share of the largest are zero: redundant contacts.
-_DEPENDENT = 1e-8
-# Smallest pivot relative to the largest for normal equations: twelve of sixteen digits remain.
-_PIVOT = 1e-2
-# Smallest eigenvalue of Bᵀ N Nᵀ B: below it, a sample is too far from the middle of its stretch for the fixed basis B.
-_TURNED = 1e-3
 # Rows closer than a fifth of the cut-off's period are redundant.
 _STEP = 0.2
 # Samples per chunk of regressors, to limit the memory.
@@ -68,68 +62,6 @@ def stretches_of(motions: Sequence[FloatingMotion]) -> list[PhasePiece]:
                 closed = tuple(np.flatnonzero(motion.standing[part[0]]).tolist())
                 out.append(PhasePiece(motion, own, closed))
     return out
-
-
-def null_space(U: Array, scale: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Compute the smooth bases N of a stretch, `(samples, joints, rows)`, and flag samples with the usual rank.
-
-    Args:
-        U: Rows of the unknown forces, `(samples, unknowns, joints)`.
-        scale: D, `(joints,)`.
-    """
-    n = U.shape[2]
-    if not U.shape[1]:
-        return np.broadcast_to(np.eye(n), (len(U), n, n)), np.ones(len(U), dtype=bool)
-    rows = U * scale
-    columns = np.swapaxes(rows, 1, 2)
-    gram = rows @ columns
-    if _regular(gram):
-        middle, usual = np.linalg.qr(columns[len(columns) // 2])[0], np.ones(len(U), dtype=bool)
-        B = _complement(middle)
-        near = B - columns @ np.linalg.solve(gram, rows @ B)
-    else:
-        spanned, usual = _orthonormal(columns)
-        B = _complement(spanned[len(spanned) // 2])
-        near = B - spanned @ (np.swapaxes(spanned, 1, 2) @ B)
-    # With W = Bᵀ near = L Lᵀ, near L⁻ᵀ has orthonormal columns; the Cholesky factor is as smooth as W.
-    W = np.swapaxes(B, 0, 1) @ near
-    try:
-        inverse = np.linalg.inv(np.linalg.cholesky(W))
-    except np.linalg.LinAlgError:  # A sample is orthogonal to the middle of the stretch.
-        turned = np.linalg.eigvalsh(W)[:, 0] <= _TURNED
-        W[turned] = np.eye(W.shape[1])
-        inverse = np.linalg.inv(np.linalg.cholesky(W))
-        usual = usual & ~turned
-    # The smallest eigenvalue of W is at least 1/‖L⁻¹‖².
-    return near @ np.swapaxes(inverse, 1, 2), usual & (np.sum(inverse**2, axis=(1, 2)) < 1.0 / _TURNED)
-
-
-def _regular(gram: Array) -> bool:
-    """Whether the normal equations of unknown forces can be solved at all samples: they lose half of the digits."""
-    try:
-        pivots = np.diagonal(np.linalg.cholesky(gram), axis1=1, axis2=2)
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.all(pivots.min(axis=1) > _PIVOT * pivots.max(axis=1)))
-
-
-def _complement(spanned: Array) -> Array:
-    """Return an orthonormal basis of the directions orthogonal to the orthonormal columns of `spanned`."""
-    values, vectors = np.linalg.eigh(np.eye(len(spanned)) - spanned @ spanned.T)
-    return np.asarray(vectors[:, values > 0.5])
-
-
-def _orthonormal(columns: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return orthonormal bases of the spans of `columns`, and flag samples with the usual rank."""
-    Q, R = np.linalg.qr(columns)
-    size = np.abs(np.diagonal(R, axis1=1, axis2=2))
-    if Q.shape[2] <= columns.shape[1] and np.all(size.min(axis=1) > _DEPENDENT * size.max(axis=1)):
-        return Q, np.ones(len(columns), dtype=bool)
-    # Redundant contacts need a reliable rank, so it follows from singular values.
-    u, s, _ = np.linalg.svd(columns, full_matrices=False)
-    ranks = np.sum(s > _DEPENDENT * s[:, :1], axis=1)
-    rank = int(np.median(ranks))
-    return u[:, :, :rank], ranks == rank
 
 
 @dataclass(eq=False)
@@ -208,6 +140,45 @@ class RowMaker:
             Y = self._regressor(stretch.motion, own)[:, :, list(self.base.independent)]
             yield N, Y * self.scale[:, None], stretch.motion.force[own] * self.scale, own
 
+    def projected(self, stretch: PhasePiece) -> Iterator[tuple[Array, NDArray[np.int64]]]:
+        """Yield the rows Nᵀ D [Y f] of a `stretch`, `(samples, rows, base parameters + 1)`, in chunks, with samples.
+
+        Machine code computes them; a chunk whose normal equations would lose digits takes the slow path.
+        """
+        m, columns = stretch.motion, list(self.base.independent)
+        for first in range(0, len(stretch.samples), _CHUNK):
+            chunk = replace(stretch, samples=stretch.samples[first : first + _CHUNK])
+            rows = self._compiled_rows(chunk)
+            if rows is not None:
+                yield rows, chunk.samples
+                continue
+            for N, own in self.bases(chunk):
+                M = N * self.scale[:, None]
+                A = np.swapaxes(M, 1, 2) @ self._regressor(m, own)
+                yield (
+                    np.concatenate([A[:, :, columns], np.einsum("tnk,tn->tk", M, m.force[own])[:, :, None]], axis=2),
+                    own,
+                )
+
+    def _compiled_rows(self, chunk: PhasePiece) -> Array | None:
+        m, own = chunk.motion, chunk.samples
+        missing = np.flatnonzero(m.missing)
+        if self.preparer.mechanism is not None or not (chunk.closed or len(missing)):
+            return None
+        regressor = self.preparer.projected_regressor(self.dynamics)
+        if not regressor.worth_compiling(len(own)):
+            return None
+        middle = own[len(own) // 2 : len(own) // 2 + 1]
+        basis = fixed_basis(self.unknown_rows(m.q[middle], chunk.closed, m.missing)[0] * self.scale)
+        if basis is None:
+            return None
+        made = regressor(
+            m.q[own], m.dq[own], m.ddq[own], m.force[own], self.base.independent,
+            self.preparer.jacobian_rows(chunk.closed), missing.tolist(),
+            basis, self.scale,
+        )  # fmt: skip
+        return made[0] if made is not None and precise(made[1], made[2]).all() else None
+
     def _regressor(self, m: FloatingMotion, own: NDArray[np.int64]) -> Array:
         q, dq, ddq = m.q[own], m.dq[own], m.ddq[own]
         history = self.dynamics.history(q, dq, ddq) if self.dynamics.terms.history else None
@@ -221,22 +192,24 @@ class RowMaker:
 
         def source() -> Iterator[Block]:
             for stretch in stretches:
+                if self.projects:
+                    for rows, _ in self.projected(stretch):
+                        for e in range(rows.shape[1]):
+                            yield Block(e, rows[:, e, :-1], rows[:, e, -1])
+                    continue
                 for N, own in self.bases(stretch):
                     Y, f = self._regressor(stretch.motion, own), stretch.motion.force[own]
                     if mechanism is not None and self.exact:
                         names = [mechanism.measured_names.index(e.name) for e in self.equations]
                         M = N[:, :, names] * self.scale[:, None]
                         A, y = np.swapaxes(M, 1, 2) @ Y, np.einsum("tnk,tn->tk", M, f)
-                    elif not self.projects:
-                        A, y = Y[:, used] * self.scale[used, None], f[:, used] * self.scale[used]
                     else:
-                        M = N * self.scale[:, None]
-                        A, y = np.swapaxes(M, 1, 2) @ Y, np.einsum("tnk,tn->tk", M, f)
+                        A, y = Y[:, used] * self.scale[used, None], f[:, used] * self.scale[used]
                     for e in range(A.shape[1]):
                         yield Block(e, A[:, e, columns], y[:, e])
 
         period = stretches[0].motion.low_pass.period if stretches else 1.0
-        return RegressionData(self.equations, len(self.base.parameters), source, period)
+        return RegressionData(self.equations, len(self.base.parameters), source, period, stretched=False)
 
     def noise(self, stretches: Sequence[PhasePiece], theta: Array) -> Array:
         """Estimate the noise σ of each coordinate's equation from projected residuals.

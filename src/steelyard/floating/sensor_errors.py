@@ -111,8 +111,13 @@ def advanced(x: Array, samples: float) -> Array:
     s = samples - whole
     weights = (-s * (s - 1) * (s - 2) / 6, (s + 1) * (s - 1) * (s - 2) / 2, -(s + 1) * s * (s - 2) / 2,
                (s + 1) * s * (s - 1) / 6)  # fmt: skip
-    at = np.arange(len(x)) + whole
-    return np.asarray(sum(w * x[np.clip(at + k, 0, len(x) - 1)] for w, k in zip(weights, (-1, 0, 1, 2), strict=True)))
+    before, after = max(1 - whole, 0), max(whole + 2, 0)
+    longer = np.concatenate([np.repeat(x[:1], before, axis=0), x, np.repeat(x[-1:], after, axis=0)])
+    out = np.zeros_like(x)
+    for weight, k in zip(weights, (-1, 0, 1, 2), strict=True):
+        first = whole + k + before
+        out += weight * longer[first : first + len(x)]
+    return out
 
 
 @dataclass(frozen=True, eq=False)

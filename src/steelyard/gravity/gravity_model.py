@@ -1,4 +1,4 @@
-"""`GravityModel`: the gravity torque of a robot, as identified from poses at rest."""
+"""`GravityModel`: the gravity torque of a robot from poses at rest, and its verdict from left-out poses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from steelyard.gravity.columns import GravityColumns, random_postures
 from steelyard.gravity.friction_at_rest import FrictionAtRest
 from steelyard.ground.arrays import Array
 from steelyard.ground.display import DisplayMixin, Headline, NamedColumns, by_columns
+from steelyard.ground.numbers import number, percent
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation, file_name
 from steelyard.ground.short_repr import short_repr
 from steelyard.ground.student import quantile
@@ -87,7 +88,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
         scores: Errors at left-out poses, and at those for validation.
         errors: Errors at each left-out pose [N m or N], shape (poses, joints).
         border: Links whose mass is zero, or whose centre of mass is at the end of their reach.
-        odd: Poses rejected as outliers: number of the log and row, both from 1.
+        outliers: Poses rejected as outliers: number of the log and row, both from 1.
     """
 
     model: Model
@@ -101,7 +102,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
     scores: Mapping[str, GravityScore]
     errors: Array
     border: tuple[str, ...] = ()
-    odd: tuple[tuple[int, int], ...] = ()
+    outliers: tuple[tuple[int, int], ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -148,7 +149,6 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
         return np.asarray(np.quantile(self.half_band(q), 0.95, axis=0))
 
     def headline(self) -> Headline:
-        from steelyard.gravity.verdict import gravity_verdict
 
         return gravity_verdict(self)
 
@@ -183,7 +183,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
             "robot": self.robot.name,
             "verdict": {"kind": glance.kind, "sentence": glance.sentence, "points": list(glance.points)},
             "poses": len(self.poses),
-            "odd_poses": [{"log": log, "row": row} for log, row in self.odd],
+            "odd_poses": [{"log": log, "row": row} for log, row in self.outliers],
             "joints": _by_rows(joints),
             "base_parameters": _by_rows(parameters),
             "links": [
@@ -221,3 +221,56 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
 def _by_rows(columns: NamedColumns) -> list[dict[str, Any]]:
     plain = {name: np.asarray(x).tolist() for name, x in columns.items()}
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
+
+
+# With a larger error [% of the torque's standard deviation], a user who moves the arm by hand feels that the
+# compensation is wrong.
+_ROUGH = 25.0
+
+
+def gravity_verdict(gravity: GravityModel) -> Headline:
+    """Judge a `gravity` model by its errors at left-out poses."""
+    score = gravity.scores["left-out poses"]
+    joints, used = gravity.robot.joints, gravity.robot.torque_used
+    carrying = [k for k, c in enumerate(gravity.carries) if c and used[k]]
+    points = []
+    if not carrying:
+        kind: Any = "bad"
+        sentence = "The model explains the torque of no joint at left-out poses; do not use it."
+        points.append("Check signs, units and the order of the joints (`steelyard check`).")
+    else:
+        worst = max(carrying, key=lambda k: score.percent[k])
+        shares = ", ".join(percent(float(score.percent[k])) for k in carrying)
+        names = ", ".join(joints[k].name for k in carrying)
+        kind = "warning" if score.percent[worst] > _ROUGH or any(gravity.open) else "good"
+        sentence = f"At left-out poses the torque error is {shares} of the torque's std ({names})."
+    rest = [joints[k].name for k in range(len(joints)) if k not in carrying and used[k]]
+    if rest and carrying:
+        points.append(
+            f"Gravity explains less than half of the torque of {', '.join(rest)}: friction and offset remain."
+        )
+    if any(gravity.open):
+        hidden = [n for n, o in zip(gravity.columns.base_names, gravity.open, strict=True) if o]
+        points.append(f"The poses leave open: {'; '.join(hidden)}. Hold further poses (next_poses.csv).")
+    for k in carrying:
+        f = gravity.friction[k]
+        if f.kind != "noise":
+            how = "depends on the side of approach" if f.kind == "side" else "has any value in a tube"
+            points.append(
+                f"{joints[k].name}: dry friction of ± {number(abs(f.limit), 2)} {joints[k].effort_unit} {how}."
+            )
+    if gravity.outliers:
+        places = ", ".join(f"row {row}" + (f" of log {log}" if log > 1 else "") for log, row in gravity.outliers[:8])
+        points.append(
+            f"Left out: {places}, whose torques fit no friction; was the robot touched, or is a number wrong?"
+        )
+    if gravity.border:
+        points.append(
+            f"At a bound (zero mass, or centre of mass at the end of its reach): {', '.join(gravity.border)}."
+        )
+    points.append(
+        "Poses at rest show no inertia and no friction in motion; log a motion for these (`steelyard identify`)."
+    )
+    if not np.any(gravity.poses.side):
+        points.append("Approach each pose from both sides to separate friction from gravity.")
+    return Headline(kind, sentence, tuple(points))

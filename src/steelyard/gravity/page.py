@@ -15,7 +15,7 @@ from steelyard.report.elements import Html, TableCell, TableColumn, commands, fi
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import BLUE, VERMILLION, Figure
 from steelyard.report.plots.series import in_steps
-from steelyard.report.terminal import say, table
+from steelyard.report.terminal import say, say_headline, table
 
 if TYPE_CHECKING:
     from steelyard.gravity.gravity_model import GravityModel
@@ -35,9 +35,7 @@ def tell_gravity(gravity: GravityModel, out: Console, folder: str = "") -> None:
     glance = gravity.headline()
     head = ["joint", "unit", "torque std", "error", "error %", "with friction %", "friction ±", "kind", "± workspace"]
     out.print(table(_title(gravity), head, _joint_rows(gravity), right=head[2:7] + head[8:]))
-    say(out, glance.sentence)
-    for point in glance.points:
-        say(out, f" • {point}")
+    say_headline(out, glance)
     if folder:
         say(out, f"\nWritten to {folder}: gravity in C, poses.csv, next_poses.csv, result.json, report.html.")
 

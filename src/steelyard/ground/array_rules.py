@@ -74,31 +74,31 @@ def check_arrays(
     return checked
 
 
-def _problem(expected: NDArray[Any], found: NDArray[Any], rule: ArrayRule) -> str:
+def _problem(expected: NDArray[Any], actual: NDArray[Any], rule: ArrayRule) -> str:
     text = expected.dtype.kind == "U"
-    if (found.dtype.kind == "U") != text or (not text and found.dtype.kind not in "fiub"):
-        return f"holds {_kind(found)}, not {_kind(expected)}"
-    if text and not rule.any_text and found.dtype.itemsize > expected.dtype.itemsize:
-        return f"holds text of {found.dtype.itemsize // 4} characters, more than {expected.dtype.itemsize // 4}"
-    if not _shape_fits(expected.shape, found.shape, rule):
-        return f"has the shape {found.shape}, not {expected.shape}"
+    if (actual.dtype.kind == "U") != text or (not text and actual.dtype.kind not in "fiub"):
+        return f"holds {_kind(actual)}, not {_kind(expected)}"
+    if text and not rule.any_text and actual.dtype.itemsize > expected.dtype.itemsize:
+        return f"holds text of {actual.dtype.itemsize // 4} characters, more than {expected.dtype.itemsize // 4}"
+    if not _shape_fits(expected.shape, actual.shape, rule):
+        return f"has the shape {actual.shape}, not {expected.shape}"
     if text:
         return ""
-    numbers = found.astype(float)
+    numbers = actual.astype(float)
     known = np.isfinite(numbers)
     if not known.all() and not (rule.unknown or not np.isfinite(expected.astype(float)).all()):
         return "holds NaN or infinity"
     return "holds a number that is too large" if np.any(np.abs(numbers[known]) > _LARGEST) else ""
 
 
-def _shape_fits(expected: tuple[int, ...], found: tuple[int, ...], rule: ArrayRule) -> bool:
+def _shape_fits(expected: tuple[int, ...], actual: tuple[int, ...], rule: ArrayRule) -> bool:
     if rule.any_shape:
-        return len(found) == len(expected)
+        return len(actual) == len(expected)
     if rule.rows:
         # NumPy turns an empty list into shape (0,), whatever the shape of its entries.
-        alike = found[1:] == expected[1:] or (0,) in (found, expected)
-        return len(found) >= 1 and rule.fewest <= found[0] <= rule.rows and alike
-    return found == expected
+        alike = actual[1:] == expected[1:] or (0,) in (actual, expected)
+        return len(actual) >= 1 and rule.fewest <= actual[0] <= rule.rows and alike
+    return actual == expected
 
 
 def _kind(array: NDArray[Any]) -> str:

@@ -36,20 +36,20 @@ HELD_BYTES = 1 << 25
 _GAP = 1 << 15
 
 
-def any_path(given: str | os.PathLike[str] | RemoteFile, error: type[SteelyardError] = LogError) -> AnyPath:
+def any_path(path: str | os.PathLike[str] | RemoteFile, error: type[SteelyardError] = LogError) -> AnyPath:
     """Convert a path or URL to a local path or a remote file.
 
     Args:
-        given: Path, URL or remote file.
+        path: Path, URL or remote file.
         error: Error class for an invalid URL.
     """
-    if isinstance(given, RemoteFile):
-        return given
-    if isinstance(given, str) and is_url(given):
-        if given.startswith("file://") and "::" not in given:
-            return Path(unquote(urlsplit(given).path))
-        return RemoteFile(given, error)
-    return Path(given)
+    if isinstance(path, RemoteFile):
+        return path
+    if isinstance(path, str) and is_url(path):
+        if path.startswith("file://") and "::" not in path:
+            return Path(unquote(urlsplit(path).path))
+        return RemoteFile(path, error)
+    return Path(path)
 
 
 class RemoteFile:
@@ -170,17 +170,17 @@ class RemoteBytes(io.RawIOBase):
         system: fsspec file system.
         path: Path in the file system.
         error: Error class for an unreadable file.
-        held: Cache of pieces by their first byte; the most recently used is last.
+        cache: Pieces by their first byte; the most recently used is last.
     """
 
     def __init__(
-        self, place: RemoteFile, system: Any, path: str, error: type[SteelyardError], held: OrderedDict[int, bytes]
+        self, place: RemoteFile, system: Any, path: str, error: type[SteelyardError], cache: OrderedDict[int, bytes]
     ) -> None:
         super().__init__()
         self._file: Any = None
         self._place, self._system, self._path, self._error = place, system, path, error
         self._size, self._at = int(place.stat().st_size), 0
-        self._held = held
+        self._held = cache
         self._expected: list[tuple[int, int]] = []
         self._least = AHEAD
         self._many = bool(getattr(system, "async_impl", False))

@@ -9,16 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, Estimator, Prior
-from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_deviations
+from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_deviations, jackknife
 from steelyard.estimation.linear.rounding_bias import fit_beta
 from steelyard.estimation.linear.widening import motion_variance
 from steelyard.ground.arrays import Array
+from steelyard.parameters.actuators import Rotor
+from steelyard.parameters.friction import Viscous
+from steelyard.parameters.hysteresis import Lag
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import Terms
+from steelyard.regression.block_grams import Fits, Weighted
 from steelyard.regression.data import RegressionData
 from steelyard.study import Study
+
+if TYPE_CHECKING:
+    from steelyard.identification._search import Search
 
 
 @dataclass(frozen=True)
@@ -117,3 +127,84 @@ def include_delay_error(estimate: Estimate, shift: Array | None) -> Estimate:
         covariance=estimate.covariance + np.outer(shift, shift),
         details={**estimate.details, "delay_error": tuple(np.abs(shift).tolist())},
     )
+
+
+# Share of the remaining squared error that is attributed to missing friction shapes instead of noise. Tuned by coverage
+# on simulated arms (docs/theory/structure.md).
+_MISFIT = 0.05
+
+
+def parameter_variance(search: Search, terms: Terms, sums: Weighted, fits: Fits) -> ExtraVariance:
+    """Compute parameter variances between blocks and between structures that predict about equally well."""
+    whole, errors = fits.x[0], search.grams.left_out(fits)
+    between = np.zeros(search.grams.size)
+    for e, late in enumerate(_lags(search, whole)):
+        between += _from_alternatives(search, e, sums, fits, errors[:, e]) + _from_late_friction(search, e, late, whole)
+        for offer in (o for o in search.offers[e] if search.structure[o.columns].all() and not o.instead):
+            less = fits.less(offer.columns, search.grams.bounded).x
+            a, b, _ = search.compare(e, errors[:, e], search.grams.left_out_of(e, less[:, :, None])[:, 0])
+            # Unexplained friction biases the parameters in the same way as the friction that this term explains.
+            left = min(_MISFIT * a**2 / max(b**2 - a**2, 1e-300), 1.0)
+            between += left * (less[0] - whole) ** 2
+    jackknifed = jackknife(list(fits.x[1:]))
+    names = _names(search, terms)
+    by_name = [{names[c]: float(v[c]) for c in np.flatnonzero(search.structure)} for v in (jackknifed, between)]
+    return ExtraVariance(by_name[0], by_name[1], search.grams.blocks)
+
+
+def _from_alternatives(search: Search, equation: int, sums: Weighted, fits: Fits, errors: Array) -> Array:
+    """Compute the squared change of the parameters if a joint had one more term that predicts about equally well.
+
+    It is the mean over these terms. A term with a significant but small gain was rejected and still biases the
+    parameters; the best such term counts in full.
+    """
+    # Functions of position are excluded: many are ineffective and would dilute the mean.
+    more = [o.columns for o in search.open_offers(equation) if not o.term.of_position]
+    near, best, least = [], np.zeros(search.grams.size), np.inf
+    with_one, trials = sums.extended(fits, equation, more)
+    for columns, x, after in zip(more, with_one[0].T, trials, strict=True):
+        # A candidate at its bound is not a different structure.
+        if not np.all(np.isfinite(after)) or np.all(x[columns] == 0.0):
+            continue
+        a, b, standard_error = search.compare(equation, errors, after)
+        moved = (x - fits.x[0]) ** 2
+        if b - a <= standard_error:
+            near.append(moved)
+        if a - b > standard_error and b < least:
+            best, least = moved, b
+    return np.maximum(np.mean(near, axis=0), best) if near else best
+
+
+def _lags(search: Search, whole: Array) -> list[float]:
+    """Return the torque delay of each joint [s]; joints without one get the median, since drives are similar."""
+    own = [[whole[o.columns[0]] for o in offers if isinstance(o.term, Lag)] for offers in search.offers]
+    late = [float(sum(x)) for x in own]
+    common = float(np.median([x for x in late if x] or [0.0]))
+    return [x or common for x in late]
+
+
+def _from_late_friction(search: Search, equation: int, late: float, whole: Array) -> Array:
+    """Compute the squared bias due to delayed friction: Td·Fv looks like a rotor inertia."""
+    joint, out = search.used[equation], np.zeros(search.grams.size)
+    here = search.study.terms.per_parameter(lambda t, c: type(t) if (c.side, c.index) == ("joint", joint) else None)
+    if late and Rotor in here and Viscous in here:
+        rotor, drag = (search.base.matrix[:, search.robot.inertial_count + here.index(k)] for k in (Rotor, Viscous))
+        damping = float(whole[: search.base.rank] @ drag) / max(float(drag @ drag), 1e-300)
+        out[: search.base.rank] = (late * damping * rotor) ** 2
+    return out
+
+
+def _names(search: Search, terms: Terms) -> list[str]:
+    """Return the parameter names of all columns; "" for columns that are not in the structure."""
+    after = iter(terms.parameters)
+    placed: dict[tuple[Term, str, int], list[str]] = {}
+    for term, c in terms.with_coordinates:
+        placed[replace(term, where=None), c.side, c.index] = [next(after).name for _ in term.columns]
+    usual = [p.name for p in search.base.parameters[: search.robot.inertial_count]]
+    for term, c in search.study.terms.with_coordinates:
+        usual += placed.get((replace(term, where=None), c.side, c.index), [""] * len(term.columns))
+    names = [usual[c] for c in search.base.independent]
+    for joint, offers in zip(search.used, search.offers, strict=True):
+        for o in offers:
+            names += placed.get((replace(o.term, where=None), "joint", joint), [""] * len(o.columns))
+    return names

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.identification._search_offers import ROUNDINGS
+from steelyard.identification.structure import ROUNDINGS
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.schemes import Dynamic
 from steelyard.regression.schemes.still import friction_coordinate

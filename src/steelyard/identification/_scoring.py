@@ -140,16 +140,16 @@ def check_validation_logs(scoring: Scoring) -> dict[str, Any]:
 
 
 def _scores(
-    given: Mapping[str, Model | None],
+    candidates: Mapping[str, Model | None],
     labels: Sequence[str],
     score: Callable[[Sequence[Model], int, str], tuple[Score, ...]],
 ) -> dict[str, tuple[Score, ...]]:
     """Score every model on every log; a model that is None gets no scores."""
-    models = {key: m for key, m in given.items() if m is not None}
+    models = {key: m for key, m in candidates.items() if m is not None}
     each = [score(tuple(models.values()), k, name) for k, name in enumerate(labels)]
-    return dict.fromkeys(given, ()) | {key: tuple(s[k] for s in each) for k, key in enumerate(models)}
+    return dict.fromkeys(candidates, ()) | {key: tuple(s[k] for s in each) for k, key in enumerate(models)}
 
 
-def _labels(given: Sequence[str], logs: Sequence[Source], kind: str) -> list[str]:
+def _labels(names: Sequence[str], logs: Sequence[Source], kind: str) -> list[str]:
     """Return a name for every log: the names given, then file names or numbers."""
-    return [*given[: len(logs)], *(log_label(logs[k], f"{kind} {k + 1}") for k in range(len(given), len(logs)))]
+    return [*names[: len(logs)], *(log_label(logs[k], f"{kind} {k + 1}") for k in range(len(names), len(logs)))]

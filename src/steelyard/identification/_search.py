@@ -15,11 +15,20 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import report_progress, steps
+from steelyard.identification._extra_variance import parameter_variance
 from steelyard.identification._load_range import largest_loads
-from steelyard.identification._search_events import STAGE, candidate_rows, reason, report_choice, report_step
-from steelyard.identification._search_offers import ROUNDINGS, Offer, term_text
-from steelyard.identification._search_variance import parameter_variance
-from steelyard.identification.structure import StructureChoice, StructureStep
+from steelyard.identification.structure import (
+    ROUNDINGS,
+    STAGE,
+    Offer,
+    StructureChoice,
+    StructureStep,
+    candidate_rows,
+    reason,
+    report_choice,
+    report_step,
+    term_text,
+)
 from steelyard.parameters.friction import DryTerm
 from steelyard.parameters.hysteresis import Lag, LoadedTerm
 from steelyard.parameters.term import TERMS, JointExcitation, Term

@@ -16,7 +16,6 @@ from steelyard.check.page import checked
 from steelyard.estimation.history_page import history_section
 from steelyard.ground.grades import tone
 from steelyard.ground.numbers import Known, number
-from steelyard.identification.files_page import files_section
 from steelyard.identification.first_look import first_look_section, reasons_section, remarks_section
 from steelyard.identification.identification import Identification
 from steelyard.identification.next_page import next_section
@@ -28,6 +27,7 @@ from steelyard.identification.parameters_page import (
     significance_sentence,
 )
 from steelyard.identification.score_page import (
+    files_section,
     friction_section,
     residuals_section,
     scores_section,

@@ -1,4 +1,4 @@
-"""Report sections on predictions: errors, torques, residuals and friction."""
+"""Report sections on predictions: errors of the model and of its robot files, torques, residuals and friction."""
 
 from __future__ import annotations
 
@@ -13,19 +13,10 @@ from steelyard.assessment.torque_error import TorqueError
 from steelyard.friction.page import friction_curve
 from steelyard.ground.numbers import number, percent
 from steelyard.ground.result_tables import TableField, TableRow
+from steelyard.identification.file_scores import FileScore
 from steelyard.identification.identification import Identification
 from steelyard.identification.torque_parts import friction_torque, prediction_band, torque_parts
-from steelyard.report.elements import (
-    Heat,
-    Html,
-    TableCell,
-    TableColumn,
-    figure_html,
-    join,
-    paragraph,
-    table_html,
-    tabs,
-)
+from steelyard.report.elements import Heat, Html, TableCell, TableColumn, figure_html, join, paragraph, table_html, tabs
 from steelyard.report.html import Section
 from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.residuals import residual_autocorrelation, residual_map, residual_spectrum, residuals
@@ -201,3 +192,35 @@ def friction_figure(result: Identification) -> Figure:
     return friction_curve(
         s.dq[:, used], points + s.measured - s.predicted, speeds[:, used], curve, names, effort_units(result.robot)
     )
+
+
+def files_section(result: Identification) -> Section | None:
+    """Build the section on the robot files, one table each; None if `result` has no scored files."""
+    if not result.files:
+        return None
+    logs = "the validation logs" if result.files[0].unseen else "the fitted logs"
+    note = (
+        "The sidecar, C code and FMU contain the full model. URDF and MJCF cannot store all terms, so a separate "
+        "model was fitted for each of them to the same rows. Each file was written, read back by the named program, "
+        f"and scored on {logs}. Errors are in per cent of the torque's standard deviation. The cost of a file is its "
+        "error less that of the full model."
+    )
+    return Section("The files", join(paragraph(note), tabs(*((file.file, file_table(file)) for file in result.files))))
+
+
+def file_table(file: FileScore) -> Html:
+    """Build the table of a `file`, joint by joint: errors, omitted terms and stored numbers."""
+    names = list(file.joints[0].numbers)
+    rows: list[Sequence[TableCell]] = [
+        (
+            j.joint,
+            Heat(j.nrmse_percent, error_level(j.nrmse_percent)),
+            Heat(j.model_nrmse_percent, error_level(j.model_nrmse_percent)),
+            j.cost_percent,
+            ", ".join(j.left_out) or "nothing",
+            *(j.numbers[name] for name in names),
+        )
+        for j in file.joints
+    ]
+    heads = ["joint", "file %", "full model %", "cost %", "omitted", *names]
+    return join(paragraph(file.sentence), table_html(heads, rows, f"{file.file}, read by {file.program}"))

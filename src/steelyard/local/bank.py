@@ -62,33 +62,33 @@ class LocalModel:
 
     @staticmethod
     def of(
-        region: Region, found: Identification, seconds: float, inside: float, motion: MotionLike | None = None
+        region: Region, identification: Identification, seconds: float, inside: float, motion: MotionLike | None = None
     ) -> LocalModel:
         """Create the local model from an identification.
 
         Args:
             region: Where the model is valid.
-            found: Identification from logs of the region.
+            identification: Identification from logs of the region.
             seconds: Length of the logs.
             inside: Share of the samples inside the region, 0 to 1.
             motion: Motion that was played.
         """
-        used = [k for k, used in enumerate(found.robot.torque_used) if used]
-        residual_std = np.full(found.robot.dof, np.nan)
-        residual_std[used] = found.estimate.residual_std
+        used = [k for k, used in enumerate(identification.robot.torque_used) if used]
+        residual_std = np.full(identification.robot.dof, np.nan)
+        residual_std[used] = identification.estimate.residual_std
         return LocalModel(
             region=region,
-            model=found.model,
-            base=found.base,
-            beta=found.free.beta,
-            covariance=found.free.covariance,
+            model=identification.model,
+            base=identification.base,
+            beta=identification.free.beta,
+            covariance=identification.free.covariance,
             residual_std=residual_std,
-            settings=found.settings,
-            cutoff_hz=found.cutoff_hz,
+            settings=identification.settings,
+            cutoff_hz=identification.cutoff_hz,
             seconds=seconds,
             inside=inside,
             motion=motion,
-            deviations=found.free.details.get("block_deviations", np.zeros((0, found.base.rank))),
+            deviations=identification.free.details.get("block_deviations", np.zeros((0, identification.base.rank))),
         )
 
     @property

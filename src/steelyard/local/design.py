@@ -187,29 +187,8 @@ def design(
     how: Design | None = None,
     model: Model | None = None,
     base: BaseParameters | None = None,
-) -> MotionLike:
-    """Design a motion for one region, within the robot's limits.
-
-    Args:
-        robot: The robot.
-        region: Where the motion stays; None: the whole range of the joints.
-        terms: Joint terms that shall be identifiable as well; None: links only.
-        how: Settings of the search.
-        model: Predicts torques, which must stay within the limits.
-        base: Base parameters of the same robot and terms; saves computing them.
-    """
-    return design_motion(robot, region, terms, how, model, base).motion
-
-
-def design_motion(
-    robot: Robot,
-    region: Region | None,
-    terms: Terms | None = None,
-    how: Design | None = None,
-    model: Model | None = None,
-    base: BaseParameters | None = None,
 ) -> SearchedMotion:
-    """Design a motion like `design` and also return how the search went.
+    """Design a motion for one region, within the robot's limits, and return how the search went.
 
     Args:
         robot: The robot.

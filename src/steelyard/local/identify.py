@@ -14,7 +14,7 @@ from steelyard.ground.progress import ProgressCallback, part, reports_progress, 
 from steelyard.ground.short_repr import short_repr
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
-from steelyard.local.design import Design, SearchedMotion, design, design_motion
+from steelyard.local.design import Design, SearchedMotion, design
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
 from steelyard.local.regions import check_regions
@@ -168,7 +168,7 @@ def identify_globally(
     seconds = np.inf
     if motion is None or isinstance(motion, Design):
         seconds = (motion or Design()).duration
-        motion = design(robot, None, bound, motion, _nominal(robot, nominal))
+        motion = design(robot, None, bound, motion, _nominal(robot, nominal)).motion
     logs = [first_seconds(player_of(source)(motion, run), seconds)]
     return fit_region(robot, everywhere, logs, bound, motion, base, **options)
 
@@ -197,7 +197,7 @@ def _design_all(
 ) -> dict[str, SearchedMotion]:
     model = _nominal(robot, nominal)
     numbered = steps(enumerate(regions), "Designing motions", lambda one: f"region {one[1].name}")
-    return {r.name: design_motion(robot, r, terms, how.for_region(k, r), model) for k, r in numbered}
+    return {r.name: design(robot, r, terms, how.for_region(k, r), model) for k, r in numbered}
 
 
 def design_regions(

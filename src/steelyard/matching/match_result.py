@@ -186,7 +186,7 @@ class Match(OutcomeWithPage):
     @cached_property
     def for_mujoco(self) -> WindowFit:
         """The fit of the MJCF, with a delay of the goals alone."""
-        from steelyard.matching.actuators_mjcf import fit_for_mujoco
+        from steelyard.matching.match_files import fit_for_mujoco
 
         return fit_for_mujoco(self.fit, self.physics)
 

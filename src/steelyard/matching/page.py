@@ -8,8 +8,7 @@ import numpy as np
 
 from steelyard.ground.numbers import number
 from steelyard.matching.log_windows import Windows
-from steelyard.matching.match_verdict import error_shares, match_verdict
-from steelyard.matching.rollout_score import simulate_stretch
+from steelyard.matching.rollout_score import error_shares, match_verdict, simulate_stretch
 from steelyard.report import (
     Figure,
     Html,

@@ -95,37 +95,37 @@ class Statement:
         return self.kind == "asserted" and self.holds is not True
 
 
-def assertion(claim: str, holds: Any, found: str) -> Statement:
+def assertion(claim: str, holds: Any, result: str) -> Statement:
     """Return a statement that must hold.
 
     Args:
         claim: The sentence.
         holds: Whether it holds.
-        found: Result of the test, in words.
+        result: Result of the test, in words.
     """
-    return Statement(claim, "asserted", found, bool(holds))
+    return Statement(claim, "asserted", result, bool(holds))
 
 
-def claim_result(claim: str, holds: Any, found: str, why: str = "") -> Statement:
+def claim_result(claim: str, holds: Any, result: str, why: str = "") -> Statement:
     """Return the result of a tested claim.
 
     Args:
         claim: The sentence.
         holds: Whether it holds here; None: undecided.
-        found: Result of the test, in words.
+        result: Result of the test, in words.
         why: Reason, if the claim does not hold.
     """
-    return Statement(claim, "shown", found, None if holds is None else bool(holds), why)
+    return Statement(claim, "shown", result, None if holds is None else bool(holds), why)
 
 
-def measurement(claim: str, found: str) -> Statement:
+def measurement(claim: str, result: str) -> Statement:
     """Return a result without a claim.
 
     Args:
         claim: The measured quantity.
-        found: The result, in words.
+        result: The result, in words.
     """
-    return Statement(claim, "measured", found)
+    return Statement(claim, "measured", result)
 
 
 # Reason for an empty cell of a table.

@@ -2,8 +2,7 @@
 
 from .controller_files import PAYLOAD_TARGETS, ControllerPayload, PayloadTarget
 from .excite import WRENCH_NOISE, excite_payload
-from .gains import DriveGains, drive_gains
-from .gains_at_rest import scale_at_rest, scale_from_model
+from .gains import DriveGains, drive_gains, scale_at_rest, scale_from_model
 from .held_payload import payload_at_rest
 from .identify import PayloadResult, RepeatStatistics, identify_payload, repeats
 from .payload import Payload, cuboid, frame_transfer, link_frame, read_payload

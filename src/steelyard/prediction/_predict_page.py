@@ -17,22 +17,24 @@ from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.terminal import say, table
 
 
-def print_predictions(found: Predictions, out: Console, folder: str = "") -> None:
+def print_predictions(predictions: Predictions, out: Console, folder: str = "") -> None:
     """Print predictions.
 
     Args:
-        found: The predictions.
+        predictions: The predictions.
         out: Console to print to.
         folder: Run folder; "" if none was written.
     """
-    names = list(found.robot.joint_names)
+    names = list(predictions.robot.joint_names)
     rows = [
-        [log.name, *(number(x, 3) for x in log.error_percent)] for log in found.logs if log.error_percent is not None
+        [log.name, *(number(x, 3) for x in log.error_percent)]
+        for log in predictions.logs
+        if log.error_percent is not None
     ]
     if rows:
-        title = f"Error below {number(found.cutoff_hz)} Hz, % of the torque's standard deviation"
+        title = f"Error below {number(predictions.cutoff_hz)} Hz, % of the torque's standard deviation"
         out.print(table(title, ["log", *names], rows, right=names))
-    for log in found.logs:
+    for log in predictions.logs:
         if log.inside_percent is not None:
             inside = ", ".join(f"{n} {percent(x, 3)}" for n, x in zip(names, log.inside_percent, strict=True) if x == x)
             say(out, f" • {log.name}: inside the 95 % band: {inside}.")
@@ -42,43 +44,44 @@ def print_predictions(found: Predictions, out: Console, folder: str = "") -> Non
         say(out, f"\nWritten to {folder}: a table for every log, report.html, result.json.")
 
 
-def predictions_report(found: Predictions) -> str:
-    """Build the HTML page of predictions, `found`."""
-    compared = [log for log in found.logs if log.error_percent is not None]
+def predictions_report(predictions: Predictions) -> str:
+    """Build the HTML page of predictions, `predictions`."""
+    compared = [log for log in predictions.logs if log.error_percent is not None]
     rows: list[list[TableCell]] = [[log.name, *np.asarray(log.error_percent).tolist()] for log in compared]
-    columns: list[TableColumn | str] = ["log", *(TableColumn(n, "%", digits=3) for n in found.robot.joint_names)]
+    columns: list[TableColumn | str] = ["log", *(TableColumn(n, "%", digits=3) for n in predictions.robot.joint_names)]
     errors = (
         table_html(columns, rows, "Error, % of the torque's standard deviation")
         if compared
         else paragraph("The logs contain no torque to compare with.")
     )
     about = paragraph(
-        f"Torques predicted by {found.by}. Both torques pass the same low-pass of {number(found.cutoff_hz)} Hz."
+        f"Torques predicted by {predictions.by}. "
+        f"Both torques pass the same low-pass of {number(predictions.cutoff_hz)} Hz."
     )
     sections = [Section("Prediction errors", join(about, errors))]
-    sections += [Section(log.name, _shown(found, log)) for log in found.logs]
-    return render_report(f"{found.robot.name}: predicted torques", sections)
+    sections += [Section(log.name, _shown(predictions, log)) for log in predictions.logs]
+    return render_report(f"{predictions.robot.name}: predicted torques", sections)
 
 
-def predicted_figure(found: Predictions, log: str = "") -> Figure:
+def predicted_figure(predictions: Predictions, log: str = "") -> Figure:
     """Draw measured and predicted torque.
 
     Args:
-        found: The predictions.
+        predictions: The predictions.
         log: Name of the log; default: the first.
     """
-    by_name = {each.name: each for each in found.logs}
+    by_name = {each.name: each for each in predictions.logs}
     if log and log not in by_name:
         raise UnknownNameError("log", log, by_name)
-    chosen = by_name[log] if log else found.logs[0]
-    units = [j.effort_unit for j in found.robot.joints]
+    chosen = by_name[log] if log else predictions.logs[0]
+    units = [j.effort_unit for j in predictions.robot.joints]
     measured = chosen.filtered if chosen.measured is None else chosen.measured
     band = None if chosen.half_width is None else np.nan_to_num(chosen.half_width)
-    return torque_measured_predicted(chosen.t, measured, chosen.filtered, found.robot.joint_names, units, band)
+    return torque_measured_predicted(chosen.t, measured, chosen.filtered, predictions.robot.joint_names, units, band)
 
 
-def _shown(found: Predictions, log: PredictedLog) -> Html:
-    figure = predicted_figure(replace(found, logs=(log,)))
+def _shown(predictions: Predictions, log: PredictedLog) -> Html:
+    figure = predicted_figure(replace(predictions, logs=(log,)))
     caption = "The log contains no measured torque: both lines are the prediction." if log.measured is None else ""
     pieces = [figure_html(figure, "Measured and predicted torque", caption)]
     if log.outside_share:

@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
-from steelyard.loops.reduced_rows import reduced_observation
+from steelyard.loops.mechanism import reduced_observation
 from steelyard.robot.free import draw_orientations
 from steelyard.robot.load import nearly_aligned
 from steelyard.robot.robot import Robot

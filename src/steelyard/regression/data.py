@@ -86,6 +86,7 @@ class RegressionData:
         parts: Data of several logs, if joined from them.
         beginning: Number of rows of each equation that the reducing pass of a long log stores.
         spectral: Compute the spectra for error bars; without them a fit is faster.
+        stretched: Compute the triangles of stretches; without them a fit is faster.
         names: Names of the equations.
         columns: Columns of the parameter vector.
         A, y: Rows of each equation.
@@ -100,6 +101,7 @@ class RegressionData:
     parts: tuple[RegressionData, ...] = ()
     beginning: int = 0
     spectral: bool = True
+    stretched: bool = True
     _kept: list[list[Block]] = field(default_factory=list)
     _first: list[Block] = field(default_factory=list)
     _reduction: list[Reduction] = field(default_factory=list)
@@ -176,7 +178,7 @@ class RegressionData:
             first, *others = (part.reduction() for part in self.parts)
             self._reduction.append(first.merge(*others))
         if not self._reduction:
-            triangles = _Triangles(self.equations)
+            triangles = _Triangles(self.equations, self.stretched)
             spectra = Spectra(self.equations)
             sums = np.zeros(len(self.equations))
             unfiltered = [np.zeros((e.width, e.width)) for e in self.equations]
@@ -205,7 +207,7 @@ class RegressionData:
         """Compute the triangles of all rows; `weigh` returns square roots of the weights of a block's rows."""
         if weigh is None and self._reduction:
             return self._reduction[0].factor
-        triangles = _Triangles(self.equations)
+        triangles = _Triangles(self.equations, self.stretched)
         with one_blas_thread():
             for block in self.blocks():
                 both = np.column_stack([block.A, block.y])
@@ -224,13 +226,13 @@ class RegressionData:
 class _Triangles:
     """Reflects rows [A y] of several equations into one triangle each."""
 
-    def __init__(self, equations: tuple[Equation, ...]) -> None:
+    def __init__(self, equations: tuple[Equation, ...], stretched: bool = True) -> None:
         self.equations = equations
         self._triangles = [np.zeros((e.width, e.width)) for e in equations]
         self._waiting: list[list[Array]] = [[] for _ in equations]
         self._rows = [0] * len(equations)
         self._stretches: list[list[Array]] = [[] for _ in equations]
-        self._stretch = [_SHORTEST] * len(equations)  # rows of each
+        self._stretch = [_SHORTEST if stretched else _AT_ONCE] * len(equations)  # rows of each
         self._since = [0] * len(equations)  # rows since the end of the last stretch
 
     def add(self, equation: int, rows: Array) -> None:

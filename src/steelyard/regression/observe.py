@@ -18,7 +18,7 @@ from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array, quick_length
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
-from steelyard.regression.reduce import gram_matrices
+from steelyard.regression.factor import gram_matrices
 from steelyard.regression.rows import Rows
 from steelyard.signals.filters import Sparse
 from steelyard.signals.prepare import Motion

@@ -8,8 +8,7 @@ from typing import Any
 from steelyard.dynamics.cuda.grams import GpuGrams
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import one_blas_thread
-from steelyard.regression.factor import Factor
-from steelyard.regression.reduce import gram_root
+from steelyard.regression.factor import Factor, gram_root
 from steelyard.regression.rows import Rows
 
 

@@ -32,18 +32,18 @@ from steelyard.report.terminal import bold, say, table
 from steelyard.robot.shapes import scene_of
 
 
-def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
+def print_rehearsal(rehearsal: Rehearsal, out: Console, folder: str = "") -> None:
     """Print a rehearsal.
 
     Args:
-        found: Rehearsal.
+        rehearsal: Rehearsal.
         out: Console to print to.
         folder: Folder of the written files; "" if nothing was written.
     """
-    say(out, bold(f"{found.robot.name}: {found.sentence}"))
-    for j in found.judgements:
+    say(out, bold(f"{rehearsal.robot.name}: {rehearsal.sentence}"))
+    for j in rehearsal.judgements:
         say(out, f" {'✓' if j.passed else '✕'} {j.name}. {j.text}")
-    _print_z_scores(found, out)
+    _print_z_scores(rehearsal, out)
     if folder:
         say(out, f"\nLook at {folder}/report.html.")
 
@@ -54,31 +54,31 @@ _SHOWN = 8
 _EACH = 10
 
 
-def _columns(found: Rehearsal) -> list[TableColumn]:
+def _columns(rehearsal: Rehearsal) -> list[TableColumn]:
     """Return the columns for z-scores: one per robot, or statistics of many robots."""
-    if len(found.trials) <= _EACH:
-        return [TableColumn(f"seed {trial.seed}", "z", places=1) for trial in found.trials]
+    if len(rehearsal.trials) <= _EACH:
+        return [TableColumn(f"seed {trial.seed}", "z", places=1) for trial in rehearsal.trials]
     names = {"mean z": 2, "std of z": 2, "outside 95 % [%]": 1, "farthest z": 1}
     return [TableColumn(name, places=places) for name, places in names.items()]
 
 
-def _values(found: Rehearsal, z: Sequence[float]) -> list[float]:
+def _values(rehearsal: Rehearsal, z: Sequence[float]) -> list[float]:
     """Return the values of `_columns`."""
-    if len(found.trials) <= _EACH:
+    if len(rehearsal.trials) <= _EACH:
         return list(z)
     scores = np.array(z)
     outside = 100.0 * float(np.mean(np.abs(scores) > HALF_WIDTH_95))
     return [float(scores.mean()), float(scores.std()), outside, float(max(z, key=abs))]
 
 
-def _print_z_scores(found: Rehearsal, out: Console) -> None:
+def _print_z_scores(rehearsal: Rehearsal, out: Console) -> None:
     """Print the base parameters with the largest z-scores."""
-    ranked = sorted(found.rows, key=lambda r: -max(abs(z) for z in r["z_scores"]))[:_SHOWN]
-    columns = ["base parameter", *(column.name for column in _columns(found))]
-    rows = [[r["name"], *(f"{z:+.1f}" for z in _values(found, r["z_scores"]))] for r in ranked]
-    title = f"z-scores: error over standard error (the {len(rows)} largest of {len(found.rows)})"
+    ranked = sorted(rehearsal.rows, key=lambda r: -max(abs(z) for z in r["z_scores"]))[:_SHOWN]
+    columns = ["base parameter", *(column.name for column in _columns(rehearsal))]
+    rows = [[r["name"], *(f"{z:+.1f}" for z in _values(rehearsal, r["z_scores"]))] for r in ranked]
+    title = f"z-scores: error over standard error (the {len(rows)} largest of {len(rehearsal.rows)})"
     out.print(table(title, columns, rows, right=columns[1:]))
-    every = np.array([r["z_scores"] for r in found.rows])
+    every = np.array([r["z_scores"] for r in rehearsal.rows])
     say(
         out,
         f"All {every.size}: mean {every.mean():+.2f}, standard deviation {every.std():.2f} (calibrated: 0, 1).",
@@ -89,27 +89,29 @@ def _tone(judgement: Judgement) -> Tone:
     return "good" if judgement.passed else "bad" if judgement.decides else "warning"
 
 
-def rehearsal_report(found: Rehearsal) -> str:
-    """Render the self-contained page of a rehearsal `found`."""
-    motions = [(f"motion {k + 1}", run.t, run.q) for k, run in enumerate(found.runs)]
+def rehearsal_report(rehearsal: Rehearsal) -> str:
+    """Render the self-contained page of a rehearsal `rehearsal`."""
+    motions = [(f"motion {k + 1}", run.t, run.q) for k, run in enumerate(rehearsal.runs)]
     sections = [
-        Section("Judgement", join(*(callout(_tone(j), f"{j.name}: {j.text}") for j in found.judgements))),
-        Section("Motion", scene_html(scene_of(found.robot, motions), "Played by the first simulated robot")),
-        Section("z-scores", _z_scores(found)),
-        Section("Parameters", _parameters(found)),
-        Section("Torques", _torques(found)),
+        Section("Judgement", join(*(callout(_tone(j), f"{j.name}: {j.text}") for j in rehearsal.judgements))),
+        Section("Motion", scene_html(scene_of(rehearsal.robot, motions), "Played by the first simulated robot")),
+        Section("z-scores", _z_scores(rehearsal)),
+        Section("Parameters", _parameters(rehearsal)),
+        Section("Torques", _torques(rehearsal)),
     ]
     return render_report(
-        f"{found.robot.name}: rehearsal",
+        f"{rehearsal.robot.name}: rehearsal",
         sections,
-        verdict=Verdict("good" if found.passed else "bad", found.sentence, tuple(j.text for j in found.judgements)),
+        verdict=Verdict(
+            "good" if rehearsal.passed else "bad", rehearsal.sentence, tuple(j.text for j in rehearsal.judgements)
+        ),
     )
 
 
-def _z_scores(found: Rehearsal) -> Html:
+def _z_scores(rehearsal: Rehearsal) -> Html:
     """Show the distribution of all z-scores, and that of calibrated error bars."""
-    seeds = [f"seed {trial.seed}" for trial in found.trials]
-    every = np.array([r["z_scores"] for r in found.rows])
+    seeds = [f"seed {trial.seed}" for trial in rehearsal.trials]
+    every = np.array([r["z_scores"] for r in rehearsal.rows])
     explanation = (
         f"z is the error of a base parameter over its standard error, for all simulated robots: {every.size} values "
         f"with mean {every.mean():+.2f} and standard deviation {every.std():.2f}; calibrated error bars give 0 and 1."
@@ -119,15 +121,15 @@ def _z_scores(found: Rehearsal) -> Html:
     return join(paragraph(explanation), figure_html(figure, "z-scores of all simulated robots"))
 
 
-def _parameters(found: Rehearsal) -> Html:
+def _parameters(rehearsal: Rehearsal) -> Html:
     rows: list[list[TableCell]] = [
         [r["name"], r["unit"], whisker(r["found"], HALF_WIDTH_95 * r["standard_error"], r["true"]),
          *(Known(r[key], r["standard_error"]) for key in ("true", "found")), HALF_WIDTH_95 * r["standard_error"],
-         *_cells(found, r["z_scores"])]
-        for r in found.rows
+         *_cells(rehearsal, r["z_scores"])]
+        for r in rehearsal.rows
     ]  # fmt: skip
     numbers = [TableColumn("true"), TableColumn("identified"), TableColumn("± 95 %", digits=2)]
-    columns: list[TableColumn | str] = ["base parameter", "unit", "interval", *numbers, *_columns(found)]
+    columns: list[TableColumn | str] = ["base parameter", "unit", "interval", *numbers, *_columns(rehearsal)]
     explanation = (
         "Values are those of the free fit, whose error bars describe the noise, for the first robot: dot and line for "
         "the identified value, an open diamond for the true value. The delivered model is physically possible. "
@@ -136,19 +138,19 @@ def _parameters(found: Rehearsal) -> Html:
     return join(paragraph(explanation), table_html(columns, rows, "True and identified", tall=len(rows) > 16))
 
 
-def _cells(found: Rehearsal, z: Sequence[float]) -> list[TableCell]:
+def _cells(rehearsal: Rehearsal, z: Sequence[float]) -> list[TableCell]:
     """Return the values of `_columns`; z-scores of single robots are coloured."""
-    if len(found.trials) > _EACH:
-        return list(_values(found, z))
+    if len(rehearsal.trials) > _EACH:
+        return list(_values(rehearsal, z))
     return [Heat(x, float(np.clip((abs(x) - 1.0) / 3.0, 0.0, 1.0))) for x in z]
 
 
-def _torques(found: Rehearsal) -> Html:
-    log, run = found.logs[0], found.runs[0]
+def _torques(rehearsal: Rehearsal) -> Html:
+    log, run = rehearsal.logs[0], rehearsal.runs[0]
     assert log.tau is not None
-    used = np.flatnonzero(found.robot.torque_used)
-    predicted = found.identification.model.torque(run.q, run.dq, run.ddq)
-    joints = [found.robot.joint_names[k] for k in used]
-    units = effort_units(found.robot)
+    used = np.flatnonzero(rehearsal.robot.torque_used)
+    predicted = rehearsal.identification.model.torque(run.q, run.dq, run.ddq)
+    joints = [rehearsal.robot.joint_names[k] for k in used]
+    units = effort_units(rehearsal.robot)
     torque = torque_measured_predicted(run.t, log.tau[:, used], predicted[:, used], joints, units, clock="motion 1")
     return figure_html(torque, "Simulated and predicted", "Simulated: torque of the simulated sensors.")

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.errors import printable
+from steelyard.ground.display import Headline
 from steelyard.ground.numbers import number as number
 from steelyard.ground.progress import ProgressReport
 
@@ -52,6 +53,18 @@ def say(out: Console, *pieces: str | Text, whole_words: bool = False) -> None:
         out.print(text, overflow="ignore", crop=False)
     else:
         out.print(text)
+
+
+def say_headline(out: Console, headline: Headline) -> None:
+    """Print a result in one sentence, and its reasons as a list.
+
+    Args:
+        out: Console to print to.
+        headline: The result.
+    """
+    say(out, headline.sentence)
+    for point in headline.points:
+        say(out, f" • {point}")
 
 
 def table(

@@ -155,13 +155,13 @@ def expand_includes(root: Element) -> Element:
     return _expand(root, folder, {Path(root.file).resolve()}, 0)
 
 
-def _expand(element: Element, folder: Path, seen: set[Path], depth: int) -> Element:
+def _expand(element: Element, folder: Path, visited: set[Path], depth: int) -> Element:
     if depth > MAX_DEPTH:
         raise element.error(f"is nested deeper than {MAX_DEPTH} levels; flatten the description.")
     children: list[Element] = []
     for child in element.children:
         if child.tag != "include":
-            children.append(_expand(child, folder, seen, depth + 1))
+            children.append(_expand(child, folder, visited, depth + 1))
             continue
         name = child.string("file")
         try:
@@ -173,10 +173,10 @@ def _expand(element: Element, folder: Path, seen: set[Path], depth: int) -> Elem
             raise child.error(f"asks for '{shorten(name)}', which is outside the file's folder; move it inside.")
         if not there:
             raise child.error(f"asks for '{shorten(name)}', which does not exist; check the path.")
-        if path in seen:
+        if path in visited:
             raise child.error(f"asks for '{shorten(name)}' a second time; include every file once.")
-        seen.add(path)
-        children.extend(_expand(parse_xml(folder / name), folder, seen, depth + 1).children)
+        visited.add(path)
+        children.extend(_expand(parse_xml(folder / name), folder, visited, depth + 1).children)
     return replace(element, children=children)
 
 

@@ -1,11 +1,19 @@
-"""`load_robot`: a robot from a file, a name, a text or another library's object; `as_robot` accepts all of them."""
+"""`load_robot`: a robot from a file, a name, a text or another library's object; `as_robot` accepts all of them.
+
+Names are those of built-in robots and of the package `robot_descriptions`. Only its files on this machine are read; the
+package itself would download missing ones without asking.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -154,7 +162,6 @@ def _from_object(source: Any) -> Robot:
 
 def _builtin(source: str | os.PathLike[str], path: Path, floating: bool) -> Robot:
     """Load a robot by name, for a source other than a file."""
-    from steelyard.robot.descriptions import description_path
     from steelyard.robot.library import builtin, builtin_names
 
     name = str(source)
@@ -219,3 +226,57 @@ def nearly_aligned(robot: Robot, tolerance: float = SNAP) -> list[tuple[str, flo
         if close.size:
             out.append((link.joint, float(close.max())))
     return out
+
+
+_PACKAGE = "robot_descriptions"
+
+
+def description_path(name: str) -> Path | None:
+    """Return the URDF or MJCF of a robot in `robot_descriptions`; None if the package does not have it.
+
+    Args:
+        name: Module name (panda_description, panda_mj_description) or its beginning (panda).
+    """
+    if not name.isidentifier():
+        return None
+    if find_spec(_PACKAGE) is None:
+        if name.endswith("_description"):
+            raise RobotError(
+                f"'{name}' is a robot of the package {_PACKAGE}, which is not installed; install it with "
+                f"'pip install {_PACKAGE}', or give the path of a file."
+            )
+        return None
+    for module in (name,) if name.endswith("_description") else (f"{name}_description", f"{name}_mj_description"):
+        if find_spec(f"{_PACKAGE}.{module}") is not None:
+            return _path(module)
+    return None
+
+
+def _path(module: str) -> Path:
+    """Return the path of a description whose files are on this machine."""
+    full = f"{_PACKAGE}.{module}"
+    description = sys.modules.get(full) or _import_offline(full, module)
+    for kind in ("URDF_PATH", "MJCF_PATH"):
+        if path := vars(description).get(kind):
+            return Path(path)
+    raise RobotError(f"{full} is neither URDF nor MJCF (xacro, perhaps); convert it to URDF and give its path.")
+
+
+def _import_offline(full: str, module: str) -> Any:
+    """Import the module of a description while the package's downloads are disabled."""
+    cache: Any = importlib.import_module(f"{_PACKAGE}._cache")
+
+    def local_folder(url: str, target_dir: str, commit: str | None = None) -> SimpleNamespace:
+        if not os.path.isdir(target_dir):
+            raise RobotError(
+                f"'{module}' of {_PACKAGE} is not on this machine; download it once with '{_PACKAGE} pull {module}' "
+                f"(or 'python -c \"import {full}\"')."
+            )
+        return SimpleNamespace(working_dir=target_dir)
+
+    download = cache.clone_to_directory
+    cache.clone_to_directory = local_folder
+    try:
+        return importlib.import_module(full)
+    finally:
+        cache.clone_to_directory = download

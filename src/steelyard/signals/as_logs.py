@@ -21,50 +21,50 @@ LogLike = Log | LogFile | str | os.PathLike[str] | Mapping[str, Any] | Any
 LogsLike = LogLike | Iterable[LogLike] | None
 
 
-def as_sources(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> tuple[Source, ...]:
+def as_sources(logs: LogsLike, robot: Robot, mapping: AnyMapping = None) -> tuple[Source, ...]:
     """Convert an argument to logs; long files become `LogFile`s.
 
     Args:
-        given: A path, a URL, a `Log`, a frame (pandas, polars, xarray, Arrow), a dict of arrays, several of these, or
+        logs: A path, a URL, a `Log`, a frame (pandas, polars, xarray, Arrow), a dict of arrays, several of these, or
             None.
         robot: Robot of the logs.
         mapping: Meaning of the columns of files and frames, as in `read_log`.
     """
-    return tuple(_source(one, robot, mapping) for one in _each(given))
+    return tuple(_source(one, robot, mapping) for one in _each(logs))
 
 
-def as_logs(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> list[Log]:
+def as_logs(logs: LogsLike, robot: Robot, mapping: AnyMapping = None) -> list[Log]:
     """Convert an argument to logs in memory.
 
     Args:
-        given: As for `as_sources`.
+        logs: As for `as_sources`.
         robot: As for `as_sources`.
         mapping: As for `as_sources`.
     """
-    return [one if isinstance(one, Log) else one.in_memory() for one in as_sources(given, robot, mapping)]
+    return [one if isinstance(one, Log) else one.in_memory() for one in as_sources(logs, robot, mapping)]
 
 
-def as_log(given: LogLike, robot: Robot, mapping: AnyMapping = None) -> Log:
+def as_log(log: LogLike, robot: Robot, mapping: AnyMapping = None) -> Log:
     """Convert an argument to one log in memory.
 
     Args:
-        given: One log, as for `as_sources`.
+        log: One log, as for `as_sources`.
         robot: As for `as_sources`.
         mapping: As for `as_sources`.
     """
-    one = as_source(given, robot, mapping)
+    one = as_source(log, robot, mapping)
     return one if isinstance(one, Log) else one.in_memory()
 
 
-def as_source(given: LogLike, robot: Robot, mapping: AnyMapping = None) -> Source:
+def as_source(log: LogLike, robot: Robot, mapping: AnyMapping = None) -> Source:
     """Convert an argument to one log; several are refused.
 
     Args:
-        given: One log, as for `as_sources`.
+        log: One log, as for `as_sources`.
         robot: As for `as_sources`.
         mapping: As for `as_sources`.
     """
-    sources = as_sources(given, robot, mapping)
+    sources = as_sources(log, robot, mapping)
     if len(sources) != 1:
         raise LogError(f"One log is needed here, not {len(sources)}; give them one by one.")
     return sources[0]
@@ -81,22 +81,22 @@ def log_label(source: Source, otherwise: str) -> str:
     return path.stem if path.suffix else otherwise
 
 
-def is_one_log(given: Any) -> bool:
-    """Whether `given` is a single log rather than several."""
+def is_one_log(logs: Any) -> bool:
+    """Whether `logs` is a single log rather than several."""
     known = (Log, LogFile, LogReader, str, os.PathLike, RemoteFile, Mapping, np.ndarray)
-    frame = hasattr(given, "__arrow_c_stream__") or type(given).__module__.partition(".")[0] in ("xarray", "polars")
-    return isinstance(given, known) or frame
+    frame = hasattr(logs, "__arrow_c_stream__") or type(logs).__module__.partition(".")[0] in ("xarray", "polars")
+    return isinstance(logs, known) or frame
 
 
-def _each(given: LogsLike) -> list[Any]:
-    if given is None:
+def _each(logs: LogsLike) -> list[Any]:
+    if logs is None:
         return []
-    return list(given) if isinstance(given, Iterable) and not is_one_log(given) else [given]
+    return list(logs) if isinstance(logs, Iterable) and not is_one_log(logs) else [logs]
 
 
-def _source(given: Any, robot: Robot, mapping: AnyMapping) -> Source:
-    if isinstance(given, Log | LogFile):
-        return given
-    if isinstance(given, str | os.PathLike | RemoteFile):
-        return open_log(any_path(given), robot, mapping)
-    return read_log(given, robot, mapping)
+def _source(log: Any, robot: Robot, mapping: AnyMapping) -> Source:
+    if isinstance(log, Log | LogFile):
+        return log
+    if isinstance(log, str | os.PathLike | RemoteFile):
+        return open_log(any_path(log), robot, mapping)
+    return read_log(log, robot, mapping)

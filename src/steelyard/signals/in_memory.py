@@ -44,46 +44,46 @@ class MemoryReader(LogReader):
         yield {name: self._columns[name][start:] for name in columns}
 
 
-def memory_reader(given: Any) -> LogReader:
-    """Return a reader of an object in memory (`given`); one without column names is refused."""
-    library = type(given).__module__.partition(".")[0]
-    called = f"the {type(given).__name__}"
-    if isinstance(given, np.ndarray) and given.dtype.names:
-        return MemoryReader(called, {name: given[name] for name in given.dtype.names})
+def memory_reader(data: Any) -> LogReader:
+    """Return a reader of an object in memory (`data`); one without column names is refused."""
+    library = type(data).__module__.partition(".")[0]
+    called = f"the {type(data).__name__}"
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return MemoryReader(called, {name: data[name] for name in data.dtype.names})
     if library == "xarray":  # before mappings, since its datasets are mappings
-        return _of_xarray(called, given)
-    if isinstance(given, Mapping):
-        return _of_mapping(called, given)
-    if library == "polars" and hasattr(given, "collect"):
-        given = given.collect()
-    if library == "pandas" and getattr(getattr(given, "columns", None), "nlevels", 1) > 1:
-        given = given.set_axis(["/".join(str(part) for part in name if str(part)) for name in given.columns], axis=1)
-    if hasattr(given, "__arrow_c_stream__"):
-        return _of_arrow(called, given)
-    advice = '; its columns have no names, give a dict: {"t": …, "q": …, "tau": …}' * isinstance(given, np.ndarray)
+        return _of_xarray(called, data)
+    if isinstance(data, Mapping):
+        return _of_mapping(called, data)
+    if library == "polars" and hasattr(data, "collect"):
+        data = data.collect()
+    if library == "pandas" and getattr(getattr(data, "columns", None), "nlevels", 1) > 1:
+        data = data.set_axis(["/".join(str(part) for part in name if str(part)) for name in data.columns], axis=1)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _of_arrow(called, data)
+    advice = '; its columns have no names, give a dict: {"t": …, "q": …, "tau": …}' * isinstance(data, np.ndarray)
     raise LogError(
         "A log is given as path, Log, frame (pandas, polars, xarray, Arrow) or dict of arrays, not as "
-        f"'{type(given).__name__}'{advice}."
+        f"'{type(data).__name__}'{advice}."
     )
 
 
-def _of_mapping(called: str, given: Mapping[Any, Any]) -> LogReader:
+def _of_mapping(called: str, data: Mapping[Any, Any]) -> LogReader:
     """Read a dict of arrays; a nested dict such as {"q": {"shoulder": …}} has joint names."""
     flat: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in data.items():
         flat |= {f"{name}/{inner}": x for inner, x in value.items()} if isinstance(value, Mapping) else {name: value}
     joints = flat.pop(_JOINT_NAMES, ())
     return MemoryReader(called, flat, [str(name) for name in joints])
 
 
-def _of_arrow(called: str, given: Any) -> LogReader:
+def _of_arrow(called: str, data: Any) -> LogReader:
     """Read a frame with the Arrow protocol: pandas, polars, DuckDB, Arrow tables."""
     import pyarrow as pa
 
     from steelyard.signals._arrow import ArrowColumns
 
     try:
-        table = pa.table(given).combine_chunks()
+        table = pa.table(data).combine_chunks()
         batch = next(iter(table.to_batches()), None)
         columns = ArrowColumns(Path(called), table.schema, batch)
         arrays = {} if batch is None else dict(columns.block(batch, columns.names, 0))
@@ -96,24 +96,24 @@ def _of_arrow(called: str, given: Any) -> LogReader:
     return MemoryReader(called, arrays, columns.joints)
 
 
-def _of_xarray(called: str, given: Any) -> LogReader:
+def _of_xarray(called: str, data: Any) -> LogReader:
     """Read a dataset, or an array whose second coordinate has the names of its columns."""
-    if not hasattr(given, "data_vars"):
-        if given.ndim != 2:
-            raise LogError(f"{called}: has {given.ndim} dimensions; give one with samples and columns, or a Dataset.")
-        given = given.to_dataset(dim=given.dims[1])
-    first = next(iter(given.data_vars.values()), None)
+    if not hasattr(data, "data_vars"):
+        if data.ndim != 2:
+            raise LogError(f"{called}: has {data.ndim} dimensions; give one with samples and columns, or a Dataset.")
+        data = data.to_dataset(dim=data.dims[1])
+    first = next(iter(data.data_vars.values()), None)
     if first is None or not first.dims:
         raise LogError(f"{called}: holds no variable with samples.")
-    every = {str(name): x for name, x in {**given.coords, **given.data_vars}.items()}
-    along = recognise_time([str(name) for name in given.sizes]) or first.dims[0]
+    every = {str(name): x for name, x in {**data.coords, **data.data_vars}.items()}
+    along = recognise_time([str(name) for name in data.sizes]) or first.dims[0]
     arrays: dict[str, Any] = {}
     for name, x in every.items():
         if along not in x.dims or x.ndim > 2:
             continue
         values = x.transpose(along, ...).values
         other = next((d for d in x.dims if d != along), None)
-        labels: Any = given.coords[other].values if other in given.coords else np.empty(0)
+        labels: Any = data.coords[other].values if other in data.coords else np.empty(0)
         if labels.dtype.kind in "OUT":
             arrays |= {f"{name}/{label}": values[:, k] for k, label in enumerate(labels)}
         else:
@@ -121,9 +121,9 @@ def _of_xarray(called: str, given: Any) -> LogReader:
     return MemoryReader(called, arrays)
 
 
-def _array(called: str, name: Any, given: Any) -> ColumnValues:
+def _array(called: str, name: Any, data: Any) -> ColumnValues:
     try:
-        x = np.asarray(given)
+        x = np.asarray(data)
     except ValueError:  # lists of different lengths
         raise LogError(f"{called}: '{name}' is not an array; give one number per sample, or per joint.") from None
     if x.dtype.kind == "m":  # durations become dates since 1970

@@ -18,63 +18,63 @@ _HEADS = {
 }  # fmt: skip
 
 
-def print_simulation(found: SimulatedMotion, out: Console, folder: str = "") -> None:
+def print_simulation(motion: SimulatedMotion, out: Console, folder: str = "") -> None:
     """Print a simulated motion.
 
     Args:
-        found: The simulation.
+        motion: The simulation.
         out: Console to print to.
         folder: Run folder; "" if none was written.
     """
-    name = found.model.robot.name
-    for k, run in enumerate(found.runs):
-        joints = found.joints(k)
+    name = motion.model.robot.name
+    for k, run in enumerate(motion.runs):
+        joints = motion.joints(k)
         heads = [head for key, head in _HEADS.items() if key in joints[0]]
         rows = [
             [j["joint"], f"{j['unit']}, {j['torque_unit']}", *(number(j[key]) for key in _HEADS if key in j)]
             for j in joints
         ]
-        title = f"{name} {found.driven}: {run.t[-1] - run.t[0]:g} s"
+        title = f"{name} {motion.driven}: {run.t[-1] - run.t[0]:g} s"
         out.print(table(title, ["joint", "units", *heads], rows, right=heads))
     if folder:
         say(out, f"Log: {folder}/log.csv; report: {folder}/report.html.")
 
 
-def simulation_report(found: SimulatedMotion) -> str:
-    """Build the HTML page of a simulation, `found`."""
+def simulation_report(motion: SimulatedMotion) -> str:
+    """Build the HTML page of a simulation, `motion`."""
     sections = []
-    for k, run in enumerate(found.runs):
-        joints = found.joints(k)
+    for k, run in enumerate(motion.runs):
+        joints = motion.joints(k)
         keys = [key for key in _HEADS if key in joints[0]]
         rows: list[list[TableCell]] = [
             [j["joint"], f"{j['unit']}, {j['torque_unit']}", *(j[x] for x in keys)] for j in joints
         ]
         heads: list[TableColumn | str] = ["joint", "units", *(TableColumn(_HEADS[x]) for x in keys)]
-        end = "" if len(found.runs) == 1 else f" of motion {k + 1}"
+        end = "" if len(motion.runs) == 1 else f" of motion {k + 1}"
         body = join(
             paragraph(f"{len(run.t)} samples over {run.t[-1] - run.t[0]:g} s. The log holds the sensor signals."),
             table_html(heads, rows, "Ranges of the joints"),
-            figure_html(_figure(found, k, "q"), "Positions"),
-            figure_html(_figure(found, k, "dq"), "Velocities"),
-            figure_html(_figure(found, k, "tau"), "Torques", "Constant between control instants."),
+            figure_html(_figure(motion, k, "q"), "Positions"),
+            figure_html(_figure(motion, k, "dq"), "Velocities"),
+            figure_html(_figure(motion, k, "tau"), "Torques", "Constant between control instants."),
         )
         sections.append(Section(f"Motion{end}", body))
-    noise = "true signals" if found.noise is None else "positions of a 19-bit encoder, torques with noise"
-    return render_report(f"{found.model.robot.name} {found.driven}", sections, subtitle=f"The log contains {noise}.")
+    noise = "true signals" if motion.noise is None else "positions of a 19-bit encoder, torques with noise"
+    return render_report(f"{motion.model.robot.name} {motion.driven}", sections, subtitle=f"The log contains {noise}.")
 
 
-def _figure(found: SimulatedMotion, k: int, signal: str) -> Figure:
+def _figure(motion: SimulatedMotion, k: int, signal: str) -> Figure:
     """One panel per joint: true signal, logged signal if it differs, and reference."""
-    run, log = found.runs[k], found.logs[k]
+    run, log = motion.runs[k], motion.logs[k]
     panels = []
-    for j, joint in enumerate(found.model.robot.joints):
+    for j, joint in enumerate(motion.model.robot.joints):
         position = "rad" if joint.kind == "revolute" else "m"
         unit = {"q": position, "dq": f"{position}/s", "tau": joint.effort_unit}[signal]
         lines = [Line.of("simulated", run.t, getattr(run, signal)[:, j])]
         logged = getattr(log, signal)
-        if found.noise is not None and logged is not None:
+        if motion.noise is not None and logged is not None:
             lines.insert(0, Line.of("logged", log.t, logged[:, j]))
-        if signal == "q" and found.wanted:
-            lines.append(Line.of("wanted", run.t, found.wanted[k][:, j], dashed=True))
+        if signal == "q" and motion.wanted:
+            lines.append(Line.of("wanted", run.t, motion.wanted[k][:, j], dashed=True))
         panels.append(Panel(joint.name, tuple(lines), y=f"[{unit}]"))
     return line_panels(panels)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
-from steelyard.simulation._fixed_steps import SimulationProblem
-from steelyard.simulation._rk45 import Tolerances
+from steelyard.simulation._integrators import SimulationProblem, Tolerances
 from steelyard.simulation._stick import Modes, Sticking
 
 _Flags = NDArray[np.bool_]

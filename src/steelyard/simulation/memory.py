@@ -23,7 +23,7 @@ from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.hysteresis import RigidLoad, Stop
 from steelyard.parameters.term import Term
 from steelyard.robot.transmission import ConstantRatio
-from steelyard.simulation._fixed_steps import SimulationProblem
+from steelyard.simulation._integrators import SimulationProblem
 from steelyard.simulation.plant import Plant
 
 # Stop width of dry friction with true stiction [rad, m]: far below the resolution of any encoder.

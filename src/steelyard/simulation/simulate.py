@@ -14,7 +14,7 @@ from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.robot.free import refuse_free
-from steelyard.simulation._fixed_steps import SimulationProblem, run_fixed_steps
+from steelyard.simulation._integrators import SimulationProblem, run_fixed_steps
 from steelyard.simulation.command import Drive, command_of, schedule_of
 from steelyard.simulation.dry_friction import Friction
 from steelyard.simulation.plant import plant_of
@@ -120,7 +120,7 @@ def simulate(
         )
     else:
         # Imported here because SciPy's integrators take half a second to load.
-        from steelyard.simulation._rk45 import Tolerances, run_rk45
+        from steelyard.simulation._integrators import Tolerances, run_rk45
         from steelyard.simulation._stick_run import run_sticking
 
         tolerances = Tolerances(rtol, atol)

@@ -19,7 +19,7 @@ from steelyard.studio.robot_files import ROBOT_FOLDER
 from steelyard.studio.run_entries import RunEntry, run_entries, run_entry
 from steelyard.studio.stage import Action, FormData, StageContext
 from steelyard.studio.studio_folder import StudioError, StudioFolder
-from steelyard.studio.use_commands import path_argument
+from steelyard.studio.use_commands import number_of, path_argument
 from steelyard.studio.use_pages import command_of_form
 
 _STAGES = {"nominal": "description", "geometry": "corrected description", "full": "with all effects"}
@@ -118,12 +118,12 @@ def calibrate_words(folder: StudioFolder, fields: FormData) -> list[str]:
         raise StudioError("The robot is missing; choose one first.")
     table = path_argument(pose_table_named(folder, fields["table"]))
     words = ["calibrate", path_argument(robot), table]
-    share = _number(fields.get("holdout", ""), "Hold-out share")
+    share = number_of(fields.get("holdout", ""), "Hold-out share")
     if share is not None:
         if not 0.0 <= share < 0.9:
             raise StudioError(f"Hold-out share: {share:g} is not from 0 to 0.9.")
         words += ["--holdout", f"{share:g}"] if share else []
-    sigma = _number(fields.get("sigma", ""), "Standard deviation of the sensor")
+    sigma = number_of(fields.get("sigma", ""), "Standard deviation of the sensor")
     words += ["--sigma", f"{1e-3 * sigma:g}"] if sigma is not None else []
     for name in ("only", "points"):
         if value := fields.get(name, "").replace(" ", ""):
@@ -132,18 +132,6 @@ def calibrate_words(folder: StudioFolder, fields: FormData) -> list[str]:
         # The mapping of the project is for logs of motions, not for this table.
         words += ["--torques", table, "--map", ""]
     return words
-
-
-def _number(words: str, label: str) -> float | None:
-    if not words.strip():
-        return None
-    try:
-        value = float(words)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < 0.0:
-        raise StudioError(f"{label}: '{words[:40]}' is not a number ≥ 0.")
-    return value
 
 
 # ------------------------------------------------------------ result

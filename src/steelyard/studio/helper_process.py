@@ -20,7 +20,8 @@ from typing import Any
 from steelyard.project import ProjectError
 from steelyard.studio.studio_folder import StudioError, StudioFolder
 
-# Calls after which the process is replaced, so that its memory cannot grow without bound.
+# Calls after which the process is replaced, so that its memory cannot grow without bound. `max_tasks_per_child` is not
+# used: up to Python 3.15 a pool whose process has reached it may never start the next one (python/cpython#115634).
 _MOST_CALLS = 200
 
 
@@ -34,6 +35,7 @@ class HelperProcess:
     def __init__(self, folder: StudioFolder) -> None:
         self.folder = folder
         self._pool: ProcessPoolExecutor | None = None
+        self._calls = 0  # of the present process
 
     async def ask(self, function: Callable[..., Any], *args: Any, seconds: float = 60.0) -> Any:
         """Call a function in the helper process and return its result.
@@ -85,10 +87,13 @@ class HelperProcess:
         gc.collect()
 
     def _executor(self) -> ProcessPoolExecutor:
+        if self._pool is not None and self._calls >= _MOST_CALLS:
+            self._pool.shutdown(wait=False)  # calls that still wait for this process are answered first
+            self._pool = None
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                1, multiprocessing.get_context("spawn"), _exit_with, (os.getpid(),), max_tasks_per_child=_MOST_CALLS
-            )
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _exit_with, (os.getpid(),))
+            self._calls = 0
+        self._calls += 1
         return self._pool
 
 

@@ -5,6 +5,7 @@ No text from a browser becomes an option, and paths lead only to runs and logs o
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -24,6 +25,24 @@ _DESCRIPTIONS = (".urdf", ".xml")
 def path_argument(name: str) -> str:
     """Return `name` as a path that no command takes for an option."""
     return f"./{name}" if name.startswith("-") else name
+
+
+def number_of(words: str, label: str) -> float | None:
+    """Read a number of a form that must not be negative; None if the field is empty.
+
+    Args:
+        words: Text of the field.
+        label: Name of the field, for the message.
+    """
+    if not words.strip():
+        return None
+    try:
+        value = float(words)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0.0:
+        raise StudioError(f"{label}: '{words[:40]}' is not a number ≥ 0.")
+    return value
 
 
 def model_argument(folder: StudioFolder, name: str) -> str:

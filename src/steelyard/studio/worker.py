@@ -1,6 +1,7 @@
 """The process of a job: `python -m steelyard.studio.worker FOLDER`.
 
-It runs the command, writes progress events and enforces its own limits, because the server may be gone.
+It runs the command, writes progress events and enforces its own limits, because the server may be gone. Jobs that are
+not commands of the package, such as the plot of a long log, are `-m NAME WORDS…`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +27,16 @@ from steelyard.ground.interrupt import on_interrupt
 from steelyard.ground.progress import ProgressReport, report_progress_to
 from steelyard.studio.jobs import CANCEL_FILE, END_FILE, EVENTS_FILE, JOB_FILE, LOCK_FILE, OUTPUT_FILE, START_FILE, Jobs
 from steelyard.studio.studio_folder import StudioError, StudioFolder
+
+# Module and function by name; the function takes the remaining words.
+_INTERNAL_JOBS: dict[str, tuple[str, str]] = {"pyramid": ("steelyard.studio.mapping_editor", "draw")}
+
+
+def _run_internal(words: Sequence[str]) -> None:
+    """Run the internal job that the first of `words` names."""
+    module, function = _INTERNAL_JOBS[words[0]]
+    getattr(import_module(module), function)(*words[1:])
+
 
 # Seconds between two checks of memory and time.
 _CHECK_SECONDS = 0.5
@@ -64,9 +77,7 @@ def _run(words: list[str], root: Path) -> int:
     sys.argv = ["steelyard", *words]
     try:
         if words[0] == "-m":  # an internal job
-            from steelyard.studio.internal_jobs import run
-
-            run(words[1:])
+            _run_internal(words[1:])
             return 0
         runpy.run_module("steelyard", run_name="__main__")
     except SystemExit as end:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.actuators.command_columns import CommandColumns, filled
-from steelyard.actuators.command_units import decode, guess_code
+from steelyard.actuators.command_columns import CommandColumns, decode, filled, guess_code
 from steelyard.errors import LogError, shortened
 from steelyard.ground.untrusted_files import read_json
 

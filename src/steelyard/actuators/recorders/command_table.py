@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.actuators.command_columns import CommandColumns, filled
-from steelyard.actuators.command_units import Code, command_unit_size, decode, guess_code
+from steelyard.actuators.command_columns import Code, CommandColumns, command_unit_size, decode, filled, guess_code
 from steelyard.actuators.recorders.columns_by_name import SETTINGS, find_columns, run_column, unit_in_name
 from steelyard.errors import LogError, UnknownNameError, shortened
 from steelyard.ground.untrusted_files import read_json

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.actuators.command_columns import CommandColumns, held
-from steelyard.actuators.command_units import command_unit_size
+from steelyard.actuators.command_columns import CommandColumns, command_unit_size, held
 from steelyard.errors import LogError, UnknownNameError, shortened, unfit_for_a_name
 from steelyard.ground.untrusted_files import open_regular, read_text
 

@@ -163,7 +163,7 @@ class PoseReadings(Measurement):
         return (*base_names(len(setup.base_rotation)), *(f"tool.{part}" for part in ("x", "y", "z", "rx", "ry", "rz")))
 
 
-def first_base(tips: Tips, seen: Array, rows: IndexArray) -> tuple[Array, Array, Array]:
+def first_base(tips: Tips, measured: Array, rows: IndexArray) -> tuple[Array, Array, Array]:
     """Compute the base in the sensor's frame and the points on the tool by one linear fit.
 
     With M the inverse rotation of the base, M y − c − R p = t is linear in M, c and the points p. Residuals enter by
@@ -171,13 +171,13 @@ def first_base(tips: Tips, seen: Array, rows: IndexArray) -> tuple[Array, Array,
 
     Args:
         tips: Nominal poses of the tool.
-        seen: Measured points [m], shape (rows, points, 3).
+        measured: Measured points [m], shape (rows, points, 3).
         rows: Poses to use.
     """
-    count = seen.shape[1]
-    finite = np.isfinite(seen).all(axis=2)
+    count = measured.shape[1]
+    finite = np.isfinite(measured).all(axis=2)
     pose, point = np.nonzero(finite)
-    y = seen[pose, point]
+    y = measured[pose, point]
     if len(np.unique(pose)) < 4:
         raise LogError(f"Only {len(np.unique(pose))} poses have a measured point; measure at least 4, better 30.")
     centre = np.median(y, axis=0)

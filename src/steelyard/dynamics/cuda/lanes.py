@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.dynamics.cuda.code_lines import device_helpers, row_lines
+from steelyard.dynamics.c_text import device_helpers, row_lines
 from steelyard.dynamics.cuda.grams import has_gpu
 from steelyard.dynamics.function import Function
 from steelyard.errors import SteelyardError

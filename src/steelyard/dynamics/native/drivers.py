@@ -41,14 +41,20 @@ def _blocks(t: Text) -> Iterator[tuple[str, str]]:
     """Run the kernel block by block; yields the first sample and the number of samples of each."""
     with t.loop("%start", "%stop", LANES) as first:
         lanes = t.minimum(t.sub("%stop", first), LANES)
-        _gather(t, first, lanes)
+        gather(t, first, lanes)
         vectors = t.let(f"sdiv i64 {t.add(lanes, vector_width() - 1)}, {vector_width()}")
         t.do(f"call void %kernel(ptr %rows_in, ptr %rows_out, i64 {vectors})")
         yield first, lanes
 
 
-def _gather(t: Text, first: str, lanes: str) -> None:
-    """Gather input rows of a block: row (a, i), lane s ← inputs[a][(first + s)·strides[a] + i]; stride 0 repeats."""
+def gather(t: Text, first: str, lanes: str) -> None:
+    """Gather input rows of a block: row (a, i), lane s ← inputs[a][(first + s)·strides[a] + i]; stride 0 repeats.
+
+    Args:
+        t: Text to write to.
+        first: First sample of the block.
+        lanes: Number of its samples.
+    """
     row = t.variable()
     t.store("0", row, "i64")
     with t.loop(0, "%count") as a:
@@ -93,7 +99,7 @@ def _packed(streamed: bool, buffered: bool = False) -> Text:
             with t.loop(0, "%size", w) as begin:
                 c = t.minimum(begin, t.sub("%size", w))  # the last vector of a row overlaps the one before
                 rows = [t.at("%rows_out", t.mul(t.element("%sources", t.add(c, i)), STRIDE)) for i in range(w)]
-                for lane, value in enumerate(_transpose(t, [t.load(t.at(r, s), kind) for r in rows])):
+                for lane, value in enumerate(transpose(t, [t.load(t.at(r, s), kind) for r in rows])):
                     place = t.at(target, t.add(t.mul(lane, "%size"), c))
                     t.do(f"store {kind} {value}, ptr {place}, {past if streamed and not buffered else 'align 8'}")
             if buffered:
@@ -107,8 +113,13 @@ def _packed(streamed: bool, buffered: bool = False) -> Text:
     return t
 
 
-def _transpose(t: Text, rows: list[str]) -> list[str]:
-    """Transpose a square of vectors by exchanging ever larger halves."""
+def transpose(t: Text, rows: list[str]) -> list[str]:
+    """Transpose a square of vectors by exchanging ever larger halves.
+
+    Args:
+        t: Text to write to.
+        rows: The vectors, as many as each has elements.
+    """
     w, kind = len(rows), f"<{len(rows)} x double>"
     distance = 1
     while distance < w:
@@ -128,7 +139,7 @@ def _lanes() -> Text:
     t = Text()
     with t.loop("%start", "%stop", LANES) as first:
         lanes = t.minimum(t.sub("%stop", first), LANES)
-        _gather(t, first, lanes)
+        gather(t, first, lanes)
         vectors = t.let(f"sdiv i64 {t.add(lanes, vector_width() - 1)}, {vector_width()}")
         block = t.let(f"srem i64 {t.let(f'sdiv i64 {first}, {LANES}')}, %ring")
         place = t.at("%result", t.mul(block, t.mul("%rows", STRIDE)))

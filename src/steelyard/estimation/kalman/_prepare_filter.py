@@ -157,9 +157,7 @@ class FilterSetup:
             return tau[1:], tau[1:]
         return tau[:-1], tau[:-1] if self.between == "held" else tau[1:]
 
-    def estimate(
-        self, found: tuple[Array, Array], prior: Prior | None, path: FilterHistory, **details: Any
-    ) -> Estimate:
+    def estimate(self, fit: tuple[Array, Array], prior: Prior | None, path: FilterHistory, **details: Any) -> Estimate:
         """Create the estimate of a filter, with its result.
 
         DIVERGED: the filter stopped early, or the log is less likely with its result than with the initial values,
@@ -167,14 +165,14 @@ class FilterSetup:
         covariance is widened by the ratio.
 
         Args:
-            found: Base parameters and covariance.
+            fit: Base parameters and covariance.
             prior: Prior for the full parameters.
             path: Course of the filter.
             details: More details.
         """
         base, free, dof = self.base, self.start.free, self.experiment.robot.dof
         samples = sum(len(run.t) - 1 for run in self.experiment.runs)
-        gain = log_likelihood(self, found[0]) - (initial := log_likelihood(self, self.tuning.beta))
+        gain = log_likelihood(self, fit[0]) - (initial := log_likelihood(self, self.tuning.beta))
         worse = not gain >= 0.0 and np.isfinite(initial)
         # If both explain the log equally, as near the truth, the likelihoods differ by chance only.
         unlikely = worse and not -2.0 * gain <= float(chi2.ppf(1.0 - FALSE_ALARM, base.rank))
@@ -199,8 +197,8 @@ class FilterSetup:
             notes.append("The initial values explain the log as well as the result of the filter; they are returned.")
         notes.append(self.tuning.start_note)
         if worse:
-            found, widened = (self.tuning.beta, self.tuning.covariance), 1.0
-        beta, covariance = found[0], 0.5 * widened * (found[1] + found[1].T)
+            fit, widened = (self.tuning.beta, self.tuning.covariance), 1.0
+        beta, covariance = fit[0], 0.5 * widened * (fit[1] + fit[1].T)
         common = {
             "inflation": np.full(base.rank, widened), "rows": (samples,) * dof, "start": self.tuning.beta,
             "started_from": self.tuning.source, "start_std": np.sqrt(np.diag(self.tuning.covariance)),

@@ -138,7 +138,7 @@ def compute_tuning(
 
 
 def refine_noise(
-    settings: Tuning, experiment: Experiment, rough: FilterTuning, found: tuple[Array, Array] | None
+    settings: Tuning, experiment: Experiment, rough: FilterTuning, likeliest: tuple[Array, Array] | None
 ) -> FilterTuning:
     """Replace noise levels by the most likely ones, except those of the user.
 
@@ -146,14 +146,14 @@ def refine_noise(
         settings: Settings of the user.
         experiment: The motions.
         rough: Tuning from residuals.
-        found: Most likely torque and position noise; None: keep the old ones and add a note.
+        likeliest: Most likely torque and position noise; None: keep the old ones and add a note.
     """
-    if found is None:
+    if likeliest is None:
         note = (
             "The search for the most likely noise failed; noise from the residuals is used, which is often too large."
         )
         return replace(rough, notes=(note,))
-    torque, positions = found
+    torque, positions = likeliest
     if settings.torque_noise is not None:
         torque = rough.step.torque
     if settings.position_noise is not None or experiment.position_noise is not None:

@@ -51,17 +51,17 @@ class _Sums:
     covariance: Array
 
     @classmethod
-    def start(cls, given: Mapping[str, tuple[Array, float, float]], count: int) -> _Sums:
+    def start(cls, stated: Mapping[str, tuple[Array, float, float]], count: int) -> _Sums:
         """Create independent values with standard errors."""
-        for name, (_, value, error) in given.items():
+        for name, (_, value, error) in stated.items():
             if not (np.isfinite(value) and np.isfinite(error) and error >= 0.0):
                 raise EstimationError(
                     f"The known value of {name} is {value} ± {error}; both must be finite, the second ≥ 0."
                 )
-        rows = np.array([row for row, _, _ in given.values()]).reshape(-1, count)
-        values = np.array([value for _, value, _ in given.values()])
-        errors = np.array([max(error, _EXACT * abs(value), 1e-300) for _, value, error in given.values()])
-        return cls(tuple(given), rows, values, np.diag(errors**2))
+        rows = np.array([row for row, _, _ in stated.values()]).reshape(-1, count)
+        values = np.array([value for _, value, _ in stated.values()])
+        errors = np.array([max(error, _EXACT * abs(value), 1e-300) for _, value, error in stated.values()])
+        return cls(tuple(stated), rows, values, np.diag(errors**2))
 
     @property
     def standard_errors(self) -> Array:

@@ -129,14 +129,14 @@ def _recorded(log: Log, source: str, follows: Sequence[str]) -> _RecordedReferen
     return _RecordedReference(log.t, (q, dq, ddq), source)
 
 
-def as_control_loop(given: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:
+def as_control_loop(loop: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:
     """Return a control loop, reading it if necessary.
 
     Args:
-        given: Control loop, or path of its document.
+        loop: Control loop, or path of its document.
         robot: The robot.
     """
-    return read_control_loop(given, robot) if isinstance(given, str | os.PathLike) else given
+    return read_control_loop(loop, robot) if isinstance(loop, str | os.PathLike) else loop
 
 
 def experiment_of(study: Study, loop: ControlLoop | None = None) -> Experiment:

@@ -121,22 +121,22 @@ def default_limits(robot: Robot) -> Limits:
     )
 
 
-def limits_from(robot: Robot, given: Mapping[str, ArrayLike] | Limits | None) -> Limits:
+def limits_from(robot: Robot, limits: Mapping[str, ArrayLike] | Limits | None) -> Limits:
     """Return the limits of a robot with replacements.
 
     Args:
         robot: The robot.
-        given: All limits, or replacements by name. `q` is one number (±), one per joint (±), or pairs (lower, upper);
+        limits: All limits, or replacements by name. `q` is one number (±), one per joint (±), or pairs (lower, upper);
             `dq`, `ddq`, `jerk`, `tau`, `power` are one number or one per joint [rad, m, N m, N, W, s]; None lifts a
             limit.
     """
-    if isinstance(given, Limits):
-        return _check(robot, given)
+    if isinstance(limits, Limits):
+        return _check(robot, limits)
     names = ("q", *(f.name for f in fields(Limits)))
     values = {f.name: getattr(default_limits(robot), f.name) for f in fields(Limits)}
-    if given and "dq" in given and "ddq" not in given:
-        values["ddq"] = _SPEED_UPS_PER_SECOND * _per_joint(robot, "dq", given["dq"])
-    for name, value in (given or {}).items():
+    if limits and "dq" in limits and "ddq" not in limits:
+        values["ddq"] = _SPEED_UPS_PER_SECOND * _per_joint(robot, "dq", limits["dq"])
+    for name, value in (limits or {}).items():
         if name not in names:
             raise UnknownNameError("limit", name, names)
         if name == "q":

@@ -20,7 +20,7 @@ from steelyard.excitation.design_columns import DesignColumns
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.goal import Goal
 from steelyard.ground.arrays import Array
-from steelyard.regression.reduce import gram_matrices
+from steelyard.regression.factor import gram_matrices
 from steelyard.regression.rows import Rows
 from steelyard.robot.robot import Robot
 

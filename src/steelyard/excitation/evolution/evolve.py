@@ -156,17 +156,17 @@ class _Evolution:
             return stop_wanted()
         return report.report(self.progress)
 
-    def _make_report(self, **seen: Any) -> Progress:
+    def _make_report(self, **values: Any) -> Progress:
         """Return a report with values for plots."""
         r, done, total = self.record, len(self.record.values), self.optimiser.generations
         doing = f"Breeding motions: generation {done} of {total}"
         if r.best is None:
-            report = Progress.of(doing, done, total, r.evaluations, np.nan, feasible=False, **seen)
+            report = Progress.of(doing, done, total, r.evaluations, np.nan, feasible=False, **values)
             return replace(report, message="no motion within all limits yet")
         if len(r.bests) > self._bests:
             self._bests, self._values = len(r.bests), self.plot_values(r.best)
         best = self.report_value(r.value)
-        return Progress.of(doing, done, total, r.evaluations, best, feasible=True, **self._values, **seen)
+        return Progress.of(doing, done, total, r.evaluations, best, feasible=True, **self._values, **values)
 
     def _replay(self) -> None:
         file = None if self.checkpoint is None else Path(self.checkpoint)

@@ -99,9 +99,9 @@ class Lab:
         """Note on the size of a fast run."""
         return " A fast run: far fast_note than the paper's, no evidence of anything." if self.fast else ""
 
-    def claim_result_of(self, claim: str, holds: Any, found: str, why: str = "") -> Statement:
+    def claim_result_of(self, claim: str, holds: Any, result: str, why: str = "") -> Statement:
         """Return the result of a claim about the models; a fast run only reports the result."""
-        return measurement(claim, found) if self.fast else claim_result(claim, holds, found, why)
+        return measurement(claim, result) if self.fast else claim_result(claim, holds, result, why)
 
     @cached_property
     def base(self) -> sy.BaseParameters:
@@ -158,7 +158,7 @@ class Lab:
         )  # fmt: skip
         document = self.cache(
             f"motion{self.size} {way} {region} {draw}",
-            lambda: motion_to_dict(design(self.robot, box, self.terms, how, self.truth, self.base)),
+            lambda: motion_to_dict(design(self.robot, box, self.terms, how, self.truth, self.base).motion),
         )
         return motion_from_dict(document, self.robot)
 

@@ -13,7 +13,6 @@ from steelyard.errors import SteelyardError
 from steelyard.project import ROLES
 from steelyard.report.elements import Html, callout, join, table_html, text
 from steelyard.signals.table import READERS
-from steelyard.studio.folder_uploads import accept_folder
 from steelyard.studio.log_folders import is_log_folder
 from steelyard.studio.log_plots import draw_long, drawing_job, plot_data, plot_source
 from steelyard.studio.mapping_editor import (
@@ -47,6 +46,7 @@ from steelyard.studio.roles import (
 )
 from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus
 from steelyard.studio.studio_folder import StudioError
+from steelyard.studio.uploads import accept_folder
 
 _ROLE_TEXTS = {
     "": "not used",

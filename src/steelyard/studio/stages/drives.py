@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -18,13 +17,13 @@ from steelyard.signals.table import READERS
 from steelyard.studio.drive_facts import DRIVES, drive_facts, drive_files
 from steelyard.studio.drive_page import DRIVE_NUMBERS, drive_form, drive_html, files_table
 from steelyard.studio.example import EXAMPLE_RUNS, write_example_runs
-from steelyard.studio.folder_uploads import accept_folder
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import button, command_line, drop_zone, job_html
 from steelyard.studio.run_entries import run_entries
 from steelyard.studio.stage import STUDIO_STAGES, Action, FormData, Stage, StageContext, StageStatus
 from steelyard.studio.studio_folder import StudioError, StudioFolder
-from steelyard.studio.use_commands import path_argument
+from steelyard.studio.uploads import accept_folder
+from steelyard.studio.use_commands import number_of, path_argument
 
 _ABOUT = (
     "Servos and quasi-direct drives log goals and positions, but no torque. This page identifies the motor, its "
@@ -133,7 +132,7 @@ def _saved(folder: StudioFolder) -> FormData:
 def _save(folder: StudioFolder, fields: FormData) -> None:
     values = {name: fields[name].strip() for name in _FIELDS if fields.get(name)}
     for name, _, label, _unit in DRIVE_NUMBERS:
-        _number(values.get(name, ""), label)
+        number_of(values.get(name, ""), label)
     write_whole(folder.state_path(_SETTINGS_FILE), json.dumps(values))
 
 
@@ -154,7 +153,7 @@ def actuator_words(folder: StudioFolder, fields: FormData) -> list[str]:
     for option in ("holdout", "kind"):
         words += [f"--{option}", fields[option]] if fields.get(option) else []
     for name, option, label, _unit in DRIVE_NUMBERS:
-        words += [option, value] if (value := _number(fields.get(name, ""), label)) else []
+        words += [option, fields[name].strip()] if number_of(fields.get(name, ""), label) is not None else []
     if joint := fields.get("joint"):
         words += ["--robot", path_argument(folder.project().robot), "--joint", joint]
     if unit := fields.get("position"):
@@ -164,19 +163,6 @@ def actuator_words(folder: StudioFolder, fields: FormData) -> list[str]:
         raise StudioError(f"Name of the drive: '{name[:40]}' may only have letters, digits, spaces and . + - _.")
     words += ["--name", name] if name not in ("", "drive") else []
     return [*words, "--simulators"] if fields.get("simulators") else words
-
-
-def _number(words: str, label: str) -> str:
-    value = words.strip()
-    if not value:
-        return ""
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or number < 0.0:
-        raise StudioError(f"{label}: '{value[:40]}' is not a number ≥ 0.")
-    return value
 
 
 # ------------------------------------------------------------ actions

@@ -1,12 +1,17 @@
-"""Lines over TCP and Unix sockets: this side listens (`tcp`, `unix`) or connects (`tcp-to`, `unix-to`)."""
+"""Lines over TCP, Unix sockets and standard input.
+
+This side of a socket listens (`tcp`, `unix`) or connects (`tcp-to`, `unix-to`).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import socket
 import stat
+import sys
 from abc import abstractmethod
 from typing import Any
 
@@ -260,3 +265,29 @@ class UnixClient(ConnectingSource):
             return connection
 
         return _connect(make, f"unix-to:{self.address}")
+
+
+@LIVE_SOURCES.register("stdin")
+class StandardInput(LiveSource):
+    """JSON lines or CSV from standard input; ends with the input."""
+
+    description = "JSON lines or CSV on standard input"
+    example = "-"
+    forkable = True
+
+    def open(self) -> None:
+        self._decoder = LineDecoder(self.options, self.diagnostics)
+        self._file = sys.stdin.fileno()
+
+    def read(self, wait_s: float) -> Array | None:
+        # Windows cannot wait for a pipe; there `os.read` blocks.
+        if os.name != "nt" and not select.select([self._file], [], [], wait_s)[0]:
+            return self.no_samples()
+        data = os.read(self._file, READ_BYTES)
+        if data:
+            return self._decoder.feed(data)
+        last = self._decoder.feed(b"\n")  # complete the last line
+        return last if len(last) else None
+
+    def close(self) -> None:
+        pass
