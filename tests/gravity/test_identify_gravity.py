@@ -120,9 +120,9 @@ def test_a_touched_robot_and_a_wrong_number_are_named_and_left_out() -> None:
     tau[11] += 40.0  # a hand that pushes
     q[23, 2] = np.rad2deg(q[23, 2])
     found = sy.identify_gravity(public_robot(NAME), Log(log.joints, log.t, q, dq=log.dq, tau=tau))
-    assert found.odd == ((1, 12), (1, 24))
+    assert found.outliers == ((1, 12), (1, 24))
     assert any("row 12, row 24" in point for point in found.headline().points)
-    assert not sy.identify_gravity(public_robot(NAME), log).odd
+    assert not sy.identify_gravity(public_robot(NAME), log).outliers
 
 
 def test_a_table_needs_no_time(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from steelyard.signals.prepare import Motion
 
 # Limits of the linear approximation: at 0.5 rad the error is 4 % for a sine and 12 % for a cosine.
 _FIRST_ORDER = {"rad": 0.5, "m": 0.5, "": 0.5}
-# Share of a torque that is too small to be its scale.
+# A torque that contains less than this share of the expected one does not measure it at all; it has no scale error.
 _ALMOST_NOTHING = 0.05
 # Kinds whose number is a factor minus 1.
 _FACTORS = ("gear ratio", "clock scale", "torque scale")

@@ -35,7 +35,7 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.student import each_two_sided, quantile, two_sided
 from steelyard.regression.block_grams import Mask
 from steelyard.signals.prepare import Motion
-from steelyard.study import Study
+from steelyard.study import ROUNDING_SHARE, Study
 
 # Coverage of the intervals.
 _LEVEL = 0.95
@@ -203,9 +203,10 @@ class _LedgerBuilder:
         """Squared correlations of the joint velocities."""
         numbers = range(len(self.study.beginnings))
         dq = np.concatenate([m.dq for k in numbers for m in self.study.first_motions(k) if m.long_enough])
-        products = dq.T @ dq
-        sizes = np.maximum(np.diag(products), 1e-300)
-        return np.asarray(products**2 / np.outer(sizes, sizes))
+        sizes = np.linalg.norm(dq, axis=0)
+        sizes[sizes <= ROUNDING_SHARE * sizes.max()] = np.inf  # a joint that stands has no velocity but rounding
+        shares = dq / sizes
+        return np.asarray((shares.T @ shares) ** 2)
 
     def _best_scale_first(self, order: list[int]) -> list[int]:
         """If the first suspect is a torque scale, move the one with the smallest residual share to the front.

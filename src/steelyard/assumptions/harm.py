@@ -16,7 +16,7 @@ HARM_PERCENT = 20.0
 SAFE_SIGMAS = 1.0
 # From this growth of the torque error on [%], most of the error is due to an assumption.
 MOST_OF_THE_ERROR = 100.0
-# What changes a torque by less than this part of its error, per unit, changes nothing but rounding.
+# A change of the torque per unit that is smaller than this part of its error is rounding.
 _NOTHING = 1e-6
 
 
