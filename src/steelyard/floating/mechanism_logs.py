@@ -191,8 +191,8 @@ class MechanismLogs:
             except LogError:
                 continue
             maker = self.white(used)
-            fit = precision([maker.data(part) for part in divided(used, FIT_PARTS)], maker.base, self.prior)
-            fits[cutoff] = fit
+            parts = [maker.data(part, spectral=False) for part in divided(used, FIT_PARTS)]
+            fits[cutoff] = precision(parts, maker.data(used), maker.base, self.prior)
         if not fits:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
         return most_precise(fits)
@@ -236,14 +236,15 @@ class MechanismLogs:
     def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
         """Fit possible bodies to rows of unit noise of `stretches`; return the fit and the rows."""
         maker = self.white(stretches) if self.maker(stretches).projects else self.maker(stretches)
-        parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
+        parts = [maker.data(part, spectral=False) for part in divided(stretches, FIT_PARTS)]
         errors = self.preparer.errors
 
         def wider(base: BaseParameters, theta: Array) -> Array:
             rows = sensor_error_rows(maker, stretches, theta)
             return np.zeros((base.rank, base.rank)) if rows is None else rows.widening(base.independent, errors)
 
-        return fit_possible(parts, maker.base, self.prior, self.base, wider if errors.present.any() else None), maker
+        more, whole = wider if errors.present.any() else None, maker.data(stretches)
+        return fit_possible(parts, maker.base, self.prior, self.base, more, whole), maker
 
     def white(self, stretches: Sequence[PhasePiece]) -> RowMaker:
         """Make rows of unit noise of `stretches`: the residuals of a first fit give the noise of each coordinate."""

@@ -68,17 +68,20 @@ class Precision:
         return float(np.mean(squares) * degrees / chdtri(degrees, 0.05))
 
 
-def precision(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Precision:
+def precision(
+    parts: Sequence[RegressionData], whole: RegressionData, base: BaseParameters, prior: Prior | None
+) -> Precision:
     """Compute how well rows of unit noise determine the parameters.
 
     Args:
         parts: Rows.
+        whole: The same rows in whole stretches.
         base: Base parameters.
         prior: Bodies of the description.
     """
     formulation, theta, hessian = white_fit(parts, base, prior)
     own = formulation.base
-    free, covariance, _ = _free(RegressionData.concatenate(parts), own, np.ones(len(parts[0].equations)))
+    free, covariance, _ = _free(whole, own, np.ones(len(parts[0].equations)))
     L = own.matrix @ formulation.lift
     information = L.T @ np.linalg.pinv(covariance, rcond=1e-13, hermitian=True) @ L + hessian
     scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
