@@ -196,17 +196,17 @@ def _kron(inverse: Array) -> Array:
     return np.asarray(np.einsum("lij,lkm->likjm", inverse, inverse).reshape(len(inverse), 16, 16))
 
 
-def quick_fit(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Array:
+def quick_fit(data: RegressionData, base: BaseParameters, prior: Prior | None) -> Array:
     """Fit all parameters with equations of equal relative noise and a typical weight of the description.
 
     Args:
-        parts: Rows.
+        data: Rows.
         base: Base parameters.
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.factor() for part in parts]
-        _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), 1.0 / _sizes(factors), _TYPICAL)
+        factor = data.factor()
+        _, formulation, x, _ = _Search(base, prior, [factor]).fit(factor, 1.0 / _sizes([factor]), _TYPICAL)
     return formulation.theta(x)
 
 
