@@ -111,6 +111,7 @@ class Outcome:
     estimate: float | None = None
     inside: bool | None = None
     refuted: tuple[str, ...] = ()
+    torques: bool = True  # of a condition: in the verdict's sentence, and not in a remark on parameters
 
     @property
     def harmful(self) -> bool:
@@ -156,6 +157,7 @@ class Bench:
         refuted = {e.suspect.name for e in ledger.refuted} | {r for e in ledger.refuted for r in e.rivals}
         grade = found.verdict.grade
         said = "trusted" if grade == "good" else "warned"
+        torques = bool(names & {e.suspect.name for e in ledger.conditions})
         if names & {e.suspect.name for e in ledger.of("not testable")}:
             said = "conditional"
         if names & refuted:
@@ -168,7 +170,7 @@ class Bench:
             estimate = corrected + mine[0].estimate
             inside = bool(low <= family.number(size) - corrected <= high)
         return Outcome(*key, worse, self._moved(found), grade, said, estimate, inside,
-                       tuple(sorted(e.suspect.name for e in ledger.refuted)))  # fmt: skip
+                       tuple(sorted(e.suspect.name for e in ledger.refuted)), torques)  # fmt: skip
 
 
 def healthy(seed: int) -> dict[str, Any]:
@@ -200,7 +202,8 @@ of a third motion). A fault does *harm* if that is 20 % or more, or if a base pa
 errors, those of both models combined.
 
 - *detected*: the right number is refuted, or named as a rival of a refuted one;
-- *conditional*: the right number is named among those that these logs cannot test;
+- *conditional*: the right number is named among those that these logs cannot test: in the sentence of the verdict, or,
+  if only parameters rest on it, in a remark below;
 - *warned*: neither, but the model is not called good;
 - *trusted*: neither, and the model is called good.
 
@@ -225,12 +228,15 @@ def page(outcomes: list[Outcome], sound: list[dict[str, Any]], sizes: dict[str, 
         f"Run on {datetime.date.today().isoformat()}.",
         "## Harmful faults",
     ]
-    lines = ["| robot | faults | harmful | detected | conditional | warned | trusted |", "|" + "---|" * 7]
+    lines = ["| robot | faults | harmful | detected | conditional (on parameters only) | warned | trusted |",
+             "|" + "---|" * 7]  # fmt: skip
     for base in dict.fromkeys(o.base for o in outcomes):
         mine = [o for o in outcomes if o.base == base]
         bad = [o for o in mine if o.harmful]
         counts = [sum(o.said == word for o in bad) for word in ("detected", "conditional", "warned", "trusted")]
-        lines.append(f"| {base} | {len(mine)} | {len(bad)} | {' | '.join(map(str, counts))} |")
+        told = [str(count) for count in counts]
+        told[1] += f" ({sum(o.said == 'conditional' and not o.torques for o in bad)})"
+        lines.append(f"| {base} | {len(mine)} | {len(bad)} | {' | '.join(told)} |")
     parts.append("\n".join(lines))
     missed = [o for o in outcomes if o.harmful and o.said == "trusted"]
     if missed:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.dynamics.cuda.device import Device
+from steelyard.dynamics.cuda.device import STEP_THREADS, Device, steps_text
 from steelyard.dynamics.cuda.lanes import LaneGroups
-from steelyard.dynamics.cuda.steps import STEP_THREADS, steps_text
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function
 

@@ -116,9 +116,17 @@ def test_brackets_of_formulas_are_no_links(page: Path) -> None:
 SEARCHED = {
     "GUI": "guides/studio.md",
     "floating base": "guides/floating.md",
-    "dynamixel": "guides/gravity.md",
+    "dynamixel": "guides/actuators.md",
     "gravity compensation": "guides/gravity.md",
     "armature": "terms.md",
+    "encoder offset": "guides/calibration.md",
+    "hysteresis": "theory/friction.md",
+    "error bars": "theory/error-bars.md",
+    "collision": "theory/contact.md",
+    "excitation": "guides/excitation.md",
+    "lerobot": "guides/formats.md",
+    "feedforward": "using-the-model.md",
+    "mujoco": "using-the-model.md",
 }
 
 

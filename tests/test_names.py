@@ -162,3 +162,16 @@ def test_no_module_is_named_by_a_participle_alone() -> None:
 )
 def test_a_participle_is_recognised(name: str, expected: bool) -> None:
     assert is_participle(name) is expected
+
+
+# An argument is a thing. (`given` is an option of commands, and `held` the kind of a torque between samples.)
+NO_ARGUMENTS = {"asked", "begun", "found", "gone", "kept", "made", "said", "seen", "told"}
+
+
+def test_no_argument_is_named_by_a_participle_alone() -> None:
+    bare = {
+        f"{path.relative_to(PACKAGE)}: {node.arg}"
+        for path in PACKAGE.rglob("*.py") for node in ast.walk(parsed(path))
+        if isinstance(node, ast.arg) and node.arg in NO_ARGUMENTS
+    }  # fmt: skip
+    assert not bare

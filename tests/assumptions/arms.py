@@ -43,6 +43,18 @@ def of_clock(factor: float) -> Change:
     return lambda log: replace(log, t=log.t * factor)
 
 
+def friction_alone(log: Log) -> Log:
+    """The torque of the second joint is that of its friction."""
+    tau, rng = np.array(log.tau), np.random.default_rng(0)
+    rubs = np.tanh(np.gradient(log.q[:, 1], log.t) / 0.05) + 0.05 * rng.normal(size=len(log))
+    tau[:, 1] = 0.3 * np.std(tau[:, 1]) * rubs
+    return replace(log, tau=tau)
+
+
+def exchanged_positions(log: Log) -> Log:
+    return replace(log, q=log.q[:, [0, 2, 1]])
+
+
 def unchanged(log: Log) -> Log:
     return log
 

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from arms import Change, ledger, of_clock, of_position, of_slip, of_torque
+from arms import Change, exchanged_positions, friction_alone, ledger, of_clock, of_position, of_slip, of_torque
 
 # A planted size lies within four standard errors: a chance of one in ten thousand that it does not, with 19 degrees
 # of freedom of one in a thousand.
@@ -65,6 +65,19 @@ def test_the_zero_about_a_vertical_axis_is_of_no_consequence() -> None:
     zero = next(e for e in ledger().entries if e.suspect.name == "zero of 'q1'")
     assert zero.answer == "confirmed"
     assert zero.most_harm_percent == 0.0
+
+
+def test_a_torque_of_friction_alone_has_no_scale() -> None:
+    """Nothing of what the other joints imply: dividing by what is left of it would be no remedy."""
+    scale = ledger(friction_alone).refuted[0]
+    assert scale.suspect.name == "torque scale of 'q2'"
+    assert scale.estimate == pytest.approx(-1.0, abs=0.05)
+    assert "Almost nothing of the torque of 'q2'" in scale.sentence
+
+
+def test_joints_that_no_rigid_body_explains_together_contradict_one_another() -> None:
+    assert ledger(exchanged_positions).contradicting == "q2"
+    assert not any(ledger(seed=seed).contradictions for seed in range(3))
 
 
 def test_without_a_judge_the_fitted_log_serves() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from checked_logs import clean, column, exchanged, later, robot_of, spoiled
 
 from steelyard.check import Check, check_log
+from steelyard.check._artefacts import check_hidden_limit
 from steelyard.robot.robot import Joint, Link, Robot
 from steelyard.robot.spatial import rotation_about
 from steelyard.signals.log import Finding, Log
@@ -140,6 +143,19 @@ def test_a_torque_cut_off_at_its_limit() -> None:
     cut = _check("rotradi", spoiled(log, tau=column(log.tau, 1, lambda x: x.clip(*np.quantile(x, [0.0, 0.93])))))
     assert _joints(cut, "saturated") == ["q2"]
     assert "above" in cut.of("saturated")[0].message
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_plateau_of_dry_friction_is_no_limit_of_the_torque(limited: bool) -> None:
+    """A wrist that is all friction stays at two levels; one that weighs more and is limited stays at one as well."""
+    log, rng = clean("rotradi"), np.random.default_rng(0)
+    noise = 0.02 * rng.normal(size=len(log))
+    rubs = 2.0 * np.tanh(log.dq[:, 2] / 0.02) + noise
+    cut = np.minimum(log.tau[:, 2], np.quantile(log.tau[:, 2], 0.85)) + noise
+    tau = column(log.tau, 2, lambda _: cut if limited else rubs)
+    raw = check_hidden_limit(robot_of("rotradi"), replace(log, tau=tau))
+    assert [e.joint for e in raw] == ["q3"]
+    assert _joints(_check("rotradi", spoiled(log, tau=tau)), "saturated") == (["q3"] if limited else [])
 
 
 def test_currents_instead_of_torques() -> None:

@@ -16,7 +16,7 @@ from steelyard.estimation import (
     WeightedLeastSquares,
 )
 from steelyard.estimation.possible._formulate import formulate
-from steelyard.estimation.possible._solve import solve_interior
+from steelyard.estimation.possible._solve import reference_response, solve_interior
 from steelyard.estimation.possible.reference import default_bodies
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.robot.library import builtin, builtin_names
@@ -145,6 +145,22 @@ def test_the_response_to_the_reference_bodies_is_that_of_refits(name: str, level
         links = slice(0, 10 * len(c.robot.links))
         slope = (both[0] - both[1])[links] / 0.02
         assert response[k, links] == pytest.approx(slope, abs=2e-3 * np.abs(slope).max())
+
+
+def test_a_solution_on_the_boundary_has_a_response() -> None:
+    """Rounding may leave a solution a hair outside the possible set, where the Newton matrix does not exist."""
+    c, data = measured("rotradi", 0.05)
+    free = WeightedLeastSquares().free(data, c.base)
+    program = formulate(c.base, free.triangle[:-1, :-1], free.beta, None, 0.05, 1e-6, None, {}).program
+    x = solve_interior(program).x
+    inner, outer = 0.0, 1e6
+    for _ in range(200):  # the boundary on the way from the start through the solution and beyond
+        middle = 0.5 * (inner + outer)
+        least = np.linalg.eigvalsh(program.matrices(program.start + middle * (x - program.start))).min()
+        inner, outer = (middle, outer) if least > program.margin else (inner, middle)
+    assert outer < 1e6
+    outside = program.start + (1.0 + 1e-9) * outer * (x - program.start)
+    assert np.all(np.isfinite(reference_response(program, outside)))
 
 
 def test_an_impossible_prior_is_replaced_with_a_note() -> None:

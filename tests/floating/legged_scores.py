@@ -88,7 +88,7 @@ def _projected(plant: Plant, paths: list[Path], mapping: dict[str, Any], cutoff_
     preparer = Preparer(plant.robot, stated, errors or SensorErrors())
     task = MechanismLogs(preparer, base_parameters(plant.robot, bound_terms(plant.robot, stated, None)), None)
     used, held = task.stretches([preparer.read(p) for p in paths], cutoff_hz, 0.25)
-    maker = task.maker(used)
+    maker = task.row_maker(used)
     maker.scale = np.ones(plant.robot.dof)
     return used, held, maker
 

@@ -120,9 +120,9 @@ def test_a_touched_robot_and_a_wrong_number_are_named_and_left_out() -> None:
     tau[11] += 40.0  # a hand that pushes
     q[23, 2] = np.rad2deg(q[23, 2])
     found = sy.identify_gravity(public_robot(NAME), Log(log.joints, log.t, q, dq=log.dq, tau=tau))
-    assert found.odd == ((1, 12), (1, 24))
+    assert found.outliers == ((1, 12), (1, 24))
     assert any("row 12, row 24" in point for point in found.headline().points)
-    assert not sy.identify_gravity(public_robot(NAME), log).odd
+    assert not sy.identify_gravity(public_robot(NAME), log).outliers
 
 
 def test_a_table_needs_no_time(tmp_path: Path) -> None:
@@ -171,6 +171,23 @@ def test_a_motion_is_no_table_of_poses_and_its_standing_phases_are_poses() -> No
     assert len(found.poses) == 5
     assert np.allclose(found.poses.q, stops[:5], atol=1e-3)
     assert np.array_equal(found.poses.side[1:], np.sign(np.diff(stops[:5], axis=0)))
+
+
+def test_poses_of_several_rows_each_are_held_poses() -> None:
+    """A jump from one row to the next between two rests is no motion; a log of motions validates nothing at rest."""
+    robot, poses = public_robot(NAME), table(NAME, 30, 0)
+    assert poses.tau is not None
+    q, tau = (np.repeat(x, 50, axis=0) for x in (poses.q, poses.tau))
+    log = Log(
+        robot.joint_names, 0.01 * np.arange(len(q)), q + 1e-6 * np.sin(np.arange(q.size)).reshape(q.shape), tau=tau
+    )
+    assert rows_are_poses(robot, log)
+    t = 0.01 * np.arange(1000)
+    motion = Log(robot.joint_names, t, np.sin(t)[:, None] * np.ones(6), tau=np.zeros((1000, 6)))
+    with pytest.warns(UserWarning, match="no pose at rest"):
+        found = sy.identify_gravity(robot, log, motion)
+    assert len(found.poses) == 30
+    assert "validation" not in found.scores
 
 
 def test_identification_of_a_whole_model_refuses_held_poses_by_name() -> None:

@@ -231,7 +231,7 @@ def supply_volts(log: CommandLog) -> float:
 
 
 def _numbers(model: DriveModel, values: Mapping[str, Any], kp: float, kd: float, volts: float) -> dict[str, Any]:
-    """Numbers of a simulator from parameters, one or many of each."""
+    """Convert parameters to the numbers of a simulator, for one or many draws."""
 
     def get(name: str) -> Any:
         return np.asarray(values.get(name, model[name]), dtype=float)

@@ -10,11 +10,14 @@ import numpy as np
 
 from steelyard.assumptions.suspect import Suspect
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.robot.robot import Robot
 from steelyard.signals.prepare import Motion
 
 # Limits of the linear approximation: at 0.5 rad the error is 4 % for a sine and 12 % for a cosine.
 _FIRST_ORDER = {"rad": 0.5, "m": 0.5, "": 0.5}
+# A torque that contains less than this share of the expected one does not measure it at all; it has no scale error.
+_ALMOST_NOTHING = 0.05
 # Kinds whose number is a factor minus 1.
 _FACTORS = ("gear ratio", "clock scale", "torque scale")
 
@@ -38,6 +41,41 @@ def combined(suspect: Suspect, before: float, step: float) -> float:
         step: Estimate after the correction.
     """
     return (1.0 + before) * (1.0 + step) - 1.0 if suspect.kind in _FACTORS else before + step
+
+
+def error_after(suspect: Suspect, before: float, error: float) -> float:
+    """Return the standard error of a value that is combined with a correction.
+
+    Args:
+        suspect: The suspect.
+        before: Correction so far.
+        error: Standard error of the remaining error.
+    """
+    return abs(1.0 + before) * error if suspect.kind in _FACTORS else error
+
+
+def vanishes(suspect: Suspect, value: float, error: float) -> bool:
+    """Return whether a torque may contain almost nothing of what the other joints imply.
+
+    Args:
+        suspect: The suspect.
+        value: Its value, in its unit.
+        error: Its standard error.
+    """
+    return suspect.kind == "torque scale" and abs(1.0 + value) < _ALMOST_NOTHING + HALF_WIDTH_95 * error
+
+
+def without_scale(joint: str) -> str:
+    """Return the remedy for a torque without a scale.
+
+    Args:
+        joint: Name of the joint; "" for all.
+    """
+    what = f"the torque of '{joint}'" if joint else "the torques"
+    return (
+        f"Almost nothing of {what} is what the other joints imply. Check channel and torque constant, or leave it out "
+        "of torque_used."
+    )
 
 
 def distance(suspect: Suspect, value: float) -> float:

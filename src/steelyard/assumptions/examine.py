@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from steelyard.assumptions.changes_in_time import add_changes
-from steelyard.assumptions.correct import can_correct, combined, corrected, distance, leaves_torques, makes_sense
+from steelyard.assumptions.correct import (
+    can_correct,
+    combined,
+    corrected,
+    distance,
+    error_after,
+    leaves_torques,
+    makes_sense,
+    vanishes,
+    without_scale,
+)
 from steelyard.assumptions.harm import (
     HARM_PERCENT,
-    HARM_SIGMAS,
     MOST_OF_THE_ERROR,
+    SAFE_SIGMAS,
     Harm,
-    validation_errors,
-    validation_gains,
 )
-from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
+from steelyard.assumptions.ledger import CONTRADICTION, FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.ledger_rows import LedgerRows, ledger_rows
 from steelyard.assumptions.suspect import Suspect
 from steelyard.assumptions.suspect_estimates import Estimates, Normals, doubt_of
+from steelyard.assumptions.validation_logs import ValidationLogs
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.student import each_two_sided, quantile, two_sided
@@ -69,8 +78,9 @@ def examine_assumptions(
             return None
         rows = add_changes(rows)
         judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
-        judged = None if judged is None else add_changes(judged, rows.courses)
-        return _LedgerBuilder(study, model, rows, judged, rmse, nrmse, standard_errors).ledger()
+        weights = 1.0 / np.maximum(rmse, 1e-12)
+        logs = None if judged is None else ValidationLogs(add_changes(judged, rows.courses), weights)
+        return _LedgerBuilder(study, model, rows, logs, rmse, nrmse, standard_errors).ledger()
 
 
 @dataclass(eq=False)
@@ -80,7 +90,7 @@ class _LedgerBuilder:
     study: Study
     model: Model
     rows: LedgerRows
-    judged: LedgerRows | None
+    judged: ValidationLogs | None
     rmse: Array
     nrmse: Array
     standard_errors: Array
@@ -102,7 +112,10 @@ class _LedgerBuilder:
             self.now = self.normals.estimates(self.accepted)
         while len(self.accepted) < _MOST and self._accept_one():
             self.now = self.normals.estimates(self.accepted)
-        return Ledger(tuple(self._entries()), self.rows.blocks, int(max(e.count for e in self.rows.equations)))
+        names = np.array(self.study.robot.joint_names)[np.flatnonzero(self.study.robot.torque_used)]
+        excess = {str(n): float(x) for n, x in zip(names, self.normals.disagreement, strict=True) if x > CONTRADICTION}
+        rows = int(max(e.count for e in self.rows.equations))
+        return Ledger(tuple(self._entries()), self.rows.blocks, rows, excess)
 
     def _invert_one_sign(self) -> bool:
         """Invert the torque sign with the largest cross-validation gain, if no suspect explains as much.
@@ -141,9 +154,8 @@ class _LedgerBuilder:
         """Return the gain on the validation logs, and whether their sign must also be inverted."""
         if self.judged is None:
             return None
-        weights = 1.0 / np.maximum(self.rmse, 1e-12)
-        before = float(validation_errors(self.judged, self.now.fit[: self.rows.rank], weights).sum())
-        after = [float(validation_errors(self.judged, fit, weights, inverted).sum()) for inverted in (equation, -1)]
+        before = float(self.judged.errors(self.now.fit[: self.rows.rank]).sum())
+        after = [float(self.judged.errors(fit, inverted).sum()) for inverted in (equation, -1)]
         return (before - min(after)) / max(before, 1e-300), after[0] < after[1]
 
     def _accept_one(self) -> bool:
@@ -236,19 +248,30 @@ class _LedgerBuilder:
         count = len(self.rows.suspects)
         if self.judged is None:
             return None, np.ones(count, dtype=bool), np.ones(count, dtype=bool)
-        weights = 1.0 / np.maximum(self.rmse, 1e-12)
-        gains, doubt, too = validation_gains(self.judged, now, weights, self.shared)
+        gains, doubt, too = self.judged.gains(now, self.shared)
         of_time = np.array([s.of_time for s in self.rows.suspects])
-        return gains, np.where(of_time, gains > -doubt, gains > doubt), too
+        agrees = np.where(of_time, gains > -doubt, (gains > doubt) & ~(too & self.judged.unrepeated(now, self.shared)))
+        return gains, agrees, too
 
     def _confirm(self, suspect: int) -> bool:
-        """Fit a suspect by Gauss-Newton steps; return whether cross-validation confirms the full correction.
+        """Return whether cross-validation confirms the full correction of a suspect, and keep the correction."""
+        one, now = self.rows.suspects[suspect], self.now
+        if self._settles(suspect, can_correct(one)):
+            return True
+        # A torque that contains almost nothing of what the other joints imply has no scale to divide by.
+        return vanishes(one, float(now.value[suspect]), float(now.error[suspect])) and self._settles(suspect, False)
 
-        Each step recomputes the columns with the updated parameters and corrects the motions if possible, since the
-        parameters of a fit without the suspect have absorbed a part of it.
+    def _settles(self, suspect: int, moves: bool) -> bool:
+        """Fit a suspect by Gauss-Newton steps; return whether they settle at a value that cross-validation confirms.
+
+        Each step recomputes the columns with the updated parameters, since the parameters of a fit without the suspect
+        have absorbed a part of it.
+
+        Args:
+            suspect: Index of the suspect.
+            moves: Whether each step corrects the motions.
         """
         one = self.rows.suspects[suspect]
-        moves = can_correct(one)
         value, now, normals, model = 0.0, self.now, self.normals, self.model
         for _ in range(_STEPS):
             step = float(now.value[suspect])
@@ -309,7 +332,7 @@ class _LedgerBuilder:
 
     def _entries(self) -> list[Entry]:
         final, plain = self.now, self.plain
-        judged = self.rows if self.judged is None else self.judged
+        judged = self.rows if self.judged is None else self.judged.rows
         # Harm is relative to the torque error after correction of refuted assumptions.
         before = self.rmse if self.judged is None else self.first_rms
         less = np.minimum(self.normals.rms / np.maximum(before, 1e-300), 1.0)
@@ -319,9 +342,12 @@ class _LedgerBuilder:
         for k, suspect in enumerate(self.rows.suspects):
             # A rival of an accepted suspect is estimated as if it were the mistake itself.
             shown = plain if any(k in others for others in self.rivals.values()) else final
-            error, freedom = float(shown.error[k]), int(self.plain.freedom[k])
+            shift, freedom = self.shifts.get(k, 0.0), int(self.plain.freedom[k])
             wide = quantile(_LEVEL, freedom)
-            value = combined(suspect, self.shifts.get(k, 0.0), float(shown.value[k]))
+            value = combined(suspect, shift, float(shown.value[k]))
+            error = error_after(suspect, shift, float(shown.error[k]))
+            if vanishes(suspect, value, error):
+                suspect = replace(suspect, fix=without_scale(suspect.joint))
             described, has_estimate = suspect.owner == "description", bool(plain.share[k] > 0.0 and error > 0.0)
             ends = (value - wide * error, value + wide * error)
             far = max(map(abs, ends)) if has_estimate else np.inf
@@ -331,7 +357,7 @@ class _LedgerBuilder:
             if self.judged is not None and k in self.shared:
                 percent[1] = harm.percent(k, near, True)
             sigmas = [harm.sigmas(k, x) for x in (value, far)]
-            harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= HARM_SIGMAS
+            harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= SAFE_SIGMAS
             # Of two that were accepted one after the other, the later may explain what the first was accepted for.
             refuted = k in self.accepted and near > 0.0
             # What correct logs show as well refutes nothing until most of the error is due to it.

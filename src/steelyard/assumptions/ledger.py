@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +18,9 @@ Answer = Literal["refuted", "confirmed", "not testable"]
 
 # Family-wise probability of a false refutation for a correct log (Holm 1979).
 FALSE_REFUTATIONS = 0.02
+# Error on left-out blocks of one fit to all joints, over that of a fit to one of them. At 2, three quarters of the
+# squares come from the contradiction.
+CONTRADICTION = 2.0
 
 
 @short_repr
@@ -83,14 +86,20 @@ class Entry:
         return f"{self.evidence} {self.suspect.fix}"
 
     @property
-    def evidence(self) -> str:
-        """Estimate and cost of a refuted assumption; empty without an estimate."""
+    def value(self) -> str:
+        """Name, estimate and 95 % interval; the name alone without an estimate."""
         s, unit = self.suspect, f" {self.suspect.unit}" if self.suspect.unit else ""
         if self.estimate is None or self.standard_error is None:
+            return s.name
+        return f"{s.name}: {self.estimate:+.3g} ± {number(HALF_WIDTH_95 * self.standard_error, 2)}{unit}"
+
+    @property
+    def evidence(self) -> str:
+        """Estimate and cost of a refuted assumption; empty without an estimate."""
+        if self.estimate is None:
             return ""
-        value = f"{self.estimate:+.3g} ± {number(HALF_WIDTH_95 * self.standard_error, 2)}{unit}"
         others = f" (or {', '.join(self.rivals)}, which fit equally well)" if self.rivals else ""
-        return f"{s.name}: {value}{others}; increases the torque error by {number(self.harm_percent, 2)} %."
+        return f"{self.value}{others}; increases the torque error by {number(self.harm_percent, 2)} %."
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain values."""
@@ -120,6 +129,8 @@ class Ledger:
         entries: One for each suspect.
         blocks: Number of blocks for the error bars.
         rows: Number of rows used per equation.
+        contradictions: Joints whose torque one fit to all joints predicts much worse than a fit to the joint alone,
+            with the ratio of these errors on left-out blocks. Refuted assumptions are corrected before.
     """
 
     why_null: ClassVar = {
@@ -134,6 +145,7 @@ class Ledger:
     entries: tuple[Entry, ...]
     blocks: int
     rows: int
+    contradictions: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, answer: Answer) -> tuple[Entry, ...]:
         """Return the entries with an answer.
@@ -151,12 +163,30 @@ class Ledger:
     @property
     def conditions(self) -> tuple[Entry, ...]:
         """Assumptions that predicted torques depend on and these logs cannot test."""
-        return tuple(e for e in self.entries if e.torques_rest_on_it)
+        return tuple(e for e in self.of("not testable") if e.torques_rest_on_it)
 
     @property
     def parameter_conditions(self) -> tuple[Entry, ...]:
         """Untested assumptions that affect parameters only, not predicted torques."""
         return tuple(e for e in self.of("not testable") if not e.torques_rest_on_it)
+
+    @property
+    def contradicting(self) -> str:
+        """Joint that contradicts the others most; "" if none does, or if a harmful refuted assumption explains it."""
+        if not self.contradictions or any(e.harmful for e in self.refuted):
+            return ""
+        return max(self.contradictions, key=lambda joint: self.contradictions[joint])
+
+    @property
+    def contradiction(self) -> str:
+        """Sentences about this joint, with the remedy; "" without one."""
+        if not (worst := self.contradicting):
+            return ""
+        return (
+            f"The joints contradict one another: one fit to all of them predicts the torque of '{worst}' "
+            f"{self.contradictions[worst]:.1f} times worse than a fit to this joint alone. Check zero, sign, scale and "
+            f"unit of '{worst}' and its neighbors, and whether a spring acts there."
+        )
 
     @property
     def summary(self) -> str:
@@ -198,6 +228,8 @@ class Ledger:
             "blocks": self.blocks,
             "rows": self.rows,
             "conditions": [e.suspect.name for e in self.conditions],
+            "parameter_conditions": [e.suspect.name for e in self.parameter_conditions],
+            "contradictions": dict(self.contradictions),
             "entries": [e.to_json() for e in self.entries],
         }
 

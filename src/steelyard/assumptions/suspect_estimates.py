@@ -174,6 +174,26 @@ class Normals:
         """Weighted squared error on each block of the parameters fitted without its fold."""
         return self._left_out(self.blocks[1])
 
+    @property
+    def disagreement(self) -> Array:
+        """Error of one fit to all equations over that of a fit to each alone, on left-out blocks.
+
+        All joints share the parameters of the links. It is mostly below 1, since shared parameters are better known.
+        """
+        rank, (matrices, rights, _) = self.rows.rank, self.blocks
+        power = np.array([e.total[-1, -1] for e in self.rows.equations])
+        squares = np.tile(1e-12 * power, (2, 1))
+        for fold in np.unique(self.rows.folds):
+            mine = self.rows.folds == fold
+            x = solved(matrices[~mine, :rank, :rank].sum(axis=0), rights[~mine, :rank].sum(axis=0)[:, None])[:, 0]
+            for e, equation in enumerate(self.rows.equations):
+                own = np.flatnonzero(equation.columns < rank)
+                rest, alone = equation.grams[~mine].sum(axis=0), np.zeros(rank)
+                alone[equation.columns[own]] = solved(rest[np.ix_(own, own)], rest[own, -1:])[:, 0]
+                left = equation.grams[mine].sum(axis=0)
+                squares[:, e] += [max(_squared_error(left, equation.columns, z), 0.0) for z in (x, alone)]
+        return np.sqrt(np.where(power > 0.0, squares[0], 1.0) / np.where(power > 0.0, squares[1], 1.0))
+
     def with_other_sign(self, equation: int) -> tuple[Array, Array]:
         """Return the cross-validation errors and parameters if the torque of an equation had the other sign.
 

@@ -142,20 +142,20 @@ def _gravities(robot: Robot) -> Iterator[Suspect]:
     yield Suspect(
         "gravity", "size of gravity", "", "", "The magnitude of gravity is correct.", fix, test, "description"
     )
-    for axis in "xy":
-        kind = f"tilt of gravity about {axis}"
+    for name in tilt_axes(np.asarray(robot.gravity)):
+        kind = f"tilt of gravity about {name}"
         yield Suspect("gravity", kind, "", "rad", "The base orientation is as described.", fix, test, "description")
 
 
 def _gravity_columns(along: ModelledMotion) -> Iterator[JointTorques]:
     g = np.asarray(along.model.robot.gravity)
     yield all_joints(along.placements.gravity_slopes(g))
-    for axis in level_axes(g):
+    for axis in tilt_axes(g).values():
         yield all_joints(along.placements.gravity_slopes(np.cross(axis, g)))
 
 
-def level_axes(g: Array) -> tuple[Array, Array]:
-    """Compute the two horizontal axes of gravity tilts; for gravity along −z these are x and y.
+def tilt_axes(g: Array) -> dict[str, Array]:
+    """Compute the two horizontal axes of gravity tilts, by name: "x" and "y" for gravity along −z.
 
     Args:
         g: Gravity in the base frame [m/s²].
@@ -165,7 +165,15 @@ def level_axes(g: Array) -> tuple[Array, Array]:
     x = np.eye(3)[0] if abs(down[0]) < 0.9 else np.eye(3)[1]
     first = x - (x @ down) * down
     first = first / np.linalg.norm(first)
-    return first, np.cross(-down, first)
+    return {_axis_name(axis): axis for axis in (first, np.cross(-down, first))}
+
+
+def _axis_name(axis: Array) -> str:
+    """Return the letter of a base axis, or the direction."""
+    nearest = int(np.argmax(np.abs(axis)))
+    if abs(axis[nearest]) > 0.999:
+        return ("" if axis[nearest] > 0.0 else "−") + "xyz"[nearest]
+    return "({:.2f}, {:.2f}, {:.2f})".format(*axis)
 
 
 _SHIFTS = ("shift along its axis", "first shift across", "second shift across")

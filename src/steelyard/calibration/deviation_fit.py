@@ -37,9 +37,9 @@ _FIRST_FREEDOM = 3.0
 _SMALL_STEP = 0.02
 # Part of the diagonal added to unobservable directions, such as a tool point along the axis of a single joint.
 _RIDGE = 1e-12
-# How much of the tool's way a typical deviation is: geometry is made to a thousandth, zeros are set by marks to
-# tenths of a degree, gears and encoders follow to a ten-thousandth. Data of a group change its size; the typical one
-# counts as this many of its parameters.
+# Displacement of the tool by a typical deviation, relative to its distance: links are manufactured to a thousandth,
+# zeros are set by marks to tenths of a degree, gears and encoders are accurate to a ten-thousandth. The data may change
+# the size of a group of deviations; the typical size counts as this many parameters of the group.
 _TYPICAL = {"offsets": 3e-3, "axes": 1e-3}
 _TYPICAL_SMALL, _TYPICAL_COUNT = 1e-4, 1.0
 

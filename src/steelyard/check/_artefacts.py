@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -56,6 +56,8 @@ def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
 # A limit hidden by noise: ratio of samples just at the extreme to samples just below it, least visits and share.
 _CROWDED, _VISITS, _SHARE = 5.0, 3, 0.02
 _TOP = 0.999  # quantile taken as the extreme, so that outliers do not count
+_SIDES = {"above": 1.0, "below": -1.0}
+_NEAR = "stays near its extreme"
 # Samples that give the noise to one percent.
 _NOISE_SAMPLES = 20_000
 
@@ -75,25 +77,55 @@ def check_hidden_limit(robot: Robot, log: Log) -> Iterator[Finding]:
             continue
         if len(np.unique(x[:1024])) < 256:
             continue  # few levels: `check_channels` finds runs of one value
-        some = np.diff(x, 2)[:: max(1, len(x) // _NOISE_SAMPLES)]
-        noise = float(np.median(np.abs(some))) / 0.6745 / np.sqrt(6.0)
-        words = [word for word, y in (("above", x), ("below", -x)) if _crowded(y, noise)]
+        words = [word for word, sign in _SIDES.items() if _hidden_limit(sign * x) is not None]
         if words:
-            message = f"The torque of '{joint.name}' stays near its extreme {' and '.join(words)}: its drive saturates."
+            message = f"The torque of '{joint.name}' {_NEAR} {' and '.join(words)}: its drive saturates."
             advice = f"Move '{joint.name}' more gently so that its drive does not saturate, or cut these parts out."
             yield Finding("saturated", "warning", message, advice, joint.name)
 
 
-def _crowded(x: Array, noise: float) -> bool:
+def without_plateaus(
+    findings: Sequence[Finding], log: Log, evidence: Evidence, fits: Mapping[int, Fit]
+) -> list[Finding]:
+    """Remove hidden limits that are plateaus of dry friction: a fit misses a limited torque more than the others.
+
+    Args:
+        findings: Findings about a log.
+        log: The log.
+        evidence: Its prepared rows.
+        fits: Fit of every joint's torque alone, by joint number.
+    """
+    return [e for e in findings if _NEAR not in e.message or not _is_plateau(e, log, evidence, fits)]
+
+
+def _is_plateau(finding: Finding, log: Log, evidence: Evidence, fits: Mapping[int, Fit]) -> bool:
+    joint = evidence.robot.joint_index(str(finding.joint))
+    if log.tau is None or joint not in fits:
+        return False
+    rest = fits[joint].residual
+    y = evidence.y[evidence.joints.index(joint)]
+    y = y[:: max(1, -(-len(y) // len(rest)))][: len(rest)]
+    for sign in _SIDES.values():
+        level = _hidden_limit(sign * log.tau[:, joint])
+        at = np.zeros(len(y), dtype=bool) if level is None else sign * y > level
+        if level is not None and (not at.any() or np.mean(rest[at] ** 2) > np.mean(rest**2)):
+            return False
+    return True
+
+
+def _hidden_limit(x: Array) -> float | None:
+    """Return the level above which a torque crowds at its extreme; None if it does not."""
+    some = np.diff(x, 2)[:: max(1, len(x) // _NOISE_SAMPLES)]
+    noise = float(np.median(np.abs(some))) / 0.6745 / np.sqrt(6.0)
     extent = float(np.ptp(x))
     band = max(6.0 * noise, 0.01 * extent)
     if 4.0 * band > extent:
-        return False
+        return None
     top = _near_the_top(x)
     at = x > top - band
     count, wider = (int(np.count_nonzero(flags)) for flags in (at, x > top - 2.0 * band))
     if count < _SHARE * len(x) or count < _CROWDED * max(wider - count, 1):
-        return False
+        return None
     # A visit starts well below the limit and reaches it.
     state, visits = False, 0
     for up, low in zip(at, x < top - 3.0 * band, strict=True):
@@ -101,7 +133,7 @@ def _crowded(x: Array, noise: float) -> bool:
             state, visits = True, visits + 1
         elif low:
             state = False
-    return visits >= _VISITS
+    return top - band if visits >= _VISITS else None
 
 
 def _near_the_top(x: Array) -> float:

@@ -234,28 +234,28 @@ def check_velocity(robot: Robot, motions: Sequence[Motion], log: Log) -> Iterato
         log: Log to check.
     """
     if log.dq is None or not motions:
-        yield Finding("velocity", "ok", "There is no measured velocity; it is made from the positions.")
+        yield Finding("velocity", "ok", "There is no measured velocity; it is computed from the positions.")
         return
     longest = max(motions, key=lambda m: len(m.t))
     logged = np.column_stack([np.interp(longest.t, log.t, column) for column in log.dq.T])
-    # Both go through the filter, which leaves no more to see than this many samples show.
+    # Both are filtered, so these samples contain everything that is left of the signals.
     inner = _some(longest, longest.keep.start, longest.keep.stop)
     period = longest.filter.period * inner.step
-    made = longest.filter(derivative(longest.q, longest.filter.period), inner)
+    derived = longest.filter(derivative(longest.q, longest.filter.period), inner)
     low = longest.filter(logged, inner)
     lags: dict[str, tuple[float, float]] = {}
     moving = [k for k, j in enumerate(robot.joints) if np.ptp(longest.q[:, k]) > STILL[j.kind]]
-    found = [
-        _joint(robot.joints[k], made[:, k], low[:, k], period, lags)
+    factors = [
+        _joint(robot.joints[k], derived[:, k], low[:, k], period, lags)
         for k in moving if np.ptp(logged[:, k]) > 0.0
     ]  # fmt: skip
-    yield from _factors(found)
-    yield from (e for _, entries in found for e in entries)
+    yield from _factors(factors)
+    yield from (e for _, entries in factors for e in entries)
     yield from _delays(lags)
 
 
 def _some(motion: Motion, start: int = 0, stop: int | None = None) -> slice:
-    """Samples of a filtered signal that hold it: forty in a period of the cut-off."""
+    """Return samples that represent a filtered signal: forty per period of the cut-off."""
     return slice(start, stop, max(1, int(1.0 / (40.0 * motion.filter.cutoff_hz * motion.filter.period))))
 
 

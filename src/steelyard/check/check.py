@@ -15,6 +15,7 @@ from steelyard.check._artefacts import (
     check_echo,
     check_hidden_limit,
     check_overshoot,
+    without_plateaus,
 )
 from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
 from steelyard.check._delay import check_delay, check_velocity
@@ -24,7 +25,6 @@ from steelyard.check._joint_coupling import check_coupled
 from steelyard.check._kind_of_log import check_collinear, check_held_poses
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.free_fits import (
-    check_contradiction,
     check_explained,
     check_motion,
     free_fits,
@@ -245,7 +245,7 @@ def _check(study: Study, number: int, assumptions: bool = False) -> Check:
         if assumptions and rows is not None and not mixed_up:
             ledger = ledger_of_log(study, rows[0])
             more = [*more, *findings_of(ledger, LeftOutFits(rows[0]))]
-        entries = [*entries, *more]
+        entries = [*(without_plateaus(entries, log, *rows) if rows else entries), *more]
     entries = _without_echoes(entries)
     pictures = pictures_of(entries, study.robot, log, *(rows or ()))
     check = _build(study.robot, log, entries, excitation, study.later(number), pictures)
@@ -364,5 +364,4 @@ def _against_physics(evidence: Evidence, fits: LeftOutFits) -> list[Finding]:
         echoes = list(check_computed(evidence))
     if found := echoes or find_mistakes(fits) or list(check_coupled(evidence)):
         return found
-    scale = list(check_scale(evidence)) if evidence.robot.has_inertia else []
-    return [*scale, *check_contradiction(evidence.robot, fits)]
+    return list(check_scale(evidence)) if evidence.robot.has_inertia else []

@@ -9,16 +9,12 @@ import numpy as np
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
-from steelyard.check.left_out import LeftOutFits
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding
 
 _MOST_ROWS = 4000
 # Unexplained share of variance above which a torque does not belong to its joint.
 UNEXPLAINED = 0.5
-# Error on left-out blocks of one fit to all joints, over that of a fit to one of them. It is mostly below 1 on sound
-# logs, since shared parameters are better known; at 2, three quarters of the squares come from the contradiction.
-_CONTRADICTION = 2.0
 # cond₂ of the weighted, scaled base columns: beyond 100 the worst combination is a hundred times less certain.
 HIGH_CONDITION = 100.0
 
@@ -69,31 +65,6 @@ def friction_share(evidence: Evidence, fits: Mapping[int, Fit]) -> dict[int, flo
         part = evidence.A[e][:, columns] @ fits[joint].values[columns]
         out[joint] = float(np.std(part)) / max(float(np.std(evidence.y[e])), 1e-300)
     return out
-
-
-def check_contradiction(robot: Robot, fits: LeftOutFits) -> Iterator[Finding]:
-    """Report joints that contradict one another.
-
-    All joints share the parameters of the links. On left-out blocks one fit to all of them predicts a torque as well as
-    a fit to its joint alone, or better, unless the rigid bodies of the description cannot explain them together.
-
-    Args:
-        robot: Robot of the log.
-        fits: Fits of the log.
-    """
-    if fits.live.sum() < 2:
-        return
-    together, alone = (np.where(fits.live, x.sum(axis=0), 1.0) for x in (fits.together, fits.alone))
-    excess = np.sqrt(together / np.maximum(alone, 1e-300))
-    worst = int(np.argmax(excess))
-    if excess[worst] > _CONTRADICTION:
-        name = robot.joints[fits.evidence.joints[worst]].name
-        message = (
-            f"The joints contradict one another: one fit to all of them predicts the torque of '{name}' "
-            f"{excess[worst]:.1f} times worse than a fit to this joint alone."
-        )
-        advice = f"Check zero, sign, scale and unit of '{name}' and its neighbours, and whether a spring acts there."
-        yield Finding("inconsistent", "warning", message, advice, name)
 
 
 # Share of time at rest above which a log shows little of a joint's friction and inertia.

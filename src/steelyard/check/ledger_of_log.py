@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from steelyard.assumptions.correct import vanishes
 from steelyard.assumptions.examine import examine_assumptions
 from steelyard.assumptions.harm import MOST_OF_THE_ERROR
 from steelyard.assumptions.ledger import Entry, Ledger
-from steelyard.assumptions.suspect_table import level_axes
+from steelyard.assumptions.suspect_table import tilt_axes
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence
 from steelyard.check.corrections import coupled_motors, wrong_clock, wrong_scale, wrong_zero
@@ -52,6 +53,8 @@ def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
         fits: Fits of the log that judge discrete mistakes.
     """
     robot = fits.robot
+    if ledger is not None and ledger.contradiction:
+        yield Finding("inconsistent", "warning", ledger.contradiction, joint=ledger.contradicting)
     for entry in () if ledger is None else ledger.refuted:
         if entry.suspect.kind in _ELSEWHERE or entry.estimate is None or entry.standard_error is None:
             continue
@@ -72,7 +75,7 @@ def _correction(entry: Entry, value: float, robot: Robot) -> Finding:
     name, kind = suspect.joint, suspect.kind
     if kind == "zero":
         return wrong_zero(name, -value)
-    if kind == "torque scale" and name:
+    if kind == "torque scale" and name and not vanishes(suspect, value, entry.standard_error or 0.0):
         return wrong_scale(name, 1.0 / (1.0 + value))
     if kind == "clock scale":
         return wrong_clock(1.0 + value)
@@ -89,7 +92,7 @@ def _correction(entry: Entry, value: float, robot: Robot) -> Finding:
 def _turned_gravity(gravity: Array, kind: str, value: float) -> Array:
     if kind == "size of gravity":
         return gravity * (1.0 + value)
-    axis = level_axes(gravity)["xy".index(kind[-1])]
+    axis = tilt_axes(gravity)[kind.removeprefix("tilt of gravity about ")]
     size = np.linalg.norm(gravity)
     turned = gravity + value * np.cross(axis, gravity)
     return np.asarray(turned * size / np.linalg.norm(turned))

@@ -242,7 +242,7 @@ def _finding(entry: Finding, picture: FindingPicture | None, more: str) -> Html:
 
 
 def in_order(check: Check) -> Html:
-    """Render the checks that `check` no fault."""
+    """Render the entries of `check` without a fault."""
     fine = [e.message for e in check.entries if e.severity == "ok"]
     return paragraph("No fault: " + " ".join(fine)) if fine else Html("")
 

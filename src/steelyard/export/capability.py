@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from steelyard.dynamics.model import Model
 from steelyard.export._simple_terms import ARMATURE, COUPLED, DAMPING, FRICTION, OFFSET, STIFFNESS
 from steelyard.parameters.term import Term
@@ -13,6 +15,8 @@ from steelyard.robot.robot import Robot
 # Term for each quantity of a format. A fit smooths dry friction, because the sign of a slow velocity is noise; the file
 # contains only its level.
 _TERMS = {ARMATURE: "rotor", DAMPING: "viscous", FRICTION: "coulomb", OFFSET: "offset"}
+# A parameter at its bound of zero is a remainder of the solver below this [SI units]; no drive is that small.
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class Capability:
             has_place = term.kind in supported and (
                 term.on == "joint" or (COUPLED in self.numbers and term.kind != "offset")
             )
-            if place.weights[joint] and not (has_place or self._is_spring(term)):
+            matters = bool(np.any(np.abs(model.theta[own]) > _NOTHING))
+            if matters and place.weights[joint] and not (has_place or self._is_spring(term)):
                 pairs = zip(model.theta[own], parameters[own], strict=True)
                 out.append(f"{term.kind} {', '.join(f'{value:.3g} {p.unit}' for value, p in pairs)}")
         return out

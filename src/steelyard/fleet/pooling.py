@@ -22,8 +22,7 @@ from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.fleet._arrowhead import Arrowhead, Solution, covariances, fit_alone, log_variance
 from steelyard.fleet._information import Information, InformationBuilder
-from steelyard.fleet._motions import motion_ratio
-from steelyard.fleet._variances import estimate_variances, log_information, sample_logs
+from steelyard.fleet._variances import estimate_variances, log_information, motion_ratio, sample_logs
 from steelyard.fleet.effects import LINKS_KIND, EffectGroup, FleetDesign
 from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array, one_blas_thread

@@ -271,7 +271,7 @@ class ContactStates:
 
     @property
     def _relative(self) -> bool:
-        """Whether the velocity of the base is not measured."""
+        """Whether positions count relative to the base, because the velocity of the base is not measured."""
         base = self.preparer.mapping.base
         floats = self.preparer.floating is not None and base is not None
         return floats and not {"position", "linear_velocity"} & set(base.columns if base else ())

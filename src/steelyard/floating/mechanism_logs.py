@@ -164,7 +164,7 @@ class MechanismLogs:
                 raise
             except LogError:
                 continue
-            maker = self.maker(used)
+            maker = self.row_maker(used)
             parts = [maker.data(part) for part in divided(used, FOLDS)]
             if len(parts) == FOLDS:
                 rows[cutoff] = maker.base, parts
@@ -198,8 +198,8 @@ class MechanismLogs:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
         return most_precise(fits)
 
-    def maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
-        """Make the rows of `stretches`, with each equation divided by the size of its forces."""
+    def row_maker(self, stretches: Sequence[PhasePiece]) -> RowMaker:
+        """Create the maker of the rows of `stretches`; it divides each equation by the size of its forces."""
         ones = np.ones(self.preparer.robot.dof)
         maker = RowMaker(self.preparer, self.dynamics, self.base, ones)
         if not maker.projects:
@@ -236,7 +236,7 @@ class MechanismLogs:
 
     def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
         """Fit possible bodies to rows of unit noise of `stretches`; return the fit and the rows."""
-        maker = self.white(stretches) if self.maker(stretches).projects else self.maker(stretches)
+        maker = self.white(stretches) if self.row_maker(stretches).projects else self.row_maker(stretches)
         parts = [maker.data(part, spectral=False) for part in divided(stretches, FIT_PARTS)]
         errors = self.preparer.errors
 
@@ -249,7 +249,7 @@ class MechanismLogs:
 
     def white(self, stretches: Sequence[PhasePiece]) -> RowMaker:
         """Make rows of unit noise of `stretches`: the residuals of a first fit give the noise of each coordinate."""
-        maker = self.maker(stretches)
+        maker = self.row_maker(stretches)
         theta = quick_fit(maker.data(stretches), maker.base, self.prior)
         return replace(maker, scale=1.0 / maker.noise(stretches, theta))
 

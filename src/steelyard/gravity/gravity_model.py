@@ -88,7 +88,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
         scores: Errors at left-out poses, and at those for validation.
         errors: Errors at each left-out pose [N m or N], shape (poses, joints).
         border: Links whose mass is zero, or whose centre of mass is at the end of their reach.
-        odd: Poses rejected as outliers: number of the log and row, both from 1.
+        outliers: Poses rejected as outliers: number of the log and row, both from 1.
     """
 
     model: Model
@@ -102,7 +102,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
     scores: Mapping[str, GravityScore]
     errors: Array
     border: tuple[str, ...] = ()
-    odd: tuple[tuple[int, int], ...] = ()
+    outliers: tuple[tuple[int, int], ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -183,7 +183,7 @@ class GravityModel(OutcomeWithPage, DisplayMixin):
             "robot": self.robot.name,
             "verdict": {"kind": glance.kind, "sentence": glance.sentence, "points": list(glance.points)},
             "poses": len(self.poses),
-            "odd_poses": [{"log": log, "row": row} for log, row in self.odd],
+            "odd_poses": [{"log": log, "row": row} for log, row in self.outliers],
             "joints": _by_rows(joints),
             "base_parameters": _by_rows(parameters),
             "links": [
@@ -259,8 +259,8 @@ def gravity_verdict(gravity: GravityModel) -> Headline:
             points.append(
                 f"{joints[k].name}: dry friction of ± {number(abs(f.limit), 2)} {joints[k].effort_unit} {how}."
             )
-    if gravity.odd:
-        places = ", ".join(f"row {row}" + (f" of log {log}" if log > 1 else "") for log, row in gravity.odd[:8])
+    if gravity.outliers:
+        places = ", ".join(f"row {row}" + (f" of log {log}" if log > 1 else "") for log, row in gravity.outliers[:8])
         points.append(
             f"Left out: {places}, whose torques fit no friction; was the robot touched, or is a number wrong?"
         )

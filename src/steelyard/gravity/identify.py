@@ -7,6 +7,7 @@ or any value in a tube.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -35,8 +36,8 @@ from steelyard.signals.read import AnyMapping
 _PARTS = 10
 # An outlier is a pose whose residual is so large that heavy-tailed noise (Student's t with `_TAILS` degrees of freedom)
 # would produce less than 0.5 such poses in the whole log. The search allows for noise that outliers have increased up
-# to `_INFLATED` times. If the share of outliers exceeds `_MOST_ODD`, the model is wrong, and all poses are used.
-_TAILS, _INFLATED, _MOST_ODD = 3, 5.0, 0.1
+# to `_INFLATED` times. If the share of outliers exceeds `_MOST_OUTLYING`, the model is wrong, and all poses are used.
+_TAILS, _INFLATED, _MOST_OUTLYING = 3, 5.0, 0.1
 _KINDS: tuple[FrictionKind, ...] = ("noise", "side", "tube")
 
 
@@ -65,10 +66,14 @@ def identify_gravity(
     robot = as_robot(robot)
     poses = held_poses(robot, logs_or_poses(log, robot, mapping), rows)
     extra = logs_or_poses(validate, robot, mapping)
+    validation = held_poses(robot, extra, rows) if extra else None
+    if validation is not None and not len(validation):
+        warnings.warn("The validation logs show no pose at rest; they are not used.", stacklevel=2)
+        validation = None
     columns = GravityColumns.of(robot, terms)
     report_progress("Poses", 0.1)
     with one_blas_thread():
-        return _identify(columns, poses, held_poses(robot, extra, rows) if extra else None)
+        return _identify(columns, poses, validation)
 
 
 def _identify(
@@ -85,10 +90,13 @@ def _identify(
     fit = fit_static(rows, kinds, center, prior)
     report_progress("Left-out poses", 0.7)
     fits = [fit_static(rows.select(~out), kinds, center, prior, fit) for out in parts]
-    odd = odd_poses(rows, parts, fits)
-    if odd.any() and not without:
+    outlying = outlying_poses(rows, parts, fits)
+    if outlying.any() and not without:
         return _identify(
-            columns, poses.select(~odd), validation, tuple(zip(poses.log[odd] + 1, poses.row[odd], strict=True))
+            columns,
+            poses.select(~outlying),
+            validation,
+            tuple(zip(poses.log[outlying] + 1, poses.row[outlying], strict=True)),
         )
 
     def links(one: StaticFit) -> tuple[Array, tuple[int, ...]]:
@@ -113,7 +121,9 @@ def _identify(
     )  # fmt: skip
 
 
-def odd_poses(rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequence[StaticFit]) -> NDArray[np.bool_]:
+def outlying_poses(
+    rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequence[StaticFit]
+) -> NDArray[np.bool_]:
     """Find outliers, such as poses of a touched robot or wrong rows.
 
     Args:
@@ -133,8 +143,8 @@ def odd_poses(rows: StaticRows, parts: Sequence[NDArray[np.bool_]], fits: Sequen
     scores = scores[:, rows.used]
     # Outliers increase the standard deviation, so the noise is estimated from the median of the scores.
     middle = np.maximum(np.median(scores, axis=0) / 0.6745, 1.0 / _INFLATED)
-    odd = np.any(scores > quantile(1.0 - 0.5 / scores.size, _TAILS) * middle, axis=1)
-    return odd if odd.sum() <= _MOST_ODD * len(odd) else np.zeros(len(odd), dtype=bool)
+    outlying = np.any(scores > quantile(1.0 - 0.5 / scores.size, _TAILS) * middle, axis=1)
+    return outlying if outlying.sum() <= _MOST_OUTLYING * len(outlying) else np.zeros(len(outlying), dtype=bool)
 
 
 def _refuse_too_few(columns: GravityColumns, poses: HeldPoses) -> None:

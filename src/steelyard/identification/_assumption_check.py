@@ -45,13 +45,20 @@ def assumption_objections(result: Identification) -> Iterator[Objection]:
                 "These logs contradict an assumption. The model predicts logs without this mistake badly. "
                 f"{entry.sentence}",
             )
+    if result.assumptions is not None and result.assumptions.contradiction:
+        yield "usable", result.assumptions.contradiction
 
 
 def harmless_refutations(result: Identification) -> Iterator[str]:
-    """List refuted assumptions that increase the error only on logs unlike these."""
-    for entry in () if result.assumptions is None else result.assumptions.refuted:
-        if entry.torques_rest_on_it and not _misleads(entry):
-            yield f"These logs contradict an assumption, without harm on similar logs. {entry.sentence}"
+    """List refuted assumptions that do not limit the grade."""
+    for entry in _shared_refutations(result):
+        yield f"These logs contradict an assumption, without harm on similar logs. {entry.sentence}"
+
+
+def _shared_refutations(result: Identification) -> list[Entry]:
+    """Refuted assumptions that increase the error only on logs unlike these."""
+    refuted = () if result.assumptions is None else result.assumptions.refuted
+    return [e for e in refuted if e.torques_rest_on_it and not _misleads(e)]
 
 
 def _misleads(entry: Entry) -> bool:
@@ -59,7 +66,21 @@ def _misleads(entry: Entry) -> bool:
     return not entry.suspect.ambiguous and entry.elsewhere_percent > MOST_OF_THE_ERROR
 
 
-def untested_assumptions(result: Identification) -> str:
-    """Name the relevant assumptions that the logs cannot test; "" if there are none or no test was made."""
+def conditions(result: Identification) -> str:
+    """State what the predicted torques rest on: refuted assumptions that all logs share, and untestable ones."""
+    ledger, parts = result.assumptions, []
+    if shared := _shared_refutations(result):
+        parts.append(f"This holds for logs with the same deviation: {', '.join(e.value for e in shared)}.")
+    if ledger is not None and ledger.conditions:
+        parts.append(f"These logs do not test: {ledger.named(ledger.conditions)}.")
+    return " ".join(parts)
+
+
+def parameter_conditions(result: Identification) -> Iterator[str]:
+    """Name the untestable assumptions that affect parameters, but not predicted torques."""
     ledger = result.assumptions
-    return "" if ledger is None or not ledger.conditions else ledger.named(ledger.conditions)
+    if ledger is not None and ledger.parameter_conditions:
+        yield (
+            "These assumptions are not tested either. If one is wrong, parameters can be off by more than their "
+            f"standard errors, though predicted torques are not: {ledger.named(ledger.parameter_conditions)}."
+        )

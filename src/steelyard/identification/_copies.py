@@ -31,7 +31,7 @@ _NEAR = 0.25
 _SAME_NOISE = 0.5
 # Number of windows that start a search; the windows between them are tried with the line of a neighbour.
 _STARTS = 40
-# Of a sample; a line that moves by less is settled.
+# A line has converged if a step moves it by less than this part of a sample.
 _SETTLED = 1e-3
 # Numbers of points of the fitted path, of points of a window to align it, and of nearest points of the path to each.
 _POINTS, _ANCHORS, _NEAREST = 5_000, 6, 5
@@ -48,11 +48,11 @@ class Copy:
     """Part of a validation log that repeats a fitted log.
 
     Attributes:
-        log: Name of the log that judges.
+        log: Name of the validation log.
         source: Name of the fitted log.
-        share: Part of the judging log's samples, 0 to 1.
+        share: Part of the validation log's samples, 0 to 1.
         speed: Speed of the copy over that of its source; negative: backwards.
-        cut: Whether the rest of the log still judges.
+        cut: Whether the rest of the log is still used for validation.
     """
 
     log: str
@@ -79,11 +79,11 @@ class Copy:
 
 
 def find_copy(name: str, judged: Log, fitted: Sequence[tuple[str, Log]]) -> tuple[Copy, list[tuple[int, int]]] | None:
-    """Find out what of a log that judges repeats fitted ones, and which ranges of samples do not.
+    """Find the samples of a validation log that repeat fitted logs, and the ranges of samples that do not.
 
     Args:
-        name: Name of the log that judges.
-        judged: The log.
+        name: Name of the validation log.
+        judged: The validation log.
         fitted: Logs that were fitted to, each with its name.
     """
     same, most, source, speed = np.zeros(len(judged), dtype=bool), 0, "", 1.0
@@ -104,7 +104,7 @@ def copied_ranges(judged: Log, fitted: Log) -> tuple[list[tuple[int, int]], floa
     """Find the samples of a log that repeat another one, noise and all.
 
     Args:
-        judged: Log that is to judge.
+        judged: Validation log.
         fitted: Log that was fitted to.
 
     Returns:
@@ -130,7 +130,7 @@ def copied_ranges(judged: Log, fitted: Log) -> tuple[list[tuple[int, int]], floa
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """Samples of a judging log on a clock no finer than the fitted log's."""
+    """Samples of a validation log, thinned to the sampling rate of the fitted log if that is lower."""
 
     rows: tuple[int, int]
     t: Array
@@ -200,7 +200,7 @@ class _Source:
                 yield lines[k]
 
     def settled(self, window: _Window, guess: Line) -> Line | None:
-        """Settle a line by Gauss and Newton's steps on the positions; None where the path is not the same."""
+        """Refine a line by Gauss–Newton steps on the positions; None if the two paths differ."""
         start, speed = guess
         since = window.t - window.t[0]
         size = float(np.sum(np.var(window.q / self.scale, axis=0)))

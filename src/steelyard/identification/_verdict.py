@@ -13,7 +13,12 @@ from steelyard.assessment.torque_error import TorqueError
 from steelyard.check.free_fits import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 from steelyard.ground.numbers import number
-from steelyard.identification._assumption_check import assumption_objections, harmless_refutations, untested_assumptions
+from steelyard.identification._assumption_check import (
+    assumption_objections,
+    conditions,
+    harmless_refutations,
+    parameter_conditions,
+)
 from steelyard.identification._plausibility import plausibility_objections
 
 if TYPE_CHECKING:
@@ -114,15 +119,15 @@ def grade_model(result: Identification) -> Verdict:
     causes, effects = [text for _, text in of_logs], [text for _, text in of_fit]
     effects += _about_joints(names, errors)
     remarks = [*_about_files(result), *harmless_refutations(result), *_about_model(result)]
-    untested = untested_assumptions(result)
+    remarks += parameter_conditions(result)
     if any(cap == "poor" for cap, _ in of_logs):
         # A log that cannot be identified from explains everything that is wrong with the fit.
         return Verdict(grade, SENTENCES[grade], tuple(causes), (*scope, *effects, *remarks))
     sentence = SENTENCES[grade]
-    if untested and grade == "poor":
-        remarks.insert(0, f"These logs do not test: {untested}.")
-    elif untested:
-        sentence = f"{sentence} These logs do not test: {untested}."
+    if (rests_on := conditions(result)) and grade == "poor":
+        remarks.insert(0, rests_on)
+    elif rests_on:
+        sentence = f"{sentence} {rests_on}"
     return Verdict(grade, sentence, (*scope, *causes, *effects, *_about_fit(result)), tuple(remarks))
 
 

@@ -97,14 +97,14 @@ class Agreement:
         logs: Names of the logs.
         parameters: Base parameters, log by log.
         disagreements: Significant differences, the clearest first.
-        asked: Number of tests. A difference is reported if p is below `FALSE_ALARMS` / `asked` and it reduces the
-            squared error of a joint by `LEAST_GAIN`.
+        test_count: Number of tests. A difference is reported if p is below `FALSE_ALARMS` / `test_count` and it reduces
+            the squared error of a joint by `LEAST_GAIN`.
     """
 
     logs: tuple[str, ...]
     parameters: tuple[ParameterSpread, ...]
     disagreements: tuple[Disagreement, ...]
-    asked: int
+    test_count: int
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -163,9 +163,9 @@ def agreement_of(study: Study, names: Sequence[str], free: Estimate) -> Agreemen
         named = [names[k] for k in parts]
         sums = LogDifferences(tuple(parts.values()), study.base, free.beta, free.residual_std)
         library, causes = _library(study.base, [e.name for e in study.rows.equations], free.beta)
-        asked = len(causes) * (1 if len(parts) == 2 else len(parts))
-        disagreements = _disagreements(sums, library, causes, asked, named)
-        return Agreement(tuple(named), _parameter_spreads(sums, free, named), tuple(disagreements), asked)
+        test_count = len(causes) * (1 if len(parts) == 2 else len(parts))
+        disagreements = _disagreements(sums, library, causes, test_count, named)
+        return Agreement(tuple(named), _parameter_spreads(sums, free, named), tuple(disagreements), test_count)
 
 
 def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tuple[Array, list[_Cause]]:
@@ -217,7 +217,7 @@ def _library(base: BaseParameters, equations: Sequence[str], beta: Array) -> tup
 
 
 def _disagreements(
-    sums: LogDifferences, library: Array, causes: Sequence[_Cause], asked: int, names: Sequence[str]
+    sums: LogDifferences, library: Array, causes: Sequence[_Cause], test_count: int, names: Sequence[str]
 ) -> list[Disagreement]:
     """Find the clearest difference, add it to the fit, and repeat while differences are significant."""
     nuisance = [np.broadcast_to(np.eye(sums.base.rank), (library.shape[0], *2 * (sums.base.rank,)))] * sums.logs
@@ -228,7 +228,7 @@ def _disagreements(
     while len(out) < _MOST:
         tests = sums.tests(library, nuisance, groups)
         pairs = [(t, c) for i in tested_logs for t, c in zip(tests[i], causes, strict=True) if t.columns]
-        clear = [(t, c) for t, c in pairs if t.p * asked < FALSE_ALARMS]
+        clear = [(t, c) for t, c in pairs if t.p * test_count < FALSE_ALARMS]
         if not clear:
             break
         enough = _NEARLY * max(t.gain for t, _ in clear)

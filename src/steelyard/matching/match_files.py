@@ -91,7 +91,7 @@ def match_json(match: Match) -> dict[str, Any]:
         "fit": {
             "windows": len(fit.windows), "window_s": fit.windows.duration, "steps_per_sample": match.steps,
             "rounds": fit.rounds, "converged": fit.converged, "diverged": list(fit.diverged),
-            "noise": fit.noise.tolist(), "correlated_samples": fit.repeats.tolist(),
+            "noise": fit.noise.tolist(), "correlated_samples": fit.correlation_time.tolist(),
             "description_std": fit.coordinates.link_std, "inflation": match.posterior.inflation,
         },
         "why_null": {

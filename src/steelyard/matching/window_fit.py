@@ -49,7 +49,7 @@ class WindowFit:
         residuals: Measured minus simulated positions, shape (windows, samples, joints) [rad, m].
         H, g: Normal equations of each window in z, initial states eliminated.
         noise: Standard deviation of the residuals of each joint [rad, m].
-        repeats: Correlation time of the residuals, by joint [samples].
+        correlation_time: Correlation time of the residuals, by joint [samples].
         diverged: Windows that diverged at the start and at the end of the search.
         rounds: Number of rounds.
         converged: Whether the steps became small.
@@ -64,7 +64,7 @@ class WindowFit:
     H: Array
     g: Array
     noise: Array
-    repeats: Array
+    correlation_time: Array
     diverged: tuple[int, int]
     rounds: int
     converged: bool
@@ -114,7 +114,7 @@ def fit_windows(physics: Physics, coordinates: MatchCoordinates, z: Array, windo
         z, state = search.calmer(z, q0, v0)
     damping, rounds, converged = 0.0, 0, False
     for rounds in range(1, _ROUNDS + 1):
-        weights, noise, repeats = search.weights(state)
+        weights, noise, correlation_time = search.weights(state)
         pieces = search.pieces(state, weights)
         H, g = pieces.H.sum(axis=0), pieces.g.sum(axis=0)
         search = search.with_link_std(H, g + H @ state.z) if rounds <= 6 else search
@@ -135,7 +135,7 @@ def fit_windows(physics: Physics, coordinates: MatchCoordinates, z: Array, windo
         if size < _DONE:
             converged = True
             break
-    weights, noise, repeats = search.weights(state)
+    weights, noise, correlation_time = search.weights(state)
     pieces = search.pieces(state, weights)
     last_bad = int(np.sum(state.run.good < windows.samples))
     if last_bad == len(windows):
@@ -144,8 +144,8 @@ def fit_windows(physics: Physics, coordinates: MatchCoordinates, z: Array, windo
             "the joints and the delay."
         )
     return WindowFit(
-        search.coordinates, state.z, windows, state.q0, state.v0, state.residuals, pieces.H, pieces.g, noise, repeats,
-        (first_bad, last_bad), rounds, converged,
+        search.coordinates, state.z, windows, state.q0, state.v0, state.residuals, pieces.H, pieces.g, noise,
+        correlation_time, (first_bad, last_bad), rounds, converged,
     )  # fmt: skip
 
 
@@ -225,9 +225,9 @@ class _Search:
         ratio = ratio / max(float(np.median(ratio)), 1e-9)
         outlier = np.minimum(1.0, _OUTLIER / np.maximum(ratio, 1e-9))
         noise = np.sqrt(np.maximum(np.average(mean_squares, axis=0, weights=outlier * counts[:, 0]), self.smallest**2))
-        repeats = correlation_samples(state.residuals, state.good)
-        weights = outlier[:, None, None] * state.good[..., None] / (noise**2 * repeats)
-        return weights, noise, repeats
+        correlation_time = correlation_samples(state.residuals, state.good)
+        weights = outlier[:, None, None] * state.good[..., None] / (noise**2 * correlation_time)
+        return weights, noise, correlation_time
 
     def pieces(self, state: _State, weights: Array) -> _Pieces:
         c = self.coordinates

@@ -27,11 +27,11 @@ from steelyard.robot.spatial import parameters_from_com
 from steelyard.signals.held_poses import HeldPoses, held_poses, join_poses
 from steelyard.signals.log import Log
 
-# Poses [rad, m] are the same within this: gravity differs by less than a thousandth of itself.
+# Two poses count as equal within this [rad, m]: their gravity torques differ by less than a thousandth.
 _SAME_POSE = 1e-3
 _FEWEST_PAIRS = 3
-# The mass is identifiable if the poses take more than this share of its variance before them.
-_TAKEN = 0.5
+# The mass is identifiable if the poses reduce its prior variance by more than this share.
+_LEAST_REDUCTION = 0.5
 # 95 % quantiles of χ²/ν for ν = 1, 2, …: larger scatter between joints is significant.
 _CHANCE = (3.84, 3.00, 2.60, 2.37, 2.21, 2.10, 2.01, 1.94, 1.88, 1.83)
 # kg/m³, of aluminium: a ball supplies the inertia, which poses at rest do not determine.
@@ -126,7 +126,7 @@ def _together(columns: GravityColumns, loaded: HeldPoses, bare: HeldPoses, host:
     A[:, :, 4 : 4 + arm.shape[2]] = arm
     A[len(bare) :, :, 4 + arm.shape[2] :] = np.eye(joints)
     middle, std = link_prior(columns, both)
-    # Independent widths per base parameter: wide enough not to matter.
+    # A separate standard deviation for each base parameter, so wide that it has no influence.
     base = np.sqrt(np.einsum("ij,j->i", columns.groups**2, std**2))
     center = np.concatenate([np.zeros(4), columns.groups @ middle, np.zeros(joints)])
     widths = np.concatenate([std[4 * host : 4 * host + 4], base, np.full(joints, std[-1])])
@@ -162,7 +162,7 @@ def _noise(joints: int) -> tuple[FrictionKind, ...]:
 
 
 def _shows_mass(problem: _Problem, fit: StaticFit) -> bool:
-    return bool(fit.covariance[0, 0] < _TAKEN * problem.std[0] ** 2)
+    return bool(fit.covariance[0, 0] < _LEAST_REDUCTION * problem.std[0] ** 2)
 
 
 def _solve(problem: _Problem, robot: Robot, host: int, frame: str) -> tuple[Payload, Array]:
@@ -194,7 +194,7 @@ def _solve(problem: _Problem, robot: Robot, host: int, frame: str) -> tuple[Payl
         notes.append(
             f"The mass, {mass:.3g} ± {error:.2g} kg, is not significantly above zero; there may be no payload."
         )
-    seen = [bool(covariance[k, k] < _TAKEN * problem.std[k] ** 2) for k in range(4)]
+    seen = [bool(covariance[k, k] < _LEAST_REDUCTION * problem.std[k] ** 2) for k in range(4)]
     if not all(seen):
         hidden = ", ".join(n for n, s in zip("xyz", seen[1:], strict=True) if not s)
         notes.append(f"These poses do not show the centre of gravity along {hidden} of the link's frame.")

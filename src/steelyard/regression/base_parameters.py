@@ -332,7 +332,7 @@ def by_kernel(
 
 
 def _sixteenth(k: int, links: int) -> int:
-    """Return the column of the sixteen that equals column k of the ten."""
+    """Return the index of column k among sixteen columns per link, which contain the ten parameters of the link."""
     if k >= 10 * links:
         return 6 * links + k
     link, within = divmod(k, 10)

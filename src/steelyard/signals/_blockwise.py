@@ -96,7 +96,7 @@ class _Block:
 
 @lru_cache(maxsize=64)
 def _block(order: int, ratio: float, size: int, every: int) -> _Block:
-    """Of `size` samples, of which every so many-th is given and counts for those before it as well."""
+    """Create the matrices of a block of `size` samples; one in `every` is given, and stands for those before it."""
     filter = butterworth(order, ratio)
     m = len(filter.b)
     powers = np.empty((size + 1, m, m))

@@ -22,6 +22,8 @@ from steelyard.signals.rounding import position_steps
 # A joint that moves by less than this [rad, m] is at rest.
 _STILL = {"revolute": 0.02, "prismatic": 0.002}
 _FEWEST_ROWS = 3
+# Rows from which on the way between them is judged, and the share of a motion that is most of it.
+_FEWEST_TO_JUDGE, _MOST = 8, 0.5
 # No arm moves so slowly that a row per second [s] describes its motion.
 _SLOWEST_PERIOD = 1.0
 # A joint stands if it stays within this share of `_STILL` for this time [s]; the first part of a phase, in which the
@@ -113,14 +115,25 @@ def rows_are_poses(robot: Robot, log: Log) -> bool:
 
 
 def unknown_between_rows(robot: Robot, log: Log) -> bool:
-    """Whether positions have most of their power above half of the Nyquist frequency: between rows nothing is known.
+    """Whether nothing is known between rows.
+
+    Positions have most of their power above half of the Nyquist frequency, or joints stand except for jumps from one
+    row to the next, as in a table of poses with several rows each.
 
     Args:
         robot: Robot of the log.
         log: The log.
     """
-    moved = [k for k, j in enumerate(robot.joints) if np.ptp(log.q[:, k]) > _STILL[j.kind]]
-    return len(log) >= 8 and bool(moved) and bool(np.median([_share_above_half(log.q[:, k]) for k in moved]) > 0.5)
+    limits = np.array([_STILL[j.kind] for j in robot.joints])
+    moved = np.flatnonzero(np.ptp(log.q, axis=0) > limits)
+    if len(log) < _FEWEST_TO_JUDGE or not len(moved):
+        return False
+    if np.median([_share_above_half(log.q[:, k]) for k in moved]) > _MOST:
+        return True
+    change = np.abs(np.diff(log.q, axis=0)) / limits
+    stands = np.concatenate([[True], np.all(change < _SHARE_OF_STILL, axis=1), [True]])
+    jumps = np.any(change > 1.0, axis=1) & stands[:-2] & stands[2:]
+    return bool(np.sum(change[jumps]) > _MOST * np.sum(change))
 
 
 def refuse_held_poses(robot: Robot, logs: Iterable[object]) -> None:

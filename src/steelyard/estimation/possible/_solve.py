@@ -80,7 +80,7 @@ def reference_response(program: Program, x: Array) -> Array:
     """Compute the change of the solution `x` per relative growth of each reference body, shape (links, x)."""
     with one_blas_thread():
         newton = _Newton(program)
-        _, hessian = newton.derivatives(program.coordinates(x), LAST_WITH_PRIOR)
+        _, hessian = newton.derivatives(newton.inside(program.coordinates(x)), LAST_WITH_PRIOR)
         # A reference enters the gradient as the slope of tr P⁰⁻¹P, which falls as the body grows.
         traces = np.einsum("iaav->iv", newton.cones.reshape(len(program.cones), 4, 4, -1))
         return np.asarray(_solve(hessian, program.cone_weights[:, None] * traces) @ newton.V.T)
@@ -128,6 +128,15 @@ class _Newton:
         entropic += float(self.p.scalar_weights @ (scalars - np.log(scalars)))
         return self.quadratic(v) + entropic + mu * barrier
 
+    def inside(self, v: Array) -> Array:
+        """Move v towards the start as little as necessary, if rounding left it on the boundary of the possible set."""
+        start = self.p.coordinates(self.p.start)
+        for part in (0.0, *10.0 ** np.arange(-12.0, 0.0)):
+            point = (1.0 - part) * v + part * start
+            if self.value(point, 1.0) is not None:
+                return np.asarray(point)
+        return start
+
     def derivatives(self, v: Array, mu: float) -> tuple[Array, Array]:
         p, eye = self.p, np.eye(4)
         gradient, hessian = np.zeros_like(v), self.F.T @ self.F
@@ -160,7 +169,10 @@ class _Newton:
         assert cost is not None
         decrement = np.inf
         for step in range(_MAX_STEPS):
-            gradient, hessian = self.derivatives(v, mu)
+            with np.errstate(over="ignore", invalid="ignore"):
+                gradient, hessian = self.derivatives(v, mu)
+            if not np.all(np.isfinite(hessian)):
+                return v, step + 1, decrement  # a matrix is singular but for rounding: no step can be computed
             step_vector = -_solve(hessian, gradient)
             decrement = -0.5 * float(gradient @ step_vector)
             # Rounding in the Hessian's worst direction limits the decrement.

@@ -186,7 +186,7 @@ class Stretches:
 
     @property
     def state_rules(self) -> dict[str, ArrayRule]:
-        """Allowed differences of a saved state from a new one; states of older versions have none of this."""
+        """Allowed differences between a saved state and a new one; states of older versions lack these arrays."""
         marks = ArrayRule(rows=_MAX_STRETCHES + 1, fewest=1, optional=True)
         return {
             **dict.fromkeys(("heads", "triangles", "squares"), marks),
