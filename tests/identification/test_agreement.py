@@ -205,7 +205,7 @@ def test_what_differs_in_one_log_is_named_with_its_size(
     first = told.disagreements[0]
     assert first.log == "b"
     assert names <= set(first.parameters)
-    assert first.p * told.test_count < FALSE_ALARMS
+    assert first.p * told.asked < FALSE_ALARMS
     k = first.parameters.index(next(iter(names)))
     # A scale is estimated to first order about the mean of the logs.
     assert first.changes[k] == pytest.approx(size, rel=0.15)

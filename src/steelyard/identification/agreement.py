@@ -97,14 +97,14 @@ class Agreement:
         logs: Names of the logs.
         parameters: Base parameters, log by log.
         disagreements: Significant differences, the clearest first.
-        test_count: Number of tests. A difference is reported if p is below `FALSE_ALARMS` / `test_count` and it reduces
-            the squared error of a joint by `LEAST_GAIN`.
+        asked: Number of tests. A difference is reported if p is below `FALSE_ALARMS` / `asked` and it reduces the
+            squared error of a joint by `LEAST_GAIN`.
     """
 
     logs: tuple[str, ...]
     parameters: tuple[ParameterSpread, ...]
     disagreements: tuple[Disagreement, ...]
-    test_count: int
+    asked: int
 
     @property
     def reasons(self) -> tuple[str, ...]:
