@@ -43,6 +43,8 @@ from steelyard.signals.velocity import VelocityPlan
 
 # Changes a log before it is prepared, for instance by a second rounding of its positions.
 _Change = Callable[[Log], Log]
+# A column this much smaller than the largest is rounding: differences of constant positions, filtered.
+ROUNDING_SHARE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +315,9 @@ class Study:
         weights, left = None, np.zeros(0)
         for _ in range(2):  # the second time each joint is weighted by its noise
             Ry = factor.combined_triangle(weights, columns)
-            scale = np.maximum(np.linalg.norm(Ry[:, :-1], axis=0), 1e-300)
+            scale = np.linalg.norm(Ry[:, :-1], axis=0)
+            # Columns of a joint that stands are rounding; their parameters stay zero.
+            scale[scale <= ROUNDING_SHARE * scale.max(initial=0.0)] = np.inf
             theta[columns] = np.linalg.lstsq(Ry[:, :-1] / scale, Ry[:, -1], rcond=1e-8)[0] / scale
             left = np.sqrt(factor.residual_sums(theta[columns], columns) / np.maximum(factor.rows, 1))
             weights = 1.0 / np.maximum(left, 1e-9 * max(float(np.max(left)), 1e-9))

@@ -10,6 +10,8 @@ from checked_logs import clean, column, exchanged, later, robot_of, spoiled
 
 from steelyard.check import Check, check_log
 from steelyard.check._artefacts import check_hidden_limit
+from steelyard.estimation.estimate import EstimationError
+from steelyard.identification.identify import identify
 from steelyard.robot.robot import Joint, Link, Robot
 from steelyard.robot.spatial import rotation_about
 from steelyard.signals.log import Finding, Log
@@ -190,6 +192,18 @@ def test_a_joint_that_does_not_move() -> None:
     held = next(j for j in found.excitation.joints if j.joint == "q2")
     assert held.hidden
     assert found.advice[0].startswith("Move 'q2'")
+
+
+@pytest.mark.parametrize("name", ["rotradi", "arm7"])
+def test_a_joint_held_by_its_brake(name: str) -> None:
+    """Its position is constant to the last bit: what filters leave of it is rounding, not motion."""
+    log = clean(name)
+    log = spoiled(log, q=column(log.q, 0, lambda x: np.full_like(x, 0.3)), dq=column(log.dq, 0, np.zeros_like))
+    found = _check(name, log)
+    joint = robot_of(name).joint_names[0]
+    assert found.of("motionless")[0].message == f"'{joint}' does not move."
+    with pytest.raises(EstimationError, match=f"'{joint}' does not move. Move '{joint}' as well, or lock it"):
+        identify(robot_of(name), log)
 
 
 def test_beyond_the_limits() -> None:

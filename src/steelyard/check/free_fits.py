@@ -73,6 +73,8 @@ MOSTLY_STANDING = 0.6
 POOR = 0.25
 # A motion is small below this share of a joint's range, or without limits below this range [rad, m].
 SMALL_SHARE = 0.3
+# No encoder shows a smaller motion [rad, m].
+_MEASURED = 1e-9
 ROOM = {"revolute": 1.0, "prismatic": 0.1}
 
 
@@ -123,6 +125,8 @@ def check_motion(robot: Robot, excitation: Excitation) -> Iterator[Finding]:
 def _still(joint: Joint, motion: JointMotion) -> Finding:
     moved = motion.highest - motion.lowest
     message = f"'{joint.name}' hardly moves: by {moved:.2g} {joint.unit} in all."
+    if moved < _MEASURED:
+        message = f"'{joint.name}' does not move."
     advice = f"Move '{joint.name}' as well, or lock it: leave it out of --joints."
     return Finding("motionless", "warning", message, advice, joint.name)
 

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Mapping
 from itertools import pairwise
 from operator import le
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -92,6 +92,7 @@ class SampleClock:
         self._max_values = self.bounds.tolist()
         self.diagnostics = diagnostics or Diagnostics()
         self.period, self.last, self._fresh = 0.0, float("nan"), True
+        self._mean_step = 0.0
         self._steps: list[float] = []
         self._held = np.zeros((0, len(self.bounds)))
         self._limit, self._same = gap_s or _GAP_S, 0.0
@@ -231,8 +232,14 @@ class SampleClock:
             accepted.append(k)
         return accepted
 
+    @property
+    def mean_period(self) -> float:
+        """Mean step of the latest samples without gaps [s]. Jitter makes it differ from `period`, the median."""
+        return self._mean_step or self.period
+
     def _update_period(self) -> None:
         self.period = median(self._steps)
+        self._mean_step = fmean(step for step in self._steps if step <= _GAP_PERIODS * self.period)
         self._steps.clear()
         self._limit = self.gap_s or max(_MIN_GAP_PERIODS * self.period, min(_GAP_PERIODS * self.period, _GAP_S))
         self._same = _SAME_SHARE * self.period

@@ -214,7 +214,9 @@ class RobotWatch:
     def urgent_report(self) -> WatchReport:
         """Return the report of the loop and of the monitors that run in the time of a sample (`urgent`)."""
         reports = collect_reports(self.monitors, True, self._on_failure)
-        return WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self._counts(), reports)
+        return WatchReport(
+            self.t, self.source.stale, self.source.age_s, self.clock.mean_period, self._counts(), reports
+        )
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of samples and of problems, by kind, including earlier runs from the same state."""
