@@ -226,7 +226,7 @@ def _inverse(matrix: Array) -> Array:
         return np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
-        return np.asarray(vectors / np.maximum(values, 1.0) @ vectors.T)
+        return np.asarray(vectors / np.maximum(values, 1.0) @ vectors.T, dtype=float)
 
 
 def groups(deviations: Deviations) -> dict[str, list[int]]:
