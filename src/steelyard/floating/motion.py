@@ -13,7 +13,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.frame_motion import FrameJacobian, StackedJacobian
 from steelyard.dynamics.projected_regressor import ProjectedRegressor
 from steelyard.errors import LogError
-from steelyard.floating.base_motion import body_motion, look_at_base
+from steelyard.floating.base_motion import body_motion, free_motion, look_at_base
 from steelyard.floating.contact_states import ContactStates
 from steelyard.floating.log_piece import LogPiece
 from steelyard.floating.sensor_errors import SensorErrors
@@ -23,7 +23,7 @@ from steelyard.loops.branch import LoopMotion
 from steelyard.loops.mechanism import Mechanism
 from steelyard.robot.free import free_links, free_mask
 from steelyard.robot.kinematics.poses import link_poses
-from steelyard.robot.robot import Robot
+from steelyard.robot.robot import Link, Robot
 from steelyard.signals.filters import LowPass, derivative
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.read import read_log
@@ -115,13 +115,22 @@ class Preparer:
         self.gap = 0.0
         if self.mechanism is not None:
             self.floating = None
+            self.others: list[Link] = []
             return
         floating = [link for link in free_links(self.robot) if link.kind == "floating"]
-        if len(floating) != len(free_links(self.robot)) or len(floating) > 1:
+        self.others = [link for link in free_links(self.robot) if link.kind != "floating"]
+        if len(floating) > 1:
             raise LogError(
-                f"{self.robot.name}: logs of spherical and planar joints, or of several floating ones, cannot be read "
-                "yet; fit their rows with identify_bodies."
+                f"{self.robot.name}: logs of several floating joints cannot be read yet; fit their rows with "
+                "identify_bodies."
             )
+        for link in self.others:
+            if link.joint not in self.mapping.free:
+                what = "orientation" if link.kind == "spherical" else "position and angle"
+                raise LogError(
+                    f"{self.robot.name}: joint '{link.joint}' is {link.kind}, but the mapping has no table "
+                    f"[free.{link.joint}]; state the columns of its {what}."
+                )
         self.floating = floating[0] if floating else None
         if self.floating is not None and self.mapping.base is None:
             raise LogError(
@@ -187,8 +196,8 @@ class Preparer:
         robot, h, n = self.robot, low_pass.period, len(piece.t)
         q, dq, ddq, torque = (np.zeros((n, robot.dof)) for _ in range(4))
         missing = np.zeros(robot.dof, dtype=bool)
-        columns = [robot.joint_index(name) for name in joints]
-        if columns:
+        columns = _as_slice([robot.joint_index(name) for name in joints])
+        if len(joints):
             smooth = low_pass(piece.q)
             # Each signal passes the filter exactly once: force and acceleration must balance at impacts.
             rate = derivative(smooth, h) if piece.dq is None else low_pass(piece.dq)
@@ -203,6 +212,11 @@ class Preparer:
             q[:, k] = low_pass(piece.channels[f"passive.{name}"][:, 0])
             dq[:, k] = derivative(q[:, k], h)
             ddq[:, k] = derivative(dq[:, k], h)
+        for link in self.others:
+            columns = self.mapping.free[link.joint]
+            signals = {k: piece.channels[f"free.{link.joint}.{k}"] for k in columns.columns}
+            places = _as_slice(link.coordinates)
+            q[:, places], dq[:, places], ddq[:, places] = free_motion(link, signals, columns, low_pass)
         rotation = None
         if self.floating is not None and self.mapping.base is not None:
             signals = {k: piece.channels[f"base.{k}"] for k in self.mapping.base.columns}
@@ -211,7 +225,7 @@ class Preparer:
             if "accelerometer" in signals:
                 signals["accelerometer"] = signals["accelerometer"] - self.errors.bias
             base = body_motion(signals, self.mapping.base, robot.gravity, low_pass)
-            own = list(self.floating.coordinates)
+            own = _as_slice(self.floating.coordinates)
             q[:, own], dq[:, own], ddq[:, own] = (self.errors.base_at(x, h) for x in (base.q, base.dq, base.ddq))
             rotation = base.rotation
         return FilteredSignals(q, dq, ddq, torque, missing, rotation)
@@ -325,6 +339,12 @@ class Preparer:
             samples: Number of left-out samples.
         """
         self.left_out[reason] = self.left_out.get(reason, 0) + max(samples, 0)
+
+
+def _as_slice(columns: Sequence[int]) -> slice | list[int]:
+    """Return consecutive columns as a slice, which NumPy copies several times faster."""
+    ahead = list(range(columns[0], columns[0] + len(columns))) if len(columns) else []
+    return slice(ahead[0], ahead[-1] + 1) if ahead and ahead == list(columns) else list(columns)
 
 
 def _does_not_close(mechanism: Mechanism, q: Array, t: Array, motion: LoopMotion) -> str:
