@@ -211,9 +211,9 @@ The simulated arm is Pinocchio's UR10 with links 20 % off the description, rotor
 2 % noise. `benchmarks/assumptions.py` makes the page; every run is in `benchmarks/results/assumptions.json`.
 
 **How far to trust these tables.** One limit was set after a run of them: a number is confirmed if it moves parameters
-by less than one stated error. With two, eight of 222 harmful faults had been called confirmed and moved a parameter by 2.0
-to 2.4 errors. Rules were made after seeing sound logs: validation logs must agree and must not exclude the estimate by
-themselves (real arms with badly modelled friction or saturated drives had gravity and zeros refuted), friction is
+by less than one stated error. With two, eight of 222 harmful faults had been called confirmed and moved a parameter by
+2.0 to 2.4 errors. Rules were made after seeing sound logs: validation logs must agree and must not exclude the estimate
+by themselves (real arms with badly modelled friction or saturated drives had gravity and zeros refuted), friction is
 excluded from the columns of gears, clock, delay and smoothing (10 of 60 simulated logs), but not from the harm of the
 last two (a lag of 80 ms in a wrist of the UR10e that is mostly friction had been confirmed as none), and smoothing
 lowers no grade and is refuted only where most of the error is due to it. Changes in time, dead zones and couplings of
