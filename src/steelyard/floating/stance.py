@@ -54,7 +54,7 @@ class Stance:
             )
 
     def frames(self, q: Array) -> list[tuple[Array, Array]]:
-        """Return orientation and position of each foot in the world."""
+        """Return orientation and position of each foot in the world at positions `q`."""
         R, p = link_poses(self.robot, q)
         return [
             (R[:, f.host] @ f.rotation, p[:, f.host] + np.einsum("tij,j->ti", R[:, f.host], f.translation))

@@ -79,9 +79,9 @@ class StanceMotion(Outcome, DisplayMixin):
         return Headline("good", f"{self.stance.robot.name}: {self.t[-1]:.0f} s of sway on {names}.", points)
 
     def tables(self) -> Mapping[str, Any]:
-        return {"motion": self._columns}
+        return {"motion": self._motion_table}
 
-    def _columns(self) -> NamedColumns:
+    def _motion_table(self) -> NamedColumns:
         names, own = self.stance.names, self.stance.driven
         out: dict[str, Any] = {"t": self.t}
         for head, x in (("q", self.q), ("dq", self.dq), ("ddq", self.ddq)):
@@ -101,7 +101,7 @@ class StanceMotion(Outcome, DisplayMixin):
         }
 
     def files(self) -> Mapping[str, Content]:
-        columns = self._columns()
+        columns = self._motion_table()
         table = np.column_stack(list(columns.values()))
         lines = [",".join(columns), *(",".join(f"{x:.9g}" for x in row) for row in table)]
         return {"motion.csv": "\n".join(lines) + "\n"}
@@ -171,7 +171,7 @@ class _Search:
             series[own, k], series[own + len(self.lines), k] = self.rng.standard_normal((2, len(own)))
         return np.asarray(series / np.sqrt(2.0 * _LINES))
 
-    def judged(self, series: Array, rate: float) -> tuple[bool, tuple[Array, ...] | None, float, float]:
+    def judged(self, series: Array, rate: float) -> tuple[bool, tuple[Array, Array, Array] | None, float, float]:
         """Return whether a series keeps all limits, its motion, the smallest load and the largest tangential share."""
         motion = self.stance.motion(self.sway(series, rate), rate)
         if motion is None:
@@ -190,7 +190,7 @@ class _Search:
         )  # fmt: skip
         return inside and load >= _LEAST_LOAD and sliding <= _FRICTION, motion, load, sliding
 
-    def rows(self, motion: tuple[Array, ...]) -> Array:
+    def rows(self, motion: tuple[Array, Array, Array]) -> Array:
         """Compute the rows without contact forces, `(rows, base parameters)`."""
         q, dq, ddq = motion
         N, usual = null_space(self.stance.jacobian(q), np.ones(q.shape[1]))
@@ -198,7 +198,7 @@ class _Search:
         W = (np.swapaxes(N, 1, 2) @ Y)[usual]
         return np.asarray(W.reshape(-1, W.shape[2]))
 
-    def information(self, motion: tuple[Array, ...]) -> float:
+    def information(self, motion: tuple[Array, Array, Array]) -> float:
         """Compute log det of the information about the base parameters, columns scaled as in the first motion."""
         W = self.rows(motion)
         if self.columns is None:
@@ -207,7 +207,7 @@ class _Search:
         scaled = W / self.columns
         return float(np.linalg.slogdet(scaled.T @ scaled + _WEAK * np.eye(W.shape[1]))[1])
 
-    def scaled(self, series: Array) -> tuple[Array, tuple[Array, ...]] | None:
+    def scaled(self, series: Array) -> tuple[Array, tuple[Array, Array, Array]] | None:
         """Shrink a series until it keeps all limits; None if that takes most of it."""
         for _ in range(8):
             inside, motion, *_ = self.judged(series, _SEARCH_RATE)
@@ -235,7 +235,8 @@ class _Search:
             series = 0.95 * series
         _, motion, load, sliding = judged
         assert motion is not None
-        W = self.rows(tuple(x[:: max(1, int(rate / _SEARCH_RATE))] for x in motion))
+        step = max(1, int(rate / _SEARCH_RATE))
+        W = self.rows((motion[0][::step], motion[1][::step], motion[2][::step]))
         norms = np.linalg.norm(W, axis=0)
         values = np.linalg.svd(W[:, norms > 1e-9 * norms.max()] / norms[norms > 1e-9 * norms.max()], compute_uv=False)
         rank = int(np.sum(values > _SHOWN * values[0]))
