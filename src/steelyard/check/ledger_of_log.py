@@ -59,8 +59,8 @@ def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
         if entry.suspect.kind in _ELSEWHERE or entry.estimate is None or entry.standard_error is None:
             continue
         finding = _correction(entry, entry.estimate, robot)
-        # Terms that a plain fit lacks change its numbers by some per cent: smaller mistakes are left to `identify`, which
-        # searches for these terms and has validation logs.
+        # Terms that a plain fit lacks change its numbers by some per cent. Smaller mistakes are left to `identify`,
+        # which searches for these terms and has validation logs.
         clear = finding.severity == "problem" and entry.harmful and entry.least_harm_percent > MOST_OF_THE_ERROR
         # With two joints, it is not identifiable which of them has the wrong scale.
         clear = clear and not (entry.suspect.kind == "torque scale" and sum(robot.torque_used) < 3)
